@@ -1,0 +1,57 @@
+"""omnidata: offline, step-level, multimodal datasets and evaluation for GUI agents.
+
+Examples:
+    >>> import omnidata
+    >>> omnidata.Action(omnidata.Primitive.BACK).kind.name
+    'BACK'
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from omnidata.actions import Action, Primitive
+    from omnidata.errors import OmnidataError
+    from omnidata.loaders.registry import load_dataset, register
+    from omnidata.run.evaluate import evaluate
+    from omnidata.run.score import score
+    from omnidata.tasks import get_task
+    from omnidata.types import Step
+
+__all__ = [
+    "Action",
+    "OmnidataError",
+    "Primitive",
+    "Step",
+    "evaluate",
+    "get_task",
+    "load_dataset",
+    "register",
+    "score",
+]
+
+_HOMES = {
+    "Action": "omnidata.actions",
+    "OmnidataError": "omnidata.errors",
+    "Primitive": "omnidata.actions",
+    "Step": "omnidata.types",
+    "evaluate": "omnidata.run.evaluate",
+    "get_task": "omnidata.tasks",
+    "load_dataset": "omnidata.loaders.registry",
+    "register": "omnidata.loaders.registry",
+    "score": "omnidata.run.score",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: `import omnidata` itself stays cheap."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'omnidata' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)

@@ -1,0 +1,120 @@
+"""`omnidata info`: what is supported, what a dataset holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from omnidata.cli import terminal
+from omnidata.errors import UsageError
+
+
+def info(
+    data: Annotated[
+        Path | None, typer.Argument(metavar="[DATA]", help="The dataset's folder or file.")
+    ] = None,
+    expect: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE", help="Compare the counts with the paper's: table7."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Make the first finding an error.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Show what is supported, or what a dataset holds and what is wrong with it.
+
+    Exit code 1 means that something is missing or unusable, or that the counts differ from TABLE.
+
+    Example: omnidata info omnidata-demo/data
+    """
+    if expect not in (None, "table7"):
+        raise UsageError(
+            "no such table", where=f"--expect {expect}", expected="table7", remedy="--expect table7"
+        )
+    if data is None:
+        if expect or strict:
+            raise UsageError("there is no data to look at", expected="omnidata info DATA ...")
+        _supported(as_json)
+        return
+    from omnidata.loaders.omnigui_counts import compare, count
+    from omnidata.tasks import get_task
+
+    source = get_task("omnigui").load(data, strict=strict)
+    counts = count(source.steps)
+    differences = compare(counts) if expect else []
+    if as_json:
+        terminal.print_json(
+            {
+                "task": source.task,
+                "fingerprint": source.fingerprint,
+                "steps": len(source.steps),
+                "episodes": counts["total"]["episodes"],
+                "skipped": source.skipped,
+                "counts": counts,
+                "findings": [finding.as_dict() for finding in source.findings],
+                "differences": differences,
+            }
+        )
+    else:
+        _print_counts(counts)
+        for finding in source.findings:
+            terminal.note(str(finding))
+        _print_summary(source.steps, source.findings, source.skipped)
+        for difference in differences:
+            typer.echo(f"differs from Table 7: {difference}")
+        if expect and not differences:
+            typer.echo("all counts are those of Table 7")
+    if differences or any(finding.severity == "error" for finding in source.findings):
+        raise typer.Exit(1)
+
+
+def _supported(as_json: bool) -> None:
+    from omnidata.adapters import FORMS
+    from omnidata.run.logs import READERS
+    from omnidata.tasks import NAMES, get_task
+
+    tasks = [get_task(name) for name in NAMES]
+    if as_json:
+        described = {
+            task.name: {
+                "profiles": list(task.profiles),
+                "default_profile": task.default_profile,
+                "options": {name: list(values) for name, values in task.allowed.items()},
+            }
+            for task in tasks
+        }
+        terminal.print_json({"tasks": described, "models": FORMS, "logs": list(READERS)})
+        return
+    for task in tasks:
+        typer.echo(f"task {task.name}")
+        typer.echo(f"  profiles: {', '.join(task.profiles)}")
+        for name, values in task.allowed.items():
+            typer.echo(f"  -T {name}={'|'.join(values) or 'FOLDER'}")
+    typer.echo("models:   " + "  ".join(FORMS))
+    typer.echo("logs:     " + ", ".join(READERS))
+
+
+def _print_counts(counts: dict[str, Any]) -> None:
+    keys = [key for key in counts["total"] if key != "language"]
+    rows = [
+        [name, row["language"], *(str(row[key]) for key in keys)]
+        for name, row in (*counts["apps"].items(), ("total", counts["total"]))
+    ]
+    terminal.print_table("Episodes and steps, as in Table 7", ("app", "lang", *keys), rows)
+
+
+def _print_summary(steps: Sequence[Any], findings: Sequence[Any], skipped: int) -> None:
+    from collections import Counter
+
+    errors = sum(finding.severity == "error" for finding in findings)
+    unusable = sum(step.action is None for step in steps)
+    typer.echo(
+        f"{len(steps)} steps, {skipped} rows skipped, {unusable} steps without a usable target, "
+        f"{errors} errors, {len(findings) - errors} warnings"
+    )
+    for code, number in Counter(finding.code for finding in findings).most_common():
+        typer.echo(f"  {number} {code}")

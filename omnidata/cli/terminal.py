@@ -1,0 +1,133 @@
+"""What the verbs print: progress and notes to stderr, tables and JSON to stdout."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from omnidata.errors import Finding
+
+COLUMNS = ("TM", "EM", "SR", "GP")
+_SHOWN = 10
+
+
+def note(text: str) -> None:
+    """A line for the person, not for the pipe."""
+    typer.echo(text, err=True)
+
+
+def print_json(value: Any) -> None:
+    """The result as JSON on stdout."""
+    typer.echo(json.dumps(value, indent=1))
+
+
+@contextmanager
+def progress(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on stderr; gives the function that moves it to (done, total)."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table on stdout; first column left, the rest right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
+    for number, name in enumerate(header):
+        table.add_column(Text(name), justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    # Wider than the terminal if need be: a cut number is worse than a wrapped line.
+    wanted = Console(width=1000).measure(table).maximum
+    Console(width=max(Console().width, wanted)).print(table)
+
+
+def percent(value: float) -> str:
+    """A fraction as the papers print it.
+
+    Examples:
+        >>> percent(0.6361)
+        '63.6'
+    """
+    return f"{100 * value:.1f}"
+
+
+def results_rows(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The rows of a results table: overall, then every group of every axis."""
+    rows: list[tuple[str, Mapping[str, Any]]] = [("overall", results["overall"])]
+    for axis, groups in results["by"].items():
+        rows += [(f"{axis}: {name}", values) for name, values in groups.items()]
+    return rows
+
+
+def print_results(results: Mapping[str, Any]) -> None:
+    """One run's table, with the interval of each overall value, and what the counts say."""
+    rows = []
+    for name, values in results_rows(results):
+        cells = [percent(values[column]) for column in COLUMNS]
+        size = values if "steps" in values else results["counts"]
+        rows.append([name, *cells, str(size["episodes"]), str(size["steps"])])
+        if name == "overall":
+            spans = [results["ci95"][column] for column in COLUMNS]
+            rows.append(
+                ["  95 % interval", *(f"{percent(a)} - {percent(b)}" for a, b in spans), "", ""]
+            )
+    print_table(
+        f"{results['task']} by {results['profile']} (%)",
+        ("", *COLUMNS, "episodes", "steps"),
+        rows,
+    )
+    note(outcome_line(results))
+
+
+def outcome_line(results: Mapping[str, Any]) -> str:
+    """Outcomes and counts in one line."""
+    counts = results["counts"]
+    parts = [f"{count} {name}" for name, count in results["outcomes"].items()]
+    for key, words in (
+        ("without_usable_target", "left out for want of a usable target"),
+        ("judged_by_extension", "judged by an extension of the paper's rules"),
+    ):
+        if counts[key]:
+            parts.append(f"{counts[key]} {words}")
+    cut = counts["episodes"] - counts["whole_episodes"]
+    if cut:
+        parts.append(f"{cut} episodes cut by the choice of steps and left out of SR and GP")
+    return "steps: " + ", ".join(parts)
+
+
+def print_findings(findings: Sequence[Finding], *, skipped: int, remedy: str = "") -> None:
+    """The first findings and how many there are of each kind, on stderr."""
+    if not findings:
+        return
+    for finding in findings[:_SHOWN]:
+        note(str(finding))
+    kinds = Counter(finding.code for finding in findings)
+    more = f" ({len(findings) - _SHOWN} more not shown)" if len(findings) > _SHOWN else ""
+    summary = ", ".join(f"{count} {code}" for code, count in kinds.most_common())
+    note(f"{len(findings)} findings{more}: {summary}; {skipped} rows skipped. {remedy}".rstrip())

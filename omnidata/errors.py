@@ -1,0 +1,104 @@
+"""What can go wrong, said so that a person can mend it.
+
+Every message answers four questions: what happened, where (file and line, or episode and step),
+what was expected, and the remedy. The same four answers make a `Finding`, the form a problem takes
+while the work goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning"]
+
+
+class OmnidataError(Exception):
+    """Base of every error that omnidata raises on purpose.
+
+    Args:
+        what: what was found, in one sentence.
+        where: file and line, or episode and step; empty where there is no place.
+        expected: what would have been right.
+        remedy: what the reader can do now.
+
+    Examples:
+        >>> print(OmnidataError("2 columns", where="a.csv:3", expected="3", remedy="add one"))
+        a.csv:3: 2 columns
+          Expected: 3
+          Remedy: add one
+    """
+
+    exit_code = 2
+
+    def __init__(self, what: str, *, where: str = "", expected: str = "", remedy: str = "") -> None:
+        """Store the four answers; `str()` lays them out."""
+        super().__init__(what, where, expected, remedy)
+        self.what = what
+        self.where = where
+        self.expected = expected
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        head = f"{self.where}: {self.what}" if self.where else self.what
+        lines = [head]
+        if self.expected:
+            lines.append(f"  Expected: {self.expected}")
+        if self.remedy:
+            lines.append(f"  Remedy: {self.remedy}")
+        return "\n".join(lines)
+
+
+class DataError(OmnidataError):
+    """A dataset cannot be read as the named benchmark."""
+
+
+class MediaError(OmnidataError):
+    """A screenshot, clip or audio track is missing, unreadable, or outside the dataset folder."""
+
+
+class UsageError(OmnidataError):
+    """An option or argument has a value that nothing can be done with."""
+
+
+class PredictionError(OmnidataError):
+    """A file of predictions is not what the data asks for."""
+
+
+class RunError(OmnidataError):
+    """A run folder cannot be opened, resumed or written."""
+
+
+class PlatformError(OmnidataError):
+    """An installed library lacks what is needed: an extra, a table of names, a codec."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem that does not stop the work, but that nobody may overlook.
+
+    Attributes:
+        code: stable name, e.g. `target-outside`.
+        severity: "error" (a step or episode is unusable or missing) or "warning" (doubtful).
+        where: file and line, or episode and step.
+        what: what was found.
+        expected: what would have been right.
+        remedy: what the reader can do.
+    """
+
+    code: str
+    severity: Severity
+    where: str
+    what: str
+    expected: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.severity} [{self.code}] " + str(
+            OmnidataError(self.what, where=self.where, expected=self.expected, remedy=self.remedy)
+        )
+
+    def as_dict(self) -> Mapping[str, str]:
+        """The finding as a JSON object."""
+        return {name: getattr(self, name) for name in self.__slots__}

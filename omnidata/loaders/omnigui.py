@@ -1,0 +1,379 @@
+"""OmniGUI as steps, from the paper's tree, the released form, or annotations alone.
+
+Source: OmniGUI, sections 3.1 to 3.3 and Appendix B; `docs/omnigui.md` says where the release differs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnidata.actions import Action, Screen
+from omnidata.errors import DataError, Finding, MediaError
+from omnidata.loaders import omnigui_files, omnigui_rows
+from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, canonical, label, language_of
+from omnidata.loaders.omnigui_files import Annotations, Note, Row
+from omnidata.media import image_size, resolve, unsafe
+from omnidata.types import MediaRef, Source, Step
+
+
+def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> Source:
+    """Read an OmniGUI dataset; no medium is decoded.
+
+    Args:
+        data: an app folder, a folder of apps, the released folder, or a JSON file of steps.
+        strict: make the first finding an error.
+        check_media: look whether the media exist and the screenshots are whole and of the stated
+            size (a few file reads per step).
+
+    Returns:
+        Steps in the order of the source, each episode's by index, and a finding for everything that
+        was skipped, missing or doubtful.
+
+    Raises:
+        DataError: nothing readable as OmniGUI is there, or `strict` and there is a finding.
+    """
+    data = Path(data)
+    files = omnigui_files.find(data)
+    findings: list[Finding] = []
+    annotations = omnigui_files.read(files, findings.append)
+    for part in annotations:
+        omnigui_rows.refuse_other_benchmarks(part.rows)
+    levels = omnigui_files.dependencies(files, findings.append)
+    builder = _Builder(levels, findings.append)
+    for part in annotations:
+        builder.add(part)
+    steps = builder.steps()
+    if not steps:
+        raise DataError(
+            "no step could be read" + (f": {findings[0]}" if findings else ""),
+            where=str(data),
+            expected="at least one row with episode_id and step_id",
+            remedy="look at the findings above; `omnidata info DATA` lists them all",
+        )
+    if check_media:
+        _check_media(steps, findings.append)
+    if strict and findings:
+        raise DataError(
+            f"{len(findings)} findings, the first: {findings[0]}",
+            where=str(data),
+            expected="no finding, because of --strict",
+            remedy="mend the data, or read it without --strict",
+        )
+    return Source(
+        "omnigui", data, steps, findings, builder.skipped, files.fingerprint(), builder.row_ids
+    )
+
+
+@dataclass(slots=True)
+class _Placed:
+    """A row that has found its place in an episode."""
+
+    row: Row
+    where: str
+    index: int
+
+
+@dataclass(slots=True)
+class _Episode:
+    app: str
+    identity: str
+    media_root: Path
+    metadata: Row
+    dimension: str | None
+    rows: dict[int, _Placed]
+
+
+class _Builder:
+    """Groups rows into episodes, then turns episodes into steps."""
+
+    def __init__(self, levels: dict[tuple[str, str], str], note: Note) -> None:
+        self.levels = levels
+        self.note = note
+        self.episodes: dict[tuple[str, str], _Episode] = {}
+        self.skipped = 0
+        self.row_ids: list[str | None] = []
+        self._guessed: set[str] = set()
+
+    def add(self, part: Annotations) -> None:
+        for row, where in part.rows:
+            self.row_ids.append(self._add_row(part, row, where))
+        found = {identity for _, identity in self.episodes}
+        for identity in part.episodes:
+            if identity not in found:
+                self.note(
+                    Finding(
+                        "episode-without-steps",
+                        "error",
+                        f"{part.app}/{identity}",
+                        "the episode is listed, but no step of it was found",
+                        f"media/{identity}/{identity}.json or rows in dataset_{part.app}.json",
+                        "add the steps or remove the line",
+                    )
+                )
+
+    def _add_row(self, part: Annotations, row: Row, where: str) -> str | None:
+        app = part.app or _text(row.get("app")) or _text(row.get("subset")) or "unknown"
+        identity = _text(row.get("episode_id")) or _text(row.get("ID"))
+        key = "step_index" if row.get("step_index") is not None else "step_id"
+        index = omnigui_rows.whole_number(row.get(key))
+        if identity is None or index is None or index < 0:
+            self.skipped += 1
+            self.note(
+                Finding(
+                    "step-without-place",
+                    "error",
+                    where,
+                    f"episode_id is {row.get('episode_id')!r}, {key} is {row.get(key)!r}",
+                    "an episode's id and a step number from 0",
+                    "add them; the row is skipped until then",
+                )
+            )
+            return None
+        metadata, dimension = part.episodes.get(identity, ({}, None))
+        if part.episodes and not metadata and (app, identity) not in self.episodes:
+            self.note(
+                Finding(
+                    "episode-without-metadata",
+                    "warning",
+                    f"{app}/{identity} ({where})",
+                    "no <dimension>.jsonl lists the episode",
+                    "one line in one of the five files",
+                    "add the line; the episode has no dimension until then",
+                )
+            )
+        episode = self.episodes.setdefault(
+            (app, identity), _Episode(app, identity, part.media_root, metadata, dimension, {})
+        )
+        sample_id = f"{app}/{identity}/{index}"
+        if index in episode.rows:
+            self.skipped += 1
+            same = "the same" if dict(episode.rows[index].row) == dict(row) else "another"
+            self.note(
+                Finding(
+                    "step-repeated",
+                    "error",
+                    f"{sample_id} ({where})",
+                    f"step {index} comes a second time, with {same} content",
+                    "every step once",
+                    "remove one of the two; the first is used",
+                )
+            )
+            return sample_id
+        episode.rows[index] = _Placed(row, where, index)
+        return sample_id
+
+    def steps(self) -> list[Step]:
+        return [step for episode in self.episodes.values() for step in self._steps(episode)]
+
+    def _steps(self, episode: _Episode) -> Iterable[Step]:
+        placed = [episode.rows[index] for index in sorted(episode.rows)]
+        self._check_length(episode, placed)
+        first = placed[0].row
+        tags = self._tags(episode, first)
+        screens = [omnigui_rows.read_screen(p.row, _place(episode, p), self.note) for p in placed]
+        read = [
+            omnigui_rows.read_action(p.row, screen, _place(episode, p), self.note)
+            for p, screen in zip(placed, screens, strict=True)
+        ]
+        media = [
+            omnigui_rows.read_media(p.row, episode.media_root, _place(episode, p), self.note)
+            for p in placed
+        ]
+        past: dict[int, Action | None] = {}
+        shots: dict[int, MediaRef | None] = {}
+        for p, screen, (action, usable), refs in zip(placed, screens, read, media, strict=True):
+            shots[p.index] = refs["screenshot"]
+            if refs["history_screenshot"] is None:
+                refs["history_screenshot"] = shots.get(p.index - 2)
+            history = tuple(past.get(index) for index in range(p.index))
+            past[p.index] = action
+            yield Step(
+                sample_id=f"{episode.app}/{episode.identity}/{p.index}",
+                episode_id=episode.identity,
+                step_index=p.index,
+                num_steps=len(placed),
+                instruction=self._instruction(episode, p, tags["language"]),
+                screen=screen,
+                media=refs,
+                history=history,
+                action=action if usable else None,
+                tags=tags,
+                source=p.row,
+            )
+
+    def _check_length(self, episode: _Episode, placed: list[_Placed]) -> None:
+        missing = sorted(set(range(placed[-1].index + 1)) - episode.rows.keys())
+        stated = omnigui_rows.whole_number(placed[0].row.get("episode_length"))
+        where = f"{episode.app}/{episode.identity} ({placed[0].where})"
+        if missing:
+            self.note(
+                Finding(
+                    "step-gap",
+                    "error",
+                    where,
+                    f"steps {', '.join(map(str, missing[:8]))} are missing of {placed[-1].index + 1}",
+                    "steps 0, 1, 2, ... without a gap",
+                    "add them; histories and episode metrics lack them until then",
+                )
+            )
+        elif stated is not None and stated != len(placed):
+            self.note(
+                Finding(
+                    "length-differs",
+                    "warning",
+                    where,
+                    f"{len(placed)} steps, but episode_length is {stated}",
+                    "as many steps as stated",
+                    "add the steps or correct episode_length",
+                )
+            )
+
+    def _tags(self, episode: _Episode, row: Row) -> dict[str, str]:
+        tags = {"app": episode.app, "language": self._language(episode, row)}
+        dimension = episode.dimension or label(row.get("dimension"), DIMENSIONS)
+        level = (
+            label(episode.metadata.get("dependency"), DEPENDENCIES)
+            or label(row.get("dependency"), DEPENDENCIES)
+            or self.levels.get((canonical(episode.app), episode.identity))
+        )
+        if dimension:
+            tags["dimension"] = dimension
+        if level:
+            tags["dependency"] = level
+        return tags
+
+    def _language(self, episode: _Episode, row: Row) -> str:
+        stated = episode.metadata.get("language", row.get("language"))
+        known = stated if stated in ("zh", "en") else language_of(episode.app)
+        if known:
+            return str(known)
+        english, chinese = _english(episode.metadata, row), _chinese(episode.metadata, row)
+        if english and chinese and episode.app not in self._guessed:
+            self._guessed.add(episode.app)
+            self.note(
+                Finding(
+                    "language-unknown",
+                    "warning",
+                    f"{episode.app}/{episode.identity}",
+                    f'app "{episode.app}" is not in Table 7 and its episodes have both languages',
+                    'a column "language" with "en" or "zh"',
+                    "add the column; Chinese is used until then, as in the released evaluator",
+                )
+            )
+        return "en" if english and not chinese else "zh"
+
+    def _instruction(self, episode: _Episode, placed: _Placed, language: str) -> str:
+        """The instruction in the app's language (section 4.1), or the only one there is."""
+        metadata, row = episode.metadata, placed.row
+        english, chinese = _english(metadata, row), _chinese(metadata, row)
+        wanted, other = (english, chinese) if language == "en" else (chinese, english)
+        if wanted is None:
+            self.note(
+                Finding(
+                    "instruction-missing",
+                    "warning" if other else "error",
+                    _place(episode, placed),
+                    f'no instruction in the app\'s language "{language}"',
+                    "instruction_en" if language == "en" else "instruction_zh or instruction",
+                    "add it; "
+                    + ("the other language is used" if other else "it is empty")
+                    + " until then",
+                )
+            )
+        return wanted or other or ""
+
+
+def _place(episode: _Episode, placed: _Placed) -> str:
+    return f"{episode.app}/{episode.identity}/{placed.index} ({placed.where})"
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value else None
+
+
+def _english(metadata: Row, row: Row) -> str | None:
+    return _text(metadata.get("instruction_en")) or _text(row.get("instruction_en"))
+
+
+def _chinese(metadata: Row, row: Row) -> str | None:
+    return (
+        _text(metadata.get("instruction_zh"))
+        or _text(row.get("instruction_zh"))
+        or _text(row.get("instruction"))
+    )
+
+
+def _check_media(steps: list[Step], note: Note) -> None:
+    """Existence of every medium; wholeness and size of every screenshot."""
+    problems: list[Finding] = []
+    present = 0
+    seen: dict[MediaRef, bool] = {}
+    for step in steps:
+        for role, ref in step.media.items():
+            if ref is None:
+                if role == "screenshot":
+                    problems.append(_medium(step, role, "the row names no file", "a screenshot"))
+                continue
+            if ref in seen or unsafe(ref.path):
+                continue
+            try:
+                if ref.kind == "image":
+                    _check_size(step, role, image_size(ref), problems)
+                else:
+                    resolve(ref)
+                present += 1
+                seen[ref] = True
+            except MediaError as error:
+                seen[ref] = False
+                problems.append(_medium(step, role, f"{error.what}: {error.where}", error.expected))
+    if present:
+        for problem in problems:
+            note(problem)
+    else:
+        note(
+            Finding(
+                "media-absent",
+                "warning",
+                str(_roots(steps)),
+                "none of the media that the rows name exists",
+                "screenshots, clips and audio",
+                "fine for scoring; a model needs the media below that folder",
+            )
+        )
+
+
+def _roots(steps: list[Step]) -> Path | str:
+    roots = Counter(ref.root for step in steps for ref in step.media.values() if ref)
+    return roots.most_common(1)[0][0] if roots else "media"
+
+
+def _medium(step: Step, role: str, what: str, expected: str) -> Finding:
+    return Finding(
+        "media-broken",
+        "error",
+        step.sample_id,
+        f"{role.replace('_', ' ')}: {what}",
+        expected,
+        "restore the file; a model that takes it is not asked about this step until then",
+    )
+
+
+def _check_size(step: Step, role: str, size: Screen, problems: list[Finding]) -> None:
+    stated = (step.source.get("image_width"), step.source.get("image_height"))
+    if role == "screenshot" and all(stated) and size != step.screen:
+        problems.append(
+            Finding(
+                "size-differs",
+                "warning",
+                step.sample_id,
+                f"the screenshot has {size[0]} x {size[1]} pixels, the row says "
+                f"{step.screen[0]} x {step.screen[1]}",
+                "the same size in both",
+                "correct the row: targets are in pixels of that size",
+            )
+        )

@@ -1,0 +1,77 @@
+"""The 29 apps of OmniGUI's Table 7: languages, spellings and published counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
+
+Language = Literal["zh", "en"]
+
+DIMENSIONS: Mapping[str, str] = {
+    "localization": "loc",
+    "semantic_understanding": "sem",
+    "cross_modal_discrimination": "crm",
+    "temporal_reasoning": "tmp",
+    "instant_response": "ins",
+}
+"""The five task dimensions, which are also the names of the metadata files, and Table 7's columns."""
+
+DEPENDENCIES: Mapping[str, str] = {"critical": "cri", "supportive": "sup", "present": "pre"}
+"""The three multimodal dependency levels (section 3.2) and Table 7's columns."""
+
+
+def canonical(name: str) -> str:
+    """An app's name without case, blanks and punctuation.
+
+    Examples:
+        >>> canonical("Google_Translate"), canonical("QQ Music")
+        ('googletranslate', 'qqmusic')
+    """
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+@cache
+def table7() -> Mapping[str, Any]:
+    """The published table: `apps` (rows with counts and aliases) and `totals`."""
+    text = resources.files("omnidata.loaders").joinpath("omnigui_table7.json").read_text("utf-8")
+    table: Mapping[str, Any] = json.loads(text)
+    return table
+
+
+@cache
+def _by_name() -> Mapping[str, Mapping[str, Any]]:
+    return {
+        canonical(name): row for row in table7()["apps"] for name in (row["app"], *row["aliases"])
+    }
+
+
+def published(app: str) -> Mapping[str, Any] | None:
+    """The app's row of Table 7, found under any of its spellings; None for an app not in it.
+
+    Examples:
+        >>> published("googletranslate")["app"], published("Insta")["language"]
+        ('GTrans', 'en')
+    """
+    return _by_name().get(canonical(app))
+
+
+def language_of(app: str) -> Language | None:
+    """The language in which Table 7 lists the app; None for an app not in it."""
+    row = published(app)
+    return None if row is None else row["language"]
+
+
+def label(value: object, allowed: Mapping[str, str]) -> str | None:
+    """A dimension or dependency label in our spelling; None if it is none of the allowed ones.
+
+    Examples:
+        >>> label("AV-Critical", DEPENDENCIES), label("Temporal Reasoning", DIMENSIONS)
+        ('critical', 'temporal_reasoning')
+    """
+    if not isinstance(value, str):
+        return None
+    plain = value.strip().casefold().replace("-", "_").replace(" ", "_").removeprefix("av_")
+    return plain if plain in allowed else None

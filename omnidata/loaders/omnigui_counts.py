@@ -1,0 +1,66 @@
+"""Counts per app, dimension and dependency, and how they differ from the paper's Table 7."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, published, table7
+from omnidata.types import Step
+
+KEYS = ("episodes", "steps", *DIMENSIONS.values(), *DEPENDENCIES.values())
+
+
+def count(steps: Sequence[Step]) -> dict[str, Any]:
+    """Table 7 of some steps.
+
+    Returns:
+        `apps`: name -> language, episodes, steps, and episodes per dimension and dependency level in
+        Table 7's abbreviations; `total`: their sums.
+    """
+    apps: dict[str, dict[str, Any]] = {}
+    seen: set[tuple[str, str]] = set()
+    for step in steps:
+        app = step.tags["app"]
+        row = apps.setdefault(app, {"language": step.tags["language"], **dict.fromkeys(KEYS, 0)})
+        row["steps"] += 1
+        if (app, step.episode_id) in seen:
+            continue
+        seen.add((app, step.episode_id))
+        row["episodes"] += 1
+        for tag, columns in (("dimension", DIMENSIONS), ("dependency", DEPENDENCIES)):
+            if tag in step.tags:
+                row[columns[step.tags[tag]]] += 1
+    total = {key: sum(row[key] for row in apps.values()) for key in KEYS}
+    return {"apps": dict(sorted(apps.items())), "total": {"language": "", **total}}
+
+
+def compare(counts: dict[str, Any]) -> list[str]:
+    """Where the counts differ from Table 7, one sentence each; empty if nowhere."""
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    differences = []
+    for name, row in counts["apps"].items():
+        expected = published(name)
+        if expected is None:
+            differences.append(f"{name}: the app is not in Table 7")
+        elif expected["app"] in found:
+            differences.append(f"{name}: {found[expected['app']][0]} is the same app")
+        else:
+            found[expected["app"]] = (name, row)
+    for expected in table7()["apps"]:
+        if expected["app"] not in found:
+            differences.append(f"{expected['app']}: missing ({expected['episodes']} episodes)")
+            continue
+        name, row = found[expected["app"]]
+        differences += _differences(name, row, expected, ("language", *KEYS))
+    return differences + _differences("total", counts["total"], table7()["totals"], KEYS)
+
+
+def _differences(
+    name: str, row: dict[str, Any], expected: dict[str, Any], keys: Sequence[str]
+) -> list[str]:
+    return [
+        f"{name}: {key} is {row[key]}, published {expected[key]}"
+        for key in keys
+        if row[key] != expected[key]
+    ]

@@ -1,0 +1,333 @@
+"""Where OmniGUI's annotations lie: the paper's tree, the released form, one JSON file of steps.
+
+The paper (Appendix B.1) has a folder per app: five `<dimension>.jsonl`, `dataset_<APP>.json`, and
+`media/<EP>/<EP>.json` beside the media. The release has one `merged_sorted.json` and a folder
+`benchmark` of media. Annotations alone are enough in every form.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsonlines
+
+from omnidata.errors import DataError, Finding
+from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, canonical, label
+
+Row = Mapping[str, Any]
+Note = Callable[[Finding], None]
+
+RELEASED = "merged_sorted.json"
+SIDE_FILE = "dependency.jsonl"
+_WANTED = (
+    "an app folder (the five <dimension>.jsonl, dataset_<APP>.json, media/), a folder of such "
+    f"folders, the released folder ({RELEASED} and benchmark/), or a JSON file of steps"
+)
+
+
+@dataclass(slots=True)
+class Annotations:
+    """The annotations of one app folder or of one file of steps.
+
+    Attributes:
+        app: the app's name; None where every row names its own.
+        media_root: the folder that media paths are relative to.
+        rows: the steps as (row, the file it came from).
+        episodes: ID -> the metadata row and its dimension.
+    """
+
+    app: str | None
+    media_root: Path
+    rows: list[tuple[Row, str]]
+    episodes: dict[str, tuple[Row, str]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Files:
+    """The annotation files below one path, found by name alone.
+
+    Attributes:
+        apps: app folders; empty in the released form.
+        steps: a JSON file with all steps; None in the paper's form.
+        side: dependency side files.
+    """
+
+    apps: list[Path]
+    steps: Path | None
+    side: list[Path]
+
+    def all(self) -> Iterator[Path]:
+        """Every annotation file, in a fixed order."""
+        for app in self.apps:
+            yield from (app / f"{name}.jsonl" for name in DIMENSIONS)
+            yield from sorted(app.glob("dataset_*.json"))
+            yield from _episode_files(app)
+        if self.steps:
+            yield self.steps
+        yield from self.side
+
+    def fingerprint(self) -> str:
+        """SHA-256 over names and contents: changes with every edit of an annotation."""
+        digest = hashlib.sha256()
+        for path in self.all():
+            if path.is_file():
+                content = path.read_bytes()
+                digest.update(f"{path.parent.name}/{path.name}\0{len(content)}\0".encode())
+                digest.update(content)
+        return digest.hexdigest()
+
+
+def find(data: Path) -> Files:
+    """Recognise the layout.
+
+    Raises:
+        DataError: there is nothing at the path, or nothing that looks like OmniGUI.
+    """
+    if data.is_file():
+        return Files([], data, _side(data.parent))
+    if not data.is_dir():
+        raise DataError("there is no such file or folder", where=str(data), expected=_WANTED)
+    if _is_app(data):
+        return Files([data], None, _side(data, data.parent))
+    for folder in (data, data / "data"):
+        if (folder / RELEASED).is_file():
+            return Files([], folder / RELEASED, _side(data, folder))
+    folders = sorted(path for path in data.iterdir() if path.is_dir() and _is_app(path))
+    if folders:
+        return Files(folders, None, _side(data, *folders))
+    arrays = sorted(data.glob("*.json"))
+    if len(arrays) == 1:
+        return Files([], arrays[0], _side(data))
+    inside = sorted(path.name for path in data.iterdir())[:5]
+    raise DataError(
+        f"the folder holds {', '.join(inside) if inside else 'nothing'}"
+        + (" ..." if len(inside) == 5 else ""),
+        where=str(data),
+        expected=_WANTED,
+        remedy="name the dataset's own folder; `omnidata demo` makes a sample to compare with",
+    )
+
+
+def _side(*folders: Path) -> list[Path]:
+    paths = (folder / SIDE_FILE for folder in dict.fromkeys(folders))
+    return [path for path in paths if path.is_file()]
+
+
+def _is_app(folder: Path) -> bool:
+    return (
+        any((folder / f"{name}.jsonl").is_file() for name in DIMENSIONS)
+        or any(folder.glob("dataset_*.json"))
+        or any(_episode_files(folder))
+    )
+
+
+def _episode_files(app: Path) -> list[Path]:
+    media = app / "media"
+    if not media.is_dir():
+        return []
+    return [
+        trace
+        for episode in sorted(media.iterdir())
+        if (trace := episode / f"{episode.name}.json").is_file()
+    ]
+
+
+def read(files: Files, note: Note) -> list[Annotations]:
+    """Read all annotation files.
+
+    Raises:
+        DataError: the only file of steps is unreadable.
+    """
+    if files.steps:
+        rows = _array(files.steps)
+        name = files.steps.stem.removeprefix("dataset_")
+        app = None if name == files.steps.stem else name
+        root = _media_root(files.steps, rows)
+        return [Annotations(app, root, [(row, str(files.steps)) for row in rows])]
+    return [_app(folder, note) for folder in files.apps]
+
+
+def _media_root(steps: Path, rows: list[Row]) -> Path:
+    """The folder that holds the first screenshot; the released layout's where none does."""
+    folder = steps.parent
+    candidates = [folder / "benchmark", folder / "media", folder]
+    first = next((p for row in rows[:1] if isinstance(p := row.get("image_path"), str)), None)
+    for candidate in candidates:
+        if first and (candidate / first).is_file():
+            return candidate
+    return next((candidate for candidate in candidates if candidate.is_dir()), folder)
+
+
+def _app(folder: Path, note: Note) -> Annotations:
+    episodes: dict[str, tuple[Row, str]] = {}
+    for dimension in DIMENSIONS:
+        path = folder / f"{dimension}.jsonl"
+        for line, row in _lines(path, note):
+            _add_episode(episodes, row, dimension, f"{path}:{line}", note)
+    named = [row["app"] for row, _ in episodes.values() if isinstance(row.get("app"), str)]
+    app = named[0] if named else folder.name
+    for other in sorted(set(named) - {app}):
+        note(
+            Finding(
+                "app-differs",
+                "warning",
+                str(folder),
+                f'a metadata row says app "{other}"',
+                f'"{app}", as the first row does',
+                "give every row of one folder the same app",
+            )
+        )
+    return Annotations(app, folder / "media", _steps(folder, note), episodes)
+
+
+def _add_episode(
+    episodes: dict[str, tuple[Row, str]], row: Row, dimension: str, where: str, note: Note
+) -> None:
+    identity = row.get("ID")
+    if not isinstance(identity, str) or not identity:
+        note(
+            Finding(
+                "episode-without-id",
+                "error",
+                where,
+                f"ID is {identity!r}",
+                "a non-empty string",
+                "add the episode's ID",
+            )
+        )
+    elif identity in episodes:
+        note(
+            Finding(
+                "episode-repeated",
+                "warning",
+                where,
+                f"episode {identity} is listed before, under {episodes[identity][1]}",
+                "every episode once",
+                "remove one of the two lines; the first is used",
+            )
+        )
+    else:
+        episodes[identity] = row, dimension
+
+
+def _steps(folder: Path, note: Note) -> list[tuple[Row, str]]:
+    """The step rows: each episode's own file, or the index where an episode has none."""
+    by_episode: dict[str, list[tuple[Row, str]]] = {}
+    for path in _episode_files(folder):
+        try:
+            by_episode[path.stem] = [(row, str(path)) for row in _array(path)]
+        except DataError as error:
+            note(
+                Finding(
+                    "json-invalid", "error", error.where, error.what, error.expected, error.remedy
+                )
+            )
+    index: dict[str, list[tuple[Row, str]]] = {}
+    for path in sorted(folder.glob("dataset_*.json")):
+        for row in _array(path):
+            index.setdefault(str(row.get("episode_id")), []).append((row, str(path)))
+    for episode, rows in index.items():
+        own = by_episode.get(episode)
+        if own is None:
+            by_episode[episode] = rows
+        elif [row for row, _ in own] != [row for row, _ in rows]:
+            note(
+                Finding(
+                    "copies-differ",
+                    "warning",
+                    own[0][1] if own else str(folder),
+                    f"episode {episode} differs from its copy in {rows[0][1]}",
+                    "equal rows",
+                    "regenerate the index; the episode's own file is used",
+                )
+            )
+    return [pair for rows in by_episode.values() for pair in rows]
+
+
+def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
+    """(app in canonical form, episode) -> dependency level, from the side files."""
+    levels: dict[tuple[str, str], str] = {}
+    for path in files.side:
+        for line, row in _lines(path, note):
+            level = label(row.get("dependency"), DEPENDENCIES)
+            app, identity = row.get("app"), row.get("ID")
+            if level is None or not isinstance(app, str) or not isinstance(identity, str):
+                note(
+                    Finding(
+                        "dependency-unreadable",
+                        "warning",
+                        f"{path}:{line}",
+                        json.dumps(row),
+                        '{"app", "ID", "dependency": "critical" | "supportive" | "present"}',
+                        "mend the line; the episode has no dependency label until then",
+                    )
+                )
+            else:
+                levels[canonical(app), identity] = level
+    return levels
+
+
+def _lines(path: Path, note: Note) -> Iterable[tuple[int, Row]]:
+    if not path.is_file():
+        return
+    with jsonlines.open(path) as reader:
+        number = 0
+        while True:
+            number += 1
+            try:
+                row = reader.read(type=dict, skip_empty=False)
+            except EOFError:
+                return
+            except (jsonlines.InvalidLineError, UnicodeDecodeError) as error:
+                if isinstance(error, jsonlines.InvalidLineError) and not error.line.strip():
+                    continue
+                note(
+                    Finding(
+                        "json-invalid",
+                        "error",
+                        f"{path}:{number}",
+                        _first_line(error),
+                        "one JSON object",
+                        "mend the line; it is skipped until then",
+                    )
+                )
+                if isinstance(error, UnicodeDecodeError):
+                    return
+            else:
+                yield number, row
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _array(path: Path) -> list[Row]:
+    """A JSON file that is an array of objects."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"invalid JSON: {error.msg}",
+            where=f"{path}:{error.lineno}",
+            expected="a JSON array of steps",
+            remedy="mend the file at that line",
+        ) from None
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise DataError(
+            f"the file cannot be read as JSON ({type(error).__name__})",
+            where=str(path),
+            expected="a JSON array of steps in UTF-8",
+        ) from None
+    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+        raise DataError(
+            "the JSON is not an array of objects",
+            where=str(path),
+            expected="a JSON array with one object per step",
+            remedy="name the file of steps; metadata belongs in <dimension>.jsonl",
+        )
+    return value

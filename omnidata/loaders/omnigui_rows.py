@@ -1,0 +1,222 @@
+"""One OmniGUI row -> the parts of a step, with a finding for everything doubtful."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from omnidata.actions import POSITIONAL, SWIPES, Action, Point, Primitive, Region, Screen
+from omnidata.errors import DataError, Finding
+from omnidata.loaders.omnigui_files import Note, Row
+from omnidata.loaders.omnigui_targets import TargetError, read_target
+from omnidata.media import unsafe
+from omnidata.types import MediaRef, Modality
+
+DEFAULT_SCREEN: Screen = (1080, 2400)
+"""What the released evaluator assumes where a row has no size."""
+
+_MEDIA: Mapping[str, tuple[Modality, tuple[str, ...]]] = {
+    "screenshot": ("image", ("current_image", "image", "image_path")),
+    "history_screenshot": ("image", ("history_screenshot_path",)),
+    "video": ("video", ("current_video", "video", "video_path")),
+    "audio": ("audio", ("current_audio", "audio", "audio_path")),
+}
+_NUMBERS = ", ".join(f"{kind.value} {kind.name}" for kind in Primitive)
+
+
+def refuse_other_benchmarks(rows: list[tuple[Row, str]]) -> None:
+    """Stop at rows of Android in the Wild, which use the same columns with other meanings.
+
+    Raises:
+        DataError: the rows are AITW or AITZ episodes.
+    """
+    for row, where in rows[:8]:
+        told = any(key.startswith("coat_") for key in row) or "android-in-the-wild" in str(
+            row.get("image_full_path", "")
+        )
+        if told or ("result_touch_xy" not in row and _is_relative(row.get("result_touch_yx"))):
+            raise DataError(
+                "these are Android in the Wild (AITW, AITZ) rows: their result_action_type is "
+                "another enum (4 is a touch, 5 back, 6 home), and their coordinates are (y, x)",
+                where=where,
+                expected=f"OmniGUI's enum ({_NUMBERS})",
+                remedy="name the task that the data belongs to; `omnidata info` lists the tasks",
+            )
+
+
+def _is_relative(value: object) -> bool:
+    try:
+        target = read_target({"result_touch_xy": value}, "touch")
+    except TargetError:
+        return False
+    return (
+        len(target) == 1
+        and isinstance(target[0], Point)
+        and isinstance(target[0].x, float)
+        and max(target[0].x, target[0].y) <= 1
+    )
+
+
+def whole_number(value: object) -> int | None:
+    """An int, or a float without fraction (Arrow makes one of an int column with a gap)."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    return int(value) if isinstance(value, float) and value.is_integer() else None
+
+
+def read_screen(row: Row, where: str, note: Note) -> Screen:
+    """Width and height in pixels; the release's default, with a finding, where the row has none."""
+    width, height = whole_number(row.get("image_width")), whole_number(row.get("image_height"))
+    if width and height and width > 0 and height > 0:
+        return width, height
+    note(
+        Finding(
+            "size-unknown",
+            "warning",
+            where,
+            f"image_width is {row.get('image_width')!r}, image_height {row.get('image_height')!r}",
+            "the screenshot's size in pixels",
+            "add the size; until then 1080 x 2400 is assumed, as the released evaluator does",
+        )
+    )
+    return DEFAULT_SCREEN
+
+
+def read_media(row: Row, root: Path, where: str, note: Note) -> dict[str, MediaRef | None]:
+    """References by role; None where the row names no file."""
+    media: dict[str, MediaRef | None] = {}
+    for role, (kind, keys) in _MEDIA.items():
+        value: Any = next((row[key] for key in keys if row.get(key)), None)
+        if isinstance(value, Mapping) and isinstance(value.get("path"), str):
+            value = value["path"]
+        media[role] = None
+        if value is None:
+            continue
+        reason = unsafe(value) if isinstance(value, str) else f"it is a {type(value).__name__}"
+        if reason:
+            note(
+                Finding(
+                    "path-unsafe",
+                    "error",
+                    where,
+                    f"{role} {_short(value)}: {reason}",
+                    f"a path relative to {root}",
+                    f"mend the path; the step has no {role.replace('_', ' ')} until then",
+                )
+            )
+        if isinstance(value, str):  # an unsafe one too: whoever opens it gets the MediaError
+            media[role] = MediaRef(kind, root, value)
+    return media
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Action | None, bool]:
+    """The action, for histories, and whether it can be a target.
+
+    Returns:
+        The action as far as it can be read (None without a known number), and True if nothing that
+        its primitive needs is missing. A finding tells why not.
+    """
+    number = whole_number(row.get("result_action_type"))
+    words = row.get("action_text")
+    words = words if isinstance(words, str) and words else None
+    if number is None or number not in Primitive._value2member_map_:
+        note(
+            _unusable(
+                "action-unknown",
+                where,
+                f"result_action_type is {row.get('result_action_type')!r}",
+                f"one of {_NUMBERS}",
+            )
+        )
+        return None, False
+    kind = Primitive(number)
+    if kind is Primitive.INPUT:
+        text = row.get("result_action_text")
+        if isinstance(text, str):
+            return Action(kind, text=text, words=words), True
+        note(_unusable("text-missing", where, f"result_action_text is {text!r}", "a string"))
+        return Action(kind, words=words), False
+    if kind not in POSITIONAL and kind not in SWIPES:
+        return Action(kind, words=words), True
+    return _placed(Action(kind, words=words), row, screen, where, note)
+
+
+def _placed(bare: Action, row: Row, screen: Screen, where: str, note: Note) -> tuple[Action, bool]:
+    try:
+        start = read_target(row, "touch")
+    except TargetError as error:
+        value = row.get("result_touch_xy", row.get("result_touch_yx"))
+        note(
+            _unusable(
+                "target-unreadable",
+                where,
+                f"the touch target {_short(value)}: {error}",
+                "[[x1, y1], [x2, y2]] or [x, y] in pixels",
+            )
+        )
+        return bare, False
+    end: tuple[Region, ...] = ()
+    if bare.kind in SWIPES:
+        try:
+            end = read_target(row, "lift")
+        except TargetError as error:
+            note(
+                Finding(
+                    "lift-unreadable",
+                    "warning",
+                    where,
+                    f"the lift target: {error}",
+                    "[[x1, y1], [x2, y2]] or [x, y] in pixels",
+                    "mend it; the swipe is judged by its start until then",
+                )
+            )
+    if not start:
+        note(
+            _unusable(
+                "target-missing",
+                where,
+                f"{bare.kind.name} without a touch target",
+                "[[x1, y1], [x2, y2]] or [x, y] in pixels",
+            )
+        )
+        return bare, False
+    for region in (*start, *end):
+        _check_inside(region, screen, where, note)
+    return Action(bare.kind, start, end, words=bare.words), True
+
+
+def _unusable(code: str, where: str, what: str, expected: str) -> Finding:
+    return Finding(
+        code,
+        "error",
+        where,
+        what,
+        expected,
+        "mend the row; the step has no usable target until then and omnigui-paper leaves it out",
+    )
+
+
+def _check_inside(region: Region, screen: Screen, where: str, note: Note) -> None:
+    if isinstance(region, Point):
+        edges = (region.x, region.y, region.x, region.y)
+    else:
+        edges = (region.left, region.top, region.right, region.bottom)
+    if min(edges) < 0 or edges[2] > screen[0] or edges[3] > screen[1]:
+        note(
+            Finding(
+                "target-outside",
+                "warning",
+                where,
+                f"the target {list(edges)} exceeds the screenshot of {screen[0]} x {screen[1]}",
+                "pixels inside the screenshot",
+                "mend the target or the size; if coordinates are 0-1000, this is not OmniGUI's form",
+            )
+        )

@@ -1,0 +1,197 @@
+"""Step and episode metrics of OmniGUI (section 3.4): TM, EM, SR and both readings of GP.
+
+The functions over one episode are the definitions. `table` computes the same for millions of steps at
+once; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+METRICS = ("TM", "EM", "SR", "GP_ratio", "GP_prefix", "format_ok")
+RESAMPLES = 2000
+
+
+def success(exact: Sequence[bool]) -> float:
+    """1.0 if every step of the episode is an exact match, else 0.0 (section 3.4).
+
+    Args:
+        exact: exact-match verdicts of one episode, in step order; not empty.
+
+    Examples:
+        >>> success([True, False, True])
+        0.0
+    """
+    return float(all(exact))
+
+
+def goal_progress_ratio(exact: Sequence[bool]) -> float:
+    """Share of an episode's steps that are exact matches: section 3.4 to the letter.
+
+    Args:
+        exact: exact-match verdicts of one episode, in step order; not empty.
+
+    Examples:
+        >>> goal_progress_ratio([True, False, True, True])
+        0.75
+    """
+    return sum(exact) / len(exact)
+
+
+def goal_progress_prefix(exact: Sequence[bool]) -> float:
+    """Share of an episode's steps before the first that is not an exact match.
+
+    The paper describes the ratio of correct steps (`goal_progress_ratio`), but its Table 3 can only
+    come from this prefix, which is also what the released evaluator computes.
+
+    Args:
+        exact: exact-match verdicts of one episode, in step order; not empty.
+
+    Returns:
+        A fraction in [0, 1].
+
+    Examples:
+        >>> goal_progress_prefix([True, False, True, True])
+        0.25
+    """
+    steps = next((index for index, verdict in enumerate(exact) if not verdict), len(exact))
+    return steps / len(exact)
+
+
+@dataclass(frozen=True, slots=True)
+class StepVerdicts:
+    """Verdicts as columns of equal length N; each row is one step.
+
+    Attributes:
+        episode: int64 (N,), a code per episode.
+        order: int64 (N,), the step's place in its episode; equal places keep their row order.
+        type_match: float64 (N,), 0 or 1.
+        exact_match: float64 (N,), 0 or 1.
+        format_ok: float64 (N,), 0 or 1.
+        whole: bool (N,), False where the episode was cut and has no SR and GP.
+    """
+
+    episode: Ints
+    order: Ints
+    type_match: Floats
+    exact_match: Floats
+    format_ok: Floats
+    whole: npt.NDArray[np.bool_]
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> StepVerdicts:
+        """The rows for which `mask` is True."""
+        return StepVerdicts(*(getattr(self, name)[mask] for name in self.__slots__))
+
+
+def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
+    """TM and EM over steps, SR and GP over whole episodes, with 95 % bootstrap intervals.
+
+    Args:
+        verdicts: the steps to count.
+        seed: of the bootstrap.
+
+    Returns:
+        The six `METRICS` as fractions (0.0 over nothing, as the released evaluator has it), `ci95`
+        with a pair for each, `steps`, `episodes`, and `whole_episodes`, over which SR and GP go.
+    """
+    sums = _episode_sums(verdicts)
+    values = _rates(sums.sum(axis=0, keepdims=True))[0]
+    low, high = _intervals(sums, seed)
+    return {
+        **dict(zip(METRICS, values.tolist(), strict=True)),
+        "ci95": {name: [float(low[i]), float(high[i])] for i, name in enumerate(METRICS)},
+        "steps": int(sums[:, 0].sum()),
+        "episodes": len(sums),
+        "whole_episodes": int(sums[:, 4].sum()),
+    }
+
+
+def by_group(
+    verdicts: StepVerdicts, labels: npt.NDArray[np.int64], names: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """`table` for each label.
+
+    Args:
+        verdicts: the steps.
+        labels: int64 (N,), index into `names`; -1 = in no group.
+        names: the groups; those without a step are left out.
+    """
+    present = np.unique(labels)
+    return {names[code]: table(verdicts.where(labels == code)) for code in present if code >= 0}
+
+
+def _episode_sums(verdicts: StepVerdicts) -> Floats:
+    """Per episode (E, 8): steps, TM, EM, format_ok, whole, SR, GP_ratio, GP_prefix."""
+    if not len(verdicts.episode):
+        return np.zeros((0, 8))
+    order = np.lexsort((verdicts.order, verdicts.episode))  # stable, as the release's sort is
+    episode = verdicts.episode[order]
+    starts = np.flatnonzero(np.r_[True, episode[1:] != episode[:-1]])
+    lengths = np.diff(np.r_[starts, len(episode)])
+    exact = verdicts.exact_match[order]
+    correct = np.add.reduceat(exact, starts)
+    wrong_so_far = np.cumsum(1.0 - exact)
+    before = np.repeat(wrong_so_far[starts] - (1.0 - exact[starts]), lengths)
+    prefix = np.add.reduceat((wrong_so_far == before).astype(np.float64), starts)
+    whole = np.minimum.reduceat(verdicts.whole[order], starts).astype(np.float64)
+    columns = [
+        lengths,
+        np.add.reduceat(verdicts.type_match[order], starts),
+        correct,
+        np.add.reduceat(verdicts.format_ok[order], starts),
+        whole,
+        whole * (correct == lengths),
+        whole * correct / lengths,
+        whole * prefix / lengths,
+    ]
+    return np.column_stack(columns).astype(np.float64)
+
+
+def _rates(sums: Floats) -> Floats:
+    """(R, 8) sums -> (R, 6) metrics; 0 where there is nothing to divide by."""
+    steps, whole = np.maximum(sums[:, 0], 1), np.maximum(sums[:, 4], 1)
+    return np.column_stack(
+        [
+            sums[:, 1] / steps,
+            sums[:, 2] / steps,
+            sums[:, 5] / whole,
+            sums[:, 6] / whole,
+            sums[:, 7] / whole,
+            sums[:, 3] / steps,
+        ]
+    )
+
+
+def _intervals(sums: Floats, seed: int) -> tuple[Floats, Floats]:
+    """Percentile bootstrap over episodes.
+
+    Episodes with equal sums are interchangeable, so drawing how often each *kind* of episode occurs
+    is the same resampling and costs kinds instead of episodes.
+    """
+    if not len(sums):
+        return np.zeros(len(METRICS)), np.zeros(len(METRICS))
+    kinds, counts = np.unique(sums, axis=0, return_counts=True)
+    draws = np.random.default_rng(seed).multinomial(len(sums), counts / len(sums), size=RESAMPLES)
+    rates = _rates(draws @ kinds)
+    low, high = np.percentile(rates, [2.5, 97.5], axis=0)
+    return low, high
+
+
+def codes(labels: Sequence[str | None]) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Labels as codes for `by_group`, and the sorted names; None becomes -1.
+
+    Examples:
+        >>> codes(["b", None, "a"])
+        (array([ 1, -1,  0]), ['a', 'b'])
+    """
+    names = sorted({name for name in labels if name is not None})
+    index: Mapping[str | None, int] = {None: -1, **{name: i for i, name in enumerate(names)}}
+    return np.array([index[name] for name in labels], dtype=np.int64), names

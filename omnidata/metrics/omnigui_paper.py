@@ -1,0 +1,117 @@
+"""The exact-match rules of the OmniGUI paper (section 3.4), with what it leaves open decided and named.
+
+Two readings are ours: a swipe's "associated parameters" are a start in the touch target and, where the
+data has a lift target, an end in that; and a target given as a point instead of a box counts within
+140 units of the 0-1000 scale, the released evaluator's radius (an *extension*, counted apart).
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from omnidata.actions import (
+    POSITIONAL,
+    SWIPES,
+    Action,
+    Box,
+    Point,
+    Primitive,
+    Region,
+    Screen,
+    Space,
+    convert,
+    ratio,
+)
+from omnidata.metrics.omnigui_parser import Answer, Pair
+
+PredictedSpace = Literal["norm1000", "px", "rel", "auto"]
+POINT_RADIUS = 140.0
+
+
+class Match(NamedTuple):
+    """The verdict on one step.
+
+    Attributes:
+        type: the primitive is right.
+        exact: and so are its parameters.
+        extension: the step was judged by a rule that the paper does not have.
+    """
+
+    type: bool
+    exact: bool
+    extension: bool
+
+
+def judge(target: Action, screen: Screen, answer: Answer | None, space: PredictedSpace) -> Match:
+    """Hold one answer against the expert's action.
+
+    Args:
+        target: the expert's action, with the regions that its primitive needs.
+        screen: width and height of the screenshot in pixels.
+        answer: the action read from the output; None = nothing could be read.
+        space: unit of the predicted coordinates; "auto" takes them as pixels where one exceeds 1000.
+
+    Examples:
+        >>> box = Box(210, 786, 351, 850, "px")
+        >>> judge(Action(Primitive.TAP, (box,)), (720, 1600), Answer(0, (292, 492)), "norm1000")
+        Match(type=True, exact=True, extension=False)
+        >>> judge(Action(Primitive.TAP, (box,)), (720, 1600), Answer(0, (291, 492)), "norm1000")
+        Match(type=True, exact=False, extension=False)
+    """
+    placed = target.kind in POSITIONAL or target.kind in SWIPES
+    extension = placed and any(isinstance(region, Point) for region in (*target.start, *target.end))
+    if answer is None or answer.kind != target.kind:
+        return Match(False, False, extension)
+    if target.kind is Primitive.INPUT:
+        return Match(True, _same_text(target.text, answer.text), False)
+    if not placed:
+        return Match(True, True, False)
+    exact = _hits(target.start, answer.start, screen, space)
+    if exact and target.kind in SWIPES and target.end:
+        exact = _hits(target.end, answer.end, screen, space)
+    return Match(True, exact, extension)
+
+
+def _same_text(wanted: str | None, given: str | None) -> bool:
+    if wanted is None or given is None:
+        return False
+    return wanted == given or unicodedata.normalize("NFC", wanted) == unicodedata.normalize(
+        "NFC", given
+    )
+
+
+def _hits(
+    regions: Sequence[Region], pair: Pair | None, screen: Screen, space: PredictedSpace
+) -> bool:
+    if pair is None:
+        return False
+    if space == "auto":
+        space = "px" if max(pair) > 1000 else "norm1000"
+    return any(
+        _in_box(region, pair, screen, space)
+        if isinstance(region, Box)
+        else _near(region, pair, screen, space)
+        for region in regions
+    )
+
+
+def _in_box(box: Box, pair: Pair, screen: Screen, space: Space) -> bool:
+    """Whether the point lies in the box, edges included; integers are compared exactly."""
+    for value, low, high, extent in (
+        (pair[0], box.left, box.right, screen[0]),
+        (pair[1], box.top, box.bottom, screen[1]),
+    ):
+        a, b = ratio(space, extent)
+        c, d = ratio(box.space, extent)
+        if not low * b * c <= value * a * d <= high * b * c:
+            return False
+    return True
+
+
+def _near(target: Point, pair: Pair, screen: Screen, space: Space) -> bool:
+    wanted = convert(target, "norm1000", screen)
+    given = convert(Point(pair[0], pair[1], space), "norm1000", screen)
+    return math.dist((wanted.x, wanted.y), (given.x, given.y)) <= POINT_RADIUS

@@ -1,0 +1,189 @@
+"""The run folder: the unit of work, all plain text, with one writer.
+
+`run.json` says what was run, `predictions.jsonl` has one final line per step, `attempts.jsonl` the
+failed attempts, `scores.jsonl` and `results.json` belong to the profile last asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from omnidata import predictions
+from omnidata.errors import PredictionError, RunError
+from omnidata.predictions import Prediction
+from omnidata.types import Completion, Delivery
+
+TRANSIENT: frozenset[Delivery] = frozenset({"api_error", "media_error"})
+"""Deliveries that are tried again when a run is resumed."""
+
+
+class RunFolder:
+    """One evaluation on disk.
+
+    Opening a folder that has a run with the same settings resumes it; other settings are refused.
+
+    Args:
+        path: the folder; made if missing.
+        settings: everything that makes two runs comparable, as JSON values.
+
+    Raises:
+        RunError: the folder holds something else, or a run with other settings.
+    """
+
+    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+        """Open or make the folder and read what is done."""
+        self.path = path
+        self.settings = settings
+        self.predictions = path / "predictions.jsonl"
+        self.attempts = path / "attempts.jsonl"
+        self._info = path / "run.json"
+        self.done: dict[str, Completion] = {}
+        if self._info.exists():
+            self._resume()
+        elif path.exists() and any(path.iterdir()):
+            raise RunError(
+                "the folder is not empty and holds no run",
+                where=str(path),
+                expected="an empty or new folder, or one with run.json",
+                remedy="give another --out",
+            )
+        else:
+            path.mkdir(parents=True, exist_ok=True)
+            write_json(self._info, {"settings": settings})
+        self._file: IO[bytes] = self.predictions.open("ab")
+
+    def _resume(self) -> None:
+        recorded = read_info(self.path)["settings"]
+        differences = [
+            f"{key}: {json.dumps(recorded.get(key))} there, {json.dumps(value)} now"
+            for key, value in json.loads(json.dumps(self.settings)).items()
+            if recorded.get(key) != value
+        ]
+        if differences:
+            raise RunError(
+                "the folder holds a run with other settings: " + "; ".join(differences),
+                where=str(self._info),
+                expected="the same settings, to resume",
+                remedy="repeat the first command, or give another --out",
+            )
+        if self.predictions.exists():
+            self._mend()
+            self._read_done()
+
+    def _mend(self) -> None:
+        """Cut a last line that a killed process left without its newline."""
+        with self.predictions.open("rb+") as file:
+            size = file.seek(0, os.SEEK_END)
+            tail = b""
+            while size and b"\n" not in tail:
+                step = min(1 << 16, size)
+                size -= step
+                file.seek(size)
+                tail = file.read(step) + tail
+            file.truncate(size + tail.rfind(b"\n") + 1)
+
+    def _read_done(self) -> None:
+        """What needs no second try; transient failures move to `attempts.jsonl`."""
+        final: list[Prediction] = []
+        failed: list[Prediction] = []
+        for line in predictions.read(self.predictions):
+            if line.sample_id in self.done:
+                raise PredictionError(
+                    f"step {line.sample_id} has two lines",
+                    where=str(self.predictions),
+                    expected="one final line per step",
+                    remedy="remove one of them, or start again in another folder",
+                )
+            if line.delivery in TRANSIENT:
+                failed.append(line)
+            else:
+                final.append(line)
+                self.done[line.sample_id] = line.completion()
+        if failed:
+            with self.attempts.open("ab") as file:
+                file.writelines(predictions.encode(line) + b"\n" for line in failed)
+            with replacing(self.predictions) as new:
+                new.writelines(predictions.encode(line) + b"\n" for line in final)
+
+    def append(self, sample_id: str, completion: Completion) -> None:
+        """Record a step's final line; on disk when the call returns, but for the system's cache."""
+        self._file.write(predictions.encode(Prediction.of(sample_id, completion)) + b"\n")
+        self._file.flush()
+        self.done[sample_id] = completion
+
+    def finish(self, **info: Any) -> None:
+        """Add versions, timings and the like to `run.json`."""
+        write_json(self._info, {"settings": self.settings, **info})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+
+def read_info(run: Path) -> dict[str, Any]:
+    """The content of a run's `run.json`.
+
+    Raises:
+        RunError: it is missing or unreadable.
+    """
+    path = run / "run.json"
+    try:
+        info = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(info, dict) and isinstance(info.get("settings"), dict):
+            return info
+    except (OSError, ValueError):
+        pass
+    raise RunError(
+        "run.json is missing or cannot be read",
+        where=str(path),
+        expected="the file that `omnidata evaluate` writes",
+        remedy="name a run folder, or start the run again in another one",
+    )
+
+
+class replacing:  # noqa: N801  a context manager that reads as a verb
+    """Write a file beside its target and put it there in one move when all went well."""
+
+    def __init__(self, path: Path) -> None:
+        """Take the target; its folder must exist."""
+        self.path = path
+        self._new = path.with_name(f".{path.name}.new")
+
+    def __enter__(self) -> IO[bytes]:
+        self._file: IO[bytes] = self._new.open("wb")
+        return self._file
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        self._file.close()
+        if kind is None:
+            self._new.replace(self.path)
+        else:
+            self._new.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file in one move."""
+    with replacing(path) as file:
+        file.write(json.dumps(value, indent=1, ensure_ascii=True).encode() + b"\n")

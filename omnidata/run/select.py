@@ -1,0 +1,100 @@
+"""Which steps a run asks about: `--where`, `--exclude`, `--limit`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from omnidata.errors import UsageError
+from omnidata.types import Step
+
+
+def episode_key(step: Step) -> str:
+    """What identifies an episode in its dataset."""
+    return f"{step.tags.get('app', '')}/{step.episode_id}"
+
+
+def select(
+    steps: Sequence[Step],
+    *,
+    where: Mapping[str, str] = {},
+    exclude: frozenset[str] = frozenset(),
+    limit: int | None = None,
+) -> list[Step]:
+    """The chosen steps, in order.
+
+    Args:
+        steps: all steps of the dataset.
+        where: tag -> value that an episode must have.
+        exclude: sample ids to leave out (see `read_exclude`).
+        limit: keep the first so many steps.
+
+    Raises:
+        UsageError: a tag or a value that the data does not have, or nothing is left.
+    """
+    for tag, value in where.items():
+        values = Counter(step.tags[tag] for step in steps if tag in step.tags)
+        if value not in values:
+            tags = sorted({name for step in steps for name in step.tags})
+            raise UsageError(
+                f'no step has {tag} "{value}"',
+                where=f"--where {tag}={value}",
+                expected=f"one of {', '.join(sorted(values))}" if values else f"a tag of {tags}",
+            )
+    chosen = [
+        step
+        for step in steps
+        if step.sample_id not in exclude
+        and all(step.tags.get(tag) == value for tag, value in where.items())
+    ][:limit]
+    if not chosen:
+        raise UsageError(
+            "no step is left to ask about",
+            where="--where, --exclude, --limit",
+            expected="a choice that keeps at least one step",
+        )
+    return chosen
+
+
+def read_exclude(path: Path, steps: Sequence[Step]) -> frozenset[str]:
+    """The sample ids of a file, one per line; `#` starts a comment.
+
+    Raises:
+        UsageError: the file cannot be read, or names a step that the data does not have.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"the file cannot be read ({type(error).__name__})",
+            where=f"--exclude {path}",
+            expected="a text file with one sample id per line",
+        ) from None
+    known = {step.sample_id for step in steps}
+    excluded = set()
+    for number, line in enumerate(lines, 1):
+        sample_id = line.partition("#")[0].strip()
+        if sample_id and sample_id not in known:
+            raise UsageError(
+                f'no step has the id "{sample_id}"',
+                where=f"{path}:{number}",
+                expected="ids like app/episode/step, as in predictions.jsonl",
+                remedy="remove the line, or use the data that the file was made for",
+            )
+        if sample_id:
+            excluded.add(sample_id)
+    return frozenset(excluded)
+
+
+def whole_episodes(steps: Sequence[Step], chosen: Sequence[Step]) -> npt.NDArray[np.bool_]:
+    """For each chosen step, whether all steps of its episode were chosen; bool (N,).
+
+    Success and progress of half an episode are not those of the episode.
+    """
+    full = Counter(episode_key(step) for step in steps)
+    kept = Counter(episode_key(step) for step in chosen)
+    return np.array([kept[key] == full[key] for key in map(episode_key, chosen)], dtype=np.bool_)

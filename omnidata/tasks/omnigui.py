@@ -1,0 +1,59 @@
+"""The task `omnigui`: loader, unified prompt, two profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from omnidata.actions import Action, Point, Primitive, Space
+from omnidata.loaders import omnigui as loader
+from omnidata.tasks.omnigui_profiles import SPACES, PaperProfile, ReleaseProfile
+from omnidata.tasks.omnigui_prompt import OPTIONS, Prompt
+from omnidata.tasks.options import resolve
+from omnidata.types import Conversation, Profile, Source, Step
+
+
+class OmniGui:
+    """OmniGUI: what does the agent do next, given what it sees, hears and remembers?
+
+    Args:
+        options: `modalities`, `history`, `history_screenshot`, `prompt_form`, `voice` (a folder of
+            WAV files), `voice_form`, `coordinates`; unknown ones are a `UsageError`.
+    """
+
+    name = "omnigui"
+    default_profile = PaperProfile.name
+    allowed: Mapping[str, Sequence[str]] = {**OPTIONS, "coordinates": SPACES}
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Check the options and prepare prompt and profiles."""
+        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        self._prompt = Prompt(self.options)
+        self.prompt_hash = self._prompt.hash
+        space = next(space for space in SPACES if space == self.options["coordinates"])
+        profiles: list[Profile] = [PaperProfile(space)]
+        if space != "rel":  # a unit that the released evaluator does not know
+            profiles.append(ReleaseProfile(space))
+        self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+        """Read the dataset's annotations."""
+        return loader.load(data, check_media=check_media, strict=strict)
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """The conversation for one step; `predicted` is used with `history=predicted` only."""
+        return self._prompt.conversation(step, predicted)
+
+    def action(self, parsed: Mapping[str, Any]) -> Action | None:
+        """A verdict's `parsed` as an action, for histories of predictions."""
+        stated = self.options["coordinates"]
+        space: Space = "px" if stated == "px" else "rel" if stated == "rel" else "norm1000"
+        start = parsed.get("coordinate") or parsed.get("start_coordinate")
+        end = parsed.get("end_coordinate")
+        return Action(
+            Primitive(parsed["action_type"]),
+            (Point(start[0], start[1], space),) if start else (),
+            (Point(end[0], end[1], space),) if end else (),
+            text=parsed.get("text"),
+        )

@@ -1,0 +1,153 @@
+"""OmniGUI's two scoring profiles: the paper's rules and the released evaluator's.
+
+Both read answers with the release's tolerant parser; an output on which it raises is `unparsed`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from omnidata.metrics import episodes, omnigui_paper, omnigui_release
+from omnidata.metrics.omnigui_parser import Answer, Unread, parse
+from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
+
+VALUES = ("type_match", "exact_match", "format_ok", "extension")
+SPACES: tuple[omnigui_paper.PredictedSpace, ...] = ("norm1000", "px", "rel", "auto")
+_BY = ("dimension", "dependency", "app", "language")
+_ANSWERED = [OUTCOMES.index("ok"), OUTCOMES.index("unparsed")]
+
+
+class OmniGuiProfile:
+    """What the two profiles share: the parser, and the way from verdicts to the table."""
+
+    values = VALUES
+    name: str
+    goal_progress: Literal["GP_ratio", "GP_prefix"]
+
+    def __init__(self, space: omnigui_paper.PredictedSpace = "norm1000") -> None:
+        """Take the unit of the predicted coordinates; it is never guessed from a model's name."""
+        self.space = space
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read one answer and hold it against the step's target."""
+        answer = parse(text)
+        if isinstance(answer, Unread):
+            return self._verdict(step, None, answer.reason)
+        return self._verdict(step, answer, "")
+
+    def failed(self, step: Step, outcome: Outcome) -> Verdict:
+        """The verdict on a step without an answer: wrong, with the reason as its outcome."""
+        values = self._verdict(step, None, "").values
+        return Verdict(outcome, values)
+
+    def _verdict(self, step: Step, answer: Answer | None, reason: str) -> Verdict:
+        raise AssertionError("a profile says how it judges")
+
+    def _episode(self, step: Step) -> str:
+        return f"{step.tags['app']}/{step.episode_id}"
+
+    def _order(self, step: Step) -> int:
+        return step.step_index
+
+    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
+        """The table; steps that were not judged are counted and left out.
+
+        Returns:
+            `overall`, `answered` (steps with an answer, readable or not), `ci95`, `by`, `counts`,
+            `outcomes`. `GP` is this profile's own definition of goal progress.
+        """
+        judged = ~np.isnan(rows.values["type_match"])
+        codes, _ = episodes.codes([self._episode(step) for step in steps])
+        order = np.array([self._order(step) for step in steps], dtype=np.int64)
+        type_match, exact_match, format_ok = (
+            np.nan_to_num(rows.values[name].astype(np.float64)) for name in VALUES[:3]
+        )
+        verdicts = episodes.StepVerdicts(
+            codes, order, type_match, exact_match, format_ok, rows.whole
+        )
+        kept = verdicts.where(judged)
+        overall = episodes.table(kept)
+        by = {}
+        for tag in _BY:
+            labels, names = episodes.codes([step.tags.get(tag) for step in steps])
+            groups = episodes.by_group(kept, labels[judged], names)
+            if groups:
+                by[tag] = {name: self._named(group) for name, group in groups.items()}
+        answered = np.isin(rows.outcomes, _ANSWERED) & judged
+        outcomes = Counter(OUTCOMES[code] for code in rows.outcomes.tolist())
+        ci95 = overall["ci95"]
+        return {
+            "overall": {k: v for k, v in self._named(overall).items() if isinstance(v, float)},
+            "ci95": {"GP": ci95[self.goal_progress], **ci95},
+            "answered": self._answered(verdicts, answered, judged),
+            "by": by,
+            "counts": {
+                "steps": overall["steps"],
+                "episodes": overall["episodes"],
+                "whole_episodes": overall["whole_episodes"],
+                "without_usable_target": int((~judged).sum()),
+                "judged_by_extension": int(np.nansum(rows.values["extension"][judged])),
+            },
+            "outcomes": {name: outcomes[name] for name in OUTCOMES if outcomes[name]},
+        }
+
+    def _answered(
+        self, verdicts: episodes.StepVerdicts, answered: Any, judged: Any
+    ) -> dict[str, Any]:
+        """The table over answered steps; SR and GP over episodes answered from end to end."""
+        broken = np.unique(verdicts.episode[judged & ~answered])
+        whole = verdicts.whole & ~np.isin(verdicts.episode, broken)
+        columns = {name: getattr(verdicts, name) for name in verdicts.__slots__} | {"whole": whole}
+        return self._named(episodes.table(episodes.StepVerdicts(**columns).where(answered)))
+
+    def _named(self, table: Mapping[str, Any]) -> dict[str, Any]:
+        """The table with `GP` as this profile defines it, in the order TM, EM, SR, GP."""
+        head = {name: table[name] for name in ("TM", "EM", "SR")}
+        return {**head, "GP": table[self.goal_progress], **table}
+
+
+class PaperProfile(OmniGuiProfile):
+    """`omnigui-paper`: section 3.4, with the open points of `metrics/omnigui_paper.py`."""
+
+    name = "omnigui-paper"
+    goal_progress = "GP_ratio"
+
+    def _verdict(self, step: Step, answer: Answer | None, reason: str) -> Verdict:
+        parsed = answer.as_dict() if answer else None
+        as_prompted = answer is not None and answer.as_prompted
+        outcome: Outcome = "ok" if answer else "unparsed"
+        if step.action is None:
+            return Verdict(outcome, (None, None, as_prompted, None), parsed, reason)
+        match = omnigui_paper.judge(step.action, step.screen, answer, self.space)
+        values = (match.type, match.exact, as_prompted, match.extension)
+        return Verdict(outcome, values, parsed, reason)
+
+
+class ReleaseProfile(OmniGuiProfile):
+    """`omnigui-release`: the published evaluator, verdict for verdict.
+
+    It has no relative coordinates: the task offers this profile with the other units only.
+    """
+
+    name = "omnigui-release"
+    goal_progress = "GP_prefix"
+
+    def _verdict(self, step: Step, answer: Answer | None, reason: str) -> Verdict:
+        try:
+            type_match, exact = omnigui_release.judge(step.source, answer, self.space)
+        except omnigui_release.RaisesError as error:
+            return Verdict("unparsed", (False, False, False, False), None, str(error))
+        as_prompted = answer is not None and answer.as_prompted
+        parsed = answer.as_dict() if answer else None
+        outcome: Outcome = "ok" if answer else "unparsed"
+        return Verdict(outcome, (type_match, exact, as_prompted, False), parsed, reason)
+
+    def _episode(self, step: Step) -> str:
+        """The released key: episodes of two apps merge where rows have an app but no subset."""
+        row = step.source
+        default = "unknown" if "app" in row else step.tags["app"]
+        return f"{row.get('subset', default)}-{row.get('episode_id', 'unknown')}"

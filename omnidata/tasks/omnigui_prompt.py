@@ -1,0 +1,190 @@
+"""OmniGUI's unified prompt, version 2, with its ablations and its voice instruction.
+
+The text is the benchmark's (Appendix A.1), kept byte for byte as the release has it in
+`prompts/omnigui_v2.txt`; `prompts/SOURCES.md` has the hashes of all five variants.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from omnidata.actions import Action, history_text
+from omnidata.errors import DataError
+from omnidata.types import Conversation, MediaRef, Message, Part, Step
+
+HISTORY_VERSION = "history-v1"
+OPTIONS: Mapping[str, Sequence[str]] = {
+    "modalities": ("IAV", "IV", "IA", "I"),
+    "history": ("gold", "none", "predicted"),
+    "history_screenshot": ("on", "off"),
+    "prompt_form": ("paper", "release"),
+    "voice": ("",),
+    "voice_form": ("paper", "release"),
+}
+_WITH = {
+    "IAV": "screenshots, audio and video",
+    "IV": "screenshots and video",
+    "IA": "screenshots and audio",
+    "I": "screenshots",
+}
+_ASK = "Analyze the current screenshot and output the next action as JSON."
+_DIRECTIVE = "Listen to the voice instruction audio for the task description."
+_PLACEHOLDER = {
+    "paper": "[Please listen to the voice instruction]",
+    "release": "[请听语音指令 / Please listen to the voice instruction]",
+}
+_FIRST_RULE = "- Base actions on the current screenshot (the last image in your input).\n"
+_RELEASE_ENGLISH = frozenset(
+    ["amazon", "instagram", "snapchat", "spotify", "x", "youtube", "tiktok", "duolingo", "googletranslate", "imdb", "ted", "vimeo", "redbulltv", "tasty"]
+)
+_MIN_VOICE_BYTES = 1000
+
+
+@cache
+def system_prompt(modalities: str = "IAV", voice_form: str = "") -> str:
+    """The system prompt.
+
+    Args:
+        modalities: "IAV", or an ablation of section 4.3: "IV", "IA", "I".
+        voice_form: "" for a written instruction; "paper" puts the directive before the normal first
+            sentence (Appendix A.1); "release" is the released code's own wording.
+
+    Examples:
+        >>> print(system_prompt("I").split(". You need")[0])
+        You are an Android GUI Agent. You are given a task and your action history, with screenshots
+    """
+    folder = resources.files("omnidata.tasks").joinpath("prompts")
+    text = folder.joinpath("omnigui_v2.txt").read_text(encoding="utf-8")
+    if voice_form == "release":
+        text = text.replace(
+            "You are given a task and your action history, with screenshots, audio and video. "
+            "You need to perform the next action",
+            "You are given a task via voice instruction, along with your action history, "
+            "screenshots, audio and video. You need to listen to the voice instruction and perform "
+            "the next action",
+        ).replace(_FIRST_RULE, f"{_FIRST_RULE}- {_DIRECTIVE}\n")
+    text = text.replace(_WITH["IAV"], _WITH[modalities], 1)
+    return f"{_DIRECTIVE}\n{text}" if voice_form == "paper" else text
+
+
+class Prompt:
+    """Builds conversations in the paper's order: history shot, clip, audio, screenshot, text."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Take resolved options (`OPTIONS`)."""
+        self.options = options
+        self.voice = Path(options["voice"]) if options["voice"] else None
+        self.voice_form = options["voice_form"] if self.voice else ""
+        text = json.dumps(
+            [
+                {k: v for k, v in options.items() if k in OPTIONS and k != "voice"},
+                system_prompt(options["modalities"], self.voice_form),
+                self.voice_form and _PLACEHOLDER[self.voice_form],
+                _ASK,
+                HISTORY_VERSION,
+            ]
+        )
+        self.hash = hashlib.sha256(text.encode()).hexdigest()
+
+    def conversation(
+        self, step: Step, predicted: Sequence[Action | None] | None = None
+    ) -> Conversation:
+        """The system and user message for one step.
+
+        Args:
+            step: the step.
+            predicted: the model's own actions so far; used with `history=predicted` only.
+
+        Raises:
+            DataError: the voice instruction has no WAV file (`voice_form=paper`).
+        """
+        instruction = (
+            _release_instruction(step.source)
+            if self.options["prompt_form"] == "release"
+            else step.instruction
+        )
+        voice = self._voice(step, instruction)
+        goal = _PLACEHOLDER[self.voice_form] if voice else instruction
+        blocks = [f"Goal: {goal}", f"Step: {step.step_index}"]
+        if lines := self._history(step, predicted):
+            blocks.append("Action History:\n" + "\n".join(lines))
+        parts = [*self._media(step, voice), Part("text", "\n\n".join([*blocks, _ASK]))]
+        system = system_prompt(self.options["modalities"], self.voice_form)
+        return (
+            Message("system", (Part("text", system),)),
+            Message("user", tuple(parts)),
+        )
+
+    def _media(self, step: Step, voice: MediaRef | None) -> list[Part]:
+        modalities = self.options["modalities"]
+        parts: list[Part] = []
+        past = step.media.get("history_screenshot")
+        if past and self.options["history_screenshot"] == "on":
+            parts += [
+                Part("text", "[History Screenshot]:"),
+                Part("image", media=past, role="history_screenshot"),
+            ]
+        if "V" in modalities and (clip := step.media.get("video")):
+            parts.append(Part("video", media=clip, role="video"))
+        if "A" in modalities and (audio := step.media.get("audio")):
+            parts.append(Part("audio", media=audio, role="audio"))
+        if screenshot := step.media.get("screenshot"):
+            parts.append(Part("image", media=screenshot, role="screenshot"))
+        if voice:
+            spoken = Part("audio", media=voice, role="voice")
+            at = len(parts) - (self.voice_form == "paper" and bool(step.media.get("screenshot")))
+            parts.insert(at, spoken)
+        return parts
+
+    def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> list[str]:
+        if self.options["history"] == "none":
+            return []
+        own = step.source.get("action_history")
+        if self.options["history"] == "gold" and _is_history(own):
+            return [f"Step {entry['step_index']}: {entry['action_text']}" for entry in own]
+        past = step.history if self.options["history"] == "gold" else predicted or ()
+        return [
+            f"Step {index}: {history_text(action, step.screen)}"
+            for index, action in enumerate(past)
+            if action is not None
+        ]
+
+    def _voice(self, step: Step, instruction: str) -> MediaRef | None:
+        if self.voice is None:
+            return None
+        name = hashlib.md5(instruction.encode(), usedforsecurity=False).hexdigest() + ".wav"
+        path = self.voice / name
+        if path.is_file() and path.stat().st_size > _MIN_VOICE_BYTES:
+            return MediaRef("audio", self.voice, name)
+        if self.voice_form == "release":
+            return None  # the released code falls back to the written goal without a word
+        raise DataError(
+            "the instruction has no spoken form",
+            where=f"{step.sample_id}: {path}",
+            expected=f"a WAV file of more than {_MIN_VOICE_BYTES} bytes, named after the MD5 of "
+            "the instruction",
+            remedy="render the instructions first, or leave out -T voice",
+        )
+
+
+def _is_history(value: object) -> TypeGuard[list[Mapping[str, Any]]]:
+    """Whether a row brings its history, rendered; an empty list counts, null does not."""
+    return isinstance(value, list) and all(
+        isinstance(entry, dict) and {"step_index", "action_text"} <= entry.keys() for entry in value
+    )
+
+
+def _release_instruction(row: Mapping[str, Any]) -> str:
+    """The released rule: English for 14 app names in exactly that spelling, else `instruction`.
+
+    A column that is present but null becomes the word None, as it does there.
+    """
+    if row.get("app") in _RELEASE_ENGLISH:
+        return str(row.get("instruction_en", row.get("instruction", "")))
+    return str(row.get("instruction", ""))

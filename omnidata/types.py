@@ -1,0 +1,283 @@
+"""The contracts that everything hangs on: steps, conversations, completions, verdicts.
+
+Nothing here opens a file. Values that pass by the million (`Completion`, `Verdict`) are msgspec
+structs, frozen like the dataclasses, because they are made and encoded in the hot path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from omnidata.actions import Action, Screen
+from omnidata.errors import Finding
+
+Modality = Literal["image", "video", "audio"]
+Delivery = Literal["ok", "truncated", "refused", "api_error", "media_error"]
+Outcome = Literal["ok", "unparsed", "truncated", "refused", "api_error", "media_error", "missing"]
+OUTCOMES: tuple[Outcome, ...] = (
+    "ok",
+    "unparsed",
+    "truncated",
+    "refused",
+    "api_error",
+    "media_error",
+    "missing",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MediaRef:
+    """A medium that has not been opened.
+
+    Attributes:
+        kind: "image", "video" or "audio".
+        root: the folder that `path` must stay inside.
+        path: relative to `root`, forward slashes, no `..`.
+    """
+
+    kind: Modality
+    root: Path
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One row of any benchmark; nothing decoded, nothing converted.
+
+    Attributes:
+        sample_id: unique in the dataset, e.g. "TED/T0540/5".
+        episode_id: the episode's id in the source's spelling; unique within an app.
+        step_index: 0-based position in the episode.
+        num_steps: steps that the data holds for this episode.
+        instruction: the one that the benchmark prescribes; the others are in `source`.
+        screen: width and height of the screenshot in pixels.
+        media: by role ("screenshot", "history_screenshot", "video", "audio"); None = absent.
+        history: the expert's actions 0..step_index-1; None where a step is missing or unreadable.
+        action: the target; None when the source's is unusable (a finding says why).
+        tags: app, language, dimension, dependency, ...: the same for all steps of an episode.
+        source: the untouched row.
+    """
+
+    sample_id: str
+    episode_id: str
+    step_index: int
+    num_steps: int
+    instruction: str
+    screen: Screen
+    media: Mapping[str, MediaRef | None]
+    history: tuple[Action | None, ...]
+    action: Action | None
+    tags: Mapping[str, str]
+    source: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a loader found.
+
+    Attributes:
+        task: the benchmark's name.
+        root: the data as the user named it.
+        steps: in the order of the source.
+        findings: everything doubtful, skipped or missing, in the order met.
+        skipped: rows that became no step (each has a finding).
+        fingerprint: SHA-256 over the annotation files; changes with every edit.
+        row_ids: the sample id of every row in the source's own order, None where it has none; other
+            harnesses name samples by that number.
+    """
+
+    task: str
+    root: Path
+    steps: Sequence[Step]
+    findings: Sequence[Finding]
+    skipped: int
+    fingerprint: str
+    row_ids: Sequence[str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One item of a message: a text, or a medium with the role it has in the step.
+
+    Attributes:
+        kind: "text" or the modality.
+        text: the text; empty for media.
+        media: the medium; None for text.
+        role: the medium's role in the step, e.g. "screenshot" or "voice".
+    """
+
+    kind: Literal["text", "image", "video", "audio"]
+    text: str = ""
+    media: MediaRef | None = None
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation, parts in the order in which the model is to read them."""
+
+    role: Literal["system", "user", "assistant"]
+    parts: tuple[Part, ...]
+
+
+Conversation = tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an adapter gets for one step."""
+
+    sample_id: str
+    conversation: Conversation
+
+
+class Completion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What came back for one step.
+
+    Attributes:
+        delivery: "ok", or the way in which no full answer came.
+        text: the model's text, untouched; empty where there was none.
+        error: why there is no answer; empty for "ok".
+        usage: token counts as the API names them.
+        latency_s: seconds from the request to the last byte.
+        attempts: how often the request was sent.
+        receipt: what the model really got, per part.
+    """
+
+    delivery: Delivery = "ok"
+    text: str = ""
+    error: str = ""
+    usage: dict[str, Any] = msgspec.field(default_factory=dict)
+    latency_s: float = 0.0
+    attempts: int = 1
+    receipt: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What a profile says of one answer.
+
+    Attributes:
+        outcome: "ok" when the text was read as an action, else why not.
+        values: the profile's values, in the order of `Profile.values`; None = not judged.
+        parsed: the action as read, as a JSON object; None when nothing could be read.
+        reason: why the text could not be read; empty for "ok".
+    """
+
+    outcome: Outcome
+    values: tuple[float | bool | None, ...]
+    parsed: dict[str, Any] | None = None
+    reason: str = ""
+
+
+class Profile(Protocol):
+    """A parser and rules, nothing more."""
+
+    @property
+    def name(self) -> str:
+        """E.g. "omnigui-paper"."""
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Names of the values of a verdict, in order."""
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read one answer and hold it against the step."""
+
+    def failed(self, step: Step, outcome: Outcome) -> Verdict:
+        """The verdict on a step for which no answer came."""
+
+    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
+        """The table: overall, answered, ci95, by, counts, outcomes (fractions, not percent)."""
+
+
+@dataclass(slots=True)
+class Rows:
+    """Verdicts as columns, aligned with a sequence of steps; kept flat so that a million fit.
+
+    Attributes:
+        outcomes: uint8 (N,), index into `OUTCOMES`.
+        values: name -> float32 (N,); NaN = not judged.
+        whole: bool (N,), False for steps of an episode that `--limit`, `--exclude` cut into.
+    """
+
+    outcomes: Any
+    values: dict[str, Any]
+    whole: Any
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationParams:
+    """How to decode; the defaults are the paper's (Table 6).
+
+    Attributes:
+        temperature: 0 is greedy.
+        max_new_tokens: the answer's limit.
+        seed: for baselines and servers that take one.
+    """
+
+    temperature: float = 0.0
+    max_new_tokens: int = 4096
+    seed: int = 0
+
+
+class Adapter(Protocol):
+    """A model: conversations in, completions out."""
+
+    @property
+    def name(self) -> str:
+        """The SPEC that names it, for `run.json`."""
+
+    @property
+    def accepts(self) -> frozenset[Modality]:
+        """The modalities that it takes; media of others are not prepared."""
+
+    @property
+    def max_batch(self) -> int:
+        """How many requests one `generate` takes."""
+
+    async def generate(
+        self, batch: Sequence[Request], params: GenerationParams
+    ) -> Sequence[Completion]:
+        """Answer a batch, in order; a failure is a completion with its delivery."""
+
+
+class Task(Protocol):
+    """A benchmark: loader, prompt and profiles wired together."""
+
+    @property
+    def name(self) -> str:
+        """E.g. "omnigui"."""
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """By name."""
+
+    @property
+    def default_profile(self) -> str:
+        """The one used unless asked."""
+
+    @property
+    def allowed(self) -> Mapping[str, Sequence[str]]:
+        """The task's options and their values, the default first; "" stands for any text."""
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The task options in force, for `run.json`."""
+
+    @property
+    def prompt_hash(self) -> str:
+        """SHA-256 of the prompt texts and options; changes with every word of the prompt."""
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+        """Read the dataset's annotations."""
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """The conversation for one step; `predicted` is used with `history=predicted` only."""
+
+    def action(self, parsed: Mapping[str, Any]) -> Action | None:
+        """A verdict's `parsed` as an action, for histories of predictions."""
