@@ -64,15 +64,6 @@ class Prediction(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 _decoder = msgspec.json.Decoder(Prediction)
-_encoder = msgspec.json.Encoder()
-
-
-def encode(value: Any) -> bytes:
-    """One JSON line without its newline; model text with lone surrogates is escaped."""
-    try:
-        return _encoder.encode(value)
-    except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(value)).encode()
 
 
 def read(path: Path) -> Iterator[Prediction]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from omnidata.cli import terminal
+from omnidata.errors import UsageError
 
 _MODELS = ("baseline:oracle", "baseline:center")
 
@@ -56,13 +58,22 @@ def _sample(out: Path, seed: int) -> Path:
     from omnidata.data.sample import make_sample
     from omnidata.run.folder import write_json
 
-    made, data = out / "demo.json", out / "data"
+    made, data, unfinished = out / "demo.json", out / "data", out / ".data.unfinished"
     wanted = {"seed": seed, "omnidata": version("omnidata")}
-    if data.is_dir() and made.is_file() and json.loads(made.read_text("utf-8")) == wanted:
-        return data
+    if data.exists():
+        if made.is_file() and json.loads(made.read_text("utf-8")) == wanted:
+            return data
+        raise UsageError(
+            "the folder holds other data",
+            where=str(data),
+            expected=f"nothing, or the sample dataset of seed {seed}",
+            remedy="give another --out, or remove the folder",
+        )
+    shutil.rmtree(unfinished, ignore_errors=True)  # what an interrupted call left
     with terminal.progress("making the sample dataset") as progress:
-        make_sample(data, seed=seed, progress=progress)
+        make_sample(unfinished, seed=seed, progress=progress)
     write_json(made, wanted)
+    unfinished.rename(data)
     return data
 
 

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 Language = Literal["zh", "en"]
+Dimension = Literal[
+    "localization",
+    "semantic_understanding",
+    "cross_modal_discrimination",
+    "temporal_reasoning",
+    "instant_response",
+]
+Dependency = Literal["critical", "supportive", "present"]
 
-DIMENSIONS: Mapping[str, str] = {
+Label = TypeVar("Label", bound=str)
+
+DIMENSIONS: Mapping[Dimension, str] = {
     "localization": "loc",
     "semantic_understanding": "sem",
     "cross_modal_discrimination": "crm",
@@ -19,7 +29,7 @@ DIMENSIONS: Mapping[str, str] = {
 }
 """The five task dimensions, which are also the names of the metadata files, and Table 7's columns."""
 
-DEPENDENCIES: Mapping[str, str] = {"critical": "cri", "supportive": "sup", "present": "pre"}
+DEPENDENCIES: Mapping[Dependency, str] = {"critical": "cri", "supportive": "sup", "present": "pre"}
 """The three multimodal dependency levels (section 3.2) and Table 7's columns."""
 
 
@@ -64,7 +74,7 @@ def language_of(app: str) -> Language | None:
     return None if row is None else row["language"]
 
 
-def label(value: object, allowed: Mapping[str, str]) -> str | None:
+def label(value: object, allowed: Iterable[Label]) -> Label | None:
     """A dimension or dependency label in our spelling; None if it is none of the allowed ones.
 
     Examples:
@@ -74,4 +84,4 @@ def label(value: object, allowed: Mapping[str, str]) -> str | None:
     if not isinstance(value, str):
         return None
     plain = value.strip().casefold().replace("-", "_").replace(" ", "_").removeprefix("av_")
-    return plain if plain in allowed else None
+    return next((name for name in allowed if name == plain), None)

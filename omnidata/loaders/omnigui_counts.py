@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, published, table7
 from omnidata.types import Step
 
+_COLUMNS: Mapping[str, str] = {**DIMENSIONS, **DEPENDENCIES}
 KEYS = ("episodes", "steps", *DIMENSIONS.values(), *DEPENDENCIES.values())
 
 
@@ -28,9 +29,9 @@ def count(steps: Sequence[Step]) -> dict[str, Any]:
             continue
         seen.add((app, step.episode_id))
         row["episodes"] += 1
-        for tag, columns in (("dimension", DIMENSIONS), ("dependency", DEPENDENCIES)):
+        for tag in ("dimension", "dependency"):
             if tag in step.tags:
-                row[columns[step.tags[tag]]] += 1
+                row[_COLUMNS[step.tags[tag]]] += 1
     total = {key: sum(row[key] for row in apps.values()) for key in KEYS}
     return {"apps": dict(sorted(apps.items())), "total": {"language": "", **total}}
 

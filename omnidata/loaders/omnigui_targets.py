@@ -7,12 +7,12 @@ several rectangles, on which it raises, are alternatives.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from omnidata.actions import Box, Point, Region
+from omnidata.jsontext import BROKEN, decode
 
 
 class TargetError(Exception):
@@ -45,9 +45,11 @@ def read_target(row: Mapping[str, Any], name: str) -> tuple[Region, ...]:
         if not value.strip():
             return ()
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            raise TargetError("it is not JSON") from None
+            value = decode(value)
+        except RecursionError:
+            raise TargetError("it is nested too deeply") from None
+        if value is BROKEN:
+            raise TargetError("it is not JSON")
     if value is None or value == []:
         return ()
     return tuple(_region(corners, swapped) for corners in _alternatives(value))

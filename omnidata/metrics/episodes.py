@@ -185,13 +185,21 @@ def _intervals(sums: Floats, seed: int) -> tuple[Floats, Floats]:
     return low, high
 
 
-def codes(labels: Sequence[str | None]) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Labels as codes for `by_group`, and the sorted names; None becomes -1.
+def codes(
+    labels: Sequence[str | None], order: Sequence[str] = ()
+) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Labels as codes for `by_group`, and their names; None becomes -1.
+
+    Args:
+        labels: one per step.
+        order: names to put first, in this order; the others follow sorted.
 
     Examples:
         >>> codes(["b", None, "a"])
         (array([ 1, -1,  0]), ['a', 'b'])
     """
-    names = sorted({name for name in labels if name is not None})
+    found = {name for name in labels if name is not None}
+    names = [name for name in order if name in found]
+    names += sorted(found.difference(order))
     index: Mapping[str | None, int] = {None: -1, **{name: i for i, name in enumerate(names)}}
     return np.array([index[name] for name in labels], dtype=np.int64), names

@@ -62,7 +62,7 @@ def judge(target: Action, screen: Screen, answer: Answer | None, space: Predicte
         Match(type=True, exact=False, extension=False)
     """
     placed = target.kind in POSITIONAL or target.kind in SWIPES
-    extension = placed and any(isinstance(region, Point) for region in (*target.start, *target.end))
+    extension = placed and (_has_point(target.start) or _has_point(target.end))
     if answer is None or answer.kind != target.kind:
         return Match(False, False, extension)
     if target.kind is Primitive.INPUT:
@@ -73,6 +73,13 @@ def judge(target: Action, screen: Screen, answer: Answer | None, space: Predicte
     if exact and target.kind in SWIPES and target.end:
         exact = _hits(target.end, answer.end, screen, space)
     return Match(True, exact, extension)
+
+
+def _has_point(regions: Sequence[Region]) -> bool:
+    for region in regions:  # a plain loop: a generator costs more than the whole step
+        if isinstance(region, Point):
+            return True
+    return False
 
 
 def _same_text(wanted: str | None, given: str | None) -> bool:
@@ -90,12 +97,13 @@ def _hits(
         return False
     if space == "auto":
         space = "px" if max(pair) > 1000 else "norm1000"
-    return any(
-        _in_box(region, pair, screen, space)
-        if isinstance(region, Box)
-        else _near(region, pair, screen, space)
-        for region in regions
-    )
+    for region in regions:
+        if isinstance(region, Box):
+            if _in_box(region, pair, screen, space):
+                return True
+        elif _near(region, pair, screen, space):
+            return True
+    return False
 
 
 def _in_box(box: Box, pair: Pair, screen: Screen, space: Space) -> bool:

@@ -9,12 +9,13 @@ truncate do so themselves. Every attempt is linear in the length of the text.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
+
+from omnidata.jsontext import BROKEN, decode
 
 Number = int | float
 Pair = tuple[Number, Number]
@@ -84,8 +85,8 @@ def parse(text: str) -> Answer | Unread:
     text = text.strip()
     try:
         if text[:1] == "{" and text[-1:] == "}" and "<tool_call>" not in text:
-            value = _decode(text)
-            if value is not _BROKEN:
+            value = decode(text)
+            if value is not BROKEN:
                 return _as_prompted(value) or _from_object(value)
         return _search(text)
     except _CannotReadError as error:
@@ -137,33 +138,16 @@ def _prompted_pair(value: Any) -> Pair | None:
 
 
 _NUMERIC = frozenset({int, float})
-_BROKEN: Final = object()
-_fast_decode = msgspec.json.Decoder().decode
-
-
-def _decode(text: str) -> Any:
-    """The JSON value of the whole text in Python's dialect, or `_BROKEN`.
-
-    msgspec is several times faster and agrees wherever it succeeds; it refuses NaN, Infinity and
-    lone surrogates, which the dialect allows.
-    """
-    try:
-        return _fast_decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        try:
-            return json.loads(text)
-        except ValueError:
-            return _BROKEN
 
 
 def _search(text: str) -> Answer | Unread:
     found = _tool_call(text)
     if found is not None:
         return found
-    value = _decode(text) if text[:1] in _JSON_STARTS else _BROKEN
-    if value is _BROKEN:
-        value = next(_candidates(text), _BROKEN)
-    if value is not _BROKEN:
+    value = decode(text) if text[:1] in _JSON_STARTS else BROKEN
+    if value is BROKEN:
+        value = next(_candidates(text), BROKEN)
+    if value is not BROKEN:
         return _from_value(value)
     return _function_call(text)
 
@@ -192,8 +176,8 @@ def _candidates(text: str) -> Iterator[dict[str, Any]]:
         for opener in ("```json", "```"):
             for body in _fenced(text, opener):
                 if body.startswith("{"):
-                    value = _decode(body)
-                    if value is not _BROKEN:
+                    value = decode(body)
+                    if value is not BROKEN:
                         yield value
     depth = start = 0
     for brace in _BRACES.finditer(text):
@@ -204,7 +188,7 @@ def _candidates(text: str) -> Iterator[dict[str, Any]]:
         elif depth:
             depth -= 1
             if depth == 0:
-                value = _decode(text[start : brace.end()])
+                value = decode(text[start : brace.end()])
                 if isinstance(value, dict) and not _QUALIFYING.isdisjoint(value):
                     yield value
 
@@ -469,15 +453,15 @@ def _tool_call(text: str) -> Answer | Unread | None:
     inner = text[begin + len(_OPEN) : end].strip()
     if "{{" in inner:
         inner = inner.replace("{{", "{").replace("}}", "}")
-    call = _decode(inner)
-    if call is _BROKEN:
+    call = decode(inner)
+    if call is BROKEN:
         return None
     if not isinstance(call, dict):
         raise _CannotReadError("the tool call is not a JSON object")
     arguments = call["arguments"] if "arguments" in call else call.get("args", {})
     if isinstance(arguments, str):
-        arguments = _decode(arguments)
-        if arguments is _BROKEN:
+        arguments = decode(arguments)
+        if arguments is BROKEN:
             return None
     if not isinstance(arguments, dict):
         raise _CannotReadError("the tool call's arguments are not a JSON object")

@@ -8,10 +8,10 @@ without a lift target is judged by its start alone.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Literal, TypeGuard
 
+from omnidata.jsontext import decode
 from omnidata.metrics.omnigui_parser import Answer, Pair
 
 PredictedSpace = Literal["norm1000", "px", "rel", "auto"]
@@ -116,9 +116,11 @@ def _target(row: Mapping[str, Any], name: str, *, nested: bool) -> Corners | Non
     if value is None:
         value, swapped = row.get(f"result_{name}_yx"), True
     if isinstance(value, str):
+        if not value:
+            return None
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = decode(value)
+        except RecursionError:
             return None
     if nested and _is_nested(value):
         value = value[0]  # as an end of a swipe, the first of nested rectangles is read

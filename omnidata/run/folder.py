@@ -15,6 +15,7 @@ from typing import IO, Any, Self
 
 from omnidata import predictions
 from omnidata.errors import PredictionError, RunError
+from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
 from omnidata.types import Completion, Delivery
 
@@ -106,13 +107,13 @@ class RunFolder:
                 self.done[line.sample_id] = line.completion()
         if failed:
             with self.attempts.open("ab") as file:
-                file.writelines(predictions.encode(line) + b"\n" for line in failed)
+                file.writelines(encode(line) + b"\n" for line in failed)
             with replacing(self.predictions) as new:
-                new.writelines(predictions.encode(line) + b"\n" for line in final)
+                new.writelines(encode(line) + b"\n" for line in final)
 
     def append(self, sample_id: str, completion: Completion) -> None:
         """Record a step's final line; on disk when the call returns, but for the system's cache."""
-        self._file.write(predictions.encode(Prediction.of(sample_id, completion)) + b"\n")
+        self._file.write(encode(Prediction.of(sample_id, completion)) + b"\n")
         self._file.flush()
         self.done[sample_id] = completion
 

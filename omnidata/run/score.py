@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omnidata import predictions
 from omnidata.errors import PredictionError, UsageError
+from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
 from omnidata.run.folder import replacing, write_json
 from omnidata.types import OUTCOMES, Profile, Rows, Step, Task, Verdict
@@ -89,6 +89,7 @@ class _Columns:
 
     def __init__(self, profile: Profile, steps: Sequence[Step]) -> None:
         self.profile = profile
+        self._name, self._names = profile.name, profile.values
         self.steps = steps
         self.index = {step.sample_id: number for number, step in enumerate(steps)}
         self.outcomes = bytearray([_CODE["missing"]]) * len(steps)
@@ -131,21 +132,19 @@ class _Columns:
 
     def _record(self, number: int, step: Step, verdict: Verdict) -> bytes:
         self.outcomes[number] = _CODE[verdict.outcome]
+        for column, value in zip(self.values, verdict.values, strict=True):
+            if value is not None:
+                column[number] = value
         line: dict[str, Any] = {
             "sample_id": step.sample_id,
             "outcome": verdict.outcome,
-            "profile": self.profile.name,
+            "profile": self._name,
+            **dict(zip(self._names, verdict.values, strict=True)),
+            "parsed": verdict.parsed,
         }
-        for name, column, value in zip(
-            self.profile.values, self.values, verdict.values, strict=True
-        ):
-            line[name] = value
-            if value is not None:
-                column[number] = value
-        line["parsed"] = verdict.parsed
         if verdict.reason:
             line["reason"] = verdict.reason
-        return predictions.encode(line)
+        return encode(line)
 
     def rows(self, whole: npt.NDArray[np.bool_]) -> Rows:
         """The columns for `Profile.total`."""

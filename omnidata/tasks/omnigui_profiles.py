@@ -11,13 +11,20 @@ from typing import Any, Literal
 
 import numpy as np
 
+from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS
 from omnidata.metrics import episodes, omnigui_paper, omnigui_release
 from omnidata.metrics.omnigui_parser import Answer, Unread, parse
 from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
 
 VALUES = ("type_match", "exact_match", "format_ok", "extension")
 SPACES: tuple[omnigui_paper.PredictedSpace, ...] = ("norm1000", "px", "rel", "auto")
-_BY = ("dimension", "dependency", "app", "language")
+_BY: Mapping[str, Sequence[str]] = {
+    "dimension": tuple(DIMENSIONS),
+    "dependency": tuple(DEPENDENCIES),
+    "app": (),
+    "language": (),
+}
+"""The axes of the table, and the order of the groups on each; others are sorted."""
 _ANSWERED = [OUTCOMES.index("ok"), OUTCOMES.index("unparsed")]
 
 
@@ -72,8 +79,8 @@ class OmniGuiProfile:
         kept = verdicts.where(judged)
         overall = episodes.table(kept)
         by = {}
-        for tag in _BY:
-            labels, names = episodes.codes([step.tags.get(tag) for step in steps])
+        for tag, names_first in _BY.items():
+            labels, names = episodes.codes([step.tags.get(tag) for step in steps], names_first)
             groups = episodes.by_group(kept, labels[judged], names)
             if groups:
                 by[tag] = {name: self._named(group) for name, group in groups.items()}

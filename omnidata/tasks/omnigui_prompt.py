@@ -40,9 +40,10 @@ _PLACEHOLDER = {
     "release": "[请听语音指令 / Please listen to the voice instruction]",
 }
 _FIRST_RULE = "- Base actions on the current screenshot (the last image in your input).\n"
-_RELEASE_ENGLISH = frozenset(
-    ["amazon", "instagram", "snapchat", "spotify", "x", "youtube", "tiktok", "duolingo", "googletranslate", "imdb", "ted", "vimeo", "redbulltv", "tasty"]
-)
+_RELEASE_ENGLISH = {
+    *("amazon", "instagram", "snapchat", "spotify", "x", "youtube", "tiktok", "duolingo"),
+    *("googletranslate", "imdb", "ted", "vimeo", "redbulltv", "tasty"),
+}
 _MIN_VOICE_BYTES = 1000
 
 

@@ -1,0 +1,47 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test test-full lint format clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo       install, make the sample dataset, evaluate two baselines, print the table"
+	@echo "make test       install what tests need; lint, import rules, types, tests, doctests"
+	@echo "make test-full  the same with the long runs"
+	@echo "make format     format the code"
+	@echo "make clean      remove .venv and what the tools left"
+
+$(VENV)/base.stamp: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/dev.stamp: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@ $(VENV)/base.stamp
+
+demo: $(VENV)/base.stamp
+	$(BIN)/omnidata demo --out omnidata-demo
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -n auto
+
+test-full: lint
+	OMNIDATA_TEST_FULL=1 $(BIN)/python -m pytest -n auto
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

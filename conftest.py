@@ -1,0 +1,3 @@
+"""Where pytest collects: the links at the top level show rooms of the package, not packages."""
+
+collect_ignore = ["loaders", "metrics", "adapters"]

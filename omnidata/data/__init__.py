@@ -1,0 +1,1 @@
+"""Applications that make and change datasets."""

@@ -1,0 +1,57 @@
+"""JSON in Python's dialect, at msgspec's speed.
+
+msgspec is several times faster than `json` and agrees wherever it succeeds, but refuses NaN,
+Infinity, numbers out of range and lone surrogates, which datasets and models write.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import msgspec
+
+BROKEN: Final = object()
+"""What `decode` gives for a text that is not JSON; no JSON value is this object."""
+
+# What Python's dialect takes and msgspec calls malformed; without it a second look is wasted.
+_DIALECT = re.compile(r"NaN|Infinity|\\u[dD][89a-fA-F]")
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+def decode(text: str) -> Any:
+    """The JSON value of the whole text, or `BROKEN`.
+
+    Raises:
+        RecursionError: the value is nested too deeply.
+
+    Examples:
+        >>> decode("[1, NaN]"), decode("[1,") is BROKEN
+        ([1, nan], True)
+    """
+    try:
+        return _decode(text)
+    except (msgspec.ValidationError, UnicodeEncodeError):
+        pass  # a number out of range, a lone surrogate
+    except msgspec.DecodeError:
+        if not _DIALECT.search(text):
+            return BROKEN
+    try:
+        return json.loads(text)
+    except ValueError:
+        return BROKEN
+
+
+def encode(value: Any) -> bytes:
+    r"""The value as JSON without a newline; lone surrogates are escaped.
+
+    Examples:
+        >>> encode({"text": chr(0xD800)})
+        b'{"text": "\ud800"}'
+    """
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value)).encode()
