@@ -8,7 +8,7 @@ from typing import Any
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, published, table7
 from omnidata.types import Step
 
-_COLUMNS: Mapping[str, str] = {**DIMENSIONS, **DEPENDENCIES}
+_COLUMNS: Mapping[str, str] = dict((*DIMENSIONS.items(), *DEPENDENCIES.items()))
 KEYS = ("episodes", "steps", *DIMENSIONS.values(), *DEPENDENCIES.values())
 
 

@@ -309,7 +309,7 @@ def _first_line(error: Exception) -> str:
 def _array(path: Path) -> list[Row]:
     """A JSON file that is an array of objects."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8-sig"))
     except json.JSONDecodeError as error:
         raise DataError(
             f"invalid JSON: {error.msg}",

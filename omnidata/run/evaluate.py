@@ -38,7 +38,7 @@ Progress = Callable[[int, int], None]
 def evaluate(
     task: Task,
     source: Source,
-    model: str,
+    model: str | Adapter,
     out: Path,
     *,
     model_options: Mapping[str, str] = {},
@@ -56,7 +56,7 @@ def evaluate(
     Args:
         task: the benchmark with its options.
         source: the loaded data.
-        model: a SPEC such as "baseline:center".
+        model: a SPEC such as "baseline:center", or an adapter of your own.
         out: the run folder.
         model_options: as given with `-M key=value`.
         profile: the task's default if None.
@@ -76,12 +76,14 @@ def evaluate(
     judge = get_profile(task, profile)
     steps = select(source.steps, where=where, exclude=exclude, limit=limit)
     space = task.options.get("coordinates", "norm1000")
-    adapter = adapters.get_adapter(
-        model,
-        source.steps,
-        space="px" if space == "px" else "rel" if space == "rel" else "norm1000",
-        options=model_options,
-    )
+    adapter = model
+    if isinstance(adapter, str):
+        adapter = adapters.get_adapter(
+            adapter,
+            source.steps,
+            space="px" if space == "px" else "rel" if space == "rel" else "norm1000",
+            options=model_options,
+        )
     settings = {
         "task": task.name,
         "options": dict(task.options),

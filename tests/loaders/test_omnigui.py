@@ -1,0 +1,394 @@
+"""The loader reads every form of OmniGUI and passes over nothing in silence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from omnidata.actions import Action, Box, Point, Primitive
+from omnidata.errors import DataError
+from omnidata.loaders.omnigui import load
+from omnidata.types import Source
+from tests.trees import ABSENT, NO_SHARED, SHARED, row, write_app, write_lines, write_rows
+
+RECT = Box(210, 786, 351, 850, "px")
+
+
+def load_rows(tmp_path: Path, *rows: dict[str, Any]) -> Source:
+    return load(write_rows(tmp_path / "steps.json", list(rows)))
+
+
+def codes(source: Source) -> Counter[str]:
+    """Findings by code, but for the absent media of data without any."""
+    found = Counter(finding.code for finding in source.findings)
+    del found["media-absent"]
+    return found
+
+
+# --- layouts --------------------------------------------------------------------------------------
+
+
+def test_the_papers_tree_gives_steps_with_every_label(sample: Path) -> None:
+    source = load(sample)
+    assert not source.findings
+    assert len({step.sample_id for step in source.steps}) == len(source.steps) >= 100
+    tags = {name: {step.tags[name] for step in source.steps} for name in source.steps[0].tags}
+    assert len(tags["dimension"]) == 5
+    assert tags["dependency"] == {"critical", "supportive", "present"}
+    assert tags["language"] == {"en", "zh"}
+
+
+def test_one_app_folder_gives_the_same_steps_as_the_folder_of_apps(sample: Path) -> None:
+    app = min(path.name for path in sample.iterdir() if path.is_dir())
+    alone = load(sample / app).steps
+    among = [step for step in load(sample).steps if step.tags["app"] == app]
+    assert alone == among
+
+
+def test_an_app_without_its_index_gives_the_same_steps(sample: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(sample, tmp_path / "copy")
+    for index in copy.glob("*/dataset_*.json"):
+        index.unlink()
+    without = [(step.sample_id, step.action) for step in load(copy).steps]
+    assert without == [(step.sample_id, step.action) for step in load(sample).steps]
+
+
+def test_an_app_without_media_is_read_from_its_index(sample: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(sample, tmp_path / "copy", ignore=shutil.ignore_patterns("media"))
+    source = load(copy)
+    assert [finding.code for finding in source.findings] == ["media-absent"]
+    here = {step.sample_id: (step.action, step.history) for step in source.steps}
+    assert here == {step.sample_id: (step.action, step.history) for step in load(sample).steps}
+
+
+def test_the_released_form_is_read_with_its_media(tmp_path: Path) -> None:
+    rows = [
+        row("T1", index, app="ted", subset="ted", instruction="点击", instruction_en="Tap")
+        for index in range(3)
+    ]
+    for index in range(3):
+        shot = tmp_path / "data" / "benchmark" / "T1" / f"{index + 1}.png"
+        shot.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (720, 1600)).save(shot)
+    write_rows(tmp_path / "data" / "merged_sorted.json", rows)
+    source = load(tmp_path)
+    last = source.steps[2]
+    assert last.sample_id == "ted/T1/2"
+    assert last.instruction == "Tap"
+    assert last.media["screenshot"] is not None
+    assert last.media["screenshot"].root == tmp_path / "data" / "benchmark"
+    assert last.media["history_screenshot"] == source.steps[0].media["screenshot"]
+    assert set(codes(source)) == {"media-broken"}  # clips and audio were not made
+    assert source.row_ids == ["ted/T1/0", "ted/T1/1", "ted/T1/2"]
+
+
+def test_the_fingerprint_changes_with_an_edit_and_with_nothing_else(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "steps.json", [row()])
+    first = load(path).fingerprint
+    assert load(path).fingerprint == first
+    write_rows(path, [row(result_action_type=8)])
+    assert load(path).fingerprint != first
+
+
+# --- targets (spec: strings or lists, points, one or more rectangles) -----------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("[[210,786],[351,850]]", (RECT,)),
+        ([[210, 786], [351, 850]], (RECT,)),
+        ("[[351,850],[210,786]]", (RECT,)),
+        ("[[210, 850], [351, 786]]", (RECT,)),
+        ("[389,511]", (Point(389, 511, "px"),)),
+        ([389, 511], (Point(389, 511, "px"),)),
+        ("[[210.5,786],[351,850.25]]", (Box(210.5, 786, 351, 850.25, "px"),)),
+        ("[[210,786],[351,850],[1,1]]", (RECT,)),
+        ("[[[210,786],[351,850]]]", (RECT,)),
+        ([[[210, 786], [351, 850]], [[1, 2], [3, 4]]], (RECT, Box(1, 2, 3, 4, "px"))),
+    ],
+)
+def test_a_target_is_read_in_every_form(
+    tmp_path: Path, value: object, expected: tuple[Box | Point, ...]
+) -> None:
+    source = load_rows(tmp_path, row(result_touch_xy=value))
+    assert source.steps[0].action == Action(Primitive.TAP, expected)
+    assert not codes(source)
+
+
+def test_the_older_yx_columns_are_swapped_and_only_used_without_xy(tmp_path: Path) -> None:
+    source = load_rows(
+        tmp_path,
+        row("A", result_touch_xy=None, result_touch_yx="[[786,210],[850,351]]"),
+        row("B", result_touch_yx="[[1,2],[3,4]]"),
+    )
+    assert [step.action for step in source.steps] == [Action(Primitive.TAP, (RECT,))] * 2
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "   ", "null", None, "[]", "[[210,786]", "(41,97)", '{"x": 1, "y": 2}', "5", "[1,2,3]",
+     "[1,2,3,4]", "[[399,666]]", "[[],[]]", [[493, 173, 0], [651, 259, 0]], "[true,false]",
+     [["210", "786"], ["351", "850"]], "[NaN, 1]", "[[1,2],3]", "[" * 5000],
+)  # fmt: skip
+def test_a_step_with_an_unusable_target_stays_with_a_finding(tmp_path: Path, value: object) -> None:
+    source = load_rows(tmp_path, row(result_touch_xy=value))
+    assert source.steps[0].action is None
+    assert len(source.findings) == 2  # the other is about the absent media
+    finding = source.findings[0]
+    assert finding.code in ("target-missing", "target-unreadable")
+    assert "unknown/T1/0" in finding.where
+    assert "steps.json" in finding.where
+
+
+def test_a_swipe_has_its_lift_and_survives_an_unreadable_one(tmp_path: Path) -> None:
+    source = load_rows(
+        tmp_path,
+        row("A", result_action_type=3, result_lift_xy="[[1,2],[3,4]]"),
+        row("B", result_action_type=3, result_lift_xy="[1]"),
+    )
+    lift = (Box(1, 2, 3, 4, "px"),)
+    assert source.steps[0].action == Action(Primitive.SWIPE_UP, (RECT,), lift)
+    assert source.steps[1].action == Action(Primitive.SWIPE_UP, (RECT,))
+    assert codes(source) == {"lift-unreadable": 1}
+
+
+@pytest.mark.parametrize("number", [12, -2, 99, "0", None, True, 0.5, [0]])
+def test_an_unknown_action_number_is_a_finding(tmp_path: Path, number: object) -> None:
+    source = load_rows(tmp_path, row(result_action_type=number))
+    assert source.steps[0].action is None
+    assert codes(source) == {"action-unknown": 1}
+    assert repr(number) in source.findings[0].what
+    assert "11 TASK_IMPOSSIBLE" in source.findings[0].expected
+
+
+def test_a_number_that_arrow_made_a_float_is_read(tmp_path: Path) -> None:
+    source = load_rows(tmp_path, row(result_action_type=8.0, image_width=720.0))
+    assert source.steps[0].action == Action(Primitive.BACK)
+    assert source.steps[0].screen == (720, 1600)
+
+
+def test_a_box_outside_the_image_is_doubtful_but_usable(tmp_path: Path) -> None:
+    source = load_rows(tmp_path, row(result_touch_xy="[[210,786],[751,850]]"))
+    assert source.steps[0].action is not None
+    assert codes(source) == {"target-outside": 1}
+    assert "[210, 786, 751, 850]" in source.findings[0].what
+    assert "720 x 1600" in source.findings[0].what
+
+
+def test_a_row_without_a_size_gets_the_releases_and_a_finding(tmp_path: Path) -> None:
+    source = load_rows(tmp_path, row(image_width=None))
+    assert source.steps[0].screen == (1080, 2400)
+    assert codes(source) == {"size-unknown": 1}
+
+
+# --- histories, labels, languages -----------------------------------------------------------------
+
+
+def test_the_history_holds_the_experts_actions_and_its_own_words(tmp_path: Path) -> None:
+    source = load_rows(
+        tmp_path,
+        row(step=1, result_action_type=7, result_action_text="hi", action_text="types hi"),
+        row(step=0),
+        row(step=2, result_action_type=10),
+    )
+    assert [step.step_index for step in source.steps] == [0, 1, 2]
+    tap, typed = (
+        Action(Primitive.TAP, (RECT,)),
+        Action(Primitive.INPUT, text="hi", words="types hi"),
+    )
+    assert [step.history for step in source.steps] == [(), (tap,), (tap, typed)]
+
+
+def test_a_history_keeps_the_primitive_of_an_unusable_target(tmp_path: Path) -> None:
+    source = load_rows(tmp_path, row(result_touch_xy=""), row(step=1))
+    assert source.steps[1].history == (Action(Primitive.TAP),)
+
+
+def test_dependency_comes_from_a_column_or_the_side_file(tmp_path: Path) -> None:
+    rows = [row("A", dependency="AV-Critical"), row("B"), row("C")]
+    write_app(tmp_path / "TED", rows)
+    write_lines(
+        tmp_path / "dependency.jsonl",
+        [
+            {"app": "ted", "ID": "B", "dependency": "present"},
+            {"app": "TED", "ID": "C", "dependency": "often"},
+        ],
+    )
+    source = load(tmp_path)
+    assert [step.tags.get("dependency") for step in source.steps] == ["critical", "present", None]
+    assert codes(source) == {"dependency-unreadable": 1}
+    assert source.findings[0].where.endswith("dependency.jsonl:2")
+
+
+@pytest.mark.parametrize(
+    ("app", "instruction"),
+    [("TED", "Tap Share"), ("ted", "Tap Share"), ("GTrans", "Tap Share"), ("Insta", "Tap Share"),
+     ("Google_Translate", "Tap Share"), ("RedBull", "Tap Share"), ("redbulltv", "Tap Share"),
+     ("X", "Tap Share"), ("WeChat", "点击分享"), ("QQ Music", "点击分享"), ("PDD", "点击分享")],
+)  # fmt: skip
+def test_the_instruction_is_in_the_apps_language(
+    tmp_path: Path, app: str, instruction: str
+) -> None:
+    source = load(write_app(tmp_path / app, [row()]))
+    assert source.steps[0].instruction == instruction
+    assert not codes(source)
+
+
+def test_an_unknown_app_with_two_languages_is_asked_about_once(tmp_path: Path) -> None:
+    source = load(write_app(tmp_path / "MyApp", [row("A"), row("B")]))
+    assert {step.tags["language"] for step in source.steps} == {"zh"}
+    assert codes(source) == {"language-unknown": 1}
+
+
+def test_a_missing_instruction_is_a_finding(tmp_path: Path) -> None:
+    source = load_rows(tmp_path, row(app="ted", instruction_en=None, instruction="点击"))
+    assert source.steps[0].instruction == "点击"
+    assert codes(source) == {"instruction-missing": 1}
+
+
+# --- bad input ------------------------------------------------------------------------------------
+
+
+def test_a_repeated_step_is_counted_and_the_first_is_used(tmp_path: Path) -> None:
+    source = load_rows(tmp_path, row(), row(result_action_type=8))
+    assert [step.action for step in source.steps] == [Action(Primitive.TAP, (RECT,))]
+    assert source.skipped == 1
+    assert codes(source) == {"step-repeated": 1}
+    assert "unknown/T1/0" in source.findings[0].where
+
+
+def test_a_gap_in_the_steps_is_a_finding_and_leaves_a_hole_in_the_history(tmp_path: Path) -> None:
+    source = load_rows(tmp_path, row(step=0), row(step=3))
+    assert codes(source) == {"step-gap": 1}
+    assert "1, 2" in source.findings[0].what
+    assert source.steps[1].history == (Action(Primitive.TAP, (RECT,)), None, None)
+
+
+def test_a_wrong_episode_length_is_a_finding(tmp_path: Path) -> None:
+    source = load_rows(tmp_path, row(episode_length=2))
+    assert codes(source) == {"length-differs": 1}
+
+
+@pytest.mark.parametrize("changes", [{"step_id": ABSENT}, {"step_id": "a"}, {"step_id": -1},
+                                     {"episode_id": None}])  # fmt: skip
+def test_a_row_without_its_place_is_skipped_and_counted(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    source = load_rows(tmp_path, row("B"), row(**changes))
+    assert source.skipped == 1
+    assert codes(source) == {"step-without-place": 1}
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "../../etc/passwd", "T1/../../x.png", "C:\\x.png", "file:///etc/passwd",
+             "http://a/b.png", "a\0b.png", "..\\x.png"]
+)  # fmt: skip
+def test_a_path_that_leaves_the_dataset_is_a_finding(tmp_path: Path, path: str) -> None:
+    source = load_rows(tmp_path, row(image_path=path))
+    assert codes(source) == {"path-unsafe": 1}
+    assert "unknown/T1/0" in source.findings[0].where
+
+
+def test_a_missing_clip_names_the_step_and_the_file(sample: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(sample, tmp_path / "copy")
+    clip = min(copy.glob("*/media/*/1.mp4"))
+    clip.unlink()
+    (finding,) = load(copy).findings
+    assert finding.code == "media-broken"
+    assert finding.severity == "error"
+    assert str(clip) in finding.what
+    assert finding.where == f"{clip.parts[-4]}/{clip.parent.name}/0"
+
+
+def test_a_truncated_screenshot_is_a_finding(sample: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(sample, tmp_path / "copy")
+    shot = min(copy.glob("*/media/*/1.png"))
+    shot.write_bytes(shot.read_bytes()[:-100])
+    (finding,) = load(copy).findings
+    assert finding.code == "media-broken"
+    assert "end marker" in finding.what
+    assert str(shot) in finding.what
+
+
+def test_a_screenshot_of_another_size_is_a_finding(sample: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(sample, tmp_path / "copy")
+    shot = min(copy.glob("*/media/*/1.png"))
+    Image.new("RGB", (360, 800)).save(shot)
+    (finding,) = load(copy).findings
+    assert finding.code == "size-differs"
+    assert "360 x 800" in finding.what
+
+
+def test_invalid_json_names_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "steps.json"
+    path.write_text('[\n{"episode_id": "T1"},\n{"episode_id": }\n]')
+    with pytest.raises(DataError, match=r"steps\.json:3: invalid JSON"):
+        load(path)
+
+
+def test_an_invalid_metadata_line_is_a_finding_and_costs_only_itself(tmp_path: Path) -> None:
+    app = write_app(tmp_path / "TED", [row("A"), row("B")])
+    metadata = app / "localization.jsonl"
+    first, second = metadata.read_text().splitlines()
+    metadata.write_text(f"{first[:-3]}\n\n{second}\n")
+    source = load(app)
+    assert codes(source) == {"json-invalid": 1, "episode-without-metadata": 1}
+    assert source.findings[0].where.endswith("localization.jsonl:1")
+    assert [step.tags.get("dimension") for step in source.steps] == [None, "localization"]
+
+
+def test_an_episode_without_steps_and_copies_that_differ_are_findings(
+    sample: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(sample, tmp_path / "copy")
+    (index,) = list(copy.glob("Chirp/dataset_*.json"))
+    rows = json.loads(index.read_text())
+    gone, changed = rows[0]["episode_id"], rows[-1]["episode_id"]
+    rows[-1]["instruction_en"] = "another"
+    index.write_text(json.dumps([item for item in rows if item["episode_id"] != gone]))
+    shutil.rmtree(copy / "Chirp" / "media" / gone)
+    found = {finding.code: finding for finding in load(copy).findings}
+    assert set(found) == {"episode-without-steps", "copies-differ"}
+    assert found["episode-without-steps"].where == f"Chirp/{gone}"
+    assert changed in found["copies-differ"].what
+
+
+@pytest.mark.parametrize("content", [None, "empty folder", "readme"])
+def test_a_place_without_data_is_an_error_that_says_what_is_wanted(
+    tmp_path: Path, content: str | None
+) -> None:
+    folder = tmp_path / "data"
+    if content:
+        folder.mkdir()
+    if content == "readme":
+        (folder / "README.md").write_text("hello")
+    with pytest.raises(DataError, match=r"dataset_<APP>\.json") as error:
+        load(folder)
+    assert str(folder) in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "[1]", '"x"', "[{}]", "", "\ufeff[]", "[" * 90_000])
+def test_a_file_that_is_no_array_of_steps_is_an_error(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "steps.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=r"steps\.json"):
+        load(path)
+
+
+def test_strict_makes_the_first_finding_an_error(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "steps.json", [row(result_action_type=12)])
+    with pytest.raises(DataError, match="result_action_type is 12"):
+        load(path, strict=True)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
+def test_android_in_the_wild_is_refused_with_the_reason() -> None:
+    with pytest.raises(DataError, match="another enum"):
+        load(SHARED / "data" / "aitz_google_apps")

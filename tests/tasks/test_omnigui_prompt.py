@@ -1,0 +1,211 @@
+"""The unified prompt is the benchmark's, byte for byte, and so are its ablations."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+from omnidata.errors import DataError, UsageError
+from omnidata.loaders.omnigui import load
+from omnidata.tasks import get_task
+from omnidata.tasks.omnigui_prompt import system_prompt
+from omnidata.types import Conversation, Part, Step
+from tests.trees import NO_SHARED, SHARED, row, write_rows
+
+CASES = SHARED / "cases" / "omnigui_messages_sample.jsonl"
+HASHES = {
+    ("IAV", ""): "c5f675efeeeaf061520ce293b75d479bb2ee4d356e44afcfc2840dea5e78d95b",
+    ("IV", ""): "8577985e6a98dd62af7686247139b250efa57bd7ac165e82f5adc21fab3ea2fb",
+    ("IA", ""): "8533f29a8087c96f9a02b97022e2896ff9a7a8cfb1059262942ff59cbe25d4b5",
+    ("I", ""): "277c0d3bd74af77acac3df5176213bcb78c8182e0ad7086a1a0071db44ce5ef8",
+    ("IAV", "release"): "23d884dc7fd0efd05e3a5d10f174a3d2b3fef5bc4cf460c6031f714f5f59cb53",
+}
+VARIANTS = {"v2": "IAV", "no_audio": "IV", "no_video": "IA", "no_av": "I", "tts": "IAV"}
+
+
+def one_step(tmp_path: Path, **changes: Any) -> Step:
+    return load(write_rows(tmp_path / "steps.json", [row(app="ted", **changes)])).steps[0]
+
+
+def texts(conversation: Conversation) -> list[str]:
+    return [part.text or part.role for part in conversation[1].parts]
+
+
+@pytest.mark.parametrize(("variant", "expected"), HASHES.items())
+def test_the_five_system_prompts_are_the_released_bytes(
+    variant: tuple[str, str], expected: str
+) -> None:
+    assert hashlib.sha256(system_prompt(*variant).encode()).hexdigest() == expected
+
+
+def test_the_papers_voice_prompt_is_the_directive_before_the_normal_first_sentence() -> None:
+    directive, _, rest = system_prompt("IAV", "paper").partition("\n")
+    assert directive == "Listen to the voice instruction audio for the task description."
+    assert rest == system_prompt("IAV")
+
+
+def _released(part: Part) -> dict[str, Any]:
+    """A part as the released evaluator writes it down."""
+    if part.kind == "text":
+        return {"type": "text", "text": part.text}
+    assert part.media is not None
+    folder = "{TTS}" if part.role == "voice" else "data/benchmark"
+    url = str(PurePosixPath(folder) / part.media.path)  # an absolute path stays, as there
+    return {"type": part.kind, "url": {"path": url} if part.kind == "audio" else url}
+
+
+@pytest.mark.skipif(not CASES.is_file(), reason=NO_SHARED)
+def test_the_messages_of_the_release_are_reproduced(tmp_path: Path) -> None:
+    cases = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
+    passed_through = 0
+    for number, case in enumerate(cases):
+        voice = tmp_path / f"voice{number}"
+        voice.mkdir()
+        expected = case["user_content"]
+        for part in expected:
+            # A non-string audio object goes in as is there; here media are files, so it is none.
+            if part["type"] == "audio" and "path" not in part["url"]:
+                passed_through += 1
+        expected = [p for p in expected if p["type"] != "audio" or "path" in p["url"]]
+        for part in expected:
+            name = part["url"]["path"] if part["type"] == "audio" else ""
+            if name.startswith("{TTS}/"):
+                (voice / name.removeprefix("{TTS}/")).write_bytes(bytes(1001))
+        options = {"modalities": VARIANTS[case["variant"]], "prompt_form": "release"}
+        if case["variant"] == "tts":
+            options |= {"voice": str(voice), "voice_form": "release"}
+        data = write_rows(tmp_path / f"{number}.json", [case["doc"]])
+        (step,) = load(data, check_media=False).steps
+        system, user = get_task("omnigui", options).prompt(step)
+        digest = hashlib.sha256(system.parts[0].text.encode()).hexdigest()
+        assert digest == case["system_sha256"], case["id"]
+        assert [_released(part) for part in user.parts] == expected, case["id"]
+    assert len(cases) == 100
+    assert passed_through == 8  # two rows in the four variants that have audio
+
+
+def test_the_parts_come_in_the_papers_order(sample: Path) -> None:
+    step = next(step for step in load(sample).steps if step.step_index == 2)
+    conversation = get_task("omnigui").prompt(step)
+    assert [message.role for message in conversation] == ["system", "user"]
+    *parts, prompt = texts(conversation)
+    assert parts == ["[History Screenshot]:", "history_screenshot", "video", "audio", "screenshot"]
+    blocks = prompt.split("\n\n")
+    assert blocks[0] == f"Goal: {step.instruction}"
+    assert blocks[1] == "Step: 2"
+    assert blocks[2].startswith("Action History:\nStep 0: ")
+    assert blocks[2].count("\n") == 2
+    assert blocks[3] == "Analyze the current screenshot and output the next action as JSON."
+
+
+@pytest.mark.parametrize(
+    ("modalities", "left"),
+    [("IV", ["video", "screenshot"]), ("IA", ["audio", "screenshot"]), ("I", ["screenshot"])],
+)
+def test_an_ablation_leaves_out_the_medium_and_changes_one_sentence(
+    sample: Path, modalities: str, left: list[str]
+) -> None:
+    step = load(sample).steps[0]
+    full = get_task("omnigui").prompt(step)
+    ablated = get_task("omnigui", {"modalities": modalities}).prompt(step)
+    assert texts(ablated)[:-1] == left
+    assert texts(ablated)[-1] == texts(full)[-1]
+    sentences = ablated[0].parts[0].text.split(". "), full[0].parts[0].text.split(". ")
+    assert sum(a != b for a, b in zip(*sentences, strict=True)) == 1
+
+
+def test_the_history_is_worded_as_history_v1(tmp_path: Path) -> None:
+    actions: list[dict[str, Any]] = [
+        {"result_action_type": 0},
+        {"result_action_type": 1, "result_touch_xy": "[360, 801]"},
+        {"result_action_type": 3, "result_lift_xy": "[[0,0],[3,8]]"},
+        {"result_action_type": 4},
+        {"result_action_type": 7, "result_action_text": 'say "hi"'},
+        {"result_action_type": -1},
+        {"result_action_type": 8},
+        {"result_action_type": 12},
+        {"result_action_type": 8, "action_text": "goes back"},
+        {"result_action_type": 10},
+    ]
+    rows = [row(step=index, app="ted", **action) for index, action in enumerate(actions)]
+    last = load(write_rows(tmp_path / "steps.json", rows)).steps[-1]
+    assert texts(get_task("omnigui").prompt(last))[-1].split("\n\n")[2].splitlines() == [
+        "Action History:",
+        "Step 0: TAP at [390, 511]",
+        "Step 1: DOUBLE_TAP at [500, 501]",
+        "Step 2: SWIPE_UP from [390, 511] to [2, 3]",
+        "Step 3: SWIPE_DOWN from [390, 511]",
+        'Step 4: INPUT text: "say "hi""',
+        "Step 5: NONE",
+        "Step 6: BACK",
+        "Step 8: goes back",
+    ]
+
+
+def test_history_can_be_left_out(sample: Path) -> None:
+    step = next(step for step in load(sample).steps if step.step_index == 2)
+    options = {"history": "none", "history_screenshot": "off"}
+    parts = texts(get_task("omnigui", options).prompt(step))
+    assert parts[:-1] == ["video", "audio", "screenshot"]
+    assert "Action History" not in parts[-1]
+
+
+@pytest.mark.parametrize(
+    ("form", "order", "goal"),
+    [
+        ("paper", ["video", "audio", "voice", "screenshot"],
+         "Goal: [Please listen to the voice instruction]"),
+        ("release", ["video", "audio", "screenshot", "voice"],
+         "Goal: [请听语音指令 / Please listen to the voice instruction]"),
+    ],
+)  # fmt: skip
+def test_the_voice_instruction_takes_its_place_in_both_forms(
+    tmp_path: Path, form: str, order: list[str], goal: str
+) -> None:
+    step = one_step(tmp_path)
+    name = hashlib.md5(step.instruction.encode(), usedforsecurity=False).hexdigest()
+    (tmp_path / f"{name}.wav").write_bytes(bytes(1001))
+    task = get_task("omnigui", {"voice": str(tmp_path), "voice_form": form})
+    *parts, prompt = texts(task.prompt(step))
+    assert parts == order
+    assert prompt.startswith(goal + "\n\n")
+    assert step.instruction not in prompt
+
+
+def test_a_missing_voice_is_an_error_in_the_papers_form_and_a_fallback_in_the_releases(
+    tmp_path: Path,
+) -> None:
+    step = one_step(tmp_path)
+    with pytest.raises(DataError, match=r"ted/T1/0.*\.wav"):
+        get_task("omnigui", {"voice": str(tmp_path)}).prompt(step)
+    release = get_task("omnigui", {"voice": str(tmp_path), "voice_form": "release"})
+    assert texts(release.prompt(step))[-1].startswith(f"Goal: {step.instruction}")
+
+
+def test_the_prompt_hash_tells_prompts_apart_and_nothing_else() -> None:
+    hashes = {
+        get_task("omnigui", options).prompt_hash
+        for options in (
+            {},
+            {"modalities": "I"},
+            {"history": "none"},
+            {"history_screenshot": "off"},
+            {"voice": "a"},
+            {"voice": "a", "voice_form": "release"},
+        )
+    }
+    assert len(hashes) == 6
+    assert get_task("omnigui", {"coordinates": "px"}).prompt_hash in hashes
+    assert get_task("omnigui", {"voice": "b"}).prompt_hash in hashes
+
+
+@pytest.mark.parametrize(
+    "options", [{"modality": "I"}, {"modalities": "AV"}, {"history": ""}, {"coordinates": "0-1000"}]
+)
+def test_an_unknown_option_says_what_is_allowed(options: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="Expected: one of"):
+        get_task("omnigui", options)

@@ -1,0 +1,72 @@
+"""Small OmniGUI datasets without media, written by hand as the formats have them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+SHARED = Path(__file__).resolve().parents[1].parent / "shared"
+"""Material that lies beside a checkout on the machines that develop this project."""
+
+NO_SHARED = "needs ../shared beside the checkout"
+
+
+def row(episode: str = "T1", step: int = 0, **changes: Any) -> dict[str, Any]:
+    """A step's row as in the paper's listing 3, with changes; a change to None removes the key."""
+    full = {
+        "episode_id": episode,
+        "step_id": step,
+        "instruction_en": "Tap Share",
+        "video_path": f"{episode}/{step + 1}.mp4",
+        "audio_path": f"{episode}/{step + 1}.wav",
+        "image_path": f"{episode}/{step + 1}.png",
+        "image_width": 720,
+        "image_height": 1600,
+        "result_action_type": 0,
+        "result_action_text": "",
+        "result_touch_xy": "[[210,786],[351,850]]",
+        "result_lift_xy": "",
+        **changes,
+    }
+    return {key: value for key, value in full.items() if value is not ABSENT}
+
+
+ABSENT = object()
+"""A change that removes the key."""
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """A JSON file of steps."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    return path
+
+
+def write_app(
+    folder: Path, rows: Sequence[Mapping[str, Any]], *, dimension: str = "localization"
+) -> Path:
+    """An app folder of annotations alone: one metadata file and the index of steps."""
+    folder.mkdir(parents=True, exist_ok=True)
+    episodes = dict.fromkeys(item["episode_id"] for item in rows)
+    lines = [
+        json.dumps(
+            {
+                "ID": episode,
+                "app": folder.name,
+                "instruction_zh": "点击分享",
+                "instruction_en": "Tap Share",
+            }
+        )
+        for episode in episodes
+    ]
+    (folder / f"{dimension}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_rows(folder / f"dataset_{folder.name}.json", rows)
+    return folder
+
+
+def write_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> Path:
+    """A JSON-lines file."""
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
