@@ -115,6 +115,8 @@ def check(ref: MediaRef) -> None:
     Raises:
         MediaError: it is missing, unreadable or lacks the stream that its kind promises.
     """
+    if ref.inline is not None:
+        return
     if ref.kind == "image":
         image_size(ref)
         return

@@ -7,7 +7,7 @@ structs, frozen like the dataclasses, because they are made and encoded in the h
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -37,12 +37,15 @@ class MediaRef:
     Attributes:
         kind: "image", "video" or "audio".
         root: the folder that `path` must stay inside.
-        path: relative to `root`, forward slashes, no `..`.
+        path: relative to `root`, as the row has it; whoever opens it checks it first.
+        inline: what the row holds in place of a file, {"array": [...], "sampling_rate": Hz}; None
+            for a file.
     """
 
     kind: Modality
     root: Path
     path: str
+    inline: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,8 +248,11 @@ def to_row(step: Step) -> dict[str, Any]:
 
 
 def _path(ref: MediaRef | None) -> str | None:
-    """The file's path; None for one that leads outside, which `datasets` would embed on export."""
-    if ref is None or unsafe(ref.path):
+    """The file's path; None for one that leads outside, which `datasets` would embed on export.
+
+    Audio that a row holds inline stays in the column `source`.
+    """
+    if ref is None or ref.inline is not None or unsafe(ref.path):
         return None
     path = (ref.root / ref.path).resolve()
     return str(path) if path.is_relative_to(ref.root.resolve()) else None

@@ -319,7 +319,7 @@ def _check_media(steps: list[Step], note: Note) -> None:
                 if role == "screenshot":
                     problems.append(_medium(step, role, "the row names no file", "a screenshot"))
                 continue
-            if ref in seen or unsafe(ref.path):
+            if ref in seen or ref.inline is not None or unsafe(ref.path):
                 continue
             try:
                 if ref.kind == "image":

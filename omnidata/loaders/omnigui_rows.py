@@ -90,11 +90,14 @@ def read_media(row: Row, root: Path, where: str, note: Note) -> dict[str, MediaR
     media: dict[str, MediaRef | None] = {}
     for role, (kind, keys) in _MEDIA.items():
         value: Any = next((row[key] for key in keys if row.get(key)), None)
-        if isinstance(value, Mapping) and isinstance(value.get("path"), str):
-            value = value["path"]
         media[role] = None
         if value is None:
             continue
+        if isinstance(value, Mapping):
+            if kind == "audio" and {"array", "sampling_rate"} <= value.keys():
+                media[role] = MediaRef(kind, root, "", inline=value)
+                continue
+            value = value.get("path", value)
         reason = unsafe(value) if isinstance(value, str) else f"it is a {type(value).__name__}"
         if reason:
             note(
