@@ -19,6 +19,10 @@ from omnidata.media import image_size, resolve, unsafe
 from omnidata.types import MediaRef, Source, Step
 
 
+MAX_STEPS = 2000
+"""Steps of one episode; every step holds the history before it, so length costs its square."""
+
+
 def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> Source:
     """Read an OmniGUI dataset; no medium is decoded.
 
@@ -119,7 +123,7 @@ class _Builder:
         identity = _text(row.get("episode_id")) or _text(row.get("ID"))
         key = "step_index" if row.get("step_index") is not None else "step_id"
         index = omnigui_rows.whole_number(row.get(key))
-        if identity is None or index is None or index < 0:
+        if identity is None or index is None or not 0 <= index < MAX_STEPS:
             self.skipped += 1
             self.note(
                 Finding(
@@ -127,7 +131,7 @@ class _Builder:
                     "error",
                     where,
                     f"episode_id is {row.get('episode_id')!r}, {key} is {row.get(key)!r}",
-                    "an episode's id and a step number from 0",
+                    f"an episode's id and a step number from 0 to {MAX_STEPS - 1}",
                     "add them; the row is skipped until then",
                 )
             )

@@ -276,7 +276,7 @@ def test_a_wrong_episode_length_is_a_finding(tmp_path: Path) -> None:
     assert codes(source) == {"length-differs": 1}
 
 
-@pytest.mark.parametrize("changes", [{"step_id": ABSENT}, {"step_id": "a"}, {"step_id": -1},
+@pytest.mark.parametrize("changes", [{"step_id": ABSENT}, {"step_id": "a"}, {"step_id": -1}, {"step_id": 10**9},
                                      {"episode_id": None}])  # fmt: skip
 def test_a_row_without_its_place_is_skipped_and_counted(
     tmp_path: Path, changes: dict[str, Any]

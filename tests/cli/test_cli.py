@@ -1,0 +1,273 @@
+"""The command line as a person or a script meets it: real processes, exit codes, two streams."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.actions import answer
+from omnidata.loaders.omnigui import load
+from tests.trees import row, write_app, write_lines, write_rows
+
+OMNIDATA = [sys.executable, "-c", "from omnidata.cli import main; main()"]
+
+
+def omnidata(*arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*OMNIDATA, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "COLUMNS": "60"},
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def as_json(done: subprocess.CompletedProcess[str]) -> Any:
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("verb", ["demo", "info", "evaluate", "score"])
+def test_every_verb_has_help_with_an_example(verb: str) -> None:
+    text = omnidata(verb, "--help").stdout
+    assert f"Example: omnidata {verb}" in " ".join(text.split())
+    assert "--json" in text
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    from importlib.metadata import version
+
+    assert omnidata("--version").stdout == f"omnidata {version('omnidata')}\n"
+
+
+def test_a_demo_makes_data_and_two_runs_and_a_second_one_uses_them(tmp_path: Path) -> None:
+    first = omnidata("demo", "--out", tmp_path / "demo", "--json")
+    results = as_json(first)
+    assert results["baseline:oracle"]["overall"]["EM"] == 1.0
+    assert results["baseline:center"]["overall"]["EM"] < 0.5
+    assert str(tmp_path / "demo" / "runs") in first.stderr
+    runs = sorted((tmp_path / "demo" / "runs").iterdir())
+    assert len(runs) == 2
+    assert all((run / "results.json").is_file() for run in runs)
+    assert list((tmp_path / "demo" / "data").glob("*/localization.jsonl"))
+    began = time.process_time()
+    made = {path: path.stat().st_mtime_ns for path in (tmp_path / "demo" / "data").rglob("*")}
+    second = omnidata("demo", "--out", tmp_path / "demo")
+    assert {path: path.stat().st_mtime_ns for path in made} == made
+    assert "oracle EM" in second.stdout
+    assert time.process_time() - began < 5
+    other = omnidata("demo", "--out", tmp_path / "demo", "--seed", "1", code=2)
+    assert "another --out" in other.stderr
+
+
+def test_evaluate_prints_a_table_and_leaves_a_run_folder(sample: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    done = omnidata("evaluate", "omnigui", sample, "--model", "baseline:majority", "--out", run)
+    assert done.stdout.splitlines()[0].startswith("omnigui by omnigui-paper (%)")
+    for name in ("TM", "EM", "SR", "GP", "overall", "95 % interval", "dimension: localization"):
+        assert name in done.stdout
+    assert "…" not in done.stdout  # wider than the terminal, but never cut
+    assert f"run folder: {run}" in done.stderr
+    assert {path.name for path in run.iterdir()} >= {"run.json", "predictions.jsonl"}
+
+
+def test_score_reads_a_run_with_any_profile(sample: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    made = as_json(
+        omnidata(
+            "evaluate", "omnigui", sample, "--model", "baseline:random", "--out", run,
+            "--where", "language=en", "--limit", "20", "--json",
+        )
+    )  # fmt: skip
+    assert made["outcomes"] == {"ok": 20}
+    assert as_json(omnidata("score", "omnigui", sample, run, "--json")) == made
+    release = as_json(
+        omnidata(
+            "score", "omnigui", sample, run, "--profile", "omnigui-release", "--json",
+            "--out", tmp_path / "release",
+        )
+    )  # fmt: skip
+    assert release["profile"] == "omnigui-release"
+    assert json.loads((tmp_path / "release" / "results.json").read_text()) == release
+    on_all = omnidata("score", "omnigui", sample, run / "predictions.jsonl", "--json")
+    assert as_json(on_all)["outcomes"]["missing"] == len(load(sample).steps) - 20
+
+
+def test_a_run_on_other_data_is_not_scored(sample: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    omnidata("evaluate", "omnigui", sample, "--model", "baseline:center", "--out", run)
+    other = write_rows(tmp_path / "steps.json", [row()])
+    done = omnidata("score", "omnigui", other, run, code=2)
+    assert "other annotations" in done.stderr
+
+
+def lmms_log(sample: Path, path: Path, form: str) -> Path:
+    """A samples log as lmms-eval writes it: newer versions drop the row and flatten the lists."""
+    lines = []
+    for number, step in enumerate(load(sample).steps):
+        assert step.action
+        text = json.dumps(answer(step.action, step.screen)) if number % 2 else "nothing"
+        line: dict[str, Any] = {"doc_id": number, "target": "{}", "filtered_resps": [text]}
+        if form == "doc":
+            doc = {**step.source, "app": step.tags["app"]}
+            line = {**line, "doc_id": 0, "doc": doc, "resps": [[text]], "filtered_resps": [[text]]}
+        if form == "metrics":
+            named = {
+                "subset": step.tags["app"].lower(),
+                "episode_id": step.episode_id,
+                "step_id": step.step_index,
+                "exact_match": True,
+            }
+            line = {**line, "doc_id": 10**6, "type_match": named, "exact_match": named}
+        lines.append(line)
+    return write_lines(path, lines)
+
+
+@pytest.mark.parametrize("form", ["doc_id", "doc", "metrics"])
+def test_a_log_of_lmms_eval_is_scored_in_its_forms(sample: Path, tmp_path: Path, form: str) -> None:
+    log = lmms_log(sample, tmp_path / "samples_omnigui.jsonl", form)
+    done = omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", "--json")
+    results = as_json(done)
+    steps = len(load(sample).steps)
+    assert results["outcomes"] == {"ok": steps // 2, "unparsed": steps - steps // 2}
+    assert results["overall"]["EM"] == pytest.approx((steps // 2) / steps)
+
+
+def test_info_counts_and_lists_findings(sample: Path, tmp_path: Path) -> None:
+    data = as_json(omnidata("info", sample, "--json"))
+    assert data["steps"] == data["counts"]["total"]["steps"] >= 100
+    assert data["findings"] == []
+    rows = [row("A"), row("A"), row("B", result_action_type=12)]
+    broken = omnidata("info", write_app(tmp_path / "TED", rows), code=1)
+    assert "step-repeated" in broken.stderr
+    assert "TED/B/0" in broken.stderr
+    assert "2 steps, 1 rows skipped, 1 steps without a usable target" in broken.stdout
+    omnidata("info", tmp_path / "TED", "--strict", code=2)
+
+
+def test_info_without_data_lists_what_is_supported() -> None:
+    supported = as_json(omnidata("info", "--json"))
+    assert supported["tasks"]["omnigui"]["default_profile"] == "omnigui-paper"
+    assert "modalities=IAV|IV|IA|I" in omnidata("info").stdout
+
+
+def test_the_counts_are_compared_with_table7(tmp_path: Path) -> None:
+    """A dataset with the published counts passes; one with an episode less does not."""
+    from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, table7
+
+    levels = []
+    for app in table7()["apps"]:
+        name = app["app"].replace("/", "_")
+        dimensions = [d for d, column in DIMENSIONS.items() for _ in range(app[column])]
+        dependency = [d for d, column in DEPENDENCIES.items() for _ in range(app[column])]
+        extra = app["steps"] - app["episodes"]
+        rows = [row(f"E{n}", 0) for n in range(app["episodes"])]
+        rows += [row("E0", step + 1) for step in range(extra)]
+        write_app(tmp_path / name, rows)
+        (tmp_path / name / "localization.jsonl").unlink()
+        for number, (dimension, level) in enumerate(zip(dimensions, dependency, strict=True)):
+            line = {"ID": f"E{number}", "app": app["app"], "instruction_zh": "点", "language": None}
+            line["instruction_en"] = "tap"
+            with (tmp_path / name / f"{dimension}.jsonl").open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            levels.append({"app": app["app"], "ID": f"E{number}", "dependency": level})
+    write_lines(tmp_path / "dependency.jsonl", levels)
+    assert (
+        "all counts are those of Table 7" in omnidata("info", tmp_path, "--expect", "table7").stdout
+    )
+    write_lines(tmp_path / "dependency.jsonl", levels[1:])
+    done = omnidata("info", tmp_path, "--expect", "table7", code=1)
+    assert "Bilibili: cri is 9, published 10" in done.stdout
+    assert "total: cri is 210, published 211" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["evaluate", "omnigui", "{empty}", "--model", "baseline:center", "--out", "{out}"],
+         "dataset_<APP>.json"),
+        (["evaluate", "nothing", "{data}", "--model", "baseline:center", "--out", "{out}"],
+         "one of omnigui"),
+        (["evaluate", "omnigui", "{data}", "--model", "gpt", "--out", "{out}"], "baseline:oracle"),
+        (["evaluate", "omnigui", "{data}", "--model", "baseline:center", "--out", "{out}",
+          "-T", "modalities"], "key=value"),
+        (["evaluate", "omnigui", "{data}", "--model", "baseline:center", "--out", "{out}",
+          "-T", "modalities=X"], "IAV"),
+        (["evaluate", "omnigui", "{data}", "--model", "baseline:center", "--out", "{out}",
+          "--profile", "strict"], "omnigui-release"),
+        (["evaluate", "omnigui", "{data}", "--model", "baseline:center", "--out", "{out}",
+          "--where", "app=Nobody"], "Chirp"),
+        (["evaluate", "omnigui", "{data}", "--model", "baseline:center", "--out", "{out}",
+          "--limit", "0"], "--limit"),
+        (["evaluate", "omnigui", "{data}", "--model", "baseline:center", "--out", "{out}",
+          "--exclude", "{empty}"], "one sample id per line"),
+        (["score", "omnigui", "{data}", "{empty}"], "run.json"),
+        (["score", "omnigui", "{data}", "{empty}/none.jsonl"], "sample_id"),
+        (["score", "omnigui", "{data}", "{data}/dependency.jsonl"], "dependency.jsonl:1"),
+        (["score", "omnigui", "{data}", "{data}/dependency.jsonl", "--from", "helm"], "lmms-eval"),
+        (["score", "omnigui", "{data}", "{data}/dependency.jsonl", "-T", "coordinates=rel",
+          "--profile", "omnigui-release"], "omnigui-paper"),
+        (["info", "{data}", "--expect", "table3"], "table7"),
+        (["info", "--strict"], "info DATA"),
+        (["fly"], "No such command"),
+    ],
+)  # fmt: skip
+def test_bad_usage_and_bad_input_exit_with_2_and_the_remedy(
+    sample: Path, tmp_path: Path, arguments: list[str], says: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    places = {"data": sample, "empty": tmp_path / "empty", "out": tmp_path / "out"}
+    done = omnidata(*(argument.format(**places) for argument in arguments), code=2)
+    assert says in done.stderr
+    assert done.stdout == ""
+
+
+def test_strict_evaluation_stops_at_a_finding(sample: Path, tmp_path: Path) -> None:
+    data = shutil.copytree(sample, tmp_path / "data")
+    min(data.glob("*/media/*/1.wav")).unlink()
+    arguments = ["evaluate", "omnigui", data, "--model", "baseline:center", "--out", tmp_path / "r"]
+    assert "media-broken" in omnidata(*arguments).stderr
+    assert "--strict" in omnidata(*arguments, "--strict", code=2).stderr
+
+
+def test_unanswered_steps_exit_with_1_and_are_scored(sample: Path, tmp_path: Path) -> None:
+    first = load(sample).steps[0].sample_id
+    answers = write_lines(tmp_path / "p.jsonl", [{"sample_id": first, "output": "x"}])
+    done = omnidata(
+        "evaluate", "omnigui", sample, "--model", f"replay:{answers}", "--out", tmp_path / "run",
+        "--json", code=1,
+    )  # fmt: skip
+    assert as_json(done)["outcomes"]["unparsed"] == 1
+    assert as_json(done)["outcomes"]["api_error"] > 99
+
+
+def test_an_interrupt_exits_with_130_and_says_how_to_go_on(sample: Path, tmp_path: Path) -> None:
+    steps = [row("E", number, app="ted") for number in range(60_000)]
+    data = write_rows(tmp_path / "steps.json", steps)
+    run = tmp_path / "run"
+    process = subprocess.Popen(
+        [*OMNIDATA, "evaluate", "omnigui", str(data), "--model", "baseline:random",
+         "--out", str(run), "-T", "history=none"],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    lines = run / "predictions.jsonl"
+    deadline = time.monotonic() + 60
+    while not (lines.exists() and lines.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command resumes" in errors
+    assert "Traceback" not in errors
+    assert 0 < len(lines.read_bytes().splitlines()) < len(steps)

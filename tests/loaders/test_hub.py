@@ -1,0 +1,151 @@
+"""OmniGUI through `datasets.load_dataset`, with the installed version of `datasets`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+
+import omnidata
+from omnidata.errors import DataError, UsageError
+from omnidata.loaders.omnigui import load
+from omnidata.types import Step
+from tests.trees import row, write_app, write_rows
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> None:
+    omnidata.register()
+
+
+def open_plainly(data: Path, name: str | None = None, **options: Any) -> Any:
+    return datasets.load_dataset("omnigui", name, data_dir=str(data), split="test", **options)
+
+
+def count(steps: list[Step], tag: str, value: str) -> int:
+    return sum(step.tags.get(tag) == value for step in steps)
+
+
+def test_all_is_the_default_and_holds_every_step_once(sample: Path) -> None:
+    steps = load(sample).steps
+    data = open_plainly(sample)
+    assert data["sample_id"] == [step.sample_id for step in steps]
+    assert len(open_plainly(sample, "all")) == len(steps)
+    assert [json.loads(text) for text in data["source"]] == [dict(step.source) for step in steps]
+
+
+def test_a_row_is_the_step(sample: Path) -> None:
+    step = next(s for s in load(sample).steps if s.step_index == 2 and s.action and s.action.start)
+    data = open_plainly(sample)
+    (found,) = [item for item in data if item["sample_id"] == step.sample_id]
+    assert step.action
+    assert found["action"]["kind"] == step.action.kind.name
+    assert found["action"]["number"] == step.action.kind.value
+    assert [past["kind"] for past in found["history"]] == [
+        past.kind.name for past in step.history if past
+    ]
+    for role in ("screenshot", "history_screenshot", "video", "audio"):
+        ref = step.media[role]
+        assert ref
+        assert Path(found[role]["path"]) == (ref.root / ref.path).resolve()
+        assert found[role]["bytes"] is None
+    assert data.features["screenshot"] == datasets.Image(decode=False)
+    assert data.features["audio"] == datasets.Audio(decode=False)
+
+
+def test_every_label_is_a_subset(sample: Path) -> None:
+    steps = list(load(sample).steps)
+    for tag in ("app", "dimension", "dependency", "language"):
+        for value in {step.tags[tag] for step in steps}:
+            assert len(open_plainly(sample, value)) == count(steps, tag, value)
+
+
+def test_case_does_not_matter_and_table7s_apps_are_listed(sample: Path, tmp_path: Path) -> None:
+    write_app(tmp_path / "TED", [row("A"), row("B")])
+    assert len(open_plainly(tmp_path / "TED", "ted")) == 2
+    assert len(open_plainly(sample, "chirp")) == len(open_plainly(sample, "CHIRP")) > 0
+    names = datasets.get_dataset_config_names("omnigui")
+    assert len(names) == 1 + 5 + 3 + 2 + 29
+    assert names[0] == "all"
+
+
+def test_streaming_gives_the_same_rows(sample: Path) -> None:
+    stream = open_plainly(sample, "critical", streaming=True)
+    assert list(stream) == list(open_plainly(sample, "critical"))
+    assert stream.num_shards > 1
+
+
+def test_two_processes_give_the_same_rows(sample: Path, tmp_path: Path) -> None:
+    one = open_plainly(sample, "zh", cache_dir=str(tmp_path / "one"))
+    two = open_plainly(sample, "zh", cache_dir=str(tmp_path / "two"), num_proc=2)
+    assert two.to_list() == one.to_list()
+    assert len(two.cache_files) == 2
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_an_edit_of_the_annotations_is_noticed(tmp_path: Path, own: bool) -> None:
+    data = write_app(tmp_path / "TED", [row("A")])
+
+    def kinds() -> list[str]:
+        opened = omnidata.load_dataset("omnigui", data, split="test") if own else open_plainly(data)
+        return [action["kind"] for action in opened["action"]]
+
+    assert kinds() == ["TAP"]
+    write_app(data, [row("A", result_action_type=8), row("B")])
+    assert kinds() == ["BACK", "TAP"]
+
+
+def test_our_own_function_opens_the_same(sample: Path, tmp_path: Path) -> None:
+    plain = open_plainly(sample, "en")
+    assert omnidata.load_dataset("omnigui", sample, "en", split="test").to_list() == plain.to_list()
+    stream = omnidata.load_dataset("omnigui", sample, "en", split="test", streaming=True)
+    assert list(stream) == plain.to_list()
+    whole = omnidata.load_dataset("omnigui", sample, num_proc=2, cache_dir=tmp_path)
+    assert list(whole) == ["test"]
+    with pytest.raises(UsageError, match="one of the two"):
+        omnidata.load_dataset("omnigui", sample, streaming=True, num_proc=2)
+    with pytest.raises(UsageError, match="omnigui"):
+        omnidata.load_dataset("aitw", sample)
+
+
+def test_a_json_file_is_opened_as_data_files(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "steps.json", [row("A"), row("B")])
+    opened = datasets.load_dataset("omnigui", data_files={"test": str(path)}, split="test")
+    assert opened["episode_id"] == ["A", "B"]
+
+
+@pytest.mark.parametrize("name", ["Nobody", "TED"])
+def test_a_subset_that_the_data_lacks_is_refused_with_those_it_has(sample: Path, name: str) -> None:
+    with pytest.raises(DataError, match=r"all, Chirp, .*zh"):
+        open_plainly(sample, name)
+
+
+def test_no_path_leads_outside_the_dataset(sample: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(b"secret")
+    data = shutil.copytree(sample, tmp_path / "copy")
+    app = min(path for path in data.iterdir() if path.is_dir())
+    episode = min((app / "media").iterdir())
+    trace = episode / f"{episode.name}.json"
+    rows = json.loads(trace.read_text())
+    rows[0]["image_path"] = "../../../secret.png"
+    rows[0]["audio_path"] = str(secret)
+    trace.write_text(json.dumps(rows))
+    (episode / "2.png").unlink()
+    (episode / "2.png").symlink_to(secret)
+    found = [item for item in open_plainly(data) if item["episode_id"] == episode.name]
+    assert found[0]["screenshot"] is None
+    assert found[0]["audio"] is None
+    assert found[1]["screenshot"] is None
+    assert found[0]["video"] is not None
+
+
+def test_unusable_targets_and_holes_in_histories_are_null(tmp_path: Path) -> None:
+    rows = [row(step=0, result_action_type=12), row(step=2), row(step=1, result_touch_xy="")]
+    data = open_plainly(write_app(tmp_path / "TED", rows))
+    assert [action and action["kind"] for action in data["action"]] == [None, None, "TAP"]
+    assert [past and past["kind"] for past in data["history"][2]] == [None, "TAP"]

@@ -1,0 +1,57 @@
+"""The main job on a real recording: files -> steps -> runs -> tables, by the command line's functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import omnidata
+from omnidata.actions import Point, Primitive
+from omnidata.errors import DataError
+from omnidata.media import check
+from omnidata.tasks import get_task
+from tests.real import agentnet
+
+pytestmark = pytest.mark.skipif(
+    agentnet.missing() is not None, reason=agentnet.missing() or "the recording is there"
+)
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return agentnet.build_tree(tmp_path_factory.mktemp("agentnet") / "data")
+
+
+def test_the_recording_goes_from_end_to_end(tree: Path, tmp_path: Path) -> None:
+    task = get_task("omnigui")
+    source = task.load(tree, strict=True)
+    assert len(source.steps) == 15
+    for step in source.steps:
+        for part in task.prompt(step)[1].parts:
+            if part.media:
+                check(part.media)
+    results = omnidata.evaluate(task, source, "baseline:oracle", tmp_path / "oracle")
+    assert results["overall"]["EM"] == results["overall"]["SR"] == 1.0
+    points = sum(
+        any(isinstance(region, Point) for region in (*step.action.start, *step.action.end))
+        for step in source.steps
+        if step.action
+    )
+    assert results["counts"]["judged_by_extension"] == points > 0
+    floor = omnidata.evaluate(task, source, "baseline:majority", tmp_path / "majority")
+    taps = sum(step.action.kind is Primitive.TAP for step in source.steps if step.action)
+    assert floor["overall"]["TM"] == pytest.approx(taps / 15)
+    assert floor["overall"]["SR"] == 0.0
+
+
+def test_the_recording_opens_as_a_dataset(tree: Path) -> None:
+    data = omnidata.load_dataset("omnigui", tree, agentnet.APP, split="test")
+    assert data["step_index"] == list(range(15))
+    assert data["action"][-1]["kind"] == "TASK_COMPLETE"
+    assert len(data["history"][-1]) == 14
+
+
+def test_the_other_real_episode_is_refused_with_the_reason() -> None:
+    with pytest.raises(DataError, match="another enum"):
+        get_task("omnigui").load(agentnet.SHARED / "data" / "aitz_google_apps")
