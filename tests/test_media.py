@@ -24,7 +24,8 @@ def test_ordinary_paths_are_safe(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["../a", "a/../../b", "/a", "\\a", "C:\\a", "c:/a", "file:a", "https://a", "a\0b", "a\\..\\b"]
+    "path", ["../a", "a/../../b", "/a", "\\a", "C:\\a", "c:/a", "file:a", "https://a", "a\0b",
+             "a\\..\\b"]
 )  # fmt: skip
 def test_paths_that_lead_out_are_unsafe_and_never_opened(tmp_path: Path, path: str) -> None:
     assert unsafe(path)

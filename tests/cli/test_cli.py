@@ -183,9 +183,8 @@ def test_the_counts_are_compared_with_table7(tmp_path: Path) -> None:
                 file.write(json.dumps(line) + "\n")
             levels.append({"app": app["app"], "ID": f"E{number}", "dependency": level})
     write_lines(tmp_path / "dependency.jsonl", levels)
-    assert (
-        "all counts are those of Table 7" in omnidata("info", tmp_path, "--expect", "table7").stdout
-    )
+    done = omnidata("info", tmp_path, "--expect", "table7")
+    assert "all counts are those of Table 7" in done.stdout
     write_lines(tmp_path / "dependency.jsonl", levels[1:])
     done = omnidata("info", tmp_path, "--expect", "table7", code=1)
     assert "Bilibili: cri is 9, published 10" in done.stdout
@@ -236,7 +235,8 @@ def test_bad_usage_and_bad_input_exit_with_2_and_the_remedy(
 def test_strict_evaluation_stops_at_a_finding(sample: Path, tmp_path: Path) -> None:
     data = shutil.copytree(sample, tmp_path / "data")
     min(data.glob("*/media/*/1.wav")).unlink()
-    arguments = ["evaluate", "omnigui", data, "--model", "baseline:center", "--out", tmp_path / "r"]
+    model = ["--model", "baseline:center", "--out", str(tmp_path / "run")]
+    arguments = ["evaluate", "omnigui", str(data), *model]
     assert "media-broken" in omnidata(*arguments).stderr
     assert "--strict" in omnidata(*arguments, "--strict", code=2).stderr
 

@@ -1,4 +1,4 @@
-"""The main job on a real recording: files -> steps -> runs -> tables, by the command line's functions."""
+"""The main job on a real recording, by the public API: files -> steps -> runs -> tables."""
 
 from __future__ import annotations
 
