@@ -204,7 +204,7 @@ class Rows:
 
     Attributes:
         outcomes: uint8 (N,), index into `OUTCOMES`.
-        values: name -> float32 (N,); NaN = not judged.
+        values: name -> float64 (N,); NaN = not judged.
         whole: bool (N,), False for steps of an episode that `--limit`, `--exclude` cut into.
     """
 

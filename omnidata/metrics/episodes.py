@@ -102,15 +102,16 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
         The six `METRICS` as fractions (0.0 over nothing, as the released evaluator has it), `ci95`
         with a pair for each, `steps`, `episodes`, and `whole_episodes`, over which SR and GP go.
     """
-    sums = _episode_sums(verdicts)
-    values = _rates(sums.sum(axis=0, keepdims=True))[0]
-    low, high = _intervals(sums, seed)
+    kinds, frequency = _kinds(_counts(verdicts))
+    sums = _sums(kinds)
+    values = _rates((frequency @ sums)[None])[0]
+    low, high = _intervals(sums, frequency, seed)
     return {
         **dict(zip(METRICS, values.tolist(), strict=True)),
         "ci95": {name: [float(low[i]), float(high[i])] for i, name in enumerate(METRICS)},
-        "steps": int(sums[:, 0].sum()),
-        "episodes": len(sums),
-        "whole_episodes": int(sums[:, 4].sum()),
+        "steps": int(frequency @ kinds[:, 0]),
+        "episodes": int(frequency.sum()),
+        "whole_episodes": int(frequency @ kinds[:, 4]),
     }
 
 
@@ -128,31 +129,67 @@ def by_group(
     return {names[code]: table(verdicts.where(labels == code)) for code in present if code >= 0}
 
 
-def _episode_sums(verdicts: StepVerdicts) -> Floats:
-    """Per episode (E, 8): steps, TM, EM, format_ok, whole, SR, GP_ratio, GP_prefix."""
+def _counts(verdicts: StepVerdicts) -> Ints:
+    """Per episode (E, 6): steps, type matches, exact matches, format_ok, whole, correct prefix."""
     if not len(verdicts.episode):
-        return np.zeros((0, 8))
-    order = np.lexsort((verdicts.order, verdicts.episode))  # stable, as the release's sort is
-    episode = verdicts.episode[order]
+        return np.zeros((0, 6), dtype=np.int64)
+    verdicts = _in_order(verdicts)
+    episode = verdicts.episode
     starts = np.flatnonzero(np.r_[True, episode[1:] != episode[:-1]])
     lengths = np.diff(np.r_[starts, len(episode)])
-    exact = verdicts.exact_match[order]
-    correct = np.add.reduceat(exact, starts)
+    exact = verdicts.exact_match
     wrong_so_far = np.cumsum(1.0 - exact)
     before = np.repeat(wrong_so_far[starts] - (1.0 - exact[starts]), lengths)
-    prefix = np.add.reduceat((wrong_so_far == before).astype(np.float64), starts)
-    whole = np.minimum.reduceat(verdicts.whole[order], starts).astype(np.float64)
     columns = [
         lengths,
-        np.add.reduceat(verdicts.type_match[order], starts),
-        correct,
-        np.add.reduceat(verdicts.format_ok[order], starts),
-        whole,
-        whole * (correct == lengths),
-        whole * correct / lengths,
-        whole * prefix / lengths,
+        np.add.reduceat(verdicts.type_match, starts),
+        np.add.reduceat(exact, starts),
+        np.add.reduceat(verdicts.format_ok, starts),
+        np.minimum.reduceat(verdicts.whole, starts),
+        np.add.reduceat((wrong_so_far == before).astype(np.int64), starts),
     ]
-    return np.column_stack(columns).astype(np.float64)
+    return np.column_stack(columns).astype(np.int64)
+
+
+def _in_order(verdicts: StepVerdicts) -> StepVerdicts:
+    """Sorted by episode and place, as data usually is already; a sort costs more than all else."""
+    episode, order = verdicts.episode, verdicts.order
+    step = np.diff(episode)
+    if np.all((step > 0) | ((step == 0) & (np.diff(order) >= 0))):
+        return verdicts
+    positions = np.lexsort((order, episode))  # stable, as the release's sort is
+    return StepVerdicts(*(getattr(verdicts, name)[positions] for name in verdicts.__slots__))
+
+
+def _kinds(counts: Ints) -> tuple[Ints, Ints]:
+    """The distinct rows of (E, 6) counts, (K, 6), and how often each occurs, (K,).
+
+    Episodes with equal counts are interchangeable: metrics and resampling cost kinds, not episodes.
+    """
+    if not len(counts):
+        return counts, np.zeros(0, dtype=np.int64)
+    base = int(counts.max()) + 1
+    if base**6 >= 2**63:  # episodes beyond a thousand steps do not fit one number
+        rows: Ints
+        rows, frequency = np.unique(counts, axis=0, return_counts=True)
+        return rows, frequency
+    key = counts @ np.array([base**power for power in range(6)], dtype=np.int64)
+    _, first, frequency = np.unique(key, return_index=True, return_counts=True)
+    return counts[first], frequency
+
+
+def _sums(counts: Ints) -> Floats:
+    """(K, 6) counts -> (K, 8): steps, TM, EM, format_ok, whole, SR, GP_ratio, GP_prefix."""
+    steps, _, correct, _, whole, prefix = counts.T
+    length = np.maximum(steps, 1)
+    return np.column_stack(
+        [
+            counts[:, :5],
+            whole * (correct == steps),
+            whole * correct / length,
+            whole * prefix / length,
+        ]
+    ).astype(np.float64)
 
 
 def _rates(sums: Floats) -> Floats:
@@ -170,17 +207,15 @@ def _rates(sums: Floats) -> Floats:
     )
 
 
-def _intervals(sums: Floats, seed: int) -> tuple[Floats, Floats]:
-    """Percentile bootstrap over episodes.
-
-    Episodes with equal sums are interchangeable, so drawing how often each *kind* of episode occurs
-    is the same resampling and costs kinds instead of episodes.
-    """
-    if not len(sums):
+def _intervals(sums: Floats, frequency: Ints, seed: int) -> tuple[Floats, Floats]:
+    """Percentile bootstrap over episodes, drawn as how often each kind of episode occurs."""
+    episodes = int(frequency.sum())
+    if not episodes:
         return np.zeros(len(METRICS)), np.zeros(len(METRICS))
-    kinds, counts = np.unique(sums, axis=0, return_counts=True)
-    draws = np.random.default_rng(seed).multinomial(len(sums), counts / len(sums), size=RESAMPLES)
-    rates = _rates(draws @ kinds)
+    draws = np.random.default_rng(seed).multinomial(
+        episodes, frequency / episodes, size=RESAMPLES
+    )
+    rates = _rates(draws @ sums)
     low, high = np.percentile(rates, [2.5, 97.5], axis=0)
     return low, high
 
@@ -198,8 +233,8 @@ def codes(
         >>> codes(["b", None, "a"])
         (array([ 1, -1,  0]), ['a', 'b'])
     """
-    found = {name for name in labels if name is not None}
+    found = set(labels) - {None}
     names = [name for name in order if name in found]
-    names += sorted(found.difference(order))
+    names += sorted(name for name in found.difference(order) if name is not None)
     index: Mapping[str | None, int] = {None: -1, **{name: i for i, name in enumerate(names)}}
     return np.array([index[name] for name in labels], dtype=np.int64), names

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,11 @@ from omnidata.errors import PredictionError, UsageError
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
 from omnidata.run.folder import replacing, write_json
-from omnidata.types import OUTCOMES, Profile, Rows, Step, Task, Verdict
+from omnidata.types import OUTCOMES, Outcome, Profile, Rows, Step, Task, Verdict
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}
+_NONE = -1
+Values = tuple[float | bool | None, ...]
 
 
 def get_profile(task: Task, name: str | None) -> Profile:
@@ -84,20 +85,19 @@ def score(
 class _Columns:
     """Verdicts as flat columns, filled in the order in which answers come.
 
-    Plain buffers: setting one element of a NumPy array costs several times as much.
+    A dataset knows few different verdicts, so a step holds the number of its verdict, and what
+    every line with that verdict has in common is encoded once.
     """
 
     def __init__(self, profile: Profile, steps: Sequence[Step]) -> None:
         self.profile = profile
-        self._name, self._names = profile.name, profile.values
         self.steps = steps
         self.index = {step.sample_id: number for number, step in enumerate(steps)}
-        self.outcomes = bytearray([_CODE["missing"]]) * len(steps)
-        self.values = [array("f", [nan]) * len(steps) for _ in profile.values]
+        self.verdicts = array("l", [_NONE]) * len(steps)
+        self.kinds: dict[tuple[Outcome, Values], tuple[int, bytes]] = {}
 
     def lines(self, answers: Iterable[Prediction], ignored: frozenset[str]) -> Iterator[bytes]:
         """Judge every answer, then every step without one; yields the lines of `scores.jsonl`."""
-        missing = _CODE["missing"]
         unknown: list[str] = []
         judge, failed = self.profile.judge, self.profile.failed
         for answer in answers:
@@ -106,7 +106,7 @@ class _Columns:
                 if answer.sample_id not in ignored:
                     unknown.append(answer.sample_id)
                 continue
-            if self.outcomes[number] != missing:
+            if self.verdicts[number] != _NONE:
                 raise PredictionError(
                     "the step is answered twice",
                     where=answer.sample_id,
@@ -127,32 +127,32 @@ class _Columns:
                 remedy="score against the data that the predictions were made on",
             )
         for number, step in enumerate(self.steps):
-            if self.outcomes[number] == missing:
+            if self.verdicts[number] == _NONE:
                 yield self._record(number, step, failed(step, "missing"))
 
     def _record(self, number: int, step: Step, verdict: Verdict) -> bytes:
-        self.outcomes[number] = _CODE[verdict.outcome]
-        for column, value in zip(self.values, verdict.values, strict=True):
-            if value is not None:
-                column[number] = value
-        line: dict[str, Any] = {
-            "sample_id": step.sample_id,
-            "outcome": verdict.outcome,
-            "profile": self._name,
-            **dict(zip(self._names, verdict.values, strict=True)),
-            "parsed": verdict.parsed,
-        }
+        kind = verdict.outcome, verdict.values
+        known = self.kinds.get(kind)
+        if known is None:
+            known = self.kinds[kind] = len(self.kinds), self._common(*kind)
+        self.verdicts[number] = known[0]
+        head, parsed = encode(step.sample_id), encode(verdict.parsed)
         if verdict.reason:
-            line["reason"] = verdict.reason
-        return encode(line)
+            reason = encode(verdict.reason)
+            return b'{"sample_id":%b,%b,"parsed":%b,"reason":%b}' % (head, known[1], parsed, reason)
+        return b'{"sample_id":%b,%b,"parsed":%b}' % (head, known[1], parsed)
+
+    def _common(self, outcome: Outcome, values: Values) -> bytes:
+        named = dict(zip(self.profile.values, values, strict=True))
+        return encode({"outcome": outcome, "profile": self.profile.name, **named})[1:-1]
 
     def rows(self, whole: npt.NDArray[np.bool_]) -> Rows:
         """The columns for `Profile.total`."""
+        verdicts = np.frombuffer(self.verdicts, dtype=np.dtype("l"))
+        outcomes = [_CODE[outcome] for outcome, _ in self.kinds]
+        values = np.array([values for _, values in self.kinds], dtype=np.float64)  # None is NaN
         return Rows(
-            np.frombuffer(self.outcomes, dtype=np.uint8),
-            {
-                name: np.frombuffer(column, dtype=np.float32)
-                for name, column in zip(self.profile.values, self.values, strict=True)
-            },
+            np.array(outcomes, dtype=np.uint8)[verdicts],
+            {name: values[verdicts, i] for i, name in enumerate(self.profile.values)},
             whole,
         )

@@ -68,10 +68,14 @@ class OmniGuiProfile:
             `outcomes`. `GP` is this profile's own definition of goal progress.
         """
         judged = ~np.isnan(rows.values["type_match"])
-        codes, _ = episodes.codes([self._episode(step) for step in steps])
+        numbers: dict[str, int] = {}
+        codes = np.array(
+            [numbers.setdefault(self._episode(step), len(numbers)) for step in steps],
+            dtype=np.int64,
+        )
         order = np.array([self._order(step) for step in steps], dtype=np.int64)
         type_match, exact_match, format_ok = (
-            np.nan_to_num(rows.values[name].astype(np.float64)) for name in VALUES[:3]
+            np.nan_to_num(rows.values[name]) for name in VALUES[:3]
         )
         verdicts = episodes.StepVerdicts(
             codes, order, type_match, exact_match, format_ok, rows.whole
