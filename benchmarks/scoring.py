@@ -41,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=Path, required=True, help="JSON lines of {doc, output}")
     parser.add_argument("--predictions", type=int, default=1_000_000)
-    parser.add_argument("--batch", type=int, default=100_000, help="predictions per run")
+    parser.add_argument("--batch", type=int, default=50_000, help="predictions per run")
     options = parser.parse_args()
     cases = [json.loads(line) for line in options.cases.read_text(encoding="utf-8").splitlines()]
     cases = [case for case in cases if case["coordinate_type"] == "normalized"]

@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 METRICS = ("TM", "EM", "SR", "GP_ratio", "GP_prefix", "format_ok")
-RESAMPLES = 2000
+RESAMPLES = 1000
 
 
 def success(exact: Sequence[bool]) -> float:

@@ -41,13 +41,10 @@ class Answer(msgspec.Struct, frozen=True):
     def as_dict(self) -> dict[str, Any]:
         """The action as the JSON object that the prompt asks for."""
         body: dict[str, Any] = {"action_type": self.kind}
-        if 3 <= self.kind <= 6:
-            if self.start is not None:
-                body["start_coordinate"] = self.start
-            if self.end is not None:
-                body["end_coordinate"] = self.end
-        elif self.start is not None:
-            body["coordinate"] = self.start
+        if self.start is not None:
+            body["start_coordinate" if 3 <= self.kind <= 6 else "coordinate"] = self.start
+        if self.end is not None:
+            body["end_coordinate"] = self.end
         if self.text is not None:
             body["text"] = self.text
         return body
@@ -84,11 +81,12 @@ def parse(text: str) -> Answer | Unread:
     """
     text = text.strip()
     try:
-        if text[:1] == "{" and text[-1:] == "}" and "<tool_call>" not in text:
+        found = _tool_call(text) if _OPEN in text else None
+        if found is None and text[:1] == "{" and text[-1:] == "}":
             value = decode(text)
             if value is not BROKEN:
                 return _as_prompted(value) or _from_object(value)
-        return _search(text)
+        return found or _search(text)
     except _CannotReadError as error:
         return Unread(str(error))
     except OverflowError:
@@ -141,9 +139,6 @@ _NUMERIC = frozenset({int, float})
 
 
 def _search(text: str) -> Answer | Unread:
-    found = _tool_call(text)
-    if found is not None:
-        return found
     value = decode(text) if text[:1] in _JSON_STARTS else BROKEN
     if value is BROKEN:
         value = next(_candidates(text), BROKEN)
@@ -152,7 +147,7 @@ def _search(text: str) -> Answer | Unread:
     return _function_call(text)
 
 
-_JSON_STARTS = frozenset('{["-0123456789tfnNI')
+_JSON_STARTS = frozenset('["-0123456789tfnNI')  # an object was tried before
 
 
 def _from_value(value: Any) -> Answer | Unread:
@@ -331,6 +326,8 @@ def _from_object(body: dict[str, Any]) -> Answer | Unread:
         if _POINT_SET.isdisjoint(body):
             return NO_ACTION
         kind = 0
+    elif len(body) == 1:
+        return Answer(kind)
     keys = body.keys()
     end = None
     if 3 <= kind <= 6:

@@ -134,9 +134,9 @@ def _target(row: Mapping[str, Any], name: str, *, nested: bool) -> Corners | Non
 
 def _check_middle(corners: Corners) -> None:
     """The released code takes a rectangle's middle as it reads it; several rectangles end there."""
+    (x1, y1), (x2, y2) = corners
     try:
-        for axis in (0, 1):
-            _ = (corners[0][axis] + corners[1][axis]) / 2
+        _ = (x1 + x2) / 2, (y1 + y2) / 2
     except (TypeError, OverflowError) as error:
         raise RaisesError(f"a target rectangle has no middle: {error}") from None
 

@@ -136,11 +136,12 @@ class _Columns:
         if known is None:
             known = self.kinds[kind] = len(self.kinds), self._common(*kind)
         self.verdicts[number] = known[0]
-        head, parsed = encode(step.sample_id), encode(verdict.parsed)
-        if verdict.reason:
-            reason = encode(verdict.reason)
-            return b'{"sample_id":%b,%b,"parsed":%b,"reason":%b}' % (head, known[1], parsed, reason)
-        return b'{"sample_id":%b,%b,"parsed":%b}' % (head, known[1], parsed)
+        line = b'{"sample_id":%b,%b,"parsed":%b}' % (
+            encode(step.sample_id),
+            known[1],
+            b"null" if verdict.parsed is None else encode(verdict.parsed),
+        )
+        return b'%b,"reason":%b}' % (line[:-1], encode(verdict.reason)) if verdict.reason else line
 
     def _common(self, outcome: Outcome, values: Values) -> bytes:
         named = dict(zip(self.profile.values, values, strict=True))

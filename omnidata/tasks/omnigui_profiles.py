@@ -5,7 +5,6 @@ Both read answers with the release's tolerant parser; an output on which it rais
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -16,6 +15,8 @@ from omnidata.metrics import episodes, omnigui_paper, omnigui_release
 from omnidata.metrics.omnigui_parser import Answer, Unread, parse
 from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
 
+Values = tuple[bool | None, bool | None, bool, bool | None]
+_WRONG: Values = (False, False, False, False)
 VALUES = ("type_match", "exact_match", "format_ok", "extension")
 SPACES: tuple[omnigui_paper.PredictedSpace, ...] = ("norm1000", "px", "rel", "auto")
 _BY: Mapping[str, Sequence[str]] = {
@@ -43,15 +44,18 @@ class OmniGuiProfile:
         """Read one answer and hold it against the step's target."""
         answer = parse(text)
         if isinstance(answer, Unread):
-            return self._verdict(step, None, answer.reason)
-        return self._verdict(step, answer, "")
+            return Verdict("unparsed", self._values(step, None), None, answer.reason)
+        try:
+            return Verdict("ok", self._values(step, answer), answer.as_dict())
+        except omnigui_release.RaisesError as error:
+            return Verdict("unparsed", _WRONG, None, str(error))
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
         """The verdict on a step without an answer: wrong, with the reason as its outcome."""
-        values = self._verdict(step, None, "").values
-        return Verdict(outcome, values)
+        return Verdict(outcome, self._values(step, None))
 
-    def _verdict(self, step: Step, answer: Answer | None, reason: str) -> Verdict:
+    def _values(self, step: Step, answer: Answer | None) -> Values:
+        """The `VALUES` of a step; None = nothing could be read."""
         raise AssertionError("a profile says how it judges")
 
     def _episode(self, step: Step) -> str:
@@ -89,7 +93,7 @@ class OmniGuiProfile:
             if groups:
                 by[tag] = {name: self._named(group) for name, group in groups.items()}
         answered = np.isin(rows.outcomes, _ANSWERED) & judged
-        outcomes = Counter(OUTCOMES[code] for code in rows.outcomes.tolist())
+        outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
         ci95 = overall["ci95"]
         return {
             "overall": {k: v for k, v in self._named(overall).items() if isinstance(v, float)},
@@ -103,7 +107,7 @@ class OmniGuiProfile:
                 "without_usable_target": int((~judged).sum()),
                 "judged_by_extension": int(np.nansum(rows.values["extension"][judged])),
             },
-            "outcomes": {name: outcomes[name] for name in OUTCOMES if outcomes[name]},
+            "outcomes": {name: n for name, n in zip(OUTCOMES, outcomes, strict=True) if n},
         }
 
     def _answered(
@@ -127,15 +131,12 @@ class PaperProfile(OmniGuiProfile):
     name = "omnigui-paper"
     goal_progress = "GP_ratio"
 
-    def _verdict(self, step: Step, answer: Answer | None, reason: str) -> Verdict:
-        parsed = answer.as_dict() if answer else None
+    def _values(self, step: Step, answer: Answer | None) -> Values:
         as_prompted = answer is not None and answer.as_prompted
-        outcome: Outcome = "ok" if answer else "unparsed"
         if step.action is None:
-            return Verdict(outcome, (None, None, as_prompted, None), parsed, reason)
+            return None, None, as_prompted, None
         match = omnigui_paper.judge(step.action, step.screen, answer, self.space)
-        values = (match.type, match.exact, as_prompted, match.extension)
-        return Verdict(outcome, values, parsed, reason)
+        return match[0], match[1], as_prompted, match[2]
 
 
 class ReleaseProfile(OmniGuiProfile):
@@ -147,15 +148,15 @@ class ReleaseProfile(OmniGuiProfile):
     name = "omnigui-release"
     goal_progress = "GP_prefix"
 
-    def _verdict(self, step: Step, answer: Answer | None, reason: str) -> Verdict:
+    def _values(self, step: Step, answer: Answer | None) -> Values:
+        """Raises `RaisesError` where the release raises; a step without an answer is wrong."""
         try:
-            type_match, exact = omnigui_release.judge(step.source, answer, self.space)
-        except omnigui_release.RaisesError as error:
-            return Verdict("unparsed", (False, False, False, False), None, str(error))
-        as_prompted = answer is not None and answer.as_prompted
-        parsed = answer.as_dict() if answer else None
-        outcome: Outcome = "ok" if answer else "unparsed"
-        return Verdict(outcome, (type_match, exact, as_prompted, False), parsed, reason)
+            match = omnigui_release.judge(step.source, answer, self.space)
+        except omnigui_release.RaisesError:
+            if answer is None:
+                return _WRONG
+            raise
+        return match[0], match[1], answer is not None and answer.as_prompted, False
 
     def _episode(self, step: Step) -> str:
         """The released key: episodes of two apps merge where rows have an app but no subset."""
