@@ -22,7 +22,7 @@ from omnidata.actions import (
     convert,
     ratio,
 )
-from omnidata.metrics.omnigui_parser import Answer, Pair
+from omnidata.metrics.omnigui_answer import Answer, Pair
 
 PredictedSpace = Literal["norm1000", "px", "rel", "auto"]
 POINT_RADIUS = 140.0
@@ -106,19 +106,30 @@ def _hits(
 
 
 def _in_box(box: Box, pair: Pair, screen: Screen, space: Space) -> bool:
-    """Whether the point lies in the box, edges included; integers are compared exactly."""
+    """Whether the point lies in the box, edges included.
+
+    Between two units, a billionth makes up for rounding: a point that was converted from an edge
+    lies on that edge. Whole numbers of screens that exist are a hundred times further apart.
+    """
+    if space == box.space:
+        return box.left <= pair[0] <= box.right and box.top <= pair[1] <= box.bottom
     for value, low, high, extent in (
         (pair[0], box.left, box.right, screen[0]),
         (pair[1], box.top, box.bottom, screen[1]),
     ):
         a, b = ratio(space, extent)
         c, d = ratio(box.space, extent)
-        if not low * b * c <= value * a * d <= high * b * c:
+        least, most = low * b * c, high * b * c
+        slack = 1e-9 * max(abs(least), abs(most))
+        if not least - slack <= value * a * d <= most + slack:
             return False
     return True
 
 
 def _near(target: Point, pair: Pair, screen: Screen, space: Space) -> bool:
     wanted = convert(target, "norm1000", screen)
-    given = convert(Point(pair[0], pair[1], space), "norm1000", screen)
-    return math.dist((wanted.x, wanted.y), (given.x, given.y)) <= POINT_RADIUS
+    try:
+        given = convert(Point(pair[0], pair[1], space), "norm1000", screen)
+        return math.dist((wanted.x, wanted.y), (given.x, given.y)) <= POINT_RADIUS
+    except OverflowError:  # whole numbers beyond any float, which a function call may hold
+        return False

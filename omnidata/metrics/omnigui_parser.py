@@ -3,8 +3,7 @@
 The order of attempts, the key lists and the aliases follow the behaviour of the published evaluator
 (the benchmark authors' release of April 2026): a `<tool_call>`, the whole text as JSON, code fences,
 the first balanced braces that hold an action, a function call. Where the released code raises and so
-ends the whole evaluation, `parse` returns `Unread`. Numbers keep their fraction here; the rules that
-truncate do so themselves. Every attempt is linear in the length of the text.
+ends the whole evaluation, `parse` returns `Unread`. Every attempt is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -13,55 +12,22 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import msgspec
-
 from omnidata.jsontext import BROKEN, decode
-
-Number = int | float
-Pair = tuple[Number, Number]
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """An action as a model wrote it.
-
-    Attributes:
-        kind: -1..11 (Table 2); a bool where the model wrote true or false, which count as 1 and 0.
-        start: the point, or the start of a swipe, in the model's unit; None if absent.
-        end: the end of a swipe; None if absent.
-        text: the text to type; None if absent.
-        as_prompted: the whole output is one JSON object, to the letter as the prompt asks.
-    """
-
-    kind: int
-    start: Pair | None = None
-    end: Pair | None = None
-    text: str | None = None
-    as_prompted: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        """The action as the JSON object that the prompt asks for."""
-        body: dict[str, Any] = {"action_type": self.kind}
-        if self.start is not None:
-            body["start_coordinate" if 3 <= self.kind <= 6 else "coordinate"] = self.start
-        if self.end is not None:
-            body["end_coordinate"] = self.end
-        if self.text is not None:
-            body["text"] = self.text
-        return body
-
-
-class Unread(msgspec.Struct, frozen=True):
-    """Why a text gives no action."""
-
-    reason: str
-
+from omnidata.metrics.omnigui_answer import (
+    ALIASES,
+    NO_ACTION,
+    TRIGGERS,
+    Answer,
+    CannotReadError,
+    Pair,
+    Unread,
+    named,
+    read_object,
+    read_pair,
+    read_prompted,
+)
 
 NO_JSON: Final = Unread("no JSON action, tool call or function call in the text")
-NO_ACTION: Final = Unread("the JSON names no known action and no coordinate")
-
-
-class _CannotReadError(Exception):
-    """The released evaluator would raise here."""
 
 
 def parse(text: str) -> Answer | Unread:
@@ -85,57 +51,14 @@ def parse(text: str) -> Answer | Unread:
         if found is None and text[:1] == "{" and text[-1:] == "}":
             value = decode(text)
             if value is not BROKEN:
-                return _as_prompted(value) or _from_object(value)
+                return read_prompted(value) or read_object(value)
         return found or _search(text)
-    except _CannotReadError as error:
+    except CannotReadError as error:
         return Unread(str(error))
     except OverflowError:
         return Unread("a number is infinite or too large")
     except RecursionError:
         return Unread("the JSON is nested too deeply")
-
-
-_PROMPTED_KEYS: Mapping[int, frozenset[str]] = {
-    -1: frozenset({"action_type"}),
-    **dict.fromkeys(range(3), frozenset({"action_type", "coordinate"})),
-    **dict.fromkeys(range(3, 7), frozenset({"action_type", "start_coordinate", "end_coordinate"})),
-    7: frozenset({"action_type", "text"}),
-    **dict.fromkeys(range(8, 12), frozenset({"action_type"})),
-}
-
-
-def _as_prompted(body: dict[str, Any]) -> Answer | None:
-    """The action of an object that has exactly the keys and types of the prompt's table.
-
-    Coordinates are two numbers in [0, 1000]. Most answers of a good model come this way, so it is
-    also the fast path.
-    """
-    kind = body.get("action_type")
-    if type(kind) is not int or body.keys() != _PROMPTED_KEYS.get(kind):
-        return None
-    if 0 <= kind <= 2:
-        start = _prompted_pair(body["coordinate"])
-        return start and Answer(kind, start, None, None, True)
-    if 3 <= kind <= 6:
-        start = _prompted_pair(body["start_coordinate"])
-        end = _prompted_pair(body["end_coordinate"])
-        return Answer(kind, start, end, None, True) if start and end else None
-    if kind == 7:
-        text = body["text"]
-        return Answer(kind, None, None, text, True) if isinstance(text, str) else None
-    return Answer(kind, None, None, None, True)
-
-
-def _prompted_pair(value: Any) -> Pair | None:
-    if type(value) is not list or len(value) != 2:
-        return None
-    x, y = value
-    if type(x) in _NUMERIC and type(y) in _NUMERIC and 0 <= x <= 1000 and 0 <= y <= 1000:
-        return x, y
-    return None
-
-
-_NUMERIC = frozenset({int, float})
 
 
 def _search(text: str) -> Answer | Unread:
@@ -152,8 +75,8 @@ _JSON_STARTS = frozenset('["-0123456789tfnNI')  # an object was tried before
 
 def _from_value(value: Any) -> Answer | Unread:
     if isinstance(value, dict):
-        return _from_object(value)
-    if value is None or (isinstance(value, str | list) and not any(k in value for k in _TRIGGERS)):
+        return read_object(value)
+    if value is None or (isinstance(value, str | list) and not any(k in value for k in TRIGGERS)):
         return NO_ACTION
     # A bare number, or a string or list holding a key word, ends the released evaluation.
     return Unread(f"the JSON is a {type(value).__name__}, not an object")
@@ -235,7 +158,7 @@ def _digits(call: re.Match[str]) -> Pair:
     try:
         return int(call[2]), int(call[3])
     except ValueError:  # more digits than Python converts
-        raise _CannotReadError("a coordinate has too many digits") from None
+        raise CannotReadError("a coordinate has too many digits") from None
 
 
 def _quoted_argument(pattern: re.Pattern[str], text: str) -> tuple[re.Match[str], str] | None:
@@ -253,184 +176,6 @@ def _quoted_argument(pattern: re.Pattern[str], text: str) -> tuple[re.Match[str]
         if close >= 0:
             return call, text[begin:close]
     return None
-
-
-# --- action names ---------------------------------------------------------------------------------
-
-_NAMES: Mapping[int, str] = {
-    -1: "none wait waiting idle no_action",
-    0: "tap click single_tap single_click touch press",
-    1: "double_tap double_click doubletap doubleclick",
-    2: "long_press longpress long_click longclick hold",
-    3: "swipe_up scroll_up swipeup scrollup",
-    4: "swipe_down scroll_down swipedown scrolldown",
-    5: "swipe_left scroll_left swipeleft scrollleft",
-    6: "swipe_right scroll_right swiperight scrollright",
-    7: "input type text enter_text input_text write",
-    8: "back go_back press_back navigate_back",
-    9: "home go_home press_home",
-    10: "task_complete complete done finish finished success",
-    11: "task_impossible impossible cannot_complete failed failure",
-}
-ALIASES: Mapping[str, int] = {
-    **{name: number for number, names in _NAMES.items() for name in names.split()},
-    **{str(number): number for number in _NAMES},
-}
-"""Action names that the released evaluator knows, lower case, and its numbers as words."""
-
-
-def _named(name: str) -> int | None:
-    name = name.lower().strip()
-    for form in (name, name.replace("_", ""), name.replace(" ", "_")):
-        if (number := ALIASES.get(form)) is not None:
-            return number
-    return None
-
-
-# --- a JSON object -> an action -------------------------------------------------------------------
-
-_ACTION_KEYS = (
-    "action_type",
-    "action",
-    "type",
-    "action_name",
-    "actionType",
-    "actiontype",
-    "operation",
-)
-_POINT_KEYS = (
-    "coordinate", "coordinates", "position", "point", "xy", "pos", "location", "touch_point",
-    "click_point",
-)  # fmt: skip
-_START_KEYS = (
-    "start_coordinate", "startCoordinate", "start", "from", "from_coordinate", "touch",
-    "touch_point", "coordinate", "coordinates", "position", "point",
-)  # fmt: skip
-_END_KEYS = (
-    "end_coordinate", "endCoordinate", "end", "to", "to_coordinate", "lift", "lift_point",
-    "coordinate2", "target",
-)  # fmt: skip
-_X_KEYS = ("x", "X", "pos_x", "posX")
-_Y_KEYS = ("y", "Y", "pos_y", "posY")
-_TEXT_KEYS = ("text", "input_text", "inputText", "content", "value", "string", "message")
-_CONFIDENCE_KEYS = ("confidence", "score", "probability")
-_TRIGGERS = (*_ACTION_KEYS, *_POINT_KEYS)
-_POINT_SET, _TEXT_SET = frozenset(_POINT_KEYS), frozenset(_TEXT_KEYS)
-_XY_SET = frozenset(_X_KEYS + _Y_KEYS)
-_NUMERIC_SET = frozenset(("duration", *_CONFIDENCE_KEYS))
-
-
-def _from_object(body: dict[str, Any]) -> Answer | Unread:
-    kind = _kind(body)
-    if kind is None:
-        if _POINT_SET.isdisjoint(body):
-            return NO_ACTION
-        kind = 0
-    elif len(body) == 1:
-        return Answer(kind)
-    keys = body.keys()
-    end = None
-    if 3 <= kind <= 6:
-        start = _first_pair(body, _START_KEYS)
-        end = _first_pair(body, _END_KEYS)
-    else:
-        start = None if _POINT_SET.isdisjoint(keys) else _first_pair(body, _POINT_KEYS)
-    if not _XY_SET.isdisjoint(keys):
-        fallback = _separate_pair(body)
-        start = start or fallback
-        if 3 <= kind <= 6:
-            end = end or fallback
-    text = None if _TEXT_SET.isdisjoint(keys) else _text(body)
-    if not _NUMERIC_SET.isdisjoint(keys):
-        _check_numeric(body)
-    return Answer(kind, start, end, text)
-
-
-def _kind(body: Mapping[str, Any]) -> int | None:
-    for key in _ACTION_KEYS:
-        value = body.get(key)
-        if value is None:
-            continue
-        if isinstance(value, str):
-            number = _named(value)
-            if number is not None:
-                return number
-            continue
-        if isinstance(value, float):
-            if value != value:
-                raise _CannotReadError(f'"{key}" is NaN')
-            value = int(value)  # truncates; an infinite one overflows
-        if isinstance(value, int) and -1 <= value <= 11:
-            return value
-    return None
-
-
-def _number(value: Any) -> Number:
-    """A coordinate as a number.
-
-    Raises:
-        ValueError, TypeError: it is none, and the next key is tried.
-        OverflowError: it is infinite.
-    """
-    if type(value) is int:
-        if -(1 << 53) < value < (1 << 53):
-            return value
-        return int(float(value))
-    number = float(value)
-    int(number)  # NaN is a ValueError, infinity an OverflowError
-    return number
-
-
-def _pair(value: Any) -> Pair | None:
-    try:
-        if isinstance(value, list):
-            return (_number(value[0]), _number(value[1])) if len(value) >= 2 else None
-        if isinstance(value, dict):
-            return (
-                (_number(value["x"]), _number(value["y"])) if {"x", "y"} <= value.keys() else None
-            )
-        if isinstance(value, str):
-            words = value.replace(",", " ").split()
-            return (_number(words[0]), _number(words[1])) if len(words) >= 2 else None
-    except (ValueError, TypeError):
-        pass
-    return None
-
-
-def _first_pair(body: Mapping[str, Any], keys: tuple[str, ...]) -> Pair | None:
-    for key in keys:
-        if key in body and (pair := _pair(body[key])) is not None:
-            return pair
-    return None
-
-
-def _separate_pair(body: Mapping[str, Any]) -> Pair | None:
-    x = next((body[key] for key in _X_KEYS if body.get(key) is not None), None)
-    y = next((body[key] for key in _Y_KEYS if body.get(key) is not None), None)
-    return None if x is None or y is None else _pair([x, y])
-
-
-def _text(body: Mapping[str, Any]) -> str | None:
-    for key in _TEXT_KEYS:
-        value = body.get(key)
-        if value is not None:
-            return str(value)
-    return None
-
-
-def _check_numeric(body: Mapping[str, Any]) -> None:
-    """Numbers that only inform: an infinite duration still ends the released evaluation."""
-    try:
-        int(body.get("duration") or 0)
-    except (ValueError, TypeError):
-        pass
-    for key in _CONFIDENCE_KEYS:
-        if body.get(key) is not None:
-            try:
-                float(body[key])
-            except (ValueError, TypeError):
-                pass
-            return
 
 
 # --- a Qwen tool call -> an action ----------------------------------------------------------------
@@ -454,19 +199,19 @@ def _tool_call(text: str) -> Answer | Unread | None:
     if call is BROKEN:
         return None
     if not isinstance(call, dict):
-        raise _CannotReadError("the tool call is not a JSON object")
+        raise CannotReadError("the tool call is not a JSON object")
     arguments = call["arguments"] if "arguments" in call else call.get("args", {})
     if isinstance(arguments, str):
         arguments = decode(arguments)
         if arguments is BROKEN:
             return None
     if not isinstance(arguments, dict):
-        raise _CannotReadError("the tool call's arguments are not a JSON object")
+        raise CannotReadError("the tool call's arguments are not a JSON object")
     name = arguments["action"] if "action" in arguments else call.get("name", "")
     if not isinstance(name, str):
-        raise _CannotReadError("the tool call's action is not a name")
+        raise CannotReadError("the tool call's action is not a name")
     body = _call_body(name.lower().strip(), arguments)
-    return None if body is None else _from_object(body)
+    return None if body is None else read_object(body)
 
 
 def _existing(body: Mapping[str, Any], *keys: str) -> Any:
@@ -487,14 +232,14 @@ def _call_body(name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None
         status = _existing(arguments, "status", "reason")
         done = status is None or str(status).lower() in _SUCCESS
         return {"action_type": 10 if done else 11}
-    number = _named(name)
+    number = named(name)
     if number is None:
         return None
     return _placed({"action_type": number}, _existing(arguments, "coordinate", "coordinates"))
 
 
 def _placed(body: dict[str, Any], coordinate: Any) -> dict[str, Any]:
-    if isinstance(coordinate, list) and _pair(coordinate) is not None:
+    if isinstance(coordinate, list) and read_pair(coordinate) is not None:
         body["coordinate"] = coordinate
     return body
 
@@ -516,8 +261,8 @@ def _simple_call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _swipe_call(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
     begin = _existing(arguments, "coordinate", "start_coordinate")
     end = _existing(arguments, "coordinate2", "end_coordinate", "to")
-    start = _pair(begin) if isinstance(begin, list) else None
-    stop = _pair(end) if isinstance(end, list) else None
+    start = read_pair(begin) if isinstance(begin, list) else None
+    stop = read_pair(end) if isinstance(end, list) else None
     if start is None:
         return None
     if stop is None:

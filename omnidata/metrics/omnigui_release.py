@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeGuard
 
 from omnidata.jsontext import decode
-from omnidata.metrics.omnigui_parser import Answer, Pair
+from omnidata.metrics.omnigui_answer import Answer, Pair
 
 PredictedSpace = Literal["norm1000", "px", "rel", "auto"]
 POINT_RADIUS = 140

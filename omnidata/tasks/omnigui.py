@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omnidata.actions import Action, Point, Primitive, Space
+from omnidata.actions import Action, Point, Primitive, Region, Space
 from omnidata.loaders import omnigui as loader
 from omnidata.tasks.omnigui_profiles import SPACES, PaperProfile, ReleaseProfile
 from omnidata.tasks.omnigui_prompt import OPTIONS, Prompt
 from omnidata.tasks.options import resolve
 from omnidata.types import Conversation, Profile, Source, Step
+
+_FARTHEST = 1e9
 
 
 class OmniGui:
@@ -49,11 +51,16 @@ class OmniGui:
         """A verdict's `parsed` as an action, for histories of predictions."""
         stated = self.options["coordinates"]
         space: Space = "px" if stated == "px" else "rel" if stated == "rel" else "norm1000"
-        start = parsed.get("coordinate") or parsed.get("start_coordinate")
-        end = parsed.get("end_coordinate")
         return Action(
             Primitive(parsed["action_type"]),
-            (Point(start[0], start[1], space),) if start else (),
-            (Point(end[0], end[1], space),) if end else (),
+            _region(parsed.get("coordinate") or parsed.get("start_coordinate"), space),
+            _region(parsed.get("end_coordinate"), space),
             text=parsed.get("text"),
         )
+
+
+def _region(pair: Sequence[float] | None, space: Space) -> tuple[Region, ...]:
+    """The point as a region; none for a place that is on no screen of this world."""
+    if pair is None or max(abs(pair[0]), abs(pair[1])) > _FARTHEST:
+        return ()
+    return (Point(pair[0], pair[1], space),)

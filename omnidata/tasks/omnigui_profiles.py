@@ -12,7 +12,8 @@ import numpy as np
 
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS
 from omnidata.metrics import episodes, omnigui_paper, omnigui_release
-from omnidata.metrics.omnigui_parser import Answer, Unread, parse
+from omnidata.metrics.omnigui_answer import Answer, Unread
+from omnidata.metrics.omnigui_parser import parse
 from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
 
 Values = tuple[bool | None, bool | None, bool, bool | None]

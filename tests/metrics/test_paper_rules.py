@@ -1,0 +1,610 @@
+"""Section 3.4 as `omnigui_paper` and `episodes` have it: what must match, and what must not."""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from omnidata.actions import (
+    POSITIONAL,
+    SWIPES,
+    Action,
+    Box,
+    Point,
+    Primitive,
+    Region,
+    Screen,
+    Space,
+    answer,
+)
+from omnidata.metrics import episodes
+from omnidata.metrics.episodes import METRICS, StepVerdicts
+from omnidata.metrics.omnigui_paper import Match, judge
+from omnidata.metrics.omnigui_answer import Answer, Unread
+from omnidata.metrics.omnigui_parser import parse
+from omnidata.tasks import get_task
+from omnidata.types import Step
+from tests.metrics.mutations import STEP_CASES, corpus, mutants
+
+EXACT, TYPE_ONLY, NOTHING = (
+    Match(True, True, False),
+    Match(True, False, False),
+    Match(False, False, False),
+)
+SCREEN = (720, 1600)
+PLACED = sorted(POSITIONAL | SWIPES)
+any_text = st.text(st.characters(exclude_categories=())).filter(lambda text: "<tool" not in text)
+accented = st.text("aeo é\u0301ñÅ\u212b각ệ\u0323ﬁ苹") | any_text
+screens = st.sampled_from([SCREEN, (1080, 2400), (1179, 2556), (1, 1), (333, 777)]) | st.tuples(
+    st.integers(1, 5_000), st.integers(1, 5_000)
+)
+
+
+def read(body: dict[str, Any], *, ascii_only: bool = True) -> Answer:
+    """What comes back of an answer that goes out as JSON."""
+    found = parse(json.dumps(body, ensure_ascii=ascii_only))
+    assert isinstance(found, Answer), found
+    return found
+
+
+def extent(space: Space, pixels: int) -> float:
+    return {"px": pixels, "norm1000": 1000, "rel": 1}[space]
+
+
+@st.composite
+def spans(draw: st.DrawFn, space: Space, pixels: int) -> tuple[float, float]:
+    """Two edges along one axis, at times a millionth of the screen apart."""
+    most = extent(space, pixels)
+    if space != "rel" and draw(st.booleans()):
+        low = draw(st.integers(0, int(most) - 1))
+        return low, draw(st.integers(low + 1, int(most)))
+    begin = draw(st.floats(0, 0.9999))
+    size = draw(st.sampled_from([1e-6, 1e-5, 1e-4]) | st.floats(1e-6, 1 - begin))
+    return begin * most, min(1.0, begin + size) * most
+
+
+@st.composite
+def boxes(draw: st.DrawFn, screen: Screen) -> Box:
+    space: Space = draw(st.sampled_from(["px", "norm1000", "rel"]))
+    left, right = draw(spans(space, screen[0]))
+    top, bottom = draw(spans(space, screen[1]))
+    return Box(left, top, right, bottom, space)
+
+
+@st.composite
+def points(draw: st.DrawFn, screen: Screen) -> Point:
+    space: Space = draw(st.sampled_from(["px", "norm1000", "rel"]))
+    x, y = draw(st.floats(0, 1)), draw(st.floats(0, 1))
+    return Point(x * extent(space, screen[0]), y * extent(space, screen[1]), space)
+
+
+@st.composite
+def regions(draw: st.DrawFn, screen: Screen) -> tuple[Region, ...]:
+    """One target, or several of which each will do."""
+    return tuple(draw(st.lists(boxes(screen) | points(screen), min_size=1, max_size=3)))
+
+
+@st.composite
+def targets(draw: st.DrawFn) -> tuple[Action, Screen]:
+    """An expert's action, any primitive, with the regions or the text it needs."""
+    screen = draw(screens)
+    kind = draw(st.sampled_from(Primitive))
+    if kind is Primitive.INPUT:
+        return Action(kind, text=draw(any_text)), screen
+    if kind in SWIPES:
+        lift = draw(st.just(()) | regions(screen))
+        return Action(kind, draw(regions(screen)), lift), screen
+    return Action(kind, draw(regions(screen)) if kind in POSITIONAL else ()), screen
+
+
+def placed(action: Action) -> bool:
+    """Whether the paper's rules need ours for targets that are points."""
+    return any(isinstance(region, Point) for region in (*action.start, *action.end))
+
+
+# --- the expert's own answer ----------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=1_000)
+@given(targets(), st.sampled_from(["norm1000", "px", "rel"]), st.booleans())
+def test_the_experts_answer_is_an_exact_match_in_every_unit(
+    target: tuple[Action, Screen], space: Space, ascii_only: bool
+) -> None:
+    action, screen = target
+    given_back = read(answer(action, screen, space=space), ascii_only=ascii_only)
+    assert judge(action, screen, given_back, space) == Match(True, True, placed(action))
+    if space == "norm1000":
+        assert judge(action, screen, given_back, "auto").exact
+
+
+@pytest.mark.parametrize("space", ["norm1000", "px", "rel"])
+def test_the_experts_answer_hits_a_target_of_a_single_pixel(space: Space) -> None:
+    """Edges count, so a box whose edges coincide still holds its point."""
+    missed = []
+    for width in range(1, 60):
+        for x in range(width + 1):
+            action = Action(Primitive.TAP, (Box(x, 7, x, 7, "px"),))
+            if not judge(
+                action, (width, 9), read(answer(action, (width, 9), space=space)), space
+            ).exact:
+                missed.append((width, x))
+    assert missed == []
+
+
+@settings(deadline=None)
+@given(st.floats(0, 1000), st.floats(0, 1000), screens)
+def test_a_point_hits_the_box_that_is_that_point_in_the_same_unit(
+    x: float, y: float, screen: Screen
+) -> None:
+    action = Action(Primitive.TAP, (Box(x, y, x, y, "norm1000"),))
+    assert judge(action, screen, Answer(0, (x, y)), "norm1000") == EXACT
+
+
+@settings(deadline=None)
+@given(targets(), st.sampled_from(Primitive))
+def test_another_primitive_matches_in_nothing(
+    target: tuple[Action, Screen], kind: Primitive
+) -> None:
+    action, screen = target
+    assume(kind != action.kind)
+    body = answer(action, screen)
+    found = judge(action, screen, read({**body, "action_type": int(kind)}), "norm1000")
+    assert (found.type, found.exact) == (False, False)
+
+
+@settings(deadline=None)
+@given(targets())
+def test_no_answer_matches_in_nothing(target: tuple[Action, Screen]) -> None:
+    action, screen = target
+    assert judge(action, screen, None, "norm1000") == Match(False, False, placed(action))
+
+
+@settings(deadline=None)
+@given(targets())
+def test_an_answer_without_its_parameters_matches_in_type_alone(
+    target: tuple[Action, Screen],
+) -> None:
+    action, screen = target
+    bare = judge(action, screen, Answer(int(action.kind)), "norm1000")
+    needs = action.kind in PLACED or action.kind is Primitive.INPUT
+    assert (bare.type, bare.exact) == (True, not needs)
+
+
+# --- places ---------------------------------------------------------------------------------------
+
+
+@st.composite
+def pixel_boxes(draw: st.DrawFn) -> tuple[Box, Screen]:
+    """A box of whole pixels with at least a pixel of screen around it."""
+    width, height = draw(st.integers(3, 5_000)), draw(st.integers(3, 5_000))
+    left, top = draw(st.integers(1, width - 2)), draw(st.integers(1, height - 2))
+    right, bottom = draw(st.integers(left, width - 1)), draw(st.integers(top, height - 1))
+    return Box(left, top, right, bottom, "px"), (width, height)
+
+
+def around(box: Box, data: st.DataObject) -> tuple[list[list[float]], list[list[float]]]:
+    """Points on the four edges, and points one pixel beyond them."""
+    x = data.draw(st.integers(int(box.left), int(box.right)))
+    y = data.draw(st.integers(int(box.top), int(box.bottom)))
+    inside = [[box.left, y], [box.right, y], [x, box.top], [x, box.bottom], [float(x), y]]
+    outside = [[box.left - 1, y], [box.right + 1, y], [x, box.top - 1], [x, box.bottom + 1]]
+    return inside, outside
+
+
+def placing(kind: Primitive, point: Sequence[float]) -> dict[str, Any]:
+    body: dict[str, Any] = {"action_type": int(kind)}
+    if kind in SWIPES:
+        return {**body, "start_coordinate": point, "end_coordinate": [0, 0]}
+    return {**body, "coordinate": point}
+
+
+@settings(deadline=None)
+@given(pixel_boxes(), st.sampled_from(PLACED), st.data())
+def test_a_pixel_beyond_an_edge_misses_and_the_edge_itself_hits(
+    case: tuple[Box, Screen], kind: Primitive, data: st.DataObject
+) -> None:
+    box, screen = case
+    inside, outside = around(box, data)
+    for point in inside:
+        assert judge(Action(kind, (box,)), screen, read(placing(kind, point)), "px") == EXACT, point
+    for point in outside:
+        found = judge(Action(kind, (box,)), screen, read(placing(kind, point)), "px")
+        assert found == TYPE_ONLY, point
+
+
+@settings(deadline=None)
+@given(pixel_boxes(), st.sampled_from(sorted(SWIPES)), st.data())
+def test_a_swipe_that_ends_beside_its_lift_target_is_not_exact(
+    case: tuple[Box, Screen], kind: Primitive, data: st.DataObject
+) -> None:
+    box, screen = case
+    start = Box(0, 0, screen[0], screen[1], "px")
+    inside, outside = around(box, data)
+    for points_, wanted in ((inside, EXACT), (outside, TYPE_ONLY)):
+        for point in points_:
+            body = {"action_type": kind, "start_coordinate": [1, 1], "end_coordinate": point}
+            assert judge(Action(kind, (start,), (box,)), screen, read(body), "px") == wanted
+            assert judge(Action(kind, (start,)), screen, read(body), "px") == EXACT
+            turned = {"action_type": kind, "start_coordinate": point, "end_coordinate": [1, 1]}
+            assert judge(Action(kind, (box,), (start,)), screen, read(turned), "px") == wanted
+
+
+def test_a_swipe_without_an_end_is_exact_only_where_the_data_has_no_lift() -> None:
+    box = Box(10, 10, 20, 20, "px")
+    body = {"action_type": 3, "start_coordinate": [15, 15]}
+    assert judge(Action(Primitive.SWIPE_UP, (box,)), SCREEN, read(body), "px") == EXACT
+    assert judge(Action(Primitive.SWIPE_UP, (box,), (box,)), SCREEN, read(body), "px") == TYPE_ONLY
+
+
+def test_each_of_several_boxes_will_do_and_the_gap_between_them_will_not() -> None:
+    action = Action(Primitive.TAP, (Box(0, 0, 9, 9, "px"), Box(20, 0, 29, 9, "px")))
+    hits = [
+        judge(action, SCREEN, Answer(0, (x, 5)), "px").exact for x in (5, 9, 10, 15, 19, 20, 29, 30)
+    ]
+    assert hits == [True, True, False, False, False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("pair", "exact"),
+    [((1001, 90), True), ((1000, 90), False), ((501, 45), True), ((1200.5, 90), False)],
+)
+def test_auto_takes_coordinates_as_pixels_once_one_exceeds_1000(
+    pair: tuple[float, float], exact: bool
+) -> None:
+    action = Action(Primitive.TAP, (Box(1001, 80, 1100, 100, "px"),))
+    assert judge(action, (2000, 2000), Answer(0, pair), "auto").exact == exact
+
+
+def test_a_tap_at_the_boxs_pixels_misses_where_the_unit_is_0_to_1000() -> None:
+    action = Action(Primitive.TAP, (Box(210, 786, 351, 850, "px"),))
+    assert judge(action, SCREEN, Answer(0, (280, 818)), "px") == EXACT
+    assert judge(action, SCREEN, Answer(0, (280, 818)), "norm1000") == TYPE_ONLY
+    assert judge(action, SCREEN, Answer(0, (487.5, 531.25)), "norm1000") == EXACT  # the corner
+    assert judge(action, SCREEN, Answer(0, (487.6, 531.25)), "norm1000") == TYPE_ONLY
+
+
+# --- targets given as points ----------------------------------------------------------------------
+
+OFFSETS = [(140, 0), (-140, 0), (0, 140), (0, -140), (84, 112), (-112, 84), (-84, -112), (112, -84)]
+
+
+@pytest.mark.parametrize("target", [Point(500, 500, "norm1000"), Point(360, 800, "px")])
+@pytest.mark.parametrize(("dx", "dy"), OFFSETS)
+def test_a_point_target_counts_at_140_units_exactly_and_not_beyond(
+    target: Point, dx: int, dy: int
+) -> None:
+    for kind in PLACED:
+        action = Action(kind, (target,))
+        near = read(placing(kind, [500 + dx, 500 + dy]))
+        far = read(placing(kind, [500 + dx * 140.1 / 140, 500 + dy * 140.1 / 140]))
+        assert judge(action, SCREEN, near, "norm1000") == Match(True, True, True)
+        assert judge(action, SCREEN, far, "norm1000") == Match(True, False, True)
+
+
+@settings(deadline=None)
+@given(screens, st.floats(0, math.tau), st.floats(0, 139.9), st.floats(140.1, 2000))
+def test_the_radius_of_a_point_target_is_the_same_all_around_on_any_screen(
+    screen: Screen, angle: float, near: float, far: float
+) -> None:
+    action = Action(Primitive.TAP, (Point(screen[0] / 2, screen[1] / 2, "px"),))
+    for distance, exact in ((near, True), (far, False)):
+        point = (500 + distance * math.cos(angle), 500 + distance * math.sin(angle))
+        assert judge(action, screen, Answer(0, point), "norm1000") == Match(True, exact, True)
+
+
+def test_a_lift_target_given_as_a_point_counts_within_140_units_too() -> None:
+    action = Action(
+        Primitive.SWIPE_UP, (Box(0, 0, 720, 1600, "px"),), (Point(500, 500, "norm1000"),)
+    )
+    for x, exact in ((640, True), (640.1, False)):
+        assert judge(action, SCREEN, Answer(3, (1, 1), (x, 500)), "norm1000") == (True, exact, True)
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def typed(wanted: str, written: str) -> Match:
+    body = {"action_type": 7, "text": written}
+    return judge(Action(Primitive.INPUT, text=wanted), SCREEN, read(body), "norm1000")
+
+
+def composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+@settings(deadline=None)
+@given(accented, st.data())
+def test_one_character_off_is_not_the_text(text: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(text)))
+    other = data.draw(st.characters(exclude_categories=()))
+    inserted = text[:place] + other + text[place:]
+    for written in (inserted, text[:place] + other + text[place + 1 :], text[: place - 1]):
+        if composed(written) != composed(text):
+            assert typed(text, written) == TYPE_ONLY
+            assert typed(written, text) == TYPE_ONLY
+
+
+@settings(deadline=None)
+@given(accented)
+def test_composed_and_decomposed_text_are_the_same(text: str) -> None:
+    forms = [text, composed(text), unicodedata.normalize("NFD", text)]
+    for wanted in forms:
+        for written in forms:
+            assert typed(wanted, written) == EXACT
+
+
+@settings(deadline=None)
+@given(accented)
+def test_text_in_another_case_is_another_text(text: str) -> None:
+    for other in (text.swapcase(), text.lower(), text.upper(), text.title()):
+        if composed(other) != composed(text):
+            assert typed(text, other) == TYPE_ONLY
+
+
+@pytest.mark.parametrize(
+    "written", ["hello", "Hello World ", " Hello World", "Hello  World", "", "o"]
+)
+def test_text_that_only_contains_or_resembles_the_target_is_not_exact(written: str) -> None:
+    assert typed("Hello World", written) == TYPE_ONLY
+
+
+def test_compatibility_forms_are_different_texts() -> None:
+    assert typed("file", "ﬁle") == TYPE_ONLY
+    assert typed("A", "Ａ") == TYPE_ONLY
+
+
+# --- any answer can be judged ---------------------------------------------------------------------
+
+
+def steps() -> list[Step]:
+    """One step for each way in which a profile compares places and text."""
+    box, point = Box(210, 786, 351, 850, "px"), Point(360, 800, "px")
+    found = []
+    for action in (
+        *(Action(kind, (region,)) for kind in (Primitive.TAP,) for region in (box, point)),
+        *(Action(Primitive.SWIPE_UP, (a,), (b,)) for a in (box, point) for b in (box, point)),
+        Action(Primitive.INPUT, text="hello"),
+    ):
+        row: dict[str, Any] = {
+            "result_action_type": int(action.kind),
+            "result_action_text": action.text,
+        }
+        for name, places in (("touch", action.start), ("lift", action.end)):
+            for place in places:
+                corner = [[210, 786], [351, 850]] if isinstance(place, Box) else [360, 800]
+                row[f"result_{name}_xy"] = json.dumps(corner)
+        row |= {"image_width": SCREEN[0], "image_height": SCREEN[1]}
+        found.append(Step("s", "e", 0, 1, "", SCREEN, {}, (), action, {"app": "ted"}, row))
+    return found
+
+
+LARGEST = f"17{'0' * 307}"
+"""A whole number that is a float as well, but ten times it is not."""
+HUGE = {
+    "a call with 400 digits": f"click({'9' * 400}, 5)",
+    "a call with 400 digits second": f"click(5, {'9' * 400})",
+    "the largest whole number": f'{{"action_type": 0, "coordinate": [{LARGEST}, 5]}}',
+    "the largest floats": '{"action_type": 0, "coordinate": [1.7e308, -1.7e308]}',
+    "a swipe from the largest": f'{{"action_type": 3, "start_coordinate": [{LARGEST}, 5], '
+    '"end_coordinate": [-1.7e308, 1e-320]}',
+    "a swipe to the largest": '{"action_type": 3, "start_coordinate": [390, 511], '
+    f'"end_coordinate": [5, {LARGEST}]}}',
+}
+
+
+@pytest.mark.parametrize("unit", ["norm1000", "px", "rel", "auto"])
+@pytest.mark.parametrize("output", HUGE.values(), ids=HUGE.keys())
+def test_a_huge_coordinate_is_a_miss_and_no_crash(unit: str, output: str) -> None:
+    for profile in get_task("omnigui", {"coordinates": unit}).profiles.values():
+        for step in steps():
+            verdict = profile.judge(step, output)
+            assert verdict.values[1] is False, (profile.name, step.source)
+
+
+def test_every_mutant_can_be_judged_by_every_profile_in_every_unit() -> None:
+    if not STEP_CASES.exists():
+        pytest.skip(f"{STEP_CASES.name} is not here: the shared cases are kept outside")
+    outcomes = set()
+    some = [
+        text for text in mutants(corpus(), 20_000, seed=7) if not isinstance(parse(text), Unread)
+    ]
+    for unit in ("norm1000", "px", "rel", "auto"):
+        for profile in get_task("omnigui", {"coordinates": unit}).profiles.values():
+            for step in steps():
+                for text in some[::5]:
+                    verdict = profile.judge(step, text)
+                    matched, exact = verdict.values[:2]
+                    assert isinstance(matched, bool) and isinstance(exact, bool), ascii(text)
+                    assert matched or not exact, ascii(text)
+                    outcomes.add((profile.name, matched, exact))
+    names = ("omnigui-paper", "omnigui-release")
+    pairs = ((True, True), (True, False), (False, False))
+    assert outcomes == {(name, *pair) for name in names for pair in pairs}
+
+
+# --- episodes -------------------------------------------------------------------------------------
+
+Row = tuple[bool, bool, bool]
+"""Type match, exact match and format of one step."""
+rows = st.tuples(st.booleans(), st.booleans(), st.booleans())
+some_episodes = st.lists(
+    st.tuples(st.lists(rows, min_size=1, max_size=9), st.booleans()), max_size=12
+)
+
+
+def columns(
+    held: Sequence[tuple[Sequence[Row], bool]], shuffled: Sequence[int] | None = None
+) -> StepVerdicts:
+    """Episodes as columns; a cut episode is marked in its last row only."""
+    flat = [
+        (code, place, *row, whole or place < len(steps) - 1)
+        for code, (steps, whole) in enumerate(held)
+        for place, row in enumerate(steps)
+    ]
+    if shuffled is not None:
+        flat = [flat[index] for index in shuffled]
+    table = np.array(flat, dtype=np.float64).reshape(len(flat), 6)
+    return StepVerdicts(
+        episode=table[:, 0].astype(np.int64),
+        order=table[:, 1].astype(np.int64),
+        type_match=table[:, 2],
+        exact_match=table[:, 3],
+        format_ok=table[:, 4],
+        whole=table[:, 5].astype(np.bool_),
+    )
+
+
+def mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else 0.0
+
+
+@settings(deadline=None, max_examples=60)
+@given(some_episodes, st.randoms(use_true_random=False))
+def test_the_table_is_the_mean_of_the_definitions_in_any_order_of_rows(
+    held: list[tuple[list[Row], bool]], random: Any
+) -> None:
+    count = sum(len(steps) for steps, _ in held)
+    found = episodes.table(columns(held, random.sample(range(count), count)))
+    flat = [row for steps, _ in held for row in steps]
+    exact = [[row[1] for row in steps] for steps, whole in held if whole]
+    wanted = {
+        "TM": mean([row[0] for row in flat]),
+        "EM": mean([row[1] for row in flat]),
+        "format_ok": mean([row[2] for row in flat]),
+        "SR": mean([episodes.success(verdicts) for verdicts in exact]),
+        "GP_ratio": mean([episodes.goal_progress_ratio(verdicts) for verdicts in exact]),
+        "GP_prefix": mean([episodes.goal_progress_prefix(verdicts) for verdicts in exact]),
+    }
+    assert {name: found[name] for name in METRICS} == pytest.approx(wanted, abs=1e-12)
+    assert (found["steps"], found["episodes"]) == (count, len(held))
+    assert found["whole_episodes"] == len(exact)
+
+
+@settings(deadline=None)
+@given(st.lists(st.booleans(), min_size=1, max_size=30))
+def test_success_is_at_most_the_prefix_and_the_prefix_at_most_the_ratio(exact: list[bool]) -> None:
+    success, prefix = episodes.success(exact), episodes.goal_progress_prefix(exact)
+    assert 0 <= success <= prefix <= episodes.goal_progress_ratio(exact) <= 1
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 40), st.data())
+def test_one_wrong_step_costs_what_the_definitions_say(steps: int, data: st.DataObject) -> None:
+    wrong = data.draw(st.integers(0, steps - 1))
+    right: Row = (True, True, True)
+    perfect = episodes.table(columns([([right] * steps, True)]))
+    spoiled = [right] * wrong + [(True, False, True)] + [right] * (steps - wrong - 1)
+    found = episodes.table(columns([(spoiled, True)]))
+    assert all(perfect[name] == 1.0 for name in METRICS)
+    assert found["TM"] == found["format_ok"] == 1.0
+    assert perfect["EM"] - found["EM"] == pytest.approx(1 / steps, abs=1e-12)
+    assert found["SR"] == 0.0
+    assert found["GP_ratio"] == pytest.approx((steps - 1) / steps, abs=1e-12)
+    assert found["GP_prefix"] == pytest.approx(wrong / steps, abs=1e-12)
+
+
+@pytest.mark.parametrize(("first", "prefix"), [(True, 0.5), (False, 0.0)])
+def test_steps_in_the_same_place_count_in_the_order_of_the_rows(first: bool, prefix: float) -> None:
+    exact = np.array([first, not first], dtype=np.float64)
+    zeros = np.zeros(2, dtype=np.int64)
+    verdicts = StepVerdicts(zeros, zeros, exact, exact, exact, np.ones(2, dtype=np.bool_))
+    assert episodes.table(verdicts)["GP_prefix"] == prefix
+
+
+@settings(deadline=None, max_examples=30)
+@given(some_episodes, st.lists(st.sampled_from(["b", "a", None]), min_size=12, max_size=12))
+def test_a_groups_table_is_the_table_of_its_steps(
+    held: list[tuple[list[Row], bool]], labels: list[str | None]
+) -> None:
+    verdicts = columns(held)
+    codes, names = episodes.codes([labels[code] for code in verdicts.episode.tolist()])
+    groups = episodes.by_group(verdicts, codes, names)
+    wanted = {}
+    for name in ("a", "b"):
+        kept = [one for one, label in zip(held, labels, strict=False) if label == name]
+        if kept:
+            wanted[name] = episodes.table(columns(kept))
+    assert groups == wanted
+
+
+# --- intervals ------------------------------------------------------------------------------------
+
+
+def sample(count: int, *, seed: int) -> StepVerdicts:
+    """Episodes of 1 to 6 steps of a model that is right in four of five."""
+    random = np.random.default_rng(seed)
+    held = []
+    for length in random.integers(1, 7, count):
+        type_match = random.random(length) < 0.9
+        exact = type_match & (random.random(length) < 0.9)
+        format_ok = random.random(length) < 0.95
+        rows = [
+            (bool(a), bool(b), bool(c))
+            for a, b, c in zip(type_match, exact, format_ok, strict=True)
+        ]
+        held.append((rows, True))
+    return columns(held)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_intervals_hold_the_values_and_narrow_with_the_sample(seed: int) -> None:
+    small, large = (episodes.table(sample(count, seed=seed)) for count in (200, 3_200))
+    for name in METRICS:
+        widths = []
+        for found in (small, large):
+            low, high = found["ci95"][name]
+            assert 0 <= low < found[name] < high <= 1, name
+            widths.append(high - low)
+        assert 3 < widths[0] / widths[1] < 5.5, name  # four, as 16 times the episodes should
+
+
+@pytest.mark.parametrize("name", ["SR", "EM"])
+def test_the_interval_is_as_wide_as_theory_has_it(name: Literal["SR", "EM"]) -> None:
+    """Of episodes of one step each, SR and EM are shares of independent draws."""
+    right, wrong = (True, True, True), (True, False, True)
+    held = [([right if index % 4 else wrong], True) for index in range(1_600)]
+    found = episodes.table(columns(held))
+    low, high = found["ci95"][name]
+    assert found[name] == 0.75
+    assert high - low == pytest.approx(2 * 1.96 * math.sqrt(0.75 * 0.25 / 1_600), rel=0.08)
+
+
+def test_the_intervals_depend_on_the_seed_and_on_nothing_else() -> None:
+    verdicts = sample(300, seed=1)
+    first = episodes.table(verdicts, seed=5)
+    backwards = StepVerdicts(*(getattr(verdicts, name)[::-1] for name in StepVerdicts.__slots__))
+    assert episodes.table(verdicts, seed=5) == first
+    assert episodes.table(backwards, seed=5)["ci95"] == first["ci95"]
+    assert episodes.table(verdicts, seed=6)["ci95"] != first["ci95"]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(rows, min_size=1, max_size=9), st.integers(1, 400), st.integers(0, 99))
+def test_equal_episodes_leave_nothing_uncertain(one: list[Row], count: int, seed: int) -> None:
+    found = episodes.table(columns([(one, True)] * count), seed=seed)
+    for name in METRICS:
+        low, high = found["ci95"][name]
+        assert high - low == pytest.approx(0, abs=1e-12)
+        assert low == pytest.approx(found[name], abs=1e-12)
+
+
+def test_of_no_steps_everything_is_nought() -> None:
+    found = episodes.table(columns([]))
+    assert all(found[name] == 0.0 and found["ci95"][name] == [0.0, 0.0] for name in METRICS)
+    assert found["steps"] == found["episodes"] == found["whole_episodes"] == 0
+
+
+def test_steps_of_cut_episodes_count_for_steps_and_not_for_episodes() -> None:
+    right: Row = (True, True, True)
+    found = episodes.table(columns([([right, right], False)]))
+    assert (found["TM"], found["EM"]) == (1.0, 1.0)
+    assert (found["SR"], found["GP_ratio"], found["GP_prefix"]) == (0.0, 0.0, 0.0)
+    assert (found["episodes"], found["whole_episodes"]) == (1, 0)
