@@ -1,0 +1,52 @@
+"""The README's and the notebook's code runs as it stands."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_the_readmes_python_runs(
+    sample: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "DATA").symlink_to(sample)
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(block, names)
+    assert len(blocks) == 2
+    assert len(names["steps"]) > 0
+    assert names["results"]["overall"]["TM"] > 0.2
+    assert (tmp_path / "runs" / "majority" / "results.json").is_file()
+    assert "0." in capsys.readouterr().out
+
+
+def test_the_notebook_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    notebook = json.loads((ROOT / "notebooks" / "quickstart.ipynb").read_text("utf-8"))
+    names: dict[str, Any] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []
+            exec("".join(cell["source"]), names)
+    assert names["results"]["oracle"]["overall"]["EM"] == 1.0
+    assert "[video] video" in capsys.readouterr().out
+
+
+def test_every_option_of_the_task_is_documented() -> None:
+    from omnidata.tasks import get_task
+
+    text = (ROOT / "docs" / "omnigui.md").read_text("utf-8")
+    for name, values in get_task("omnigui").allowed.items():
+        assert f"`{name}=" in text
+        for value in values:
+            assert value in text
