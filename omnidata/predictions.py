@@ -13,7 +13,7 @@ from omnidata.errors import PredictionError
 from omnidata.types import Completion, Delivery
 
 
-class Prediction(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Prediction(msgspec.Struct, kw_only=True):
     """One final line per step.
 
     Attributes:

@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from omnidata.cli import data, demo, evaluate
+from omnidata.cli import data, demo, evaluate, terminal
 from omnidata.errors import OmnidataError
 
 app = typer.Typer(
@@ -44,8 +44,8 @@ def main() -> None:
     try:
         app()
     except OmnidataError as error:
-        typer.echo(f"{type(error).__name__}: {error}", err=True)
+        terminal.note(f"{type(error).__name__}: {error}")
         sys.exit(error.exit_code)
     except OSError as error:
-        typer.echo(f"{type(error).__name__}: {error}", err=True)
+        terminal.note(f"{type(error).__name__}: {error}")
         sys.exit(1)

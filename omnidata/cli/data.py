@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from omnidata.cli import terminal
 from omnidata.errors import UsageError
+
+if TYPE_CHECKING:
+    from omnidata.types import Source
 
 
 def info(
@@ -63,11 +65,11 @@ def info(
         _print_counts(counts)
         for finding in source.findings:
             terminal.note(str(finding))
-        _print_summary(source.steps, source.findings, source.skipped)
+        _print_summary(source, counts["total"]["episodes"])
         for difference in differences:
-            typer.echo(f"differs from Table 7: {difference}")
+            terminal.say(f"differs from Table 7: {difference}")
         if expect and not differences:
-            typer.echo("all counts are those of Table 7")
+            terminal.say("all counts are those of Table 7")
     if differences or any(finding.severity == "error" for finding in source.findings):
         raise typer.Exit(1)
 
@@ -90,12 +92,12 @@ def _supported(as_json: bool) -> None:
         terminal.print_json({"tasks": described, "models": FORMS, "logs": list(READERS)})
         return
     for task in tasks:
-        typer.echo(f"task {task.name}")
-        typer.echo(f"  profiles: {', '.join(task.profiles)}")
+        terminal.say(f"task {task.name}")
+        terminal.say(f"  profiles: {', '.join(task.profiles)}")
         for name, values in task.allowed.items():
-            typer.echo(f"  -T {name}={'|'.join(values) or 'FOLDER'}")
-    typer.echo("models:   " + "  ".join(FORMS))
-    typer.echo("logs:     " + ", ".join(READERS))
+            terminal.say(f"  -T {name}={'|'.join(values) or 'FOLDER'}")
+    terminal.say("models:   " + "  ".join(FORMS))
+    terminal.say("logs:     " + ", ".join(READERS))
 
 
 def _print_counts(counts: dict[str, Any]) -> None:
@@ -107,14 +109,15 @@ def _print_counts(counts: dict[str, Any]) -> None:
     terminal.print_table("Episodes and steps, as in Table 7", ("app", "lang", *keys), rows)
 
 
-def _print_summary(steps: Sequence[Any], findings: Sequence[Any], skipped: int) -> None:
+def _print_summary(source: Source, episodes: int) -> None:
     from collections import Counter
 
-    errors = sum(finding.severity == "error" for finding in findings)
-    unusable = sum(step.action is None for step in steps)
-    typer.echo(
-        f"{len(steps)} steps, {skipped} rows skipped, {unusable} steps without a usable target, "
-        f"{errors} errors, {len(findings) - errors} warnings"
+    errors = sum(finding.severity == "error" for finding in source.findings)
+    unusable = sum(step.action is None for step in source.steps)
+    terminal.say(
+        f"{episodes} episodes, {len(source.steps)} steps, {source.skipped} rows skipped, "
+        f"{unusable} steps without a usable target, {errors} errors, "
+        f"{len(source.findings) - errors} warnings"
     )
-    for code, number in Counter(finding.code for finding in findings).most_common():
-        typer.echo(f"  {number} {code}")
+    for code, number in Counter(finding.code for finding in source.findings).most_common():
+        terminal.say(f"  {number} {code}")

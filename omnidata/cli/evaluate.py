@@ -142,7 +142,7 @@ def score(
 
     settings: dict[str, Any] = {}
     if predictions.is_dir():
-        settings = read_info(predictions)["settings"]
+        settings = read_info(predictions)
         task_options = [
             *(f"coordinates={v}" for k, v in settings["options"].items() if k == "coordinates"),
             *task_options,
@@ -150,11 +150,11 @@ def score(
     benchmark = _task(task, task_options)
     rules = get_profile(benchmark, profile)
     source = _load(benchmark, data, strict=strict, check_media=False)
-    if settings and settings["data_fingerprint"] != source.fingerprint:
+    if settings and settings["dataset_fingerprint"] != source.fingerprint:
         raise RunError(
             "the run was made on other annotations",
             where=str(predictions),
-            expected=f"data with fingerprint {settings['data_fingerprint'][:12]}...",
+            expected=f"data with fingerprint {settings['dataset_fingerprint'][:12]}...",
             remedy="name the data of the run; to score all the same, name its predictions.jsonl",
         )
     steps = select(

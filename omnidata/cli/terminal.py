@@ -16,9 +16,33 @@ COLUMNS = ("TM", "EM", "SR", "GP")
 _SHOWN = 10
 
 
+def plain(text: str) -> str:
+    r"""The text with control characters and lone surrogates spelled out.
+
+    Names and messages come from data that nobody has vetted; a terminal would obey them.
+
+    Examples:
+        >>> print(plain("TED" + chr(27) + "[2J"))
+        TED\x1b[2J
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter
+        if letter.isprintable() or letter == "\n"
+        else letter.encode("unicode_escape", "surrogatepass").decode()
+        for letter in text
+    )
+
+
+def say(text: str) -> None:
+    """A line of the result, on stdout."""
+    typer.echo(plain(text))
+
+
 def note(text: str) -> None:
     """A line for the person, not for the pipe."""
-    typer.echo(text, err=True)
+    typer.echo(plain(text), err=True)
 
 
 def print_json(value: Any) -> None:
@@ -61,7 +85,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     for number, name in enumerate(header):
         table.add_column(Text(name), justify="right" if number else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(plain(cell)) for cell in row))
     # Wider than the terminal if need be: a cut number is worse than a wrapped line.
     wanted = Console(width=1000).measure(table).maximum
     Console(width=max(Console().width, wanted)).print(table)

@@ -23,7 +23,7 @@ def register() -> None:
     Examples:
         >>> import datasets, omnidata
         >>> omnidata.register()
-        >>> "localization" in datasets.get_dataset_config_names("omnigui")
+        >>> "omnigui" in datasets.packaged_modules._PACKAGED_DATASETS_MODULES
         True
     """
     import datasets

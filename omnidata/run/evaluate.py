@@ -6,7 +6,6 @@ import asyncio
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -89,8 +88,12 @@ def evaluate(
         "options": dict(task.options),
         "model": adapter.name,
         "model_options": dict(model_options),
-        "generation": asdict(params),
-        "data_fingerprint": source.fingerprint,
+        "generation": {
+            "temperature": params.temperature,
+            "max_new_tokens": params.max_new_tokens,
+        },
+        "seed": params.seed,
+        "dataset_fingerprint": source.fingerprint,
         "prompt_hash": task.prompt_hash,
         "where": dict(where),
         "exclude": sorted(exclude),

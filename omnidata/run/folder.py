@@ -55,11 +55,11 @@ class RunFolder:
             )
         else:
             path.mkdir(parents=True, exist_ok=True)
-            write_json(self._info, {"settings": settings})
+            write_json(self._info, settings)
         self._file: IO[bytes] = self.predictions.open("ab")
 
     def _resume(self) -> None:
-        recorded = read_info(self.path)["settings"]
+        recorded = read_info(self.path)
         differences = [
             f"{key}: {json.dumps(recorded.get(key))} there, {json.dumps(value)} now"
             for key, value in json.loads(json.dumps(self.settings)).items()
@@ -119,7 +119,7 @@ class RunFolder:
 
     def finish(self, **info: Any) -> None:
         """Add versions, timings and the like to `run.json`."""
-        write_json(self._info, {"settings": self.settings, **info})
+        write_json(self._info, {**self.settings, **info})
 
     def __enter__(self) -> Self:
         return self
@@ -144,7 +144,7 @@ def read_info(run: Path) -> dict[str, Any]:
     path = run / "run.json"
     try:
         info = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(info, dict) and isinstance(info.get("settings"), dict):
+        if isinstance(info, dict) and "model" in info:
             return info
     except (OSError, ValueError):
         pass

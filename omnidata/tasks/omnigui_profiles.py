@@ -86,7 +86,7 @@ class OmniGuiProfile:
             codes, order, type_match, exact_match, format_ok, rows.whole
         )
         kept = verdicts.where(judged)
-        overall = episodes.table(kept)
+        overall = self._named(episodes.table(kept))
         by = {}
         for tag, names_first in _BY.items():
             labels, names = episodes.codes([step.tags.get(tag) for step in steps], names_first)
@@ -95,10 +95,9 @@ class OmniGuiProfile:
                 by[tag] = {name: self._named(group) for name, group in groups.items()}
         answered = np.isin(rows.outcomes, _ANSWERED) & judged
         outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
-        ci95 = overall["ci95"]
         return {
-            "overall": {k: v for k, v in self._named(overall).items() if isinstance(v, float)},
-            "ci95": {"GP": ci95[self.goal_progress], **ci95},
+            "overall": {k: v for k, v in overall.items() if isinstance(v, float)},
+            "ci95": overall["ci95"],
             "answered": self._answered(verdicts, answered, judged),
             "by": by,
             "counts": {
@@ -122,8 +121,11 @@ class OmniGuiProfile:
 
     def _named(self, table: Mapping[str, Any]) -> dict[str, Any]:
         """The table with `GP` as this profile defines it, in the order TM, EM, SR, GP."""
-        head = {name: table[name] for name in ("TM", "EM", "SR")}
-        return {**head, "GP": table[self.goal_progress], **table}
+        named = {name: table[name] for name in ("TM", "EM", "SR")}
+        named |= {"GP": table[self.goal_progress], **table}
+        named["ci95"] = {name: table["ci95"][name] for name in ("TM", "EM", "SR")}
+        named["ci95"] |= {"GP": table["ci95"][self.goal_progress], **table["ci95"]}
+        return named
 
 
 class PaperProfile(OmniGuiProfile):

@@ -156,6 +156,17 @@ def test_info_counts_and_lists_findings(sample: Path, tmp_path: Path) -> None:
     omnidata("info", tmp_path / "TED", "--strict", code=2)
 
 
+def test_control_characters_of_the_data_never_reach_the_terminal(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "steps.json", [row("\x1b[31m", app="\x1b[2J\ud800", step=3)])
+    done = omnidata("info", data, code=1)
+    run = omnidata(
+        "evaluate", "omnigui", data, "--model", "baseline:center", "--out", tmp_path / "run"
+    )
+    for text in (done.stdout, done.stderr, run.stdout, run.stderr):
+        assert "\x1b" not in text
+    assert r"\x1b[2J\ud800" in run.stdout
+
+
 def test_info_without_data_lists_what_is_supported() -> None:
     supported = as_json(omnidata("info", "--json"))
     assert supported["tasks"]["omnigui"]["default_profile"] == "omnigui-paper"

@@ -64,7 +64,10 @@ def test_every_label_is_a_subset(sample: Path) -> None:
             assert len(open_plainly(sample, value)) == count(steps, tag, value)
 
 
-def test_case_does_not_matter_and_table7s_apps_are_listed(sample: Path, tmp_path: Path) -> None:
+def test_case_does_not_matter_and_table7s_apps_are_listed(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # without data_dir, `datasets` searches the working directory
     write_app(tmp_path / "TED", [row("A"), row("B")])
     assert len(open_plainly(tmp_path / "TED", "ted")) == 2
     assert len(open_plainly(sample, "chirp")) == len(open_plainly(sample, "CHIRP")) > 0

@@ -109,12 +109,19 @@ def test_a_run_folder_holds_what_the_architecture_promises(source: Source, tmp_p
     results = evaluate(TASK, source, "baseline:center", tmp_path)
     assert json.loads((tmp_path / "results.json").read_text()) == results
     info = json.loads((tmp_path / "run.json").read_text())
-    assert info["settings"]["model"] == "baseline:center"
-    assert info["settings"]["data_fingerprint"] == source.fingerprint
-    assert info["settings"]["prompt_hash"] == TASK.prompt_hash
+    assert info["task"] == "omnigui"
+    assert info["model"] == "baseline:center"
+    assert info["dataset_fingerprint"] == source.fingerprint
+    assert info["prompt_hash"] == TASK.prompt_hash
+    assert info["generation"] == {"temperature": 0.0, "max_new_tokens": 4096}
+    assert info["seed"] == 0
+    assert set(info["options"]) == set(TASK.allowed)
+    assert {"omnidata", "python"} <= set(info["versions"])
     assert set(info["timings"]) == {"prepare_s", "model_s", "score_s"}
     ids = [step.sample_id for step in source.steps]
-    assert [line["sample_id"] for line in lines(tmp_path / "predictions.jsonl")] == ids
+    predictions = lines(tmp_path / "predictions.jsonl")
+    assert [line["sample_id"] for line in predictions] == ids
+    assert {"delivery", "output", "usage", "latency_s", "attempts", "receipt"} < set(predictions[0])
     scores = lines(tmp_path / "scores.jsonl")
     assert [line["sample_id"] for line in scores] == ids
     assert {line["profile"] for line in scores} == {"omnigui-paper"}
@@ -177,9 +184,9 @@ def test_a_transient_failure_is_tried_again_on_resume_and_kept_as_an_attempt(
 
 
 def test_text_with_lone_surrogates_survives_the_folder(tmp_path: Path) -> None:
-    with RunFolder(tmp_path, {}) as run:
+    with RunFolder(tmp_path, {"model": "m"}) as run:
         run.append("a", Completion(text="\ud800 {"))
-    with RunFolder(tmp_path, {}) as run:
+    with RunFolder(tmp_path, {"model": "m"}) as run:
         assert run.done["a"].text == "\ud800 {"
 
 
