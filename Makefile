@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:
 	@echo "make demo       install, make the sample dataset, evaluate two baselines, print the table"
 	@echo "make test       install what tests need; lint, import rules, types, tests, doctests"
-	@echo "make test-full  the same with the long runs"
+	@echo "make test-full  the same with long fuzzing"
 	@echo "make format     format the code"
 	@echo "make clean      remove .venv and what the tools left"
 

@@ -58,6 +58,10 @@ class MediaError(OmnidataError):
     """A screenshot, clip or audio track is missing, unreadable, or outside the dataset folder."""
 
 
+class MissingMediaError(MediaError):
+    """There is no file where a row says that one is."""
+
+
 class UsageError(OmnidataError):
     """An option or argument has a value that nothing can be done with."""
 

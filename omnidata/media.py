@@ -11,12 +11,14 @@ import stat
 from pathlib import Path, PurePosixPath
 
 from omnidata.actions import Screen
-from omnidata.errors import MediaError
+from omnidata.errors import MediaError, MissingMediaError
 from omnidata.types import MediaRef
 
 MAX_BYTES = 512 * 1024 * 1024
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 _PNG_END = b"IEND\xaeB`\x82"
+# Left to itself, FFmpeg also takes playlists, which make it open files that they name.
+_CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,wav,mp3,ogg,flac,aac"
 
 
 def unsafe(path: str) -> str:
@@ -51,8 +53,8 @@ def resolve(ref: MediaRef) -> Path:
     if not reason:
         try:
             found = path.stat()
-        except OSError:
-            raise MediaError(
+        except (OSError, ValueError):  # a name that no file system can hold is a ValueError
+            raise MissingMediaError(
                 f"{ref.kind} is missing",
                 where=str(path),
                 expected=f"a file at {ref.path} below {ref.root}",
@@ -124,7 +126,7 @@ def check(ref: MediaRef) -> None:
 
     path = resolve(ref)
     try:
-        with av.open(str(path)) as container:
+        with av.open(str(path), options={"format_whitelist": _CONTAINERS}) as container:
             streams = container.streams.video if ref.kind == "video" else container.streams.audio
             if not streams:
                 raise MediaError(

@@ -94,7 +94,7 @@ def _decode_slowly(line: bytes, path: Path, number: int) -> Prediction:
     """In Python's dialect of JSON, which has the lone surrogates that msgspec refuses."""
     try:
         return msgspec.convert(json.loads(line), Prediction)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, msgspec.ValidationError) as error:
         raise PredictionError(
             f"the line is not a prediction: {str(error).splitlines()[0]}",
             where=f"{path}:{number}",

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
-from omnidata.actions import Action, Screen
+from omnidata.actions import Action, Screen, Space
 from omnidata.errors import Finding
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 Modality = Literal["image", "video", "audio"]
 Delivery = Literal["ok", "truncated", "refused", "api_error", "media_error"]
@@ -61,6 +65,7 @@ class Step:
         screen: width and height of the screenshot in pixels.
         media: by role ("screenshot", "history_screenshot", "video", "audio"); None = absent.
         history: the expert's actions 0..step_index-1; None where a step is missing or unreadable.
+        history_screens: the screens on which they were made, as long as `history`.
         action: the target; None when the source's is unusable (a finding says why).
         tags: app, language, dimension, dependency, ...: the same for all steps of an episode.
         source: the untouched row.
@@ -74,6 +79,7 @@ class Step:
     screen: Screen
     media: Mapping[str, MediaRef | None]
     history: tuple[Action | None, ...]
+    history_screens: tuple[Screen, ...]
     action: Action | None
     tags: Mapping[str, str]
     source: Mapping[str, Any]
@@ -208,9 +214,9 @@ class Rows:
         whole: bool (N,), False for steps of an episode that `--limit`, `--exclude` cut into.
     """
 
-    outcomes: Any
-    values: dict[str, Any]
-    whole: Any
+    outcomes: npt.NDArray[np.uint8]
+    values: dict[str, npt.NDArray[np.float64]]
+    whole: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +226,7 @@ class GenerationParams:
     Attributes:
         temperature: 0 is greedy.
         max_new_tokens: the answer's limit.
-        seed: for baselines and servers that take one.
+        seed: for servers that take one.
     """
 
     temperature: float = 0.0
@@ -282,5 +288,13 @@ class Task(Protocol):
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step; `predicted` is used with `history=predicted` only."""
 
-    def action(self, parsed: Mapping[str, Any]) -> Action | None:
-        """A verdict's `parsed` as an action, for histories of predictions."""
+    @property
+    def space(self) -> Space | Literal["auto"]:
+        """The unit in which models are taken to write coordinates."""
+
+    @property
+    def needs_predictions(self) -> bool:
+        """Whether a step's prompt shows the model's own earlier answers."""
+
+    def read(self, text: str) -> Action | None:
+        """A model's text as an action, for histories of predictions; None if it is none."""

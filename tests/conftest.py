@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from hypothesis import settings
 
-os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HF_HUB_OFFLINE"] = "1"  # nothing imports `datasets` before this line
 
-from omnidata.data.sample import make_sample
+settings.register_profile("full", max_examples=2000, deadline=None)
+if os.environ.get("OMNIDATA_TEST_FULL"):
+    settings.load_profile("full")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -30,5 +33,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     folder = (base if worker_id == "master" else base.parent) / "sample"
     with FileLock(f"{folder}.lock"):
         if not folder.exists():
+            from omnidata.data.sample import make_sample
+
             make_sample(folder.with_name("sample.unfinished")).rename(folder)
     return folder

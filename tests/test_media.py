@@ -86,6 +86,16 @@ def test_a_file_of_another_kind_is_a_media_error(tmp_path: Path, kind: Modality)
         check(ref(tmp_path, "x", kind))
 
 
+def test_a_playlist_makes_nothing_else_open(sample: Path, tmp_path: Path) -> None:
+    clip = min(sample.glob("*/media/*/1.mp4"))
+    (tmp_path / "in.mp4").symlink_to(clip)
+    (tmp_path / "a.mp4").write_text("ffconcat version 1.0\nfile in.mp4\n")
+    (tmp_path / "b.mp4").write_text(f"#EXTM3U\n#EXTINF:1,\n{clip}\n#EXT-X-ENDLIST\n")
+    for name in ("a.mp4", "b.mp4"):
+        with pytest.raises(MediaError, match=name):
+            check(ref(tmp_path, name, "video"))
+
+
 def test_a_track_without_a_picture_is_no_clip(tmp_path: Path) -> None:
     with wave.open(str(tmp_path / "a.wav"), "wb") as track:
         track.setnchannels(1)

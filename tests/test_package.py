@@ -15,6 +15,9 @@ import omnidata
 
 ROOT = Path(__file__).resolve().parents[1]
 LINKS = ("loaders", "metrics", "adapters")
+checkout = pytest.mark.skipif(
+    not (ROOT / "Makefile").is_file(), reason="needs a checkout: the sdist has no links to show"
+)
 
 
 def run(code: str, *, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -38,6 +41,27 @@ def test_help_needs_neither_datasets_nor_numpy() -> None:
     assert run(code).stdout.splitlines()[-1] == "[]"
 
 
+@checkout
+def test_ruff_looks_at_every_file() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", "--show-files"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    seen = {Path(line).resolve() for line in shown.stdout.splitlines()}
+    ours = [
+        path for room in ("omnidata", "tests", "benchmarks") for path in (ROOT / room).rglob("*.py")
+    ]
+    assert len(ours) > 60
+    assert {path.resolve() for path in ours} <= seen
+
+
+def test_the_module_runs_as_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "omnidata", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("omnidata ")
+
+
 def test_the_public_names_exist_and_are_all() -> None:
     assert dir(omnidata) == sorted(omnidata.__all__)
     for name in omnidata.__all__:
@@ -46,6 +70,7 @@ def test_the_public_names_exist_and_are_all() -> None:
         omnidata.nothing  # noqa: B018
 
 
+@checkout
 @pytest.mark.parametrize("name", LINKS)
 def test_a_room_refuses_its_bare_name(name: str) -> None:
     assert (ROOT / name).is_symlink()
@@ -55,6 +80,7 @@ def test_a_room_refuses_its_bare_name(name: str) -> None:
     assert importlib.import_module(f"omnidata.{name}")
 
 
+@checkout
 def test_sdist_and_wheel_hold_the_package_and_no_colliding_name(tmp_path: Path) -> None:
     """Build as `pip` would, the wheel from the unpacked sdist."""
     build = "import hatchling.build as b, sys; print(getattr(b, sys.argv[1])(sys.argv[2]))"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
-"""Material that lies beside a checkout on the machines that develop this project."""
+"""Material that may lie beside a checkout."""
 
 NO_SHARED = "needs ../shared beside the checkout"
 

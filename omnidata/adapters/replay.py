@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,8 +25,9 @@ class Replay:
         Raises:
             PredictionError: the file is missing, or a line is not a prediction.
         """
-        self.name = f"replay:{path}"
         self._lines = {line.sample_id: line.completion() for line in predictions.read(path)}
+        # The content is part of the name: a run that resumes on an edited file would mix two.
+        self.name = f"replay:{path}@{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
 
     async def generate(
         self, batch: Sequence[Request], params: GenerationParams

@@ -35,7 +35,7 @@ def demo(
     data = _sample(out, seed)
     task = get_task("omnigui")
     source = task.load(data)
-    terminal.print_findings(source.findings, skipped=source.skipped)
+    terminal.print_findings(source)
     results = {}
     for model in _MODELS:
         with terminal.progress(model) as progress:
@@ -56,12 +56,11 @@ def _sample(out: Path, seed: int) -> Path:
     from importlib.metadata import version
 
     from omnidata.data.sample import make_sample
-    from omnidata.run.folder import write_json
 
     made, data, unfinished = out / "demo.json", out / "data", out / ".data.unfinished"
     wanted = {"seed": seed, "omnidata": version("omnidata")}
     if data.exists():
-        if made.is_file() and json.loads(made.read_text("utf-8")) == wanted:
+        if made.is_file() and made.read_text("utf-8", "replace") == json.dumps(wanted):
             return data
         raise UsageError(
             "the folder holds other data",
@@ -72,7 +71,7 @@ def _sample(out: Path, seed: int) -> Path:
     shutil.rmtree(unfinished, ignore_errors=True)  # what an interrupted call left
     with terminal.progress("making the sample dataset") as progress:
         make_sample(unfinished, seed=seed, progress=progress)
-    write_json(made, wanted)
+    made.write_text(json.dumps(wanted), encoding="utf-8")
     unfinished.rename(data)
     return data
 

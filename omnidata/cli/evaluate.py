@@ -22,6 +22,7 @@ TaskOptions = Annotated[
         metavar="KEY=VALUE",
         help="A task option, e.g. modalities=I (repeatable).",
         default_factory=list,
+        show_default=False,
     ),
 ]
 Profile = Annotated[
@@ -33,6 +34,7 @@ Where = Annotated[
         metavar="TAG=VALUE",
         help="Only episodes with this tag, e.g. dimension=localization (repeatable).",
         default_factory=list,
+        show_default=False,
     ),
 ]
 Exclude = Annotated[
@@ -58,6 +60,7 @@ def evaluate(
             metavar="KEY=VALUE",
             help="A model option, e.g. seed=1 (repeatable).",
             default_factory=list,
+            show_default=False,
         ),
     ],
     where: Where,
@@ -76,9 +79,10 @@ def evaluate(
     """
     from omnidata.run.evaluate import evaluate as run
     from omnidata.run.select import read_exclude
+    from omnidata.tasks import get_task
     from omnidata.tasks.options import parse
 
-    benchmark = _task(task, task_options)
+    benchmark = get_task(task, parse(task_options, "-T"))
     source = _load(benchmark, data, strict=strict, check_media=True)
     try:
         with terminal.progress(model) as progress:
@@ -139,22 +143,25 @@ def score(
     from omnidata.run.score import get_profile
     from omnidata.run.score import score as run
     from omnidata.run.select import select, whole_episodes
+    from omnidata.tasks import get_task
+    from omnidata.tasks.options import parse
 
     settings: dict[str, Any] = {}
     if predictions.is_dir():
         settings = read_info(predictions)
-        task_options = [
-            *(f"coordinates={v}" for k, v in settings["options"].items() if k == "coordinates"),
-            *task_options,
-        ]
-    benchmark = _task(task, task_options)
+    options = {
+        name: value
+        for name, value in settings.get("options", {}).items()
+        if name == "coordinates"  # the one that judging depends on
+    }
+    benchmark = get_task(task, options | parse(task_options, "-T"))
     rules = get_profile(benchmark, profile)
     source = _load(benchmark, data, strict=strict, check_media=False)
-    if settings and settings["dataset_fingerprint"] != source.fingerprint:
+    if settings and settings.get("dataset_fingerprint") != source.fingerprint:
         raise RunError(
             "the run was made on other annotations",
             where=str(predictions),
-            expected=f"data with fingerprint {settings['dataset_fingerprint'][:12]}...",
+            expected="the annotations that run.json has the fingerprint of",
             remedy="name the data of the run; to score all the same, name its predictions.jsonl",
         )
     steps = select(
@@ -167,6 +174,8 @@ def score(
         answers = read_log(harness, predictions, source)
     else:
         answers = read(predictions / "predictions.jsonl" if predictions.is_dir() else predictions)
+    if out is not None:
+        _check_out(out, predictions)
     chosen = {step.sample_id for step in steps}
     results = run(
         benchmark,
@@ -175,23 +184,29 @@ def score(
         answers,
         whole=whole_episodes(source.steps, steps),
         out=out,
+        origin=predictions / "predictions.jsonl" if predictions.is_dir() else predictions,
         ignored=frozenset(s.sample_id for s in source.steps if s.sample_id not in chosen),
     )
     _print(results, as_json)
 
 
-def _task(name: str, options: list[str]) -> Task:
-    from omnidata.tasks import get_task
-    from omnidata.tasks.options import parse
-
-    return get_task(name, parse(options, "-T"))
+def _check_out(out: Path, predictions: Path) -> None:
+    """Refuse a folder whose content the scores would be taken to belong to."""
+    if not out.exists() or out in (predictions, predictions.parent):
+        return
+    if out.is_dir() and {path.name for path in out.iterdir()} <= {"scores.jsonl", "results.json"}:
+        return
+    raise RunError(
+        "the place holds other things",
+        where=f"--out {out}",
+        expected="a new folder, one of earlier scores, or the run that is scored",
+        remedy="give another --out",
+    )
 
 
 def _load(task: Task, data: Path, *, strict: bool, check_media: bool) -> Source:
     source = task.load(data, check_media=check_media, strict=strict)
-    terminal.print_findings(
-        source.findings, skipped=source.skipped, remedy=f"`omnidata info {data}` lists them all."
-    )
+    terminal.print_findings(source)
     return source
 
 

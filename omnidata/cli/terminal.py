@@ -6,14 +6,16 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from omnidata.errors import Finding
+if TYPE_CHECKING:
+    from omnidata.types import Source
 
 COLUMNS = ("TM", "EM", "SR", "GP")
 _SHOWN = 10
+_LONGEST = 60
 
 
 def plain(text: str) -> str:
@@ -85,20 +87,25 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     for number, name in enumerate(header):
         table.add_column(Text(name), justify="right" if number else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*(Text(plain(cell)) for cell in row))
+        table.add_row(*(Text(_cell(cell)) for cell in row))
     # Wider than the terminal if need be: a cut number is worse than a wrapped line.
     wanted = Console(width=1000).measure(table).maximum
     Console(width=max(Console().width, wanted)).print(table)
 
 
-def percent(value: float) -> str:
-    """A fraction as the papers print it.
+def _cell(text: str) -> str:
+    line = plain(text).replace("\n", "\\n")
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
+
+
+def percent(value: float | None) -> str:
+    """A fraction as the papers print it; a dash for a metric over nothing.
 
     Examples:
-        >>> percent(0.6361)
-        '63.6'
+        >>> percent(0.6361), percent(None)
+        ('63.6', '-')
     """
-    return f"{100 * value:.1f}"
+    return "-" if value is None else f"{100 * value:.1f}"
 
 
 def results_rows(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -117,7 +124,7 @@ def print_results(results: Mapping[str, Any]) -> None:
         size = values if "steps" in values else results["counts"]
         rows.append([name, *cells, str(size["episodes"]), str(size["steps"])])
         if name == "overall":
-            spans = [results["ci95"][column] for column in COLUMNS]
+            spans = [results["ci95"][column] or (None, None) for column in COLUMNS]
             rows.append(
                 ["  95 % interval", *(f"{percent(a)} - {percent(b)}" for a, b in spans), "", ""]
             )
@@ -139,19 +146,23 @@ def outcome_line(results: Mapping[str, Any]) -> str:
     ):
         if counts[key]:
             parts.append(f"{counts[key]} {words}")
+    if counts["incomplete_episodes"]:
+        parts.append(f"{counts['incomplete_episodes']} episodes lack steps")
     cut = counts["episodes"] - counts["whole_episodes"]
     if cut:
         parts.append(f"{cut} episodes cut by the choice of steps and left out of SR and GP")
     return "steps: " + ", ".join(parts)
 
 
-def print_findings(findings: Sequence[Finding], *, skipped: int, remedy: str = "") -> None:
-    """The first findings and how many there are of each kind, on stderr."""
-    if not findings:
-        return
+def print_findings(source: Source) -> None:
+    """What was read, the first findings and how many there are of each kind, on stderr."""
+    findings = source.findings
     for finding in findings[:_SHOWN]:
         note(str(finding))
-    kinds = Counter(finding.code for finding in findings)
-    more = f" ({len(findings) - _SHOWN} more not shown)" if len(findings) > _SHOWN else ""
-    summary = ", ".join(f"{count} {code}" for code, count in kinds.most_common())
-    note(f"{len(findings)} findings{more}: {summary}; {skipped} rows skipped. {remedy}".rstrip())
+    episodes = len({(step.tags["app"], step.episode_id) for step in source.steps})
+    line = f"{episodes} episodes, {len(source.steps)} steps, {source.skipped} rows skipped"
+    if findings:
+        kinds = Counter(finding.code for finding in findings)
+        line += f"; findings: {', '.join(f'{n} {code}' for code, n in kinds.most_common())}"
+        line += f" (`omnidata info {source.root}` lists them all)"
+    note(line)

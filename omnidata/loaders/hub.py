@@ -1,8 +1,8 @@
 """OmniGUI through Hugging Face `datasets`: `load_dataset("omnigui", "TED", data_dir=...)`.
 
 Written against what `datasets` 3.6 to 5.2 really do. A builder that yields Arrow tables needs no
-torchcodec, media columns stay undecoded, and the cache folder carries a fingerprint of the annotations and
-of this code: `datasets` itself would go on serving an edited dataset from its cache.
+torchcodec, media columns stay undecoded, and the cache folder carries a fingerprint of the
+annotations and of this code: `datasets` itself would go on serving edited data from its cache.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -23,7 +23,7 @@ import pyarrow as pa
 from omnidata.actions import Action, Box, Region
 from omnidata.errors import DataError
 from omnidata.loaders import omnigui
-from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, table7
+from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, app_key, table7
 from omnidata.loaders.omnigui_files import find
 from omnidata.media import unsafe
 from omnidata.types import MediaRef, Source, Step
@@ -72,8 +72,8 @@ FEATURES = datasets.Features(
         "source": datasets.Value("string"),
     }
 )
-"""One row per step. Coordinates stay in the space of the source, which `space` names; media are paths
-that nobody has opened; `source` is the untouched row as JSON."""
+"""One row per step. Coordinates stay in the space of the source, which `space` names; media are
+paths that nobody has opened; `source` is the untouched row as JSON."""
 
 
 @dataclass
@@ -90,15 +90,14 @@ class OmniGuiConfig(datasets.BuilderConfig):  # type: ignore[misc]
 
     def create_config_id(self, config_kwargs: dict[str, Any], custom_features: Any = None) -> str:
         """The cache folder's name: the subset, and what the data and this code are now."""
-        identity: str = super().create_config_id(config_kwargs, custom_features)
-        return f"{identity.partition('-')[0]}-{_fingerprint(_root(self))[:16]}"
+        return f"{self.name}-{_fingerprint(_root(self))[:16]}"
 
 
 class OmniGui(datasets.ArrowBasedBuilder):  # type: ignore[misc]
     """Builds OmniGUI; one split, `test`."""
 
     BUILDER_CONFIG_CLASS = OmniGuiConfig
-    BUILDER_CONFIGS = [
+    BUILDER_CONFIGS = [  # noqa: RUF012  an instance replaces it for an app that it does not list
         OmniGuiConfig(name=name, version=datasets.Version("1.0.0"))
         for name in (
             ALL,
@@ -186,15 +185,14 @@ def _root(config: datasets.BuilderConfig) -> Path:
     """The folder or file that the user named; what `datasets` found by itself is no answer."""
     if config.data_dir:
         return Path(config.data_dir)
-    files: Mapping[str, Sequence[str]] = config.data_files or {}
-    named = [path for paths in files.values() for path in paths]
-    if len(named) == 1:
-        return Path(named[0])
+    # Never `data_files`: without a data_dir, `datasets` fills it with what it finds in the working
+    # directory, and nobody can tell that from what a user named.
     raise DataError(
         "no data is named",
         where='load_dataset("omnigui")',
-        expected="data_dir=FOLDER, or data_files=FILE with the JSON file of steps",
-        remedy='load_dataset("omnigui", "all", data_dir="path/to/data", split="test")',
+        expected="data_dir=FOLDER",
+        remedy='load_dataset("omnigui", "all", data_dir="path/to/data", split="test"), or '
+        'omnidata.load_dataset("omnigui", FILE) for a JSON file of steps',
     )
 
 
@@ -202,9 +200,10 @@ def _fingerprint(root: Path) -> str:
     """SHA-256 over the annotations, the media's folder and the loader's own code."""
     digest = hashlib.sha256(find(root).fingerprint().encode())
     digest.update(str(root.resolve()).encode())
-    folder = resources.files("omnidata.loaders")
-    for name in sorted(path.name for path in folder.iterdir() if path.name.endswith(".py")):
-        digest.update(folder.joinpath(name).read_bytes())
+    for folder in (resources.files("omnidata"), resources.files("omnidata.loaders")):
+        for code in sorted(folder.iterdir(), key=lambda path: path.name):
+            if code.name.endswith((".py", ".json")):
+                digest.update(code.read_bytes())
     return digest.hexdigest()
 
 
@@ -214,14 +213,14 @@ def _load(root: str, fingerprint: str) -> Source:
 
 
 def _choose(steps: Iterable[Step], name: str) -> list[Step]:
+    """The steps of a subset; an app is found under any of Table 7's spellings."""
     wanted = name.casefold()
     if wanted == ALL:
         return list(steps)
-    return [step for step in steps if wanted in _subsets(step)]
-
-
-def _subsets(step: Step) -> set[str]:
-    return {value.casefold() for value in step.tags.values()}
+    labels = {*DIMENSIONS, *DEPENDENCIES, *LANGUAGES}
+    if wanted in labels:
+        return [step for step in steps if wanted in step.tags.values()]
+    return [step for step in steps if app_key(step.tags["app"]) == app_key(name)]
 
 
 def config_names(source: Source) -> list[str]:
@@ -254,7 +253,10 @@ def _path(ref: MediaRef | None) -> str | None:
     """
     if ref is None or ref.inline is not None or unsafe(ref.path):
         return None
-    path = (ref.root / ref.path).resolve()
+    try:
+        path = (ref.root / ref.path).resolve()
+    except (OSError, ValueError):  # a name that no file system can hold
+        return None
     return str(path) if path.is_relative_to(ref.root.resolve()) else None
 
 

@@ -1,6 +1,7 @@
 """OmniGUI as steps, from the paper's tree, the released form, or annotations alone.
 
-Source: OmniGUI, sections 3.1 to 3.3 and Appendix B; `docs/omnigui.md` says where the release differs.
+Source: OmniGUI, sections 3.1 to 3.3 and Appendix B; `docs/omnigui.md` says where the release
+differs.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omnidata.actions import Action, Screen
-from omnidata.errors import DataError, Finding, MediaError
+from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.loaders import omnigui_files, omnigui_rows
-from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, canonical, label, language_of
-from omnidata.loaders.omnigui_files import Annotations, Note, Row
+from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, app_key, label, language_of
+from omnidata.loaders.omnigui_files import Annotations, Note, Row, as_name
 from omnidata.media import image_size, resolve, unsafe
 from omnidata.types import MediaRef, Source, Step
-
 
 MAX_STEPS = 2000
 """Steps of one episode; every step holds the history before it, so length costs its square."""
@@ -50,6 +50,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
     for part in annotations:
         builder.add(part)
     steps = builder.steps()
+    builder.check_levels()
     if not steps:
         raise DataError(
             "no step could be read" + (f": {findings[0]}" if findings else ""),
@@ -100,13 +101,14 @@ class _Builder:
         self.skipped = 0
         self.row_ids: list[str | None] = []
         self._guessed: set[str] = set()
+        self._listed: set[tuple[str, str]] = set()
 
     def add(self, part: Annotations) -> None:
         for row, where in part.rows:
             self.row_ids.append(self._add_row(part, row, where))
-        found = {identity for _, identity in self.episodes}
         for identity in part.episodes:
-            if identity not in found:
+            self._listed.add((app_key(part.app or ""), identity))
+            if (part.app, identity) not in self.episodes:
                 self.note(
                     Finding(
                         "episode-without-steps",
@@ -119,8 +121,8 @@ class _Builder:
                 )
 
     def _add_row(self, part: Annotations, row: Row, where: str) -> str | None:
-        app = part.app or _text(row.get("app")) or _text(row.get("subset")) or "unknown"
-        identity = _text(row.get("episode_id")) or _text(row.get("ID"))
+        app = part.app or as_name(row.get("app")) or as_name(row.get("subset")) or "unknown"
+        identity = as_name(row.get("episode_id")) or as_name(row.get("ID"))
         key = "step_index" if row.get("step_index") is not None else "step_id"
         index = omnigui_rows.whole_number(row.get(key))
         if identity is None or index is None or not 0 <= index < MAX_STEPS:
@@ -137,7 +139,7 @@ class _Builder:
             )
             return None
         metadata, dimension = part.episodes.get(identity, ({}, None))
-        if part.episodes and not metadata and (app, identity) not in self.episodes:
+        if part.app and not metadata and (app, identity) not in self.episodes:
             self.note(
                 Finding(
                     "episode-without-metadata",
@@ -151,7 +153,7 @@ class _Builder:
         episode = self.episodes.setdefault(
             (app, identity), _Episode(app, identity, part.media_root, metadata, dimension, {})
         )
-        sample_id = f"{app}/{identity}/{index}"
+        sample_id = _sample_id(episode, index)
         if index in episode.rows:
             self.skipped += 1
             same = "the same" if dict(episode.rows[index].row) == dict(row) else "another"
@@ -165,9 +167,26 @@ class _Builder:
                     "remove one of the two; the first is used",
                 )
             )
-            return sample_id
+            return None
         episode.rows[index] = _Placed(row, where, index)
         return sample_id
+
+    def check_levels(self) -> None:
+        """Say which lines of the side file are for no episode of an app that the data has."""
+        known = self._listed | {(app_key(app), identity) for app, identity in self.episodes}
+        apps = {app for app, _ in known}
+        for app, identity in self.levels.keys() - known:
+            if app in apps:
+                self.note(
+                    Finding(
+                        "dependency-unmatched",
+                        "warning",
+                        f"{app}/{identity}",
+                        f"{omnigui_files.SIDE_FILE} has a level for an episode that is not there",
+                        "a line per episode of the data",
+                        "correct the ID or remove the line",
+                    )
+                )
 
     def steps(self) -> list[Step]:
         return [step for episode in self.episodes.values() for step in self._steps(episode)]
@@ -177,25 +196,30 @@ class _Builder:
         self._check_length(episode, placed)
         first = placed[0].row
         tags = self._tags(episode, first)
-        screens = [omnigui_rows.read_screen(p.row, _place(episode, p), self.note) for p in placed]
-        read = [
-            omnigui_rows.read_action(p.row, screen, _place(episode, p), self.note)
-            for p, screen in zip(placed, screens, strict=True)
-        ]
         media = [
             omnigui_rows.read_media(p.row, episode.media_root, _place(episode, p), self.note)
             for p in placed
         ]
+        screens = [
+            omnigui_rows.read_screen(p.row, refs["screenshot"], _place(episode, p), self.note)
+            for p, refs in zip(placed, media, strict=True)
+        ]
+        read = [
+            omnigui_rows.read_action(p.row, screen, _place(episode, p), self.note)
+            for p, screen in zip(placed, screens, strict=True)
+        ]
         past: dict[int, Action | None] = {}
+        sizes: dict[int, Screen] = {}
         shots: dict[int, MediaRef | None] = {}
         for p, screen, (action, usable), refs in zip(placed, screens, read, media, strict=True):
             shots[p.index] = refs["screenshot"]
             if refs["history_screenshot"] is None:
                 refs["history_screenshot"] = shots.get(p.index - 2)
             history = tuple(past.get(index) for index in range(p.index))
-            past[p.index] = action
+            seen = tuple(sizes.get(index, screen) for index in range(p.index))
+            past[p.index], sizes[p.index] = action, screen
             yield Step(
-                sample_id=f"{episode.app}/{episode.identity}/{p.index}",
+                sample_id=_sample_id(episode, p.index),
                 episode_id=episode.identity,
                 step_index=p.index,
                 num_steps=len(placed),
@@ -203,6 +227,7 @@ class _Builder:
                 screen=screen,
                 media=refs,
                 history=history,
+                history_screens=seen,
                 action=action if usable else None,
                 tags=tags,
                 source=p.row,
@@ -218,7 +243,7 @@ class _Builder:
                     "step-gap",
                     "error",
                     where,
-                    f"steps {', '.join(map(str, missing[:8]))} are missing of {placed[-1].index + 1}",
+                    f"there are no steps {', '.join(map(str, missing[:8]))}",
                     "steps 0, 1, 2, ... without a gap",
                     "add them; histories and episode metrics lack them until then",
                 )
@@ -241,16 +266,35 @@ class _Builder:
         level = (
             label(episode.metadata.get("dependency"), DEPENDENCIES)
             or label(row.get("dependency"), DEPENDENCIES)
-            or self.levels.get((canonical(episode.app), episode.identity))
+            or self.levels.get((app_key(episode.app), episode.identity))
         )
+        for column, allowed in (("dimension", DIMENSIONS), ("dependency", DEPENDENCIES)):
+            self._check_label(episode, row, column, allowed)
         if dimension:
             tags["dimension"] = dimension
         if level:
             tags["dependency"] = level
         return tags
 
+    def _check_label(
+        self, episode: _Episode, row: Row, column: str, allowed: Iterable[str]
+    ) -> None:
+        for source in (episode.metadata, row):
+            value = source.get(column)
+            if value not in (None, "") and label(value, allowed) is None:
+                self.note(
+                    Finding(
+                        "label-unknown",
+                        "warning",
+                        f"{episode.app}/{episode.identity}",
+                        f"{column} is {value!r}",
+                        f"one of {', '.join(allowed)}",
+                        "correct the column; it is passed over until then",
+                    )
+                )
+
     def _language(self, episode: _Episode, row: Row) -> str:
-        stated = episode.metadata.get("language", row.get("language"))
+        stated = episode.metadata.get("language") or row.get("language")
         known = stated if stated in ("zh", "en") else language_of(episode.app)
         if known:
             return str(known)
@@ -294,29 +338,29 @@ def _place(episode: _Episode, placed: _Placed) -> str:
     return f"{episode.app}/{episode.identity}/{placed.index} ({placed.where})"
 
 
-def _text(value: object) -> str | None:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return value if isinstance(value, str) and value else None
+def _sample_id(episode: _Episode, index: int) -> str:
+    """`app/episode/step`; a slash inside a name is escaped, or two steps could share an id."""
+    app, identity = (name.replace("/", "%2F") for name in (episode.app, episode.identity))
+    return f"{app}/{identity}/{index}"
 
 
 def _english(metadata: Row, row: Row) -> str | None:
-    return _text(metadata.get("instruction_en")) or _text(row.get("instruction_en"))
+    return as_name(metadata.get("instruction_en")) or as_name(row.get("instruction_en"))
 
 
 def _chinese(metadata: Row, row: Row) -> str | None:
     return (
-        _text(metadata.get("instruction_zh"))
-        or _text(row.get("instruction_zh"))
-        or _text(row.get("instruction"))
+        as_name(metadata.get("instruction_zh"))
+        or as_name(row.get("instruction_zh"))
+        or as_name(row.get("instruction"))
     )
 
 
 def _check_media(steps: list[Step], note: Note) -> None:
     """Existence of every medium; wholeness and size of every screenshot."""
     problems: list[Finding] = []
-    present = 0
-    seen: dict[MediaRef, bool] = {}
+    found = False
+    seen: set[MediaRef] = set()
     for step in steps:
         for role, ref in step.media.items():
             if ref is None:
@@ -330,12 +374,13 @@ def _check_media(steps: list[Step], note: Note) -> None:
                     _check_size(step, role, image_size(ref), problems)
                 else:
                     resolve(ref)
-                present += 1
-                seen[ref] = True
+                found = True
+                seen.add(ref)
             except MediaError as error:
-                seen[ref] = False
+                found = found or not isinstance(error, MissingMediaError)
+                seen.add(ref)
                 problems.append(_medium(step, role, f"{error.what}: {error.where}", error.expected))
-    if present:
+    if found:
         for problem in problems:
             note(problem)
     else:

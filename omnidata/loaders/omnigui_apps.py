@@ -27,7 +27,7 @@ DIMENSIONS: Mapping[Dimension, str] = {
     "temporal_reasoning": "tmp",
     "instant_response": "ins",
 }
-"""The five task dimensions, which are also the names of the metadata files, and Table 7's columns."""
+"""The five task dimensions, also the names of the metadata files, and Table 7's columns."""
 
 DEPENDENCIES: Mapping[Dependency, str] = {"critical": "cri", "supportive": "sup", "present": "pre"}
 """The three multimodal dependency levels (section 3.2) and Table 7's columns."""
@@ -66,6 +66,17 @@ def published(app: str) -> Mapping[str, Any] | None:
         ('GTrans', 'en')
     """
     return _by_name().get(canonical(app))
+
+
+def app_key(app: str) -> str:
+    """What an app's spellings have in common: Table 7's name for those in it, in canonical form.
+
+    Examples:
+        >>> app_key("Google_Translate") == app_key("GTrans") == "gtrans"
+        True
+    """
+    row = published(app)
+    return canonical(row["app"] if row else app)
 
 
 def language_of(app: str) -> Language | None:

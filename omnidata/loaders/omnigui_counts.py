@@ -16,8 +16,8 @@ def count(steps: Sequence[Step]) -> dict[str, Any]:
     """Table 7 of some steps.
 
     Returns:
-        `apps`: name -> language, episodes, steps, and episodes per dimension and dependency level in
-        Table 7's abbreviations; `total`: their sums.
+        `apps`: name -> language, episodes, steps, and episodes per dimension and dependency level
+        in Table 7's abbreviations; `total`: their sums.
     """
     apps: dict[str, dict[str, Any]] = {}
     seen: set[tuple[str, str]] = set()
@@ -38,22 +38,23 @@ def count(steps: Sequence[Step]) -> dict[str, Any]:
 
 def compare(counts: dict[str, Any]) -> list[str]:
     """Where the counts differ from Table 7, one sentence each; empty if nowhere."""
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    found: dict[str, dict[str, Any]] = {}
     differences = []
     for name, row in counts["apps"].items():
         expected = published(name)
         if expected is None:
             differences.append(f"{name}: the app is not in Table 7")
-        elif expected["app"] in found:
-            differences.append(f"{name}: {found[expected['app']][0]} is the same app")
+        elif expected["app"] in found:  # another spelling of an app that was counted before
+            merged = found[expected["app"]]
+            merged |= {key: merged[key] + row[key] for key in KEYS}
         else:
-            found[expected["app"]] = (name, row)
+            found[expected["app"]] = dict(row)
     for expected in table7()["apps"]:
-        if expected["app"] not in found:
+        row = found.get(expected["app"])
+        if row is None:
             differences.append(f"{expected['app']}: missing ({expected['episodes']} episodes)")
-            continue
-        name, row = found[expected["app"]]
-        differences += _differences(name, row, expected, ("language", *KEYS))
+        else:
+            differences += _differences(expected["app"], row, expected, ("language", *KEYS))
     return differences + _differences("total", counts["total"], table7()["totals"], KEYS)
 
 

@@ -17,13 +17,15 @@ from typing import Any
 import jsonlines
 
 from omnidata.errors import DataError, Finding
-from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, canonical, label
+from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, app_key, label
+from omnidata.media import unsafe
 
 Row = Mapping[str, Any]
 Note = Callable[[Finding], None]
 
 RELEASED = "merged_sorted.json"
 SIDE_FILE = "dependency.jsonl"
+_NO_DATA = {"dataset_info.json", "dataset_infos.json"}  # what the hub keeps beside data
 _WANTED = (
     "an app folder (the five <dimension>.jsonl, dataset_<APP>.json, media/), a folder of such "
     f"folders, the released folder ({RELEASED} and benchmark/), or a JSON file of steps"
@@ -52,11 +54,13 @@ class Files:
     """The annotation files below one path, found by name alone.
 
     Attributes:
+        root: the folder that the others are named from.
         apps: app folders; empty in the released form.
         steps: a JSON file with all steps; None in the paper's form.
         side: dependency side files.
     """
 
+    root: Path
     apps: list[Path]
     steps: Path | None
     side: list[Path]
@@ -65,19 +69,22 @@ class Files:
         """Every annotation file, in a fixed order."""
         for app in self.apps:
             yield from (app / f"{name}.jsonl" for name in DIMENSIONS)
-            yield from sorted(app.glob("dataset_*.json"))
+            yield from _indexes(app)
             yield from _episode_files(app)
         if self.steps:
             yield self.steps
         yield from self.side
 
     def fingerprint(self) -> str:
-        """SHA-256 over names and contents: changes with every edit of an annotation."""
+        """SHA-256 over contents and names below the root: the same wherever the data lies."""
         digest = hashlib.sha256()
         for path in self.all():
             if path.is_file():
                 content = path.read_bytes()
-                digest.update(f"{path.parent.name}/{path.name}\0{len(content)}\0".encode())
+                name = "" if path == self.steps else path.name
+                if path.is_relative_to(self.root) and name:
+                    name = path.relative_to(self.root).as_posix()
+                digest.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogateescape"))
                 digest.update(content)
         return digest.hexdigest()
 
@@ -89,20 +96,20 @@ def find(data: Path) -> Files:
         DataError: there is nothing at the path, or nothing that looks like OmniGUI.
     """
     if data.is_file():
-        return Files([], data, _side(data.parent))
+        return Files(data.parent, [], data, _side(data.parent))
     if not data.is_dir():
         raise DataError("there is no such file or folder", where=str(data), expected=_WANTED)
-    if _is_app(data):
-        return Files([data], None, _side(data, data.parent))
     for folder in (data, data / "data"):
         if (folder / RELEASED).is_file():
-            return Files([], folder / RELEASED, _side(data, folder))
+            return Files(data, [], folder / RELEASED, _side(data, folder))
+    if _is_app(data):
+        return Files(data, [data], None, _side(data, data.parent))
     folders = sorted(path for path in data.iterdir() if path.is_dir() and _is_app(path))
     if folders:
-        return Files(folders, None, _side(data, *folders))
-    arrays = sorted(data.glob("*.json"))
+        return Files(data, folders, None, _side(data, *folders))
+    arrays = [path for path in sorted(data.glob("*.json")) if path.name not in _NO_DATA]
     if len(arrays) == 1:
-        return Files([], arrays[0], _side(data))
+        return Files(data, [], arrays[0], _side(data))
     inside = sorted(path.name for path in data.iterdir())[:5]
     raise DataError(
         f"the folder holds {', '.join(inside) if inside else 'nothing'}"
@@ -121,9 +128,13 @@ def _side(*folders: Path) -> list[Path]:
 def _is_app(folder: Path) -> bool:
     return (
         any((folder / f"{name}.jsonl").is_file() for name in DIMENSIONS)
-        or any(folder.glob("dataset_*.json"))
+        or any(_indexes(folder))
         or any(_episode_files(folder))
     )
+
+
+def _indexes(app: Path) -> list[Path]:
+    return [path for path in sorted(app.glob("dataset_*.json")) if path.name not in _NO_DATA]
 
 
 def _episode_files(app: Path) -> list[Path]:
@@ -156,11 +167,20 @@ def _media_root(steps: Path, rows: list[Row]) -> Path:
     """The folder that holds the first screenshot; the released layout's where none does."""
     folder = steps.parent
     candidates = [folder / "benchmark", folder / "media", folder]
-    first = next((p for row in rows[:1] if isinstance(p := row.get("image_path"), str)), None)
+    named = [
+        p for row in rows[:50] if isinstance(p := row.get("image_path"), str) and not unsafe(p)
+    ]
     for candidate in candidates:
-        if first and (candidate / first).is_file():
+        if any(_exists(candidate / path) for path in named):
             return candidate
     return next((candidate for candidate in candidates if candidate.is_dir()), folder)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long for the file system
+        return False
 
 
 def _app(folder: Path, note: Note) -> Annotations:
@@ -188,14 +208,14 @@ def _app(folder: Path, note: Note) -> Annotations:
 def _add_episode(
     episodes: dict[str, tuple[Row, str]], row: Row, dimension: str, where: str, note: Note
 ) -> None:
-    identity = row.get("ID")
-    if not isinstance(identity, str) or not identity:
+    identity = as_name(row.get("ID"))
+    if identity is None:
         note(
             Finding(
                 "episode-without-id",
                 "error",
                 where,
-                f"ID is {identity!r}",
+                f"ID is {row.get('ID')!r}",
                 "a non-empty string",
                 "add the episode's ID",
             )
@@ -228,7 +248,7 @@ def _steps(folder: Path, note: Note) -> list[tuple[Row, str]]:
                 )
             )
     index: dict[str, list[tuple[Row, str]]] = {}
-    for path in sorted(folder.glob("dataset_*.json")):
+    for path in _indexes(folder):
         for row in _array(path):
             index.setdefault(str(row.get("episode_id")), []).append((row, str(path)))
     for episode, rows in index.items():
@@ -250,13 +270,13 @@ def _steps(folder: Path, note: Note) -> list[tuple[Row, str]]:
 
 
 def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
-    """(app in canonical form, episode) -> dependency level, from the side files."""
+    """(`app_key` of the app, episode) -> dependency level, from the side files."""
     levels: dict[tuple[str, str], str] = {}
     for path in files.side:
         for line, row in _lines(path, note):
             level = label(row.get("dependency"), DEPENDENCIES)
-            app, identity = row.get("app"), row.get("ID")
-            if level is None or not isinstance(app, str) or not isinstance(identity, str):
+            app, identity = as_name(row.get("app")), as_name(row.get("ID"))
+            if level is None or app is None or identity is None:
                 note(
                     Finding(
                         "dependency-unreadable",
@@ -267,15 +287,25 @@ def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
                         "mend the line; the episode has no dependency label until then",
                     )
                 )
-            else:
-                levels[canonical(app), identity] = level
+            elif levels.setdefault((app_key(app), identity), level) != level:
+                note(
+                    Finding(
+                        "dependency-contradicts",
+                        "warning",
+                        f"{path}:{line}",
+                        f"episode {app}/{identity} is {level} here and "
+                        f"{levels[app_key(app), identity]} in an earlier line",
+                        "one level per episode",
+                        "remove one of the two lines; the first is used",
+                    )
+                )
     return levels
 
 
 def _lines(path: Path, note: Note) -> Iterable[tuple[int, Row]]:
     if not path.is_file():
         return
-    with jsonlines.open(path) as reader:
+    with path.open("rb") as file, jsonlines.Reader(file) as reader:
         number = 0
         while True:
             number += 1
@@ -283,7 +313,7 @@ def _lines(path: Path, note: Note) -> Iterable[tuple[int, Row]]:
                 row = reader.read(type=dict, skip_empty=False)
             except EOFError:
                 return
-            except (jsonlines.InvalidLineError, UnicodeDecodeError) as error:
+            except (jsonlines.InvalidLineError, RecursionError) as error:
                 if isinstance(error, jsonlines.InvalidLineError) and not error.line.strip():
                     continue
                 note(
@@ -296,10 +326,15 @@ def _lines(path: Path, note: Note) -> Iterable[tuple[int, Row]]:
                         "mend the line; it is skipped until then",
                     )
                 )
-                if isinstance(error, UnicodeDecodeError):
-                    return
             else:
                 yield number, row
+
+
+def as_name(value: object) -> str | None:
+    """An id or a name as text; numbers count, empty texts do not."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value else None
 
 
 def _first_line(error: Exception) -> str:
@@ -322,6 +357,7 @@ def _array(path: Path) -> list[Row]:
             f"the file cannot be read as JSON ({type(error).__name__})",
             where=str(path),
             expected="a JSON array of steps in UTF-8",
+            remedy="save the file as UTF-8 JSON, without nesting beyond what a step needs",
         ) from None
     if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
         raise DataError(

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.actions import POSITIONAL, SWIPES, Action, Point, Primitive, Region, Screen
-from omnidata.errors import DataError, Finding
+from omnidata.errors import DataError, Finding, MediaError
 from omnidata.loaders.omnigui_files import Note, Row
-from omnidata.loaders.omnigui_targets import TargetError, read_target
-from omnidata.media import unsafe
+from omnidata.loaders.omnigui_targets import FARTHEST, TargetError, read_target
+from omnidata.media import image_size, unsafe
 from omnidata.types import MediaRef, Modality
 
 DEFAULT_SCREEN: Screen = (1080, 2400)
@@ -22,6 +22,7 @@ _MEDIA: Mapping[str, tuple[Modality, tuple[str, ...]]] = {
     "video": ("video", ("current_video", "video", "video_path")),
     "audio": ("audio", ("current_audio", "audio", "audio_path")),
 }
+_KNOWN = frozenset(int(kind) for kind in Primitive)
 _NUMBERS = ", ".join(f"{kind.value} {kind.name}" for kind in Primitive)
 
 
@@ -67,22 +68,27 @@ def whole_number(value: object) -> int | None:
     return int(value) if isinstance(value, float) and value.is_integer() else None
 
 
-def read_screen(row: Row, where: str, note: Note) -> Screen:
-    """Width and height in pixels; the release's default, with a finding, where the row has none."""
+def read_screen(row: Row, screenshot: MediaRef | None, where: str, note: Note) -> Screen:
+    """Width and height in pixels; where the row has none, the file's or the release's default."""
     width, height = whole_number(row.get("image_width")), whole_number(row.get("image_height"))
-    if width and height and width > 0 and height > 0:
+    if width and height and 0 < width <= FARTHEST and 0 < height <= FARTHEST:
         return width, height
+    try:
+        assumed = image_size(screenshot) if screenshot else DEFAULT_SCREEN
+    except MediaError:
+        assumed = DEFAULT_SCREEN
     note(
         Finding(
             "size-unknown",
             "warning",
             where,
-            f"image_width is {row.get('image_width')!r}, image_height {row.get('image_height')!r}",
+            f"image_width is {_short(row.get('image_width'))}, "
+            f"image_height {_short(row.get('image_height'))}",
             "the screenshot's size in pixels",
-            "add the size; until then 1080 x 2400 is assumed, as the released evaluator does",
+            f"add the size; {assumed[0]} x {assumed[1]} is assumed until then",
         )
     )
-    return DEFAULT_SCREEN
+    return assumed
 
 
 def read_media(row: Row, root: Path, where: str, note: Note) -> dict[str, MediaRef | None]:
@@ -130,7 +136,7 @@ def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Actio
     number = whole_number(row.get("result_action_type"))
     words = row.get("action_text")
     words = words if isinstance(words, str) and words else None
-    if number is None or number not in Primitive._value2member_map_:
+    if number is None or number not in _KNOWN:
         note(
             _unusable(
                 "action-unknown",
@@ -144,6 +150,17 @@ def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Actio
     if kind is Primitive.INPUT:
         text = row.get("result_action_text")
         if isinstance(text, str):
+            if not text:
+                note(
+                    Finding(
+                        "text-empty",
+                        "warning",
+                        where,
+                        "result_action_text is empty",
+                        "the text that was typed",
+                        "add it; an answer with an empty text is right until then",
+                    )
+                )
             return Action(kind, text=text, words=words), True
         note(_unusable("text-missing", where, f"result_action_text is {text!r}", "a string"))
         return Action(kind, words=words), False
@@ -220,6 +237,6 @@ def _check_inside(region: Region, screen: Screen, where: str, note: Note) -> Non
                 where,
                 f"the target {list(edges)} exceeds the screenshot of {screen[0]} x {screen[1]}",
                 "pixels inside the screenshot",
-                "mend the target or the size; if coordinates are 0-1000, this is not OmniGUI's form",
+                "mend the target or the size; OmniGUI's targets are pixels, not 0-1000",
             )
         )

@@ -1,18 +1,20 @@
-"""Every form in which OmniGUI rows write a target: strings or lists, points, one or more rectangles.
+"""Every form in which OmniGUI rows write a target: text or lists, points, one or more rectangles.
 
-The forms and what the released evaluator makes of them are listed in `docs/omnigui.md`. What it reads as
-"no target" is unreadable here too, with the reason, so that both profiles judge the same steps;
-several rectangles, on which it raises, are alternatives.
+The forms and what the released evaluator makes of them are listed in `docs/omnigui.md`. What it
+reads as "no target" is unreadable here too, with the reason, so that both profiles judge the same
+steps; several rectangles, on which it raises, are alternatives.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from omnidata.actions import Box, Point, Region
 from omnidata.jsontext import BROKEN, decode
+
+FARTHEST = 1_000_000
+"""Pixels; beyond it a coordinate is a mistake, and arithmetic on it may overflow."""
 
 
 class TargetError(Exception):
@@ -81,8 +83,8 @@ def _region(corners: list[Any], swapped: bool) -> Region:
         for number in corner:
             if isinstance(number, bool) or not isinstance(number, int | float):
                 raise TargetError(f"a coordinate is a {type(number).__name__}")
-            if not math.isfinite(number):
-                raise TargetError("a coordinate is not finite")
+            if not abs(number) <= FARTHEST:  # NaN too
+                raise TargetError("a coordinate is on no screen of this world")
     pairs = [(y, x) if swapped else (x, y) for x, y in corners]
     (x1, y1), (x2, y2) = pairs[0], pairs[-1]
     if len(pairs) == 1:

@@ -1,4 +1,4 @@
-"""The two ways into `datasets`: a name in its table of packaged builders, and a function of our own."""
+"""The two ways into `datasets`: a name in its table of builders, and a function of our own."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ BUILDERS = {"omnigui": "omnidata.loaders.hub"}
 def register() -> None:
     """Make `datasets.load_dataset("omnigui", ...)` find omnidata's builders.
 
-    `datasets` has no plug-in mechanism; its table of packaged builders is private but has kept its form
-    from 3.6 to 5.2. Nothing is registered on import.
+    `datasets` has no plug-in mechanism; its table of packaged builders is private but has kept its
+    form from 3.6 to 5.2. Nothing is registered on import.
 
     Raises:
         PlatformError: the installed `datasets` has no such table.

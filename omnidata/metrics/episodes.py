@@ -1,7 +1,7 @@
 """Step and episode metrics of OmniGUI (section 3.4): TM, EM, SR and both readings of GP.
 
-The functions over one episode are the definitions. `table` computes the same for millions of steps at
-once; a test holds the two together.
+The functions over one episode are the definitions. `table` computes the same for millions of steps
+at once; a test holds the two together.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ class StepVerdicts:
     format_ok: Floats
     whole: npt.NDArray[np.bool_]
 
-    def where(self, mask: npt.NDArray[np.bool_]) -> StepVerdicts:
-        """The rows for which `mask` is True."""
-        return StepVerdicts(*(getattr(self, name)[mask] for name in self.__slots__))
+    def where(self, rows: npt.NDArray[np.bool_] | Ints) -> StepVerdicts:
+        """The rows that a mask (bool, N) or an index (int64) selects."""
+        return StepVerdicts(*(getattr(self, name)[rows] for name in self.__slots__))
 
 
 def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
@@ -99,18 +99,28 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
         seed: of the bootstrap.
 
     Returns:
-        The six `METRICS` as fractions (0.0 over nothing, as the released evaluator has it), `ci95`
-        with a pair for each, `steps`, `episodes`, and `whole_episodes`, over which SR and GP go.
+        The six `METRICS` as fractions, None over nothing; `ci95` with a pair or None for each;
+        `steps`, `episodes`, and `whole_episodes`, over which SR and GP go.
     """
-    kinds, frequency = _kinds(_counts(verdicts))
-    sums = _sums(kinds)
-    values = _rates((frequency @ sums)[None])[0]
-    low, high = _intervals(sums, frequency, seed)
+    counts = _counts(verdicts)
+    kinds, frequency = _kinds(counts)
+    whole = kinds[:, 4] == 1
+    steps, matched, exact, as_prompted, _, prefix = kinds.T.astype(np.float64)
+    by_step = {"TM": matched, "EM": exact, "format_ok": as_prompted}
+    by_episode = {
+        "SR": (exact == steps)[whole],
+        "GP_ratio": (exact / steps)[whole],
+        "GP_prefix": (prefix / steps)[whole],
+    }
+    found = {
+        **_ratios(by_step, steps, frequency, seed),
+        **_ratios(by_episode, np.ones(int(whole.sum())), frequency[whole], seed),
+    }
     return {
-        **dict(zip(METRICS, values.tolist(), strict=True)),
-        "ci95": {name: [float(low[i]), float(high[i])] for i, name in enumerate(METRICS)},
+        **{name: found[name][0] for name in METRICS},
+        "ci95": {name: found[name][1] for name in METRICS},
         "steps": int(frequency @ kinds[:, 0]),
-        "episodes": int(frequency.sum()),
+        "episodes": len(counts),
         "whole_episodes": int(frequency @ kinds[:, 4]),
     }
 
@@ -157,8 +167,7 @@ def _in_order(verdicts: StepVerdicts) -> StepVerdicts:
     step = np.diff(episode)
     if np.all((step > 0) | ((step == 0) & (np.diff(order) >= 0))):
         return verdicts
-    positions = np.lexsort((order, episode))  # stable, as the release's sort is
-    return StepVerdicts(*(getattr(verdicts, name)[positions] for name in verdicts.__slots__))
+    return verdicts.where(np.lexsort((order, episode)))  # stable, as the release's sort is
 
 
 def _kinds(counts: Ints) -> tuple[Ints, Ints]:
@@ -174,50 +183,31 @@ def _kinds(counts: Ints) -> tuple[Ints, Ints]:
         rows, frequency = np.unique(counts, axis=0, return_counts=True)
         return rows, frequency
     key = counts @ np.array([base**power for power in range(6)], dtype=np.int64)
-    _, first, frequency = np.unique(key, return_index=True, return_counts=True)
-    return counts[first], frequency
+    _, first, often = np.unique(key, return_index=True, return_counts=True)
+    return counts[first], often
 
 
-def _sums(counts: Ints) -> Floats:
-    """(K, 6) counts -> (K, 8): steps, TM, EM, format_ok, whole, SR, GP_ratio, GP_prefix."""
-    steps, _, correct, _, whole, prefix = counts.T
-    length = np.maximum(steps, 1)
-    return np.column_stack(
-        [
-            counts[:, :5],
-            whole * (correct == steps),
-            whole * correct / length,
-            whole * prefix / length,
-        ]
-    ).astype(np.float64)
+def _ratios(
+    parts: Mapping[str, Floats], wholes: Floats, frequency: Ints, seed: int
+) -> dict[str, tuple[float | None, list[float] | None]]:
+    """Ratios of sums over kinds of episodes, with percentile bootstrap intervals over episodes.
 
-
-def _rates(sums: Floats) -> Floats:
-    """(R, 8) sums -> (R, 6) metrics; 0 where there is nothing to divide by."""
-    steps, whole = np.maximum(sums[:, 0], 1), np.maximum(sums[:, 4], 1)
-    return np.column_stack(
-        [
-            sums[:, 1] / steps,
-            sums[:, 2] / steps,
-            sums[:, 5] / whole,
-            sums[:, 6] / whole,
-            sums[:, 7] / whole,
-            sums[:, 3] / steps,
-        ]
-    )
-
-
-def _intervals(sums: Floats, frequency: Ints, seed: int) -> tuple[Floats, Floats]:
-    """Percentile bootstrap over episodes, drawn as how often each kind of episode occurs."""
+    Args:
+        parts: name -> (K,) what one episode of a kind adds above the line.
+        wholes: (K,) what it adds below.
+        frequency: (K,) how many episodes are of the kind.
+        seed: of the draws.
+    """
     episodes = int(frequency.sum())
     if not episodes:
-        return np.zeros(len(METRICS)), np.zeros(len(METRICS))
-    draws = np.random.default_rng(seed).multinomial(
-        episodes, frequency / episodes, size=RESAMPLES
-    )
-    rates = _rates(draws @ sums)
-    low, high = np.percentile(rates, [2.5, 97.5], axis=0)
-    return low, high
+        return dict.fromkeys(parts, (None, None))
+    draws = np.random.default_rng(seed).multinomial(episodes, frequency / episodes, size=RESAMPLES)
+    below = draws @ wholes
+    found: dict[str, tuple[float | None, list[float] | None]] = {}
+    for name, above in parts.items():
+        interval = np.percentile((draws @ above) / below, [2.5, 97.5]).tolist()
+        found[name] = float(frequency @ above) / float(frequency @ wholes), interval
+    return found
 
 
 def codes(

@@ -1,12 +1,13 @@
 """A JSON object -> an action, by the key lists and aliases of the released OmniGUI evaluator.
 
-The first key with a usable value wins; numbers keep their fraction here, and the rules that truncate
-do so themselves.
+The first key with a usable value wins; numbers keep their fraction here, and the rules that
+truncate do so themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -282,16 +283,10 @@ def _text(body: Mapping[str, Any]) -> str | None:
 
 def _check_numeric(body: Mapping[str, Any]) -> None:
     """Numbers that only inform: an infinite duration still ends the released evaluation."""
-    try:
+    with suppress(ValueError, TypeError):
         int(body.get("duration") or 0)
-    except (ValueError, TypeError):
-        pass
     for key in _CONFIDENCE_KEYS:
         if body.get(key) is not None:
-            try:
+            with suppress(ValueError, TypeError):
                 float(body[key])
-            except (ValueError, TypeError):
-                pass
             return
-
-

@@ -1,8 +1,9 @@
-"""The exact-match rules of the OmniGUI paper (section 3.4), with what it leaves open decided and named.
+"""The exact-match rules of the OmniGUI paper (section 3.4), with its open points decided.
 
-Two readings are ours: a swipe's "associated parameters" are a start in the touch target and, where the
-data has a lift target, an end in that; and a target given as a point instead of a box counts within
-140 units of the 0-1000 scale, the released evaluator's radius (an *extension*, counted apart).
+Two readings are ours: a swipe's "associated parameters" are a start in the touch target and, where
+the data has a lift target, an end in that; and a target given as a point instead of a box counts
+within 140 units of the 0-1000 scale, the released evaluator's radius (an *extension*, counted
+apart).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from omnidata.actions import (
 )
 from omnidata.metrics.omnigui_answer import Answer, Pair
 
-PredictedSpace = Literal["norm1000", "px", "rel", "auto"]
+PredictedSpace = Space | Literal["auto"]
 POINT_RADIUS = 140.0
 
 
@@ -49,7 +50,7 @@ def judge(target: Action, screen: Screen, answer: Answer | None, space: Predicte
         target: the expert's action, with the regions that its primitive needs.
         screen: width and height of the screenshot in pixels.
         answer: the action read from the output; None = nothing could be read.
-        space: unit of the predicted coordinates; "auto" takes them as pixels where one exceeds 1000.
+        space: unit of the predicted coordinates; "auto": pixels where one exceeds 1000.
 
     Examples:
         >>> from omnidata.actions import Primitive
@@ -75,10 +76,7 @@ def judge(target: Action, screen: Screen, answer: Answer | None, space: Predicte
 
 
 def _has_point(regions: Sequence[Region]) -> bool:
-    for region in regions:  # a plain loop: a generator costs more than the whole step
-        if isinstance(region, Point):
-            return True
-    return False
+    return Point in map(type, regions)  # a generator would cost more than the whole step
 
 
 def _same_text(wanted: str | None, given: str | None) -> bool:

@@ -1,15 +1,16 @@
 """Model text -> action, as the released OmniGUI evaluator reads it.
 
-The order of attempts, the key lists and the aliases follow the behaviour of the published evaluator
-(the benchmark authors' release of April 2026): a `<tool_call>`, the whole text as JSON, code fences,
-the first balanced braces that hold an action, a function call. Where the released code raises and so
-ends the whole evaluation, `parse` returns `Unread`. Every attempt is linear in the length of the text.
+The order of attempts follows the behaviour of the published evaluator (the benchmark authors'
+release of April 2026): a `<tool_call>`, the whole text as JSON, code fences, the first balanced
+braces that hold an action, a function call. Where the released code raises and so ends the whole
+evaluation, `parse` returns `Unread`. Every attempt is linear in the length of the text.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from omnidata.jsontext import BROKEN, decode
@@ -187,7 +188,7 @@ _SUCCESS = frozenset({"success", "complete", "done", "finished"})
 
 
 def _tool_call(text: str) -> Answer | Unread | None:
-    """The action of the first tool call; None if there is none to be read, and the search goes on."""
+    """The action of the first tool call; None: there is none, and the search goes on."""
     begin = text.find(_OPEN)
     end = text.find(_SHUT, begin + len(_OPEN)) if begin >= 0 else -1
     if end < 0:
@@ -251,10 +252,8 @@ def _simple_call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     coordinate = _existing(arguments, "coordinate", "coordinates", "position")
     if coordinate is None:
         coordinate = [arguments.get("x"), arguments.get("y")]
-    try:
+    with suppress(ValueError, TypeError):
         int(float(_existing(arguments, "time", "duration") or 0))
-    except (ValueError, TypeError):
-        pass
     return _placed(body, coordinate)
 
 
@@ -269,8 +268,6 @@ def _swipe_call(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
         direction = str(arguments.get("direction", "up")).lower()
         return {"action_type": _DIRECTIONS.get(direction, 3), "start_coordinate": begin}
     dx, dy = int(stop[0]) - int(start[0]), int(stop[1]) - int(start[1])
-    if abs(dx) > abs(dy):
-        kind = 6 if dx > 0 else 5
-    else:
-        kind = 4 if dy > 0 else 3
+    across, along = (6 if dx > 0 else 5), (4 if dy > 0 else 3)
+    kind = across if abs(dx) > abs(dy) else along
     return {"action_type": kind, "start_coordinate": begin, "end_coordinate": end}

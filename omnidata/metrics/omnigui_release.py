@@ -1,9 +1,9 @@
 """The exact-match rules of the released OmniGUI evaluator, verdict for verdict.
 
-They differ from the paper's section 3.4 in many places (`docs/omnigui.md` lists them). Among them: NONE
-and DOUBLE_TAP never match exactly, INPUT is a substring test either way, targets and predictions are
-truncated on the 0-1000 scale, a point target counts within 140 units, and a swipe without an end or
-without a lift target is judged by its start alone.
+They differ from the paper's section 3.4 in many places (`docs/omnigui.md` lists them). Among them:
+NONE and DOUBLE_TAP never match exactly, INPUT is a substring test either way, targets and
+predictions are truncated on the 0-1000 scale, a point target counts within 140 units, and a swipe
+without an end or without a lift target is judged by its start alone.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeGuard
 
+from omnidata.actions import Space
 from omnidata.jsontext import decode
 from omnidata.metrics.omnigui_answer import Answer, Pair
 
-PredictedSpace = Literal["norm1000", "px", "rel", "auto"]
+PredictedSpace = Space | Literal["auto"]
 POINT_RADIUS = 140
-DEFAULT_SCREEN = (1080, 2400)
 _SQRT_LIMIT = 1 << 64
 
 Whole = tuple[int, int]
@@ -36,8 +36,8 @@ def judge(
     Args:
         row: the untouched row; targets in pixels.
         answer: the action read from the output; None = nothing could be read.
-        space: unit of the predicted coordinates; "auto" takes them as pixels where one exceeds 1000.
-            The released code has no "rel"; it would be read as "norm1000".
+        space: unit of the predicted coordinates; "auto": pixels where one exceeds 1000. The
+            released code has no "rel"; it would be read as "norm1000".
 
     Raises:
         RaisesError: where the released code raises.

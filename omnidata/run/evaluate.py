@@ -1,11 +1,12 @@
-"""One run: steps in, answers out, each recorded the moment it comes."""
+"""One run: steps in, answers out, each batch recorded the moment it comes."""
 
 from __future__ import annotations
 
 import asyncio
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -22,7 +23,6 @@ from omnidata.types import (
     Adapter,
     Completion,
     GenerationParams,
-    Profile,
     Request,
     Source,
     Step,
@@ -30,6 +30,7 @@ from omnidata.types import (
 )
 
 GREEDY = GenerationParams()
+_RECORDED = ("omnidata", "datasets", "av", "pillow", "numpy", "msgspec")
 Progress = Callable[[int, int], None]
 """Called with (steps done, steps in all)."""
 
@@ -74,15 +75,10 @@ def evaluate(
     began = time.perf_counter()
     judge = get_profile(task, profile)
     steps = select(source.steps, where=where, exclude=exclude, limit=limit)
-    space = task.options.get("coordinates", "norm1000")
     adapter = model
     if isinstance(adapter, str):
-        adapter = adapters.get_adapter(
-            adapter,
-            source.steps,
-            space="px" if space == "px" else "rel" if space == "rel" else "norm1000",
-            options=model_options,
-        )
+        space = "norm1000" if task.space == "auto" else task.space
+        adapter = adapters.get_adapter(adapter, source.steps, space=space, options=model_options)
     settings = {
         "task": task.name,
         "options": dict(task.options),
@@ -101,7 +97,7 @@ def evaluate(
     }
     with RunFolder(out, settings) as run:
         asked = time.perf_counter()
-        asyncio.run(_ask(task, judge, adapter, steps, run, params, progress))
+        _run(_ask(task, adapter, steps, run, params, progress))
         answered = time.perf_counter()
         results = score(
             task,
@@ -115,23 +111,30 @@ def evaluate(
             data=str(source.root),
             steps=len(steps),
             findings=len(source.findings),
-            versions={
-                "omnidata": version("omnidata"),
-                "python": platform.python_version(),
-                "msgspec": version("msgspec"),
-            },
+            versions={"python": platform.python_version()}
+            | {name: version(name) for name in _RECORDED},
             timings={
-                "prepare_s": round(asked - began, 3),
-                "model_s": round(answered - asked, 3),
-                "score_s": round(time.perf_counter() - answered, 3),
+                "prepare_s": asked - began,
+                "model_s": answered - asked,
+                "score_s": time.perf_counter() - answered,
             },
         )
     return results
 
 
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """Run to the end, also where an event loop runs already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(work)
+        return
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        thread.submit(asyncio.run, work).result()
+
+
 async def _ask(
     task: Task,
-    judge: Profile,
     adapter: Adapter,
     steps: Sequence[Step],
     run: RunFolder,
@@ -139,7 +142,7 @@ async def _ask(
     progress: Progress | None,
 ) -> None:
     """Batches of steps without an answer; with predicted history, episodes side by side."""
-    predicted = task.options.get("history") == "predicted"
+    predicted = task.needs_predictions
     waves = _side_by_side(steps, adapter.max_batch) if predicted else _batches(steps, adapter)
     past: dict[str, list[Action | None]] = {}
     for wave in waves:
@@ -161,7 +164,7 @@ async def _ask(
             for step in wave:
                 line = past.setdefault(episode_key(step), [])
                 line.extend([None] * (step.step_index - len(line)))  # steps that the data lacks
-                line.append(_predicted(task, judge, step, run.done[step.sample_id]))
+                line.append(_predicted(task, run.done[step.sample_id]))
         if progress:
             progress(len(run.done), len(steps))
 
@@ -180,11 +183,8 @@ def _side_by_side(steps: Sequence[Step], width: int) -> Iterator[list[Step]]:
             yield [episode[position] for episode in group if position < len(episode)]
 
 
-def _predicted(task: Task, judge: Profile, step: Step, completion: Completion) -> Action | None:
-    if completion.delivery != "ok":
-        return None
-    parsed = judge.judge(step, completion.text, completion.receipt).parsed
-    return None if parsed is None else task.action(parsed)
+def _predicted(task: Task, completion: Completion) -> Action | None:
+    return task.read(completion.text) if completion.delivery == "ok" else None
 
 
 def _unreadable(request: Request, step: Step, adapter: Adapter) -> str | None:

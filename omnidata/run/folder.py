@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
+
+from filelock import FileLock, Timeout
 
 from omnidata import predictions
 from omnidata.errors import PredictionError, RunError
@@ -44,19 +47,46 @@ class RunFolder:
         self.attempts = path / "attempts.jsonl"
         self._info = path / "run.json"
         self.done: dict[str, Completion] = {}
-        if self._info.exists():
-            self._resume()
-        elif path.exists() and any(path.iterdir()):
+        self._make()
+        self._lock = FileLock(path / ".lock")
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
             raise RunError(
-                "the folder is not empty and holds no run",
+                "another process is writing into the folder",
                 where=str(path),
+                expected="one writer per run",
+                remedy="wait until it has ended, or give another --out",
+            ) from None
+        try:
+            if self._info.exists():
+                self._resume()
+            else:
+                write_json(self._info, settings)
+            self._file: IO[bytes] = self.predictions.open("ab")
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _make(self) -> None:
+        """Make the folder; one that holds anything but a run, or the start of one, is refused."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            others = [entry.name for entry in self.path.iterdir() if entry.name[0] != "."]
+        except OSError as error:
+            raise RunError(
+                f"the run folder cannot be made ({error.strerror})",
+                where=str(self.path),
+                expected="a new folder, or one that can be written",
+                remedy="give another --out",
+            ) from None
+        if others and not self._info.exists():
+            raise RunError(
+                f"the folder holds {', '.join(sorted(others)[:3])} and no run",
+                where=str(self.path),
                 expected="an empty or new folder, or one with run.json",
                 remedy="give another --out",
             )
-        else:
-            path.mkdir(parents=True, exist_ok=True)
-            write_json(self._info, settings)
-        self._file: IO[bytes] = self.predictions.open("ab")
 
     def _resume(self) -> None:
         recorded = read_info(self.path)
@@ -118,7 +148,12 @@ class RunFolder:
         self.done[sample_id] = completion
 
     def finish(self, **info: Any) -> None:
-        """Add versions, timings and the like to `run.json`."""
+        """Add versions, timings and the like to `run.json`; times add up over resumed runs."""
+        before = read_info(self.path).get("timings", {})
+        timings = info.pop("timings", {})
+        info["timings"] = {
+            name: round(before.get(name, 0.0) + seconds, 3) for name, seconds in timings.items()
+        }
         write_json(self._info, {**self.settings, **info})
 
     def __enter__(self) -> Self:
@@ -133,6 +168,7 @@ class RunFolder:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
+        self._lock.release()
 
 
 def read_info(run: Path) -> dict[str, Any]:
@@ -156,32 +192,23 @@ def read_info(run: Path) -> dict[str, Any]:
     )
 
 
-class replacing:  # noqa: N801  a context manager that reads as a verb
-    """Write a file beside its target and put it there in one move when all went well."""
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Write a file beside its target and put it there in one move when all went well.
 
-    def __init__(self, path: Path) -> None:
-        """Take the target; its folder must exist."""
-        self.path = path
-        self._new = path.with_name(f".{path.name}.new")
-
-    def __enter__(self) -> IO[bytes]:
-        self._file: IO[bytes] = self._new.open("wb")
-        return self._file
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        self._file.close()
-        if kind is None:
-            self._new.replace(self.path)
-        else:
-            self._new.unlink(missing_ok=True)
+    Args:
+        path: the target; its folder must exist.
+    """
+    new = path.with_name(f".{path.name}.new")
+    try:
+        with new.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+    new.replace(path)
 
 
 def write_json(path: Path, value: Any) -> None:

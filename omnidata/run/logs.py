@@ -8,7 +8,7 @@ for OmniGUI are objects that name the step; the answer in `filtered_resps`, in `
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from omnidata.errors import PredictionError, UsageError
 from omnidata.predictions import Prediction
 from omnidata.types import Source
 
+_FAILED = "[LMMS_EVAL_REQUEST_FAILED"  # stands where an answer would, after all retries
 _METRICS = ("type_match", "exact_match", "success_rate", "goal_progress")
 
 
@@ -30,7 +31,7 @@ def read_lmms_eval(path: Path, source: Source) -> Iterator[Prediction]:
     """
     steps = _Steps(source)
     try:
-        file = path.open(encoding="utf-8")
+        file = path.open("rb")
     except OSError as error:
         raise PredictionError(
             f"the file cannot be opened ({error.strerror})", where=str(path), expected="a log"
@@ -40,7 +41,9 @@ def read_lmms_eval(path: Path, source: Source) -> Iterator[Prediction]:
             if line.strip():
                 where = f"{path}:{number}"
                 sample = _object(line, where)
-                yield Prediction(sample_id=steps.find(sample, where), output=_answer(sample, where))
+                sample_id = steps.find(sample, where)
+                if sample_id is not None:
+                    yield _prediction(sample_id, _answer(sample, where))
 
 
 READERS: Mapping[str, Callable[[Path, Source], Iterator[Prediction]]] = {
@@ -64,7 +67,7 @@ def read_log(harness: str, path: Path, source: Source) -> Iterator[Prediction]:
     return READERS[harness](path, source)
 
 
-def _object(line: str, where: str) -> dict[str, Any]:
+def _object(line: bytes, where: str) -> dict[str, Any]:
     try:
         sample = json.loads(line)
     except ValueError as error:
@@ -85,6 +88,7 @@ class _Steps:
 
     def __init__(self, source: Source) -> None:
         self.row_ids = source.row_ids
+        self.targets = {s.sample_id: s.source.get("result_action_type") for s in source.steps}
         self.by_name: dict[tuple[str, str, int], str] = {}
         self.by_episode: dict[tuple[str, int], set[str]] = {}
         for step in source.steps:
@@ -94,29 +98,46 @@ class _Steps:
                 if name:
                     self.by_name[str(name).casefold(), *place] = step.sample_id
 
-    def find(self, sample: Mapping[str, Any], where: str) -> str:
+    def find(self, sample: Mapping[str, Any], where: str) -> str | None:
+        """The step's id; None for a row that the loader skipped, with a finding."""
         names = [sample.get("doc"), *(sample.get(metric) for metric in _METRICS)]
-        for name in names:
-            if isinstance(name, dict) and "episode_id" in name:
-                found = self._named(name)
-                if found:
-                    return found
         number = sample.get("doc_id")
-        if isinstance(number, int) and 0 <= number < len(self.row_ids):
-            row_id = self.row_ids[number]
-            if row_id is not None:
-                return row_id
+        named = next((n for n in names if isinstance(n, dict) and "episode_id" in n), None)
+        found = None
+        if named is not None:  # what names a step wins: a row's number may be another dataset's
+            found = self._named(named)
+            what = f"episode {named['episode_id']!r}, step {_step_number(named)!r}"
+        else:
+            what = f"doc_id {number!r}"
+            if type(number) is int and 0 <= number < len(self.row_ids):
+                return self.row_ids[number]
+        if found is not None:
+            self._check_target(found, names, where)
+            return found
         raise PredictionError(
-            f"the sample (doc_id {number!r}) is no step of the data",
+            f"the sample ({what}) is no step of the data",
             where=where,
             expected=f"doc, or metrics with episode_id and step_id, or doc_id below "
             f"{len(self.row_ids)}",
             remedy="score against the data that the log was made on",
         )
 
+    def _check_target(self, sample_id: str, names: Sequence[Any], where: str) -> None:
+        """Refuse a log with another target than the data's: it was made on other annotations."""
+        target = self.targets[sample_id]
+        for name in names:
+            for key in ("result_action_type", "gt_action_type"):
+                if isinstance(name, dict) and key in name and name[key] != target:
+                    raise PredictionError(
+                        f"{key} of {sample_id} is {name[key]!r}, the data's is {target!r}",
+                        where=where,
+                        expected="a log that was made on this data",
+                        remedy="score against the data that the log was made on",
+                    )
+
     def _named(self, name: Mapping[str, Any]) -> str | None:
-        step = name.get("step_index") if name.get("step_index") is not None else name.get("step_id")
-        if not isinstance(step, int):
+        step = _step_number(name)
+        if step is None:
             return None
         place = (str(name["episode_id"]), step)
         for app in (name.get("app"), name.get("subset")):
@@ -125,6 +146,19 @@ class _Steps:
                 return found
         candidates = self.by_episode.get(place, set())
         return next(iter(candidates)) if len(candidates) == 1 else None
+
+
+def _prediction(sample_id: str, answer: str) -> Prediction:
+    if answer.startswith(_FAILED):
+        return Prediction(sample_id=sample_id, output="", delivery="api_error", error=answer)
+    return Prediction(sample_id=sample_id, output=answer)
+
+
+def _step_number(name: Mapping[str, Any]) -> int | None:
+    value = name.get("step_index") if name.get("step_index") is not None else name.get("step_id")
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # Arrow makes floats of an int column with a gap
+    return value if type(value) is int else None
 
 
 def _answer(sample: Mapping[str, Any], where: str) -> str:

@@ -46,6 +46,7 @@ def score(
     whole: npt.NDArray[np.bool_],
     out: Path | None = None,
     ignored: frozenset[str] = frozenset(),
+    origin: Path | None = None,
 ) -> dict[str, Any]:
     """Judge answers as they come and total them; memory does not grow with their text.
 
@@ -57,6 +58,7 @@ def score(
         whole: bool (N,), False for steps of episodes that the choice of steps cut into.
         out: folder for `scores.jsonl` and `results.json`; None writes nothing.
         ignored: ids of steps of the data that were not chosen; answers to them are passed over.
+        origin: the file of the answers, for messages.
 
     Returns:
         The content of `results.json`.
@@ -64,7 +66,7 @@ def score(
     Raises:
         PredictionError: an answer to a step that does not exist, or two answers to one.
     """
-    judged = _Columns(profile, steps)
+    judged = _Columns(profile, steps, origin)
     if out is None:
         for _ in judged.lines(answers, ignored):
             pass
@@ -89,8 +91,9 @@ class _Columns:
     every line with that verdict has in common is encoded once.
     """
 
-    def __init__(self, profile: Profile, steps: Sequence[Step]) -> None:
+    def __init__(self, profile: Profile, steps: Sequence[Step], origin: Path | None = None) -> None:
         self.profile = profile
+        self.origin = origin
         self.steps = steps
         self.index = {step.sample_id: number for number, step in enumerate(steps)}
         self.verdicts = array("l", [_NONE]) * len(steps)
@@ -109,7 +112,7 @@ class _Columns:
             if self.verdicts[number] != _NONE:
                 raise PredictionError(
                     "the step is answered twice",
-                    where=answer.sample_id,
+                    where=self._place(answer.sample_id),
                     expected="at most one prediction per step",
                     remedy="remove one of the two lines",
                 )
@@ -122,13 +125,22 @@ class _Columns:
         if unknown:
             raise PredictionError(
                 f"{len(unknown)} predictions are for steps that the data does not have",
-                where=", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else ""),
+                where="; ".join(map(self._place, unknown[:5])) + ("; ..." if unknown[5:] else ""),
                 expected=f"ids like {self.steps[0].sample_id}",
                 remedy="score against the data that the predictions were made on",
             )
         for number, step in enumerate(self.steps):
             if self.verdicts[number] == _NONE:
                 yield self._record(number, step, failed(step, "missing"))
+
+    def _place(self, sample_id: str) -> str:
+        """The id, and the lines that hold it; only looked up for a message."""
+        if self.origin is None or not self.origin.is_file():
+            return sample_id
+        wanted = sample_id.encode("utf-8", "surrogateescape")
+        with self.origin.open("rb") as file:
+            lines = [str(number) for number, line in enumerate(file, 1) if wanted in line]
+        return f"{self.origin}:{','.join(lines[:5])}: {sample_id}" if lines else sample_id
 
     def _record(self, number: int, step: Step, verdict: Verdict) -> bytes:
         kind = verdict.outcome, verdict.values

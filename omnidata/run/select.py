@@ -45,6 +45,8 @@ def select(
                 where=f"--where {tag}={value}",
                 expected=f"one of {', '.join(sorted(values))}" if values else f"a tag of {tags}",
             )
+    if limit is not None and limit < 1:
+        raise UsageError("nothing is kept", where=f"--limit {limit}", expected="1 or more")
     chosen = [
         step
         for step in steps

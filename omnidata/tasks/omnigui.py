@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from omnidata.actions import Action, Point, Primitive, Region, Space
+from omnidata.actions import Action, Point, Primitive, Region
 from omnidata.loaders import omnigui as loader
+from omnidata.metrics.omnigui_answer import Pair, Unread
+from omnidata.metrics.omnigui_paper import PredictedSpace
+from omnidata.metrics.omnigui_parser import parse
 from omnidata.tasks.omnigui_profiles import SPACES, PaperProfile, ReleaseProfile
 from omnidata.tasks.omnigui_prompt import OPTIONS, Prompt
 from omnidata.tasks.options import resolve
@@ -33,10 +35,9 @@ class OmniGui:
         self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
         self._prompt = Prompt(self.options)
         self.prompt_hash = self._prompt.hash
-        space = next(space for space in SPACES if space == self.options["coordinates"])
-        profiles: list[Profile] = [PaperProfile(space)]
-        if space != "rel":  # a unit that the released evaluator does not know
-            profiles.append(ReleaseProfile(space))
+        profiles: list[Profile] = [PaperProfile(self.space)]
+        if self.space != "rel":  # a unit that the released evaluator does not know
+            profiles.append(ReleaseProfile(self.space))
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
@@ -47,20 +48,29 @@ class OmniGui:
         """The conversation for one step; `predicted` is used with `history=predicted` only."""
         return self._prompt.conversation(step, predicted)
 
-    def action(self, parsed: Mapping[str, Any]) -> Action | None:
-        """A verdict's `parsed` as an action, for histories of predictions."""
-        stated = self.options["coordinates"]
-        space: Space = "px" if stated == "px" else "rel" if stated == "rel" else "norm1000"
-        return Action(
-            Primitive(parsed["action_type"]),
-            _region(parsed.get("coordinate") or parsed.get("start_coordinate"), space),
-            _region(parsed.get("end_coordinate"), space),
-            text=parsed.get("text"),
-        )
+    @property
+    def space(self) -> PredictedSpace:
+        """The unit in which models are taken to write coordinates (`-T coordinates`)."""
+        return next(space for space in SPACES if space == self.options["coordinates"])
 
+    @property
+    def needs_predictions(self) -> bool:
+        """Whether a step's prompt shows the model's own earlier answers."""
+        return self.options["history"] == "predicted"
 
-def _region(pair: Sequence[float] | None, space: Space) -> tuple[Region, ...]:
-    """The point as a region; none for a place that is on no screen of this world."""
-    if pair is None or max(abs(pair[0]), abs(pair[1])) > _FARTHEST:
-        return ()
-    return (Point(pair[0], pair[1], space),)
+    def read(self, text: str) -> Action | None:
+        """A model's text as an action, for histories of predictions; None if it is none."""
+        answer = parse(text)
+        if isinstance(answer, Unread):
+            return None
+        start, end = self._region(answer.start), self._region(answer.end)
+        return Action(Primitive(answer.kind), start, end, text=answer.text)
+
+    def _region(self, pair: Pair | None) -> tuple[Region, ...]:
+        """The point as a region; none for a place that is on no screen of this world."""
+        if pair is None or max(abs(pair[0]), abs(pair[1])) > _FARTHEST:
+            return ()
+        space = self.space
+        if space == "auto":
+            space = "px" if max(pair) > 1000 else "norm1000"
+        return (Point(pair[0], pair[1], space),)

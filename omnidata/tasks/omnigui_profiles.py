@@ -36,6 +36,7 @@ class OmniGuiProfile:
     values = VALUES
     name: str
     goal_progress: Literal["GP_ratio", "GP_prefix"]
+    of_nothing: float | None = None
 
     def __init__(self, space: omnigui_paper.PredictedSpace = "norm1000") -> None:
         """Take the unit of the predicted coordinates; it is never guessed from a model's name."""
@@ -96,7 +97,7 @@ class OmniGuiProfile:
         answered = np.isin(rows.outcomes, _ANSWERED) & judged
         outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
         return {
-            "overall": {k: v for k, v in overall.items() if isinstance(v, float)},
+            "overall": {name: overall[name] for name in overall["ci95"]},
             "ci95": overall["ci95"],
             "answered": self._answered(verdicts, answered, judged),
             "by": by,
@@ -104,6 +105,7 @@ class OmniGuiProfile:
                 "steps": overall["steps"],
                 "episodes": overall["episodes"],
                 "whole_episodes": overall["whole_episodes"],
+                "incomplete_episodes": _incomplete(steps, judged),
                 "without_usable_target": int((~judged).sum()),
                 "judged_by_extension": int(np.nansum(rows.values["extension"][judged])),
             },
@@ -119,13 +121,26 @@ class OmniGuiProfile:
         columns = {name: getattr(verdicts, name) for name in verdicts.__slots__} | {"whole": whole}
         return self._named(episodes.table(episodes.StepVerdicts(**columns).where(answered)))
 
-    def _named(self, table: Mapping[str, Any]) -> dict[str, Any]:
+    def _named(self, table: dict[str, Any]) -> dict[str, Any]:
         """The table with `GP` as this profile defines it, in the order TM, EM, SR, GP."""
+        if self.of_nothing is not None and not table["steps"]:
+            table |= dict.fromkeys(episodes.METRICS, self.of_nothing)
         named = {name: table[name] for name in ("TM", "EM", "SR")}
         named |= {"GP": table[self.goal_progress], **table}
         named["ci95"] = {name: table["ci95"][name] for name in ("TM", "EM", "SR")}
         named["ci95"] |= {"GP": table["ci95"][self.goal_progress], **table["ci95"]}
         return named
+
+
+def _incomplete(steps: Sequence[Step], judged: Any) -> int:
+    """Episodes of which the data lacks steps, or of which a step is left out."""
+    found = set()
+    for step, kept in zip(steps, judged.tolist(), strict=True):
+        stated = step.source.get("episode_length")
+        lacks = isinstance(stated, int) and stated > step.num_steps
+        if lacks or not kept or step.step_index >= step.num_steps:
+            found.add((step.tags["app"], step.episode_id))
+    return len(found)
 
 
 class PaperProfile(OmniGuiProfile):
@@ -150,6 +165,7 @@ class ReleaseProfile(OmniGuiProfile):
 
     name = "omnigui-release"
     goal_progress = "GP_prefix"
+    of_nothing = 0.0
 
     def _values(self, step: Step, answer: Answer | None) -> Values:
         """Raises `RaisesError` where the release raises; a step without an answer is wrong."""

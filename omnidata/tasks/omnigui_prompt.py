@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from omnidata.actions import Action, history_text
-from omnidata.errors import DataError
+from omnidata.errors import DataError, UsageError
 from omnidata.types import Conversation, MediaRef, Message, Part, Step
 
 HISTORY_VERSION = "history-v1"
@@ -78,10 +78,16 @@ class Prompt:
     """Builds conversations in the paper's order: history shot, clip, audio, screenshot, text."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        """Take resolved options (`OPTIONS`)."""
+        """Take resolved options (`OPTIONS`); a voice folder that does not exist is a UsageError."""
         self.options = options
         self.voice = Path(options["voice"]) if options["voice"] else None
         self.voice_form = options["voice_form"] if self.voice else ""
+        if self.voice and not self.voice.is_dir():
+            raise UsageError(
+                "there is no such folder",
+                where=f"-T voice={self.voice}",
+                expected="a folder of WAV files named after the MD5 of each instruction",
+            )
         text = json.dumps(
             [
                 {k: v for k, v in options.items() if k in OPTIONS and k != "voice"},
@@ -105,11 +111,9 @@ class Prompt:
         Raises:
             DataError: the voice instruction has no WAV file (`voice_form=paper`).
         """
-        instruction = (
-            _release_instruction(step.source)
-            if self.options["prompt_form"] == "release"
-            else step.instruction
-        )
+        instruction = step.instruction
+        if self.options["prompt_form"] == "release" and _is_released(step.source):
+            instruction = _release_instruction(step.source)
         voice = self._voice(step, instruction)
         goal = _PLACEHOLDER[self.voice_form] if voice else instruction
         blocks = [f"Goal: {goal}", f"Step: {step.step_index}"]
@@ -151,15 +155,20 @@ class Prompt:
             return [f"Step {entry['step_index']}: {entry['action_text']}" for entry in own]
         past = step.history if self.options["history"] == "gold" else predicted or ()
         return [
-            f"Step {index}: {history_text(action, step.screen)}"
-            for index, action in enumerate(past)
+            f"Step {index}: {history_text(action, screen)}"
+            for index, (action, screen) in enumerate(zip(past, step.history_screens, strict=False))
             if action is not None
         ]
 
     def _voice(self, step: Step, instruction: str) -> MediaRef | None:
         if self.voice is None:
             return None
-        name = hashlib.md5(instruction.encode(), usedforsecurity=False).hexdigest() + ".wav"
+        name = (
+            hashlib.md5(
+                instruction.encode("utf-8", "surrogatepass"), usedforsecurity=False
+            ).hexdigest()
+            + ".wav"
+        )
         path = self.voice / name
         if path.is_file() and path.stat().st_size > _MIN_VOICE_BYTES:
             return MediaRef("audio", self.voice, name)
@@ -179,6 +188,11 @@ def _is_history(value: object) -> TypeGuard[list[Mapping[str, Any]]]:
     return isinstance(value, list) and all(
         isinstance(entry, dict) and {"step_index", "action_text"} <= entry.keys() for entry in value
     )
+
+
+def _is_released(row: Mapping[str, Any]) -> bool:
+    """Whether the row has the released form; the paper's rows have neither of these columns."""
+    return "app" in row or "instruction" in row
 
 
 def _release_instruction(row: Mapping[str, Any]) -> str:

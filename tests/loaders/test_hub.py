@@ -115,10 +115,24 @@ def test_our_own_function_opens_the_same(sample: Path, tmp_path: Path) -> None:
         omnidata.load_dataset("aitw", sample)
 
 
-def test_a_json_file_is_opened_as_data_files(tmp_path: Path) -> None:
+def test_a_json_file_is_opened_by_our_own_function(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "steps.json", [row("A"), row("B")])
-    opened = datasets.load_dataset("omnigui", data_files={"test": str(path)}, split="test")
+    opened = omnidata.load_dataset("omnigui", path, split="test")
     assert opened["episode_id"] == ["A", "B"]
+
+
+def test_a_stray_file_in_the_working_directory_is_never_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_rows(tmp_path / "test.json", [row("A")])
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match="no data is named"):
+        datasets.load_dataset("omnigui", split="test")
+
+
+def test_an_app_is_found_under_every_spelling_of_table7(tmp_path: Path) -> None:
+    data = write_app(tmp_path / "googletranslate", [row("A")])
+    assert len(open_plainly(data, "GTrans")) == len(open_plainly(data, "Google_Translate")) == 1
 
 
 @pytest.mark.parametrize("name", ["Nobody", "TED"])

@@ -267,7 +267,7 @@ def test_a_repeated_step_is_counted_and_the_first_is_used(tmp_path: Path) -> Non
 def test_a_gap_in_the_steps_is_a_finding_and_leaves_a_hole_in_the_history(tmp_path: Path) -> None:
     source = load_rows(tmp_path, row(step=0), row(step=3))
     assert codes(source) == {"step-gap": 1}
-    assert "1, 2" in source.findings[0].what
+    assert source.findings[0].what == "there are no steps 1, 2"
     assert source.steps[1].history == (Action(Primitive.TAP, (RECT,)), None, None)
 
 
@@ -276,8 +276,10 @@ def test_a_wrong_episode_length_is_a_finding(tmp_path: Path) -> None:
     assert codes(source) == {"length-differs": 1}
 
 
-@pytest.mark.parametrize("changes", [{"step_id": ABSENT}, {"step_id": "a"}, {"step_id": -1}, {"step_id": 10**9},
-                                     {"episode_id": None}])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes",
+    [{"step_id": value} for value in (ABSENT, "a", -1, 10**9)] + [{"episode_id": None}],
+)
 def test_a_row_without_its_place_is_skipped_and_counted(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
@@ -386,6 +388,114 @@ def test_strict_makes_the_first_finding_an_error(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "steps.json", [row(result_action_type=12)])
     with pytest.raises(DataError, match="result_action_type is 12"):
         load(path, strict=True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"image_path": "\ud800.png"},
+        {"image_path": "x" * 5000},
+        {"image_width": 10**400},
+        {"result_touch_xy": f"[[{'9' * 400},1],[5,6]]"},
+        {"result_touch_xy": "[1e308, 5]"},
+        {"instruction_en": "\ud800"},
+        {"episode_id": "\ud800"},
+    ],
+)
+def test_values_that_no_honest_row_has_end_in_findings_and_never_in_a_crash(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    from omnidata.run.evaluate import evaluate
+    from omnidata.tasks import get_task
+
+    rows = [row("T", 0, **changes), row("T", 1, result_action_type=10), row("U", 0)]
+    if "episode_id" in changes:
+        rows[1]["episode_id"] = changes["episode_id"]
+    task = get_task("omnigui")
+    source = task.load(write_rows(tmp_path / "steps.json", rows))
+    assert len(source.steps) == 3
+    for profile in task.profiles:
+        evaluate(task, source, "baseline:oracle", tmp_path / profile, profile=profile)
+    for step in source.steps:
+        assert task.prompt(step)[1].parts
+
+
+def test_a_metadata_line_that_is_not_utf8_costs_only_itself(tmp_path: Path) -> None:
+    app = write_app(tmp_path / "TED", [row("A"), row("B")])
+    metadata = app / "localization.jsonl"
+    first, second = metadata.read_bytes().splitlines()
+    metadata.write_bytes(b"\xff" + first + b"\n" + second + b"\n" + b"[" * 90_000 + b"\n")
+    source = load(app)
+    assert codes(source) == {"json-invalid": 2, "episode-without-metadata": 1}
+    assert [step.tags.get("dimension") for step in source.steps] == [None, "localization"]
+
+
+def test_an_episode_listed_in_one_app_is_not_found_in_another(tmp_path: Path) -> None:
+    write_app(tmp_path / "TED", [row("A"), row("B")])
+    write_app(tmp_path / "IMDb", [row("A"), row("B")])
+    index = tmp_path / "IMDb" / "dataset_IMDb.json"
+    write_rows(index, [item for item in json.loads(index.read_text()) if item["episode_id"] == "A"])
+    source = load(tmp_path)
+    assert [f.where for f in source.findings if f.code == "episode-without-steps"] == ["IMDb/B"]
+
+
+def test_a_slash_in_a_name_never_makes_two_steps_one(tmp_path: Path) -> None:
+    source = load_rows(tmp_path, row("b/c", app="a"), row("c", app="a/b"))
+    assert [step.sample_id for step in source.steps] == ["a/b%2Fc/0", "a%2Fb/c/0"]
+
+
+def test_the_side_file_knows_aliases_and_says_what_it_cannot_place(tmp_path: Path) -> None:
+    write_app(tmp_path / "GTrans", [row("A"), row("B")])
+    write_lines(
+        tmp_path / "dependency.jsonl",
+        [
+            {"app": "googletranslate", "ID": "A", "dependency": "critical"},
+            {"app": "GTrans", "ID": "A", "dependency": "present"},
+            {"app": "GTrans", "ID": "Z", "dependency": "present"},
+            {"app": "IMDb", "ID": "A", "dependency": "present"},
+        ],
+    )
+    source = load(tmp_path)
+    assert source.steps[0].tags["dependency"] == "critical"
+    assert codes(source) == {"dependency-contradicts": 1, "dependency-unmatched": 1}
+
+
+def test_an_unknown_label_is_a_finding(tmp_path: Path) -> None:
+    source = load_rows(tmp_path, row(dependency="high", dimension="speed"))
+    assert codes(source) == {"label-unknown": 2}
+
+
+def test_a_size_that_the_row_lacks_is_taken_from_the_screenshot(tmp_path: Path) -> None:
+    shot = tmp_path / "T1" / "1.png"
+    shot.parent.mkdir()
+    Image.new("RGB", (300, 500)).save(shot)
+    source = load_rows(tmp_path, row(image_width=None, image_height=None))
+    assert source.steps[0].screen == (300, 500)
+    assert "300 x 500" in next(f for f in source.findings if f.code == "size-unknown").remedy
+
+
+def test_a_lone_broken_screenshot_is_broken_and_not_absent(tmp_path: Path) -> None:
+    shot = tmp_path / "T1" / "1.png"
+    shot.parent.mkdir()
+    Image.effect_noise((300, 500), 50).save(shot)
+    shot.write_bytes(shot.read_bytes()[:-50])
+    found = Counter(finding.code for finding in load_rows(tmp_path, row()).findings)
+    assert found["media-broken"] == 3
+    assert found["media-absent"] == 0
+
+
+def test_a_released_folder_is_known_beside_the_hubs_own_files(tmp_path: Path) -> None:
+    write_rows(tmp_path / "merged_sorted.json", [row(app="ted")])
+    (tmp_path / "dataset_infos.json").write_text("{}")
+    assert load(tmp_path).steps[0].sample_id == "ted/T1/0"
+
+
+def test_the_fingerprint_does_not_depend_on_where_the_data_lies(
+    sample: Path, tmp_path: Path
+) -> None:
+    link = tmp_path / "another name"
+    link.symlink_to(sample)
+    assert load(link, check_media=False).fingerprint == load(sample, check_media=False).fingerprint
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)

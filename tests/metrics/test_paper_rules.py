@@ -27,8 +27,8 @@ from omnidata.actions import (
 )
 from omnidata.metrics import episodes
 from omnidata.metrics.episodes import METRICS, StepVerdicts
-from omnidata.metrics.omnigui_paper import Match, judge
 from omnidata.metrics.omnigui_answer import Answer, Unread
+from omnidata.metrics.omnigui_paper import Match, judge
 from omnidata.metrics.omnigui_parser import parse
 from omnidata.tasks import get_task
 from omnidata.types import Step
@@ -382,7 +382,7 @@ def steps() -> list[Step]:
                 corner = [[210, 786], [351, 850]] if isinstance(place, Box) else [360, 800]
                 row[f"result_{name}_xy"] = json.dumps(corner)
         row |= {"image_width": SCREEN[0], "image_height": SCREEN[1]}
-        found.append(Step("s", "e", 0, 1, "", SCREEN, {}, (), action, {"app": "ted"}, row))
+        found.append(Step("s", "e", 0, 1, "", SCREEN, {}, (), (), action, {"app": "ted"}, row))
     return found
 
 
@@ -462,8 +462,8 @@ def columns(
     )
 
 
-def mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else 0.0
+def mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
 
 
 @settings(deadline=None, max_examples=60)
@@ -483,7 +483,8 @@ def test_the_table_is_the_mean_of_the_definitions_in_any_order_of_rows(
         "GP_ratio": mean([episodes.goal_progress_ratio(verdicts) for verdicts in exact]),
         "GP_prefix": mean([episodes.goal_progress_prefix(verdicts) for verdicts in exact]),
     }
-    assert {name: found[name] for name in METRICS} == pytest.approx(wanted, abs=1e-12)
+    for name, value in wanted.items():
+        assert found[name] == (value if value is None else pytest.approx(value, abs=1e-12)), name
     assert (found["steps"], found["episodes"]) == (count, len(held))
     assert found["whole_episodes"] == len(exact)
 
@@ -596,9 +597,9 @@ def test_equal_episodes_leave_nothing_uncertain(one: list[Row], count: int, seed
         assert low == pytest.approx(found[name], abs=1e-12)
 
 
-def test_of_no_steps_everything_is_nought() -> None:
+def test_of_no_steps_nothing_is_known() -> None:
     found = episodes.table(columns([]))
-    assert all(found[name] == 0.0 and found["ci95"][name] == [0.0, 0.0] for name in METRICS)
+    assert all(found[name] is None and found["ci95"][name] is None for name in METRICS)
     assert found["steps"] == found["episodes"] == found["whole_episodes"] == 0
 
 
@@ -606,5 +607,11 @@ def test_steps_of_cut_episodes_count_for_steps_and_not_for_episodes() -> None:
     right: Row = (True, True, True)
     found = episodes.table(columns([([right, right], False)]))
     assert (found["TM"], found["EM"]) == (1.0, 1.0)
-    assert (found["SR"], found["GP_ratio"], found["GP_prefix"]) == (0.0, 0.0, 0.0)
+    assert (found["SR"], found["GP_ratio"], found["GP_prefix"]) == (None, None, None)
     assert (found["episodes"], found["whole_episodes"]) == (1, 0)
+
+
+def test_intervals_of_episode_metrics_are_drawn_from_whole_episodes_only() -> None:
+    right: Row = (True, True, True)
+    held = [([right], True), ([right], True), ([right, right], False)]
+    assert episodes.table(columns(held))["ci95"]["SR"] == [1.0, 1.0]

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-
 from omnidata.metrics import omnigui_answer, omnigui_parser
 from omnidata.metrics.omnigui_answer import Answer, Unread
 from omnidata.metrics.omnigui_parser import parse
@@ -31,7 +30,8 @@ from tests.metrics.mutations import (
     mutants,
 )
 
-MUTANTS, SEED = 100_000, 20_260_401
+MUTANTS = 1_000_000 if os.environ.get("OMNIDATA_TEST_FULL") else 100_000
+SEED = 20_260_401
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -56,6 +56,7 @@ def step(row: dict[str, Any]) -> Step:
         screen=(1, 1),
         media={},
         history=(),
+        history_screens=(),
         action=None,
         tags={"app": str(row.get("app"))},
         source=row,
@@ -140,7 +141,8 @@ def table(rows: list[dict[str, Any]]) -> dict[str, Any]:
         format_ok=np.ones(len(rows)),
         whole=np.ones(len(rows), dtype=np.bool_),
     )
-    return episodes.table(verdicts)
+    found = episodes.table(verdicts)
+    return {name: 0.0 if value is None else value for name, value in found.items()}
 
 
 def column(rows: list[dict[str, Any]], name: str) -> episodes.Floats:

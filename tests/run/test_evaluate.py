@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 from omnidata.actions import answer
 from omnidata.errors import PredictionError, RunError, UsageError
+from omnidata.media import resolve
 from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
 from omnidata.run.folder import RunFolder
@@ -49,21 +52,50 @@ def test_the_oracle_scores_one_everywhere(source: Source, tmp_path: Path, space:
     assert results["overall"]["format_ok"] == 1.0 or space in ("px", "auto")
 
 
-def test_a_policy_without_ears_or_eyes_fails_one_of_each_pair_of_twins(source: Source) -> None:
-    """Twins are equal but for one medium, so the best blind policy gets one of a group right."""
-    groups: dict[str, list[Any]] = {}
-    for step in source.steps:
-        twins = [s for s in source.steps if s.instruction == step.instruction]
-        same = [
-            s
-            for s in twins
-            if s.step_index == step.step_index
-            and s.history == step.history
-            and s.action != step.action
+class Memory:
+    """Knows the right answer to everything it can tell apart, but does not take one modality."""
+
+    name = "memory"
+    max_batch = 1
+    accepts: frozenset[Modality] = frozenset()
+
+    def __init__(self, source: Source, blind_to: str) -> None:
+        self.blind_to = blind_to
+        self.answers: dict[str, Counter[str]] = {}
+        for step in source.steps:
+            assert step.action
+            text = json.dumps(answer(step.action, step.screen))
+            seen = self.see(Request(step.sample_id, TASK.prompt(step)))
+            self.answers.setdefault(seen, Counter())[text] += 1
+
+    def see(self, request: Request) -> str:
+        digest = hashlib.sha256()
+        for part in request.conversation[1].parts:
+            if part.media and part.kind != self.blind_to:
+                digest.update(resolve(part.media).read_bytes())
+            digest.update(part.text.encode())
+        return digest.hexdigest()
+
+    async def generate(
+        self, batch: Sequence[Request], params: GenerationParams
+    ) -> list[Completion]:
+        return [
+            Completion(text=self.answers[self.see(request)].most_common(1)[0][0])
+            for request in batch
         ]
-        if same:
-            groups.setdefault(f"{step.instruction}/{step.step_index}", []).append(step)
-    assert len(groups) >= 10
+
+
+@pytest.mark.parametrize(("blind_to", "fails"), [("nothing", 0), ("audio", 9), ("video", 6)])
+def test_the_best_policy_without_ears_or_eyes_for_motion_must_fail(
+    source: Source, tmp_path: Path, blind_to: str, fails: int
+) -> None:
+    """Twins are equal but for one medium; who does not take it gets one of each group right."""
+    results = evaluate(TASK, source, Memory(source, blind_to), tmp_path)
+    wrong = [line for line in lines(tmp_path / "scores.jsonl") if not line["exact_match"]]
+    assert len(wrong) >= fails
+    assert (len(wrong) == 0) == (blind_to == "nothing")
+    assert results["by"]["dependency"]["present"]["EM"] == 1.0
+    assert (results["by"]["dependency"]["critical"]["SR"] == 1.0) == (blind_to == "nothing")
 
 
 @pytest.mark.parametrize("name", ["center", "random", "always-wait", "majority"])
@@ -161,9 +193,45 @@ def test_other_settings_are_refused_with_the_difference(source: Source, tmp_path
 
 def test_a_folder_with_other_things_is_left_alone(source: Source, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("text")
-    with pytest.raises(RunError, match="not empty"):
+    with pytest.raises(RunError, match=r"thesis\.tex"):
         evaluate(TASK, source, "baseline:center", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_folder_has_one_writer(source: Source, tmp_path: Path) -> None:
+    evaluate(TASK, source, "baseline:center", tmp_path)
+    settings = json.loads((tmp_path / "run.json").read_text())
+    with RunFolder(tmp_path, settings), pytest.raises(RunError, match="another process"):
+        evaluate(TASK, source, "baseline:center", tmp_path)
+    evaluate(TASK, source, "baseline:center", tmp_path)
+
+
+def test_a_run_killed_at_its_very_start_begins_anew(source: Source, tmp_path: Path) -> None:
+    (tmp_path / ".run.json.new").write_text("{")
+    (tmp_path / ".lock").touch()
+    assert evaluate(TASK, source, "baseline:oracle", tmp_path)["overall"]["EM"] == 1.0
+
+
+def test_a_run_folder_that_cannot_be_made_is_said(source: Source, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(RunError, match="give another --out"):
+        evaluate(TASK, source, "baseline:center", tmp_path / "file")
+
+
+def test_an_edited_replay_is_another_model(source: Source, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "p.jsonl", [{"sample_id": "a", "output": "x"}])
+    evaluate(TASK, source, f"replay:{path}", tmp_path / "run", limit=1)
+    write_lines(path, [{"sample_id": "a", "output": "y"}])
+    with pytest.raises(RunError, match="other settings"):
+        evaluate(TASK, source, f"replay:{path}", tmp_path / "run", limit=1)
+
+
+def test_times_add_up_over_resumed_runs(source: Source, tmp_path: Path) -> None:
+    spent = []
+    for _ in range(2):
+        evaluate(TASK, source, "baseline:random", tmp_path)
+        spent.append(json.loads((tmp_path / "run.json").read_text())["timings"]["model_s"])
+    assert spent[1] >= spent[0] > 0
 
 
 def test_a_transient_failure_is_tried_again_on_resume_and_kept_as_an_attempt(
@@ -320,8 +388,8 @@ def test_steps_without_an_answer_are_missing_and_wrong(source: Source, tmp_path:
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        ({"sample_id": "nobody/T1/0", "output": "x"}, "nobody/T1/0"),
-        ({"sample_id": None, "output": "x"}, "answered twice"),
+        ({"sample_id": "nobody/T1/0", "output": "x"}, r"p\.jsonl:2: nobody/T1/0"),
+        ({"sample_id": None, "output": "x"}, r"p\.jsonl:1,2: .*answered twice"),
     ],
 )
 def test_unknown_and_repeated_ids_are_errors_and_write_nothing(
@@ -339,6 +407,7 @@ def test_unknown_and_repeated_ids_are_errors_and_write_nothing(
             read(path),
             whole=whole_episodes(source.steps, source.steps),
             out=tmp_path / "out",
+            origin=path,
         )
     assert not list((tmp_path / "out").iterdir())
 
@@ -405,3 +474,68 @@ def test_a_replay_without_a_line_for_a_step_is_a_failure_not_an_answer(
     )
     results = evaluate(TASK, source, f"replay:{path}", tmp_path / "run", limit=2)
     assert results["outcomes"] == {"unparsed": 1, "api_error": 1}
+
+
+def test_mutants_of_the_oracle_change_exactly_the_metrics_they_must(tmp_path: Path) -> None:
+    """One step of one of two episodes is made wrong; `px` makes one unit one pixel."""
+    box = {"result_touch_xy": "[[210,786],[351,850]]"}
+    rows = [
+        row("A", 0, app="ted", **box),
+        row("A", 1, app="ted", result_action_type=3, result_lift_xy="[[10,20],[30,40]]", **box),
+        row("A", 2, app="ted", result_action_type=7, result_action_text="hello"),
+        row("A", 3, app="ted", result_action_type=10),
+        row("B", 0, app="ted", result_action_type=8),
+    ]
+    task = get_task("omnigui", {"coordinates": "px"})
+    source = task.load(write_rows(tmp_path / "steps.json", rows))
+    right = [answer(s.action, s.screen, space="px") for s in source.steps if s.action]
+    inside = [[210, 786], [351, 850], [210, 850], [351, 786]]
+    outside = [[209, 800], [352, 800], [300, 785], [300, 851]]
+    mutants: list[tuple[int, dict[str, Any], bool, bool]] = [
+        *((0, {"coordinate": point}, True, True) for point in inside),
+        *((0, {"coordinate": point}, True, False) for point in outside),
+        *((1, {"start_coordinate": point}, True, False) for point in outside),
+        (1, {"end_coordinate": [30, 40]}, True, True),
+        (1, {"end_coordinate": [31, 40]}, True, False),
+        (2, {"text": "hellp"}, True, False),
+        (2, {"text": "Hello"}, True, False),
+        (3, {"action_type": 11}, False, False),
+    ]
+    for number, (place, change, type_match, exact) in enumerate(mutants):
+        bodies = [{**body, **(change if i == place else {})} for i, body in enumerate(right)]
+        answers = [
+            {"sample_id": step.sample_id, "output": json.dumps(body)}
+            for step, body in zip(source.steps, bodies, strict=True)
+        ]
+        path = write_lines(tmp_path / f"{number}.jsonl", answers)
+        overall = score(
+            task,
+            task.profiles["omnigui-paper"],
+            source.steps,
+            read(path),
+            whole=whole_episodes(source.steps, source.steps),
+        )["overall"]
+        assert overall["TM"] == (1.0 if type_match else 4 / 5), change
+        assert overall["EM"] == (1.0 if exact else 4 / 5), change
+        assert overall["SR"] == (1.0 if exact else 1 / 2), change
+        assert overall["GP_ratio"] == (1.0 if exact else (3 / 4 + 1) / 2), change
+        assert overall["GP_prefix"] == (1.0 if exact else (place / 4 + 1) / 2), change
+
+
+def test_a_metric_over_nothing_is_null_and_no_nought(tmp_path: Path) -> None:
+    source = TASK.load(write_rows(tmp_path / "steps.json", [row(step=0), row(step=1)]))
+    cut = evaluate(TASK, source, "baseline:oracle", tmp_path / "cut", limit=1)
+    assert (cut["overall"]["EM"], cut["overall"]["SR"], cut["ci95"]["GP"]) == (1.0, None, None)
+    unusable = write_rows(tmp_path / "none.json", [row(result_action_type=12)])
+    nothing = evaluate(TASK, TASK.load(unusable), "baseline:oracle", tmp_path / "none")
+    assert set(nothing["overall"].values()) == {None}
+
+
+def test_episodes_that_lack_steps_are_counted(tmp_path: Path) -> None:
+    rows = [
+        row("gap", 0), row("gap", 2), row("tail", 0, episode_length=3), row("whole", 0),
+        row("left out", 0, result_touch_xy="[1]"), row("left out", 1),
+    ]  # fmt: skip
+    source = TASK.load(write_rows(tmp_path / "steps.json", rows))
+    results = evaluate(TASK, source, "baseline:oracle", tmp_path / "run")
+    assert results["counts"]["incomplete_episodes"] == 3

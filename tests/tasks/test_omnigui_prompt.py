@@ -141,6 +141,29 @@ def test_the_history_is_worded_as_history_v1(tmp_path: Path) -> None:
     ]
 
 
+def test_a_past_action_is_placed_on_the_screen_it_was_made_on(tmp_path: Path) -> None:
+    corner: dict[str, Any] = {
+        "image_width": 1600,
+        "image_height": 720,
+        "result_touch_xy": "[1600, 720]",
+    }
+    rows = [row(step=0, app="ted", **corner), row(step=1, app="ted")]
+    step = load(write_rows(tmp_path / "steps.json", rows)).steps[1]
+    assert "Step 0: TAP at [1000, 1000]\n" in texts(get_task("omnigui").prompt(step))[-1] + "\n"
+
+
+def test_the_release_form_of_the_prompt_bridges_the_papers_tree(sample: Path) -> None:
+    step = load(sample, check_media=False).steps[0]
+    prompt = get_task("omnigui", {"prompt_form": "release"}).prompt(step)
+    assert texts(prompt)[-1].startswith(f"Goal: {step.instruction}\n")
+
+
+def test_a_voice_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    for form in ("paper", "release"):
+        with pytest.raises(UsageError, match="no such folder"):
+            get_task("omnigui", {"voice": str(tmp_path / "none"), "voice_form": form})
+
+
 def test_history_can_be_left_out(sample: Path) -> None:
     step = next(step for step in load(sample).steps if step.step_index == 2)
     options = {"history": "none", "history_screenshot": "off"}
@@ -181,7 +204,10 @@ def test_a_missing_voice_is_an_error_in_the_papers_form_and_a_fallback_in_the_re
     assert texts(release.prompt(step))[-1].startswith(f"Goal: {step.instruction}")
 
 
-def test_the_prompt_hash_tells_prompts_apart_and_nothing_else() -> None:
+def test_the_prompt_hash_tells_prompts_apart_and_nothing_else(tmp_path: Path) -> None:
+    voices = [str(tmp_path / name) for name in ("a", "b")]
+    for voice in voices:
+        Path(voice).mkdir()
     hashes = {
         get_task("omnigui", options).prompt_hash
         for options in (
@@ -189,17 +215,18 @@ def test_the_prompt_hash_tells_prompts_apart_and_nothing_else() -> None:
             {"modalities": "I"},
             {"history": "none"},
             {"history_screenshot": "off"},
-            {"voice": "a"},
-            {"voice": "a", "voice_form": "release"},
+            {"voice": voices[0]},
+            {"voice": voices[0], "voice_form": "release"},
         )
     }
     assert len(hashes) == 6
     assert get_task("omnigui", {"coordinates": "px"}).prompt_hash in hashes
-    assert get_task("omnigui", {"voice": "b"}).prompt_hash in hashes
+    assert get_task("omnigui", {"voice": voices[1]}).prompt_hash in hashes
 
 
 @pytest.mark.parametrize(
-    "options", [{"modality": "I"}, {"modalities": "AV"}, {"history": ""}, {"coordinates": "0-1000"}]
+    "options",
+    [{"modality": "I"}, {"modalities": "AV"}, {"history": ""}, {"coordinates": "0-1000"}],
 )
 def test_an_unknown_option_says_what_is_allowed(options: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="Expected: one of"):

@@ -1,0 +1,5 @@
+"""`python -m omnidata` is `omnidata`."""
+
+from omnidata.cli import main
+
+main()
