@@ -106,16 +106,18 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
     kinds, frequency = _kinds(counts)
     whole = kinds[:, 4] == 1
     steps, matched, exact, as_prompted, _, prefix = kinds.T.astype(np.float64)
-    by_step = {"TM": matched, "EM": exact, "format_ok": as_prompted}
+    one = np.ones(len(kinds))
+    by_step = {"TM": (matched, steps), "EM": (exact, steps), "format_ok": (as_prompted, steps)}
     by_episode = {
-        "SR": (exact == steps)[whole],
-        "GP_ratio": (exact / steps)[whole],
-        "GP_prefix": (prefix / steps)[whole],
+        "SR": (1.0 * (exact == steps), one),
+        "GP_ratio": (exact / steps, one),
+        "GP_prefix": (prefix / steps, one),
     }
-    found = {
-        **_ratios(by_step, steps, frequency, seed),
-        **_ratios(by_episode, np.ones(int(whole.sum())), frequency[whole], seed),
-    }
+    if whole.all():
+        found = _ratios({**by_step, **by_episode}, frequency, seed)
+    else:
+        cut = {name: (above[whole], below[whole]) for name, (above, below) in by_episode.items()}
+        found = {**_ratios(by_step, frequency, seed), **_ratios(cut, frequency[whole], seed)}
     return {
         **{name: found[name][0] for name in METRICS},
         "ci95": {name: found[name][1] for name in METRICS},
@@ -188,26 +190,24 @@ def _kinds(counts: Ints) -> tuple[Ints, Ints]:
 
 
 def _ratios(
-    parts: Mapping[str, Floats], wholes: Floats, frequency: Ints, seed: int
+    terms: Mapping[str, tuple[Floats, Floats]], frequency: Ints, seed: int
 ) -> dict[str, tuple[float | None, list[float] | None]]:
     """Ratios of sums over kinds of episodes, with percentile bootstrap intervals over episodes.
 
     Args:
-        parts: name -> (K,) what one episode of a kind adds above the line.
-        wholes: (K,) what it adds below.
+        terms: name -> what one episode of a kind adds above and below the line, (K,) each.
         frequency: (K,) how many episodes are of the kind.
         seed: of the draws.
     """
     episodes = int(frequency.sum())
     if not episodes:
-        return dict.fromkeys(parts, (None, None))
+        return dict.fromkeys(terms, (None, None))
     draws = np.random.default_rng(seed).multinomial(episodes, frequency / episodes, size=RESAMPLES)
-    below = draws @ wholes
-    found: dict[str, tuple[float | None, list[float] | None]] = {}
-    for name, above in parts.items():
-        interval = np.percentile((draws @ above) / below, [2.5, 97.5]).tolist()
-        found[name] = float(frequency @ above) / float(frequency @ wholes), interval
-    return found
+    above = np.column_stack([part for part, _ in terms.values()])
+    below = np.column_stack([part for _, part in terms.values()])
+    values = (frequency @ above) / (frequency @ below)
+    intervals = np.percentile((draws @ above) / (draws @ below), [2.5, 97.5], axis=0).T
+    return dict(zip(terms, zip(values.tolist(), intervals.tolist(), strict=True), strict=True))
 
 
 def codes(

@@ -43,6 +43,13 @@ class Match(NamedTuple):
     extension: bool
 
 
+# Made once: making a tuple with names costs as much as a judgement. Indexed by `extension`.
+_NEITHER, _TYPE_ONLY, _BOTH = (
+    (Match(hit, exact, False), Match(hit, exact, True))
+    for hit, exact in ((False, False), (True, False), (True, True))
+)
+
+
 def judge(target: Action, screen: Screen, answer: Answer | None, space: PredictedSpace) -> Match:
     """Hold one answer against the expert's action.
 
@@ -64,19 +71,19 @@ def judge(target: Action, screen: Screen, answer: Answer | None, space: Predicte
     placed = 0 <= kind <= 6
     extension = placed and (_has_point(target.start) or _has_point(target.end))
     if answer is None or answer.kind != kind:
-        return Match(False, False, extension)
+        return _NEITHER[extension]
     if kind == 7:
-        return Match(True, _same_text(target.text, answer.text), False)
+        return _BOTH[0] if _same_text(target.text, answer.text) else _TYPE_ONLY[0]
     if not placed:
-        return Match(True, True, False)
+        return _BOTH[0]
     exact = _hits(target.start, answer.start, screen, space)
     if exact and kind >= 3 and target.end:
         exact = _hits(target.end, answer.end, screen, space)
-    return Match(True, exact, extension)
+    return _BOTH[extension] if exact else _TYPE_ONLY[extension]
 
 
 def _has_point(regions: Sequence[Region]) -> bool:
-    return Point in map(type, regions)  # a generator would cost more than the whole step
+    return bool(regions) and (type(regions[0]) is Point or Point in map(type, regions[1:]))
 
 
 def _same_text(wanted: str | None, given: str | None) -> bool:

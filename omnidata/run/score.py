@@ -73,7 +73,7 @@ def score(
     else:
         out.mkdir(parents=True, exist_ok=True)
         with replacing(out / "scores.jsonl") as file:
-            file.writelines(line + b"\n" for line in judged.lines(answers, ignored))
+            file.writelines(judged.lines(answers, ignored))
     results = {
         "task": task.name,
         "profile": profile.name,
@@ -148,12 +148,12 @@ class _Columns:
         if known is None:
             known = self.kinds[kind] = len(self.kinds), self._common(*kind)
         self.verdicts[number] = known[0]
-        line = b'{"sample_id":%b,%b,"parsed":%b}' % (
+        return b'{"sample_id":%b,%b,"parsed":%b%b}\n' % (
             encode(step.sample_id),
             known[1],
             b"null" if verdict.parsed is None else encode(verdict.parsed),
+            b',"reason":%b' % encode(verdict.reason) if verdict.reason else b"",
         )
-        return b'%b,"reason":%b}' % (line[:-1], encode(verdict.reason)) if verdict.reason else line
 
     def _common(self, outcome: Outcome, values: Values) -> bytes:
         named = dict(zip(self.profile.values, values, strict=True))

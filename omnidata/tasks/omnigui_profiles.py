@@ -5,13 +5,16 @@ Both read answers with the release's tolerant parser; an output on which it rais
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS
 from omnidata.metrics import episodes, omnigui_paper, omnigui_release
+from omnidata.metrics.episodes import Ints
 from omnidata.metrics.omnigui_answer import Answer, Unread
 from omnidata.metrics.omnigui_parser import parse
 from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
@@ -28,6 +31,54 @@ _BY: Mapping[str, Sequence[str]] = {
 }
 """The axes of the table, and the order of the groups on each; others are sorted."""
 _ANSWERED = [OUTCOMES.index("ok"), OUTCOMES.index("unparsed")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Neighbouring steps of one episode, which share their tags: what is said once for all of them.
+
+    Attributes:
+        number: int64 (N,), the run that a step is in.
+        first, last: one step per run.
+    """
+
+    number: Ints
+    first: list[Step]
+    last: list[Step]
+
+    @classmethod
+    def of(cls, steps: Sequence[Step]) -> _Runs:
+        first: list[Step] = []
+        last: list[Step] = []
+        numbers = []
+        tags, episode, step = None, None, None
+        for following in steps:
+            if following.tags is not tags or following.episode_id != episode:
+                tags, episode = following.tags, following.episode_id
+                first.append(following)
+                if step is not None:
+                    last.append(step)
+            step = following
+            numbers.append(len(first) - 1)
+        if step is not None:
+            last.append(step)
+        return cls(np.array(numbers, dtype=np.int64), first, last)
+
+    def incomplete(self, judged: npt.NDArray[np.bool_]) -> int:
+        """Episodes of which the data lacks steps, or of which a step is left out."""
+        cut = set(np.unique(self.number[~judged]).tolist())
+        for number, (first, last) in enumerate(zip(self.first, self.last, strict=True)):
+            stated = first.source.get("episode_length")
+            lacks = isinstance(stated, int) and stated > first.num_steps
+            if lacks or last.step_index >= last.num_steps:
+                cut.add(number)
+        return len({(self.first[n].tags["app"], self.first[n].episode_id) for n in cut})
+
+
+def _numbered(keys: Iterable[Hashable]) -> Ints:
+    """Equal keys get equal numbers, in the order in which they first come."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
 class OmniGuiProfile:
@@ -60,11 +111,9 @@ class OmniGuiProfile:
         """The `VALUES` of a step; None = nothing could be read."""
         raise AssertionError("a profile says how it judges")
 
-    def _episode(self, step: Step) -> str:
-        return f"{step.tags['app']}/{step.episode_id}"
-
-    def _order(self, step: Step) -> int:
-        return step.step_index
+    def _episodes(self, steps: Sequence[Step], runs: _Runs) -> Ints:
+        """A code per episode, (N,)."""
+        return _numbered((step.tags["app"], step.episode_id) for step in runs.first)[runs.number]
 
     def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
         """The table; steps that were not judged are counted and left out.
@@ -74,24 +123,20 @@ class OmniGuiProfile:
             `outcomes`. `GP` is this profile's own definition of goal progress.
         """
         judged = ~np.isnan(rows.values["type_match"])
-        numbers: dict[str, int] = {}
-        codes = np.array(
-            [numbers.setdefault(self._episode(step), len(numbers)) for step in steps],
-            dtype=np.int64,
-        )
-        order = np.array([self._order(step) for step in steps], dtype=np.int64)
+        runs = _Runs.of(steps)
+        order = np.fromiter((step.step_index for step in steps), np.int64, len(steps))
         type_match, exact_match, format_ok = (
             np.nan_to_num(rows.values[name]) for name in VALUES[:3]
         )
         verdicts = episodes.StepVerdicts(
-            codes, order, type_match, exact_match, format_ok, rows.whole
+            self._episodes(steps, runs), order, type_match, exact_match, format_ok, rows.whole
         )
         kept = verdicts.where(judged)
         overall = self._named(episodes.table(kept))
         by = {}
         for tag, names_first in _BY.items():
-            labels, names = episodes.codes([step.tags.get(tag) for step in steps], names_first)
-            groups = episodes.by_group(kept, labels[judged], names)
+            labels, names = episodes.codes([step.tags.get(tag) for step in runs.first], names_first)
+            groups = episodes.by_group(kept, labels[runs.number][judged], names)
             if groups:
                 by[tag] = {name: self._named(group) for name, group in groups.items()}
         answered = np.isin(rows.outcomes, _ANSWERED) & judged
@@ -105,7 +150,7 @@ class OmniGuiProfile:
                 "steps": overall["steps"],
                 "episodes": overall["episodes"],
                 "whole_episodes": overall["whole_episodes"],
-                "incomplete_episodes": _incomplete(steps, judged),
+                "incomplete_episodes": runs.incomplete(judged),
                 "without_usable_target": int((~judged).sum()),
                 "judged_by_extension": int(np.nansum(rows.values["extension"][judged])),
             },
@@ -130,17 +175,6 @@ class OmniGuiProfile:
         named["ci95"] = {name: table["ci95"][name] for name in ("TM", "EM", "SR")}
         named["ci95"] |= {"GP": table["ci95"][self.goal_progress], **table["ci95"]}
         return named
-
-
-def _incomplete(steps: Sequence[Step], judged: Any) -> int:
-    """Episodes of which the data lacks steps, or of which a step is left out."""
-    found = set()
-    for step, kept in zip(steps, judged.tolist(), strict=True):
-        stated = step.source.get("episode_length")
-        lacks = isinstance(stated, int) and stated > step.num_steps
-        if lacks or not kept or step.step_index >= step.num_steps:
-            found.add((step.tags["app"], step.episode_id))
-    return len(found)
 
 
 class PaperProfile(OmniGuiProfile):
@@ -177,8 +211,12 @@ class ReleaseProfile(OmniGuiProfile):
             raise
         return match[0], match[1], answer is not None and answer.as_prompted, False
 
-    def _episode(self, step: Step) -> str:
-        """The released key: episodes of two apps merge where rows have an app but no subset."""
-        row = step.source
-        default = "unknown" if "app" in row else step.tags["app"]
-        return f"{row.get('subset', default)}-{row.get('episode_id', 'unknown')}"
+    def _episodes(self, steps: Sequence[Step], runs: _Runs) -> Ints:
+        """By the released key: episodes of two apps merge where rows have an app but no subset."""
+        return _numbered(_released_key(step) for step in steps)
+
+
+def _released_key(step: Step) -> str:
+    row = step.source
+    default = "unknown" if "app" in row else step.tags["app"]
+    return f"{row.get('subset', default)}-{row.get('episode_id', 'unknown')}"
