@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from omnidata.loaders.omnigui import load
+from omnidata.types import Source
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 """Material that may lie beside a checkout."""
@@ -70,3 +74,19 @@ def write_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> Path:
     """A JSON-lines file."""
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a JSON-lines file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def load_rows(tmp_path: Path, *rows: dict[str, Any]) -> Source:
+    return load(write_rows(tmp_path / "steps.json", list(rows)))
+
+
+def codes(source: Source) -> Counter[str]:
+    """Findings by code, but for the absent media of data without any."""
+    found = Counter(finding.code for finding in source.findings)
+    del found["media-absent"]
+    return found

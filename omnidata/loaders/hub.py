@@ -77,7 +77,7 @@ paths that nobody has opened; `source` is the untouched row as JSON."""
 
 
 @dataclass
-class OmniGuiConfig(datasets.BuilderConfig):  # type: ignore[misc]
+class OmniGuiConfig(datasets.BuilderConfig):  # type: ignore[misc]  # it has no types
     """One subset: `all`, an app, a dimension, a dependency level, `en` or `zh`; case is ignored."""
 
     name: str = ALL
@@ -93,7 +93,7 @@ class OmniGuiConfig(datasets.BuilderConfig):  # type: ignore[misc]
         return f"{self.name}-{_fingerprint(_root(self))[:16]}"
 
 
-class OmniGui(datasets.ArrowBasedBuilder):  # type: ignore[misc]
+class OmniGui(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no types
     """Builds OmniGUI; one split, `test`."""
 
     BUILDER_CONFIG_CLASS = OmniGuiConfig

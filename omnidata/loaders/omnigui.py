@@ -6,17 +6,16 @@ differs.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from omnidata.actions import Action, Screen
-from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
+from omnidata.errors import DataError, Finding
 from omnidata.loaders import omnigui_files, omnigui_rows
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, app_key, label, language_of
 from omnidata.loaders.omnigui_files import Annotations, Note, Row, as_name
-from omnidata.media import image_size, resolve, unsafe
+from omnidata.loaders.omnigui_media import check_media_files
 from omnidata.types import MediaRef, Source, Step
 
 MAX_STEPS = 2000
@@ -59,7 +58,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
             remedy="look at the findings above; `omnidata info DATA` lists them all",
         )
     if check_media:
-        _check_media(steps, findings.append)
+        check_media_files(steps, findings.append)
     if strict and findings:
         raise DataError(
             f"{len(findings)} findings, the first: {findings[0]}",
@@ -354,75 +353,3 @@ def _chinese(metadata: Row, row: Row) -> str | None:
         or as_name(row.get("instruction_zh"))
         or as_name(row.get("instruction"))
     )
-
-
-def _check_media(steps: list[Step], note: Note) -> None:
-    """Existence of every medium; wholeness and size of every screenshot."""
-    problems: list[Finding] = []
-    found = False
-    seen: set[MediaRef] = set()
-    for step in steps:
-        for role, ref in step.media.items():
-            if ref is None:
-                if role == "screenshot":
-                    problems.append(_medium(step, role, "the row names no file", "a screenshot"))
-                continue
-            if ref in seen or ref.inline is not None or unsafe(ref.path):
-                continue
-            try:
-                if ref.kind == "image":
-                    _check_size(step, role, image_size(ref), problems)
-                else:
-                    resolve(ref)
-                found = True
-                seen.add(ref)
-            except MediaError as error:
-                found = found or not isinstance(error, MissingMediaError)
-                seen.add(ref)
-                problems.append(_medium(step, role, f"{error.what}: {error.where}", error.expected))
-    if found:
-        for problem in problems:
-            note(problem)
-    else:
-        note(
-            Finding(
-                "media-absent",
-                "warning",
-                str(_roots(steps)),
-                "none of the media that the rows name exists",
-                "screenshots, clips and audio",
-                "fine for scoring; a model needs the media below that folder",
-            )
-        )
-
-
-def _roots(steps: list[Step]) -> Path | str:
-    roots = Counter(ref.root for step in steps for ref in step.media.values() if ref)
-    return roots.most_common(1)[0][0] if roots else "media"
-
-
-def _medium(step: Step, role: str, what: str, expected: str) -> Finding:
-    return Finding(
-        "media-broken",
-        "error",
-        step.sample_id,
-        f"{role.replace('_', ' ')}: {what}",
-        expected,
-        "restore the file; a model that takes it is not asked about this step until then",
-    )
-
-
-def _check_size(step: Step, role: str, size: Screen, problems: list[Finding]) -> None:
-    stated = (step.source.get("image_width"), step.source.get("image_height"))
-    if role == "screenshot" and all(stated) and size != step.screen:
-        problems.append(
-            Finding(
-                "size-differs",
-                "warning",
-                step.sample_id,
-                f"the screenshot has {size[0]} x {size[1]} pixels, the row says "
-                f"{step.screen[0]} x {step.screen[1]}",
-                "the same size in both",
-                "correct the row: targets are in pixels of that size",
-            )
-        )

@@ -1,4 +1,4 @@
-"""Section 3.4 as `omnigui_paper` and `episodes` have it: what must match, and what must not."""
+"""The rules of `omnigui-paper` against answers made from the targets themselves."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import json
 import math
 import unicodedata
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -25,8 +24,6 @@ from omnidata.actions import (
     Space,
     answer,
 )
-from omnidata.metrics import episodes
-from omnidata.metrics.episodes import METRICS, StepVerdicts
 from omnidata.metrics.omnigui_answer import Answer, Unread
 from omnidata.metrics.omnigui_paper import Match, judge
 from omnidata.metrics.omnigui_parser import parse
@@ -110,9 +107,6 @@ def placed(action: Action) -> bool:
     return any(isinstance(region, Point) for region in (*action.start, *action.end))
 
 
-# --- the expert's own answer ----------------------------------------------------------------------
-
-
 @settings(deadline=None, max_examples=1_000)
 @given(targets(), st.sampled_from(["norm1000", "px", "rel"]), st.booleans())
 def test_the_experts_answer_is_an_exact_match_in_every_unit(
@@ -176,9 +170,6 @@ def test_an_answer_without_its_parameters_matches_in_type_alone(
     bare = judge(action, screen, Answer(int(action.kind)), "norm1000")
     needs = action.kind in PLACED or action.kind is Primitive.INPUT
     assert (bare.type, bare.exact) == (True, not needs)
-
-
-# --- places ---------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -271,8 +262,6 @@ def test_a_tap_at_the_boxs_pixels_misses_where_the_unit_is_0_to_1000() -> None:
     assert judge(action, SCREEN, Answer(0, (487.6, 531.25)), "norm1000") == TYPE_ONLY
 
 
-# --- targets given as points ----------------------------------------------------------------------
-
 OFFSETS = [(140, 0), (-140, 0), (0, 140), (0, -140), (84, 112), (-112, 84), (-84, -112), (112, -84)]
 
 
@@ -306,9 +295,6 @@ def test_a_lift_target_given_as_a_point_counts_within_140_units_too() -> None:
     )
     for x, exact in ((640, True), (640.1, False)):
         assert judge(action, SCREEN, Answer(3, (1, 1), (x, 500)), "norm1000") == (True, exact, True)
-
-
-# --- text -----------------------------------------------------------------------------------------
 
 
 def typed(wanted: str, written: str) -> Match:
@@ -359,9 +345,6 @@ def test_text_that_only_contains_or_resembles_the_target_is_not_exact(written: s
 def test_compatibility_forms_are_different_texts() -> None:
     assert typed("file", "ﬁle") == TYPE_ONLY
     assert typed("A", "Ａ") == TYPE_ONLY
-
-
-# --- any answer can be judged ---------------------------------------------------------------------
 
 
 def steps() -> list[Step]:
@@ -428,190 +411,3 @@ def test_every_mutant_can_be_judged_by_every_profile_in_every_unit() -> None:
     names = ("omnigui-paper", "omnigui-release")
     pairs = ((True, True), (True, False), (False, False))
     assert outcomes == {(name, *pair) for name in names for pair in pairs}
-
-
-# --- episodes -------------------------------------------------------------------------------------
-
-Row = tuple[bool, bool, bool]
-"""Type match, exact match and format of one step."""
-rows = st.tuples(st.booleans(), st.booleans(), st.booleans())
-some_episodes = st.lists(
-    st.tuples(st.lists(rows, min_size=1, max_size=9), st.booleans()), max_size=12
-)
-
-
-def columns(
-    held: Sequence[tuple[Sequence[Row], bool]], shuffled: Sequence[int] | None = None
-) -> StepVerdicts:
-    """Episodes as columns; a cut episode is marked in its last row only."""
-    flat = [
-        (code, place, *row, whole or place < len(steps) - 1)
-        for code, (steps, whole) in enumerate(held)
-        for place, row in enumerate(steps)
-    ]
-    if shuffled is not None:
-        flat = [flat[index] for index in shuffled]
-    table = np.array(flat, dtype=np.float64).reshape(len(flat), 6)
-    return StepVerdicts(
-        episode=table[:, 0].astype(np.int64),
-        order=table[:, 1].astype(np.int64),
-        type_match=table[:, 2],
-        exact_match=table[:, 3],
-        format_ok=table[:, 4],
-        whole=table[:, 5].astype(np.bool_),
-    )
-
-
-def mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
-
-
-@settings(deadline=None, max_examples=60)
-@given(some_episodes, st.randoms(use_true_random=False))
-def test_the_table_is_the_mean_of_the_definitions_in_any_order_of_rows(
-    held: list[tuple[list[Row], bool]], random: Any
-) -> None:
-    count = sum(len(steps) for steps, _ in held)
-    found = episodes.table(columns(held, random.sample(range(count), count)))
-    flat = [row for steps, _ in held for row in steps]
-    exact = [[row[1] for row in steps] for steps, whole in held if whole]
-    wanted = {
-        "TM": mean([row[0] for row in flat]),
-        "EM": mean([row[1] for row in flat]),
-        "format_ok": mean([row[2] for row in flat]),
-        "SR": mean([episodes.success(verdicts) for verdicts in exact]),
-        "GP_ratio": mean([episodes.goal_progress_ratio(verdicts) for verdicts in exact]),
-        "GP_prefix": mean([episodes.goal_progress_prefix(verdicts) for verdicts in exact]),
-    }
-    for name, value in wanted.items():
-        assert found[name] == (value if value is None else pytest.approx(value, abs=1e-12)), name
-    assert (found["steps"], found["episodes"]) == (count, len(held))
-    assert found["whole_episodes"] == len(exact)
-
-
-@settings(deadline=None)
-@given(st.lists(st.booleans(), min_size=1, max_size=30))
-def test_success_is_at_most_the_prefix_and_the_prefix_at_most_the_ratio(exact: list[bool]) -> None:
-    success, prefix = episodes.success(exact), episodes.goal_progress_prefix(exact)
-    assert 0 <= success <= prefix <= episodes.goal_progress_ratio(exact) <= 1
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.integers(1, 40), st.data())
-def test_one_wrong_step_costs_what_the_definitions_say(steps: int, data: st.DataObject) -> None:
-    wrong = data.draw(st.integers(0, steps - 1))
-    right: Row = (True, True, True)
-    perfect = episodes.table(columns([([right] * steps, True)]))
-    spoiled = [right] * wrong + [(True, False, True)] + [right] * (steps - wrong - 1)
-    found = episodes.table(columns([(spoiled, True)]))
-    assert all(perfect[name] == 1.0 for name in METRICS)
-    assert found["TM"] == found["format_ok"] == 1.0
-    assert perfect["EM"] - found["EM"] == pytest.approx(1 / steps, abs=1e-12)
-    assert found["SR"] == 0.0
-    assert found["GP_ratio"] == pytest.approx((steps - 1) / steps, abs=1e-12)
-    assert found["GP_prefix"] == pytest.approx(wrong / steps, abs=1e-12)
-
-
-@pytest.mark.parametrize(("first", "prefix"), [(True, 0.5), (False, 0.0)])
-def test_steps_in_the_same_place_count_in_the_order_of_the_rows(first: bool, prefix: float) -> None:
-    exact = np.array([first, not first], dtype=np.float64)
-    zeros = np.zeros(2, dtype=np.int64)
-    verdicts = StepVerdicts(zeros, zeros, exact, exact, exact, np.ones(2, dtype=np.bool_))
-    assert episodes.table(verdicts)["GP_prefix"] == prefix
-
-
-@settings(deadline=None, max_examples=30)
-@given(some_episodes, st.lists(st.sampled_from(["b", "a", None]), min_size=12, max_size=12))
-def test_a_groups_table_is_the_table_of_its_steps(
-    held: list[tuple[list[Row], bool]], labels: list[str | None]
-) -> None:
-    verdicts = columns(held)
-    codes, names = episodes.codes([labels[code] for code in verdicts.episode.tolist()])
-    groups = episodes.by_group(verdicts, codes, names)
-    wanted = {}
-    for name in ("a", "b"):
-        kept = [one for one, label in zip(held, labels, strict=False) if label == name]
-        if kept:
-            wanted[name] = episodes.table(columns(kept))
-    assert groups == wanted
-
-
-# --- intervals ------------------------------------------------------------------------------------
-
-
-def sample(count: int, *, seed: int) -> StepVerdicts:
-    """Episodes of 1 to 6 steps of a model that is right in four of five."""
-    random = np.random.default_rng(seed)
-    held = []
-    for length in random.integers(1, 7, count):
-        type_match = random.random(length) < 0.9
-        exact = type_match & (random.random(length) < 0.9)
-        format_ok = random.random(length) < 0.95
-        rows = [
-            (bool(a), bool(b), bool(c))
-            for a, b, c in zip(type_match, exact, format_ok, strict=True)
-        ]
-        held.append((rows, True))
-    return columns(held)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_intervals_hold_the_values_and_narrow_with_the_sample(seed: int) -> None:
-    small, large = (episodes.table(sample(count, seed=seed)) for count in (200, 3_200))
-    for name in METRICS:
-        widths = []
-        for found in (small, large):
-            low, high = found["ci95"][name]
-            assert 0 <= low < found[name] < high <= 1, name
-            widths.append(high - low)
-        assert 3 < widths[0] / widths[1] < 5.5, name  # four, as 16 times the episodes should
-
-
-@pytest.mark.parametrize("name", ["SR", "EM"])
-def test_the_interval_is_as_wide_as_theory_has_it(name: Literal["SR", "EM"]) -> None:
-    """Of episodes of one step each, SR and EM are shares of independent draws."""
-    right, wrong = (True, True, True), (True, False, True)
-    held = [([right if index % 4 else wrong], True) for index in range(1_600)]
-    found = episodes.table(columns(held))
-    low, high = found["ci95"][name]
-    assert found[name] == 0.75
-    assert high - low == pytest.approx(2 * 1.96 * math.sqrt(0.75 * 0.25 / 1_600), rel=0.08)
-
-
-def test_the_intervals_depend_on_the_seed_and_on_nothing_else() -> None:
-    verdicts = sample(300, seed=1)
-    first = episodes.table(verdicts, seed=5)
-    backwards = StepVerdicts(*(getattr(verdicts, name)[::-1] for name in StepVerdicts.__slots__))
-    assert episodes.table(verdicts, seed=5) == first
-    assert episodes.table(backwards, seed=5)["ci95"] == first["ci95"]
-    assert episodes.table(verdicts, seed=6)["ci95"] != first["ci95"]
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.lists(rows, min_size=1, max_size=9), st.integers(1, 400), st.integers(0, 99))
-def test_equal_episodes_leave_nothing_uncertain(one: list[Row], count: int, seed: int) -> None:
-    found = episodes.table(columns([(one, True)] * count), seed=seed)
-    for name in METRICS:
-        low, high = found["ci95"][name]
-        assert high - low == pytest.approx(0, abs=1e-12)
-        assert low == pytest.approx(found[name], abs=1e-12)
-
-
-def test_of_no_steps_nothing_is_known() -> None:
-    found = episodes.table(columns([]))
-    assert all(found[name] is None and found["ci95"][name] is None for name in METRICS)
-    assert found["steps"] == found["episodes"] == found["whole_episodes"] == 0
-
-
-def test_steps_of_cut_episodes_count_for_steps_and_not_for_episodes() -> None:
-    right: Row = (True, True, True)
-    found = episodes.table(columns([([right, right], False)]))
-    assert (found["TM"], found["EM"]) == (1.0, 1.0)
-    assert (found["SR"], found["GP_ratio"], found["GP_prefix"]) == (None, None, None)
-    assert (found["episodes"], found["whole_episodes"]) == (1, 0)
-
-
-def test_intervals_of_episode_metrics_are_drawn_from_whole_episodes_only() -> None:
-    right: Row = (True, True, True)
-    held = [([right], True), ([right], True), ([right, right], False)]
-    assert episodes.table(columns(held))["ci95"]["SR"] == [1.0, 1.0]

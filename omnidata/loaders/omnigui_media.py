@@ -1,0 +1,88 @@
+"""Do the media that OmniGUI's rows name exist, and are the screenshots what the rows say?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from omnidata.actions import Screen
+from omnidata.errors import Finding, MediaError, MissingMediaError
+from omnidata.loaders.omnigui_files import Note
+from omnidata.media import image_size, resolve, unsafe
+from omnidata.types import MediaRef, Step
+
+
+def check_media_files(steps: Sequence[Step], note: Note) -> None:
+    """Existence of every medium; wholeness and size of every screenshot.
+
+    Where nothing exists at all, the data is annotations alone, and one finding says so.
+    """
+    problems: list[Finding] = []
+    found = False
+    seen: set[MediaRef] = set()
+    for step in steps:
+        for role, ref in step.media.items():
+            if ref is None:
+                if role == "screenshot":
+                    problems.append(_medium(step, role, "the row names no file", "a screenshot"))
+                continue
+            if ref in seen or ref.inline is not None or unsafe(ref.path):
+                continue
+            try:
+                if ref.kind == "image":
+                    _check_size(step, role, image_size(ref), problems)
+                else:
+                    resolve(ref)
+                found = True
+                seen.add(ref)
+            except MediaError as error:
+                found = found or not isinstance(error, MissingMediaError)
+                seen.add(ref)
+                problems.append(_medium(step, role, f"{error.what}: {error.where}", error.expected))
+    if found:
+        for problem in problems:
+            note(problem)
+    else:
+        note(
+            Finding(
+                "media-absent",
+                "warning",
+                str(_roots(steps)),
+                "none of the media that the rows name exists",
+                "screenshots, clips and audio",
+                "fine for scoring; a model needs the media below that folder",
+            )
+        )
+
+
+def _roots(steps: Sequence[Step]) -> Path | str:
+    roots = Counter(ref.root for step in steps for ref in step.media.values() if ref)
+    return roots.most_common(1)[0][0] if roots else "media"
+
+
+def _medium(step: Step, role: str, what: str, expected: str) -> Finding:
+    return Finding(
+        "media-broken",
+        "error",
+        step.sample_id,
+        f"{role.replace('_', ' ')}: {what}",
+        expected,
+        "restore the file; a model that takes it is not asked about this step until then",
+    )
+
+
+def _check_size(step: Step, role: str, size: Screen, problems: list[Finding]) -> None:
+    stated = (step.source.get("image_width"), step.source.get("image_height"))
+    if role == "screenshot" and all(stated) and size != step.screen:
+        problems.append(
+            Finding(
+                "size-differs",
+                "warning",
+                step.sample_id,
+                f"the screenshot has {size[0]} x {size[1]} pixels, the row says "
+                f"{step.screen[0]} x {step.screen[1]}",
+                "the same size in both",
+                "correct the row: targets are in pixels of that size",
+            )
+        )

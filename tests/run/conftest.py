@@ -1,0 +1,15 @@
+"""The sample dataset, loaded once per module."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omnidata.tasks import get_task
+from omnidata.types import Source
+
+
+@pytest.fixture(scope="module")
+def source(sample: Path) -> Source:
+    return get_task("omnigui").load(sample)

@@ -1,0 +1,139 @@
+"""A run folder holds what was done, and never loses or mixes it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from omnidata.errors import RunError
+from omnidata.predictions import read
+from omnidata.run.evaluate import evaluate
+from omnidata.run.folder import RunFolder
+from omnidata.tasks import get_task
+from omnidata.types import Completion, Source
+from tests.trees import read_lines, write_lines
+
+TASK = get_task("omnigui")
+
+
+def test_a_run_folder_holds_what_the_architecture_promises(source: Source, tmp_path: Path) -> None:
+    results = evaluate(TASK, source, "baseline:center", tmp_path)
+    assert json.loads((tmp_path / "results.json").read_text()) == results
+    info = json.loads((tmp_path / "run.json").read_text())
+    assert info["task"] == "omnigui"
+    assert info["model"] == "baseline:center"
+    assert info["dataset_fingerprint"] == source.fingerprint
+    assert info["prompt_hash"] == TASK.prompt_hash
+    assert info["generation"] == {"temperature": 0.0, "max_new_tokens": 4096}
+    assert info["seed"] == 0
+    assert set(info["options"]) == set(TASK.allowed)
+    assert {"omnidata", "python"} <= set(info["versions"])
+    assert set(info["timings"]) == {"prepare_s", "model_s", "score_s"}
+    ids = [step.sample_id for step in source.steps]
+    predictions = read_lines(tmp_path / "predictions.jsonl")
+    assert [line["sample_id"] for line in predictions] == ids
+    assert {"delivery", "output", "usage", "latency_s", "attempts", "receipt"} < set(predictions[0])
+    scores = read_lines(tmp_path / "scores.jsonl")
+    assert [line["sample_id"] for line in scores] == ids
+    assert {line["profile"] for line in scores} == {"omnigui-paper"}
+    exact = [line["exact_match"] for line in scores]
+    assert sum(exact) / len(exact) == results["overall"]["EM"]
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"sample_id":"Chirp', b"\xff"])
+def test_a_resumed_run_equals_an_uninterrupted_one(
+    source: Source, tmp_path: Path, torn: bytes
+) -> None:
+    evaluate(TASK, source, "baseline:random", tmp_path / "whole")
+    whole = (tmp_path / "whole" / "predictions.jsonl").read_bytes()
+    part = tmp_path / "part"
+    part.mkdir()
+    (part / "run.json").write_bytes((tmp_path / "whole" / "run.json").read_bytes())
+    keep = b"".join(whole.splitlines(keepends=True)[:40])
+    (part / "predictions.jsonl").write_bytes(keep + torn)
+    seen: list[tuple[int, int]] = []
+    results = evaluate(
+        TASK, source, "baseline:random", part, progress=lambda *now: seen.append(now)
+    )
+    assert (part / "predictions.jsonl").read_bytes() == whole
+    assert json.loads((tmp_path / "whole" / "results.json").read_text()) == results
+    assert seen[-1] == (len(source.steps), len(source.steps))
+
+
+def test_other_settings_are_refused_with_the_difference(source: Source, tmp_path: Path) -> None:
+    evaluate(TASK, source, "baseline:random", tmp_path)
+    before = (tmp_path / "predictions.jsonl").read_bytes()
+    with pytest.raises(RunError, match='"baseline:random" there, "baseline:center" now'):
+        evaluate(TASK, source, "baseline:center", tmp_path)
+    with pytest.raises(RunError, match="limit: null there, 3 now"):
+        evaluate(TASK, source, "baseline:random", tmp_path, limit=3)
+    assert (tmp_path / "predictions.jsonl").read_bytes() == before
+
+
+def test_a_folder_with_other_things_is_left_alone(source: Source, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("text")
+    with pytest.raises(RunError, match=r"thesis\.tex"):
+        evaluate(TASK, source, "baseline:center", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_folder_has_one_writer(source: Source, tmp_path: Path) -> None:
+    evaluate(TASK, source, "baseline:center", tmp_path)
+    settings = json.loads((tmp_path / "run.json").read_text())
+    with RunFolder(tmp_path, settings), pytest.raises(RunError, match="another process"):
+        evaluate(TASK, source, "baseline:center", tmp_path)
+    evaluate(TASK, source, "baseline:center", tmp_path)
+
+
+def test_a_run_killed_at_its_very_start_begins_anew(source: Source, tmp_path: Path) -> None:
+    (tmp_path / ".run.json.new").write_text("{")
+    (tmp_path / ".lock").touch()
+    assert evaluate(TASK, source, "baseline:oracle", tmp_path)["overall"]["EM"] == 1.0
+
+
+def test_a_run_folder_that_cannot_be_made_is_said(source: Source, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(RunError, match="give another --out"):
+        evaluate(TASK, source, "baseline:center", tmp_path / "file")
+
+
+def test_an_edited_replay_is_another_model(source: Source, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "p.jsonl", [{"sample_id": "a", "output": "x"}])
+    evaluate(TASK, source, f"replay:{path}", tmp_path / "run", limit=1)
+    write_lines(path, [{"sample_id": "a", "output": "y"}])
+    with pytest.raises(RunError, match="other settings"):
+        evaluate(TASK, source, f"replay:{path}", tmp_path / "run", limit=1)
+
+
+def test_times_add_up_over_resumed_runs(source: Source, tmp_path: Path) -> None:
+    spent = []
+    for _ in range(2):
+        evaluate(TASK, source, "baseline:random", tmp_path)
+        spent.append(json.loads((tmp_path / "run.json").read_text())["timings"]["model_s"])
+    assert spent[1] >= spent[0] > 0
+
+
+def test_a_transient_failure_is_tried_again_on_resume_and_kept_as_an_attempt(
+    tmp_path: Path,
+) -> None:
+    settings = {"model": "m"}
+    with RunFolder(tmp_path, settings) as run:
+        run.append("a", Completion(delivery="api_error", error="503"))
+        run.append("b", Completion(text="{}", usage={"tokens": 3}))
+        run.append("c", Completion(delivery="refused"))
+    with RunFolder(tmp_path, settings) as run:
+        assert run.done.keys() == {"b", "c"}
+        assert run.done["b"].usage == {"tokens": 3}
+        run.append("a", Completion(text="now"))
+    assert [line.sample_id for line in read(tmp_path / "predictions.jsonl")] == ["b", "c", "a"]
+    (attempt,) = read(tmp_path / "attempts.jsonl")
+    assert (attempt.sample_id, attempt.delivery, attempt.error) == ("a", "api_error", "503")
+
+
+def test_text_with_lone_surrogates_survives_the_folder(tmp_path: Path) -> None:
+    with RunFolder(tmp_path, {"model": "m"}) as run:
+        run.append("a", Completion(text="\ud800 {"))
+    with RunFolder(tmp_path, {"model": "m"}) as run:
+        assert run.done["a"].text == "\ud800 {"
