@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from omnidata.errors import MediaError
-from omnidata.media import MAX_BYTES, check, image_size, resolve, unsafe
+from omnidata.media import DEFAULT_BUDGET, check, image_size, resolve, unsafe
 from omnidata.types import MediaRef, Modality
 
 
@@ -56,7 +56,7 @@ def test_devices_pipes_folders_empty_and_huge_files_are_refused(tmp_path: Path) 
     (tmp_path / "folder.png").mkdir()
     (tmp_path / "empty.png").touch()
     with (tmp_path / "huge.png").open("wb") as file:
-        file.truncate(MAX_BYTES + 1)
+        file.truncate(DEFAULT_BUDGET.max_bytes + 1)
     for name in ("pipe.png", "folder.png", "empty.png", "huge.png"):
         with pytest.raises(MediaError, match=name):
             resolve(ref(tmp_path, name))

@@ -1,0 +1,29 @@
+"""Screenshots, clips and audio: found safely, decoded within limits, never guessed.
+
+Every function takes a `MediaRef` and raises `MediaError`, which names the file, for anything that
+is not a whole medium inside the dataset's folder.
+"""
+
+from omnidata.media.clip import Frames, frames
+from omnidata.media.paths import DEFAULT_BUDGET, Budget, read_bytes, resolve, unsafe
+from omnidata.media.picture import Picture, Placement, image, image_size
+from omnidata.media.probing import Probe, check, probe
+from omnidata.media.sound import samples
+
+__all__ = [
+    "DEFAULT_BUDGET",
+    "Budget",
+    "Frames",
+    "Picture",
+    "Placement",
+    "Probe",
+    "check",
+    "frames",
+    "image",
+    "image_size",
+    "probe",
+    "read_bytes",
+    "resolve",
+    "samples",
+    "unsafe",
+]

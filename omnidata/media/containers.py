@@ -1,0 +1,91 @@
+"""The one way to open a clip or a track with FFmpeg's libraries, through PyAV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from omnidata.errors import MediaError
+from omnidata.media.paths import Budget, resolve
+from omnidata.types import MediaRef, Modality
+
+if TYPE_CHECKING:
+    from av.audio.stream import AudioStream
+    from av.container import InputContainer
+    from av.video.stream import VideoStream
+
+# Left to itself, FFmpeg also takes playlists, which make it open files that they name.
+_CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,wav,mp3,ogg,flac,aac"
+
+
+@contextmanager
+def opened(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
+    """The container, closed again when the block is left.
+
+    Raises:
+        MediaError: as `resolve`; or the container, or anything decoded in the block, is broken.
+    """
+    import av
+
+    path = resolve(ref, budget=budget)
+    try:
+        with av.open(
+            str(path), options={"format_whitelist": _CONTAINERS}, metadata_errors="ignore"
+        ) as container:
+            yield container
+    except MediaError:
+        raise
+    except Exception as error:
+        # Not a list of types on purpose: hostile bytes make decoders raise whatever they like.
+        raise MediaError(
+            f"the {ref.kind} cannot be decoded ({type(error).__name__})",
+            where=str(path),
+            expected=f"a whole {ref.kind} file",
+            remedy="copy or record it again, or leave the step out with --exclude",
+        ) from None
+
+
+def broken(ref: MediaRef, what: str, expected: str) -> MediaError:
+    """The error for a medium that opens but is not what it should be."""
+    return MediaError(
+        what,
+        where=str(ref.root / ref.path),
+        expected=expected,
+        remedy="record the step again, or leave it out with --exclude",
+    )
+
+
+def video_stream(
+    container: InputContainer, ref: MediaRef, budget: Budget, stream: int | None
+) -> VideoStream:
+    """The stream with that index, or FFmpeg's choice; checked against the pixel budget."""
+    number = _number(container, "video", stream)
+    if number is None:
+        raise broken(ref, "the file has no video stream", "a file with a video stream")
+    found = next(s for s in container.streams.video if s.index == number)
+    pixels = found.codec_context.width * found.codec_context.height
+    if not 0 < pixels <= budget.max_pixels:
+        raise broken(
+            ref,
+            f"its frames have {found.codec_context.width} x {found.codec_context.height} pixels",
+            f"frames of 1 to {budget.max_pixels} pixels",
+        )
+    return found
+
+
+def audio_stream(container: InputContainer, ref: MediaRef, stream: int | None) -> AudioStream:
+    """The stream with that index, or FFmpeg's choice."""
+    number = _number(container, "audio", stream)
+    if number is None:
+        raise broken(ref, "the file has no audio stream", "a file with an audio stream")
+    return next(s for s in container.streams.audio if s.index == number)
+
+
+def _number(container: InputContainer, kind: Modality, stream: int | None) -> int | None:
+    streams = container.streams.video if kind == "video" else container.streams.audio
+    numbers = [found.index for found in streams]
+    if stream is not None:
+        return stream if stream in numbers else None
+    best = container.streams.best("video" if kind == "video" else "audio")
+    return None if best is None else best.index

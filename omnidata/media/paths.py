@@ -1,0 +1,105 @@
+"""Where a path from a dataset may lead, and how much of a file may be opened.
+
+Data is untrusted. A path is relative, has no scheme and no `..`, and after following links still
+lies inside the dataset's folder; only regular files are opened, up to a budget.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from omnidata.errors import MediaError, MissingMediaError
+from omnidata.types import MediaRef
+
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much one medium may cost; beyond it there is a `MediaError` instead of a full disk.
+
+    Attributes:
+        max_bytes: of the file.
+        max_pixels: of the screenshot, and of each frame.
+        max_frames: to be decoded of one clip.
+        max_seconds: to be decoded of one clip or track.
+        max_decoded_bytes: of all pixels or samples that one call returns.
+    """
+
+    max_bytes: int = 512 * 1024**2
+    max_pixels: int = 50_000_000
+    max_frames: int = 20_000
+    max_seconds: float = 1800.0
+    max_decoded_bytes: int = 4 * 1024**3
+
+
+DEFAULT_BUDGET = Budget()
+
+
+def unsafe(path: str) -> str:
+    """Why a path from a dataset may not be followed; empty if it may.
+
+    Examples:
+        >>> unsafe("T0540/6.mp4")
+        ''
+        >>> unsafe("../../etc/passwd")
+        'the path leaves its folder through ".."'
+    """
+    if "\0" in path:
+        return "the path holds a NUL character"
+    forward = path.replace("\\", "/")
+    if _SCHEME.match(forward):
+        return "the path is a URL or has a drive letter"
+    if forward.startswith("/"):
+        return "the path is absolute"
+    if ".." in PurePosixPath(forward).parts:
+        return 'the path leaves its folder through ".."'
+    return ""
+
+
+def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path:
+    """The file behind a reference.
+
+    Raises:
+        MediaError: it is missing, outside the dataset's folder, not a regular file, or too large.
+    """
+    reason = unsafe(ref.path)
+    path = ref.root / ref.path
+    if not reason:
+        try:
+            found = path.stat()
+        except (OSError, ValueError):  # a name that no file system can hold is a ValueError
+            raise MissingMediaError(
+                f"{ref.kind} is missing",
+                where=str(path),
+                expected=f"a file at {ref.path} below {ref.root}",
+                remedy="restore the file, or leave the step out with --exclude",
+            ) from None
+        if not path.resolve().is_relative_to(ref.root.resolve()):
+            reason = "the path leads outside the dataset through a link"
+        elif not stat.S_ISREG(found.st_mode):
+            reason = "the path is not a regular file"
+        elif found.st_size > budget.max_bytes:
+            reason = f"the file has {found.st_size} bytes"
+        elif found.st_size == 0:
+            reason = "the file is empty"
+    if reason:
+        raise MediaError(
+            reason,
+            where=str(path),
+            expected=f"a regular file of 1 to {budget.max_bytes} bytes inside the dataset's folder",
+            remedy="mend the annotation or the file; omnidata never opens anything else",
+        )
+    return path
+
+
+def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
+    """The file as it is, for models that take it undecoded.
+
+    Raises:
+        MediaError: as `resolve`.
+    """
+    return resolve(ref, budget=budget).read_bytes()

@@ -1,0 +1,157 @@
+"""Screenshots: header, pixels, and the way back from a resized picture to the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from omnidata.actions import Screen
+from omnidata.errors import MediaError
+from omnidata.media.paths import DEFAULT_BUDGET, Budget, resolve
+from omnidata.types import MediaRef
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from PIL.Image import Image
+
+_PNG_END = b"IEND\xaeB`\x82"
+_FORMATS = ("PNG", "JPEG", "WEBP")
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a screen lies in a picture of another size.
+
+    Attributes:
+        screen: width and height of the original in pixels.
+        scale: picture pixels per screen pixel, the same along both axes.
+        left, top: the padding before the screen, in picture pixels.
+    """
+
+    screen: Screen
+    scale: float
+    left: int
+    top: int
+
+    def to_screen(self, x: float, y: float) -> tuple[float, float]:
+        """A point of the picture, in pixels of the screen.
+
+        Examples:
+            >>> Placement((720, 1600), 0.5, 100, 0).to_screen(280, 400)
+            (360.0, 800.0)
+        """
+        return (x - self.left) / self.scale, (y - self.top) / self.scale
+
+    def to_picture(self, x: float, y: float) -> tuple[float, float]:
+        """A point of the screen, in pixels of the picture.
+
+        Examples:
+            >>> Placement((720, 1600), 0.5, 100, 0).to_picture(360, 800)
+            (280.0, 400.0)
+        """
+        return x * self.scale + self.left, y * self.scale + self.top
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A decoded screenshot.
+
+    Attributes:
+        pixels: uint8 (H, W, 3), RGB.
+        placement: where the screen lies in it.
+    """
+
+    pixels: npt.NDArray[np.uint8]
+    placement: Placement
+
+
+def image_size(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Screen:
+    """Width and height in pixels, from the header; nothing is decoded.
+
+    A PNG must also end as a PNG does, which finds a truncated file at the cost of one more read.
+
+    Raises:
+        MediaError: the file is missing, is no image, has too many pixels, or is a PNG that was cut.
+    """
+    with _opened(ref, budget) as picture:
+        return picture.size
+
+
+def image(ref: MediaRef, *, size: Screen | None = None, budget: Budget = DEFAULT_BUDGET) -> Picture:
+    """The screenshot in RGB.
+
+    Args:
+        ref: a PNG, JPEG or WebP file.
+        size: width and height in pixels to fit it into, proportions kept, black around it; None
+            leaves it as it is.
+        budget: limits; pixels are checked before anything is decoded.
+
+    Raises:
+        MediaError: as `image_size`, or the pixels cannot be decoded.
+    """
+    import numpy as np
+
+    with _opened(ref, budget) as picture:
+        screen = picture.size
+        rgb = picture.convert("RGB")
+        if size is None or size == screen:
+            return Picture(np.asarray(rgb), Placement(screen, 1.0, 0, 0))
+        placement = _fit(screen, size)
+        return Picture(np.asarray(_padded(rgb, size, placement)), placement)
+
+
+def _fit(screen: Screen, size: Screen) -> Placement:
+    scale = min(size[0] / screen[0], size[1] / screen[1])
+    width, height = (max(1, round(extent * scale)) for extent in screen)
+    return Placement(screen, scale, (size[0] - width) // 2, (size[1] - height) // 2)
+
+
+def _padded(rgb: Image, size: Screen, placement: Placement) -> Image:
+    from PIL import Image
+
+    width, height = (max(1, round(extent * placement.scale)) for extent in rgb.size)
+    canvas = Image.new("RGB", size)
+    resized = rgb.resize((width, height), Image.Resampling.BICUBIC)
+    canvas.paste(resized, (placement.left, placement.top))
+    return canvas
+
+
+@contextmanager
+def _opened(ref: MediaRef, budget: Budget) -> Iterator[Image]:
+    from PIL import Image
+
+    path = resolve(ref, budget=budget)
+    try:
+        with path.open("rb") as file, Image.open(file, formats=_FORMATS) as picture:
+            if picture.width * picture.height > budget.max_pixels:
+                raise MediaError(
+                    f"the picture has {picture.width} x {picture.height} pixels",
+                    where=str(path),
+                    expected=f"at most {budget.max_pixels} pixels",
+                    remedy="give a larger budget if the picture is honest",
+                )
+            if picture.format == "PNG":
+                where = file.tell()
+                file.seek(-min(64, path.stat().st_size), 2)
+                if _PNG_END not in file.read():
+                    raise MediaError(
+                        f"the PNG ends after {path.stat().st_size} bytes without its end marker",
+                        where=str(path),
+                        expected="a whole PNG; this one was truncated",
+                        remedy="copy or download it again, or leave the step out with --exclude",
+                    )
+                file.seek(where)
+            yield picture
+    except MediaError:
+        raise
+    except Exception as error:
+        # Not a list of types on purpose: hostile bytes make decoders raise whatever they like.
+        raise MediaError(
+            f"the file cannot be read as an image ({type(error).__name__})",
+            where=str(path),
+            expected="a PNG, JPEG or WebP screenshot",
+            remedy="mend the file, or leave the step out with --exclude",
+        ) from None

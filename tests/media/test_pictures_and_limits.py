@@ -1,0 +1,155 @@
+"""Pictures keep the way back to the screen; budgets are held."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from omnidata.errors import MediaError, UsageError
+from omnidata.media import Budget, check, frames, image, probe, read_bytes, samples
+from omnidata.types import MediaRef, Modality
+
+sides = st.integers(1, 400)
+
+
+def ref(path: Path, kind: Modality = "image") -> MediaRef:
+    return MediaRef(kind, path.parent, path.name)
+
+
+def test_a_screenshot_is_rgb_as_it_was_drawn(tmp_path: Path) -> None:
+    drawn = np.random.default_rng(0).integers(0, 256, (90, 50, 3), dtype=np.uint8)
+    Image.fromarray(drawn).save(tmp_path / "a.png")
+    found = image(ref(tmp_path / "a.png"))
+    assert np.array_equal(found.pixels, drawn)
+    assert found.placement.to_screen(10, 20) == (10, 20)
+
+
+def test_transparency_palettes_and_grey_become_rgb(tmp_path: Path) -> None:
+    for mode in ("RGBA", "P", "L", "1", "LA", "I;16"):
+        Image.new(mode, (8, 4)).save(tmp_path / f"{mode[0]}{len(mode)}.png")
+        assert image(ref(tmp_path / f"{mode[0]}{len(mode)}.png")).pixels.shape == (4, 8, 3)
+
+
+def test_a_mark_is_found_again_after_resizing_with_padding(tmp_path: Path) -> None:
+    screen = np.zeros((1600, 720, 3), dtype=np.uint8)
+    screen[780:820, 350:370] = 255
+    Image.fromarray(screen).save(tmp_path / "a.png")
+    found = image(ref(tmp_path / "a.png"), size=(448, 448))
+    assert found.pixels.shape == (448, 448, 3)
+    rows, columns = np.nonzero(found.pixels.sum(axis=2) > 300)
+    x, y = found.placement.to_screen(columns.mean() + 0.5, rows.mean() + 0.5)
+    assert [x, y] == pytest.approx([360, 800], abs=2)
+    assert not found.pixels[:, :100].any()  # the padding
+
+
+@given(st.tuples(sides, sides), st.tuples(sides, sides), st.floats(0, 1), st.floats(0, 1))
+def test_the_map_goes_there_and_back(
+    screen: tuple[int, int], size: tuple[int, int], across: float, down: float
+) -> None:
+    from omnidata.media.picture import _fit
+
+    placement = _fit(screen, size)
+    x, y = across * screen[0], down * screen[1]
+    there = placement.to_picture(x, y)
+    assert list(placement.to_screen(*there)) == pytest.approx([x, y], abs=1e-6)
+    assert -1 <= there[0] <= size[0] + 1
+    assert -1 <= there[1] <= size[1] + 1
+
+
+def test_a_decompression_bomb_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
+    def chunk(name: bytes, body: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+        )
+
+    header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+    bomb = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", b"") + chunk(b"IEND", b"")
+    (tmp_path / "bomb.png").write_bytes(bomb)
+    with pytest.raises(MediaError, match=r"bomb\.png"):
+        image(ref(tmp_path / "bomb.png"))
+
+
+@pytest.mark.parametrize(
+    ("budget", "kind", "name"),
+    [
+        (Budget(max_bytes=100), "image", "1.png"),
+        (Budget(max_pixels=1000), "image", "1.png"),
+        (Budget(max_pixels=1000), "video", "1.mp4"),
+        (Budget(max_frames=3), "video", "1.mp4"),
+        (Budget(max_seconds=0.1), "video", "1.mp4"),
+        (Budget(max_decoded_bytes=1000), "video", "1.mp4"),
+        (Budget(max_seconds=0.1), "audio", "1.wav"),
+        (Budget(max_decoded_bytes=1000), "audio", "1.wav"),
+    ],
+)
+def test_no_budget_is_exceeded(sample: Path, budget: Budget, kind: Modality, name: str) -> None:
+    medium = ref(min(sample.glob("*/media/*")) / name, kind)
+    calls: dict[Modality, Any] = {
+        "image": lambda **limits: image(medium, **limits),
+        "video": lambda **limits: frames(medium, which="all", **limits),
+        "audio": lambda **limits: samples(medium, **limits),
+    }
+    assert calls[kind]() is not None
+    with pytest.raises(MediaError, match=name):
+        calls[kind](budget=budget)
+
+
+@pytest.mark.parametrize(
+    "choice", [{}, {"num_frames": 4, "fps": 2.0}, {"num_frames": 0}, {"fps": -1.0}]
+)
+def test_frames_need_one_clear_choice(sample: Path, choice: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="frames"):
+        frames(ref(min(sample.glob("*/media/*/1.mp4")), "video"), **choice)
+
+
+def test_probing_tells_what_the_sample_has(sample: Path) -> None:
+    episode = min(sample.glob("Chirp/media/*"))
+    clip = probe(ref(episode / "1.mp4", "video"))
+    assert (clip.codec, clip.width, clip.height, clip.fps) == ("h264", 360, 800, 15.0)
+    assert clip.frames and clip.seconds == pytest.approx(clip.frames / 15, abs=0.01)
+    assert clip.audio == "missing"
+    track = probe(ref(episode / "1.wav", "audio"))
+    assert (track.codec, track.rate, track.channels) == ("pcm_s16le", 16_000, 1)
+    assert track.audio == "present"
+    assert (probe(ref(episode / "1.png")).width, probe(ref(episode / "1.png")).height) == (
+        720,
+        1600,
+    )
+    assert probe(ref(episode / "none.wav", "audio")).audio == "missing"
+
+
+def test_bytes_pass_through_untouched(sample: Path) -> None:
+    path = min(sample.glob("*/media/*/1.mp4"))
+    assert read_bytes(ref(path, "video")) == path.read_bytes()
+
+
+def test_audio_that_a_row_holds_is_resampled_or_refused(tmp_path: Path) -> None:
+    tone = np.sin(np.arange(8000) * 2 * np.pi * 440 / 8000)
+    held = MediaRef("audio", tmp_path, "", {"array": tone.tolist(), "sampling_rate": 8000})
+    wave = samples(held)
+    assert len(wave) == pytest.approx(16_000, abs=40)
+    assert probe(held).audio == "present"
+    check(held)
+    for broken in ({"array": "x", "sampling_rate": 8000}, {"array": [1.0], "sampling_rate": 0}):
+        with pytest.raises(MediaError, match="inline"):
+            samples(MediaRef("audio", tmp_path, "", broken))
+
+
+def test_a_jpeg_and_a_webp_are_screenshots_and_a_gif_is_not(tmp_path: Path) -> None:
+    for name in ("a.jpg", "a.webp"):
+        Image.new("RGB", (30, 20), "red").save(tmp_path / name)
+        assert image(ref(tmp_path / name)).pixels.shape == (20, 30, 3)
+    buffer = io.BytesIO()
+    Image.new("RGB", (30, 20)).save(buffer, "GIF")
+    (tmp_path / "a.png").write_bytes(buffer.getvalue())
+    with pytest.raises(MediaError, match=r"a\.png"):
+        image(ref(tmp_path / "a.png"))
