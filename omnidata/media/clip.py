@@ -71,26 +71,45 @@ def frames(
         )
     if (num_frames is not None and num_frames < 1) or (fps is not None and not fps > 0):
         raise UsageError("nothing would be kept", where="frames", expected="a positive number")
-    wanted = None
     if num_frames is not None:
-        wanted = _spread(_count(ref, budget, stream), num_frames)
+        return _evenly(ref, num_frames, stream, budget)
     with opened(ref, budget) as container:
         video = video_stream(container, ref, budget, stream)
         if which == "keyframes":
             video.codec_context.skip_frame = "NONKEY"
         decoded = _decoded(container, video, ref, budget)
-        if wanted is not None:
-            chosen = _at(decoded, wanted)
-        else:
-            chosen = decoded if fps is None else _shown(decoded, fps)
-        found = _stacked(chosen, video, ref, budget)
-    if wanted is not None and len(found.indices) < len(wanted):
-        raise broken(
-            ref,
-            f"the clip ends before frame {wanted[len(found.indices)]}",
-            f"{wanted[-1] + 1} frames, as its packets promise",
-        )
+        return _stacked(decoded if fps is None else _shown(decoded, fps), video, ref, budget)
+
+
+def _evenly(ref: MediaRef, num_frames: int, stream: int | None, budget: Budget) -> Frames:
+    """Spread by the count that the header states, or, where that is wrong, by the packets."""
+    with opened(ref, budget) as container:
+        stated = video_stream(container, ref, budget, stream).frames
+        found = _spread_over(container, stated, ref, num_frames, stream, budget)
+    if found is None:
+        count = _count(ref, budget, stream)
+        with opened(ref, budget) as container:
+            found = _spread_over(container, count, ref, num_frames, stream, budget)
+        if found is None:
+            raise broken(ref, "the clip ends early", f"{count} frames, as its packets promise")
     return found
+
+
+def _spread_over(
+    container: InputContainer,
+    count: int,
+    ref: MediaRef,
+    num_frames: int,
+    stream: int | None,
+    budget: Budget,
+) -> Frames | None:
+    """Frames evenly spread over so many; None if there are fewer."""
+    if count < 1:
+        return None
+    video = video_stream(container, ref, budget, stream)
+    wanted = _spread(count, num_frames)
+    found = _stacked(_at(_decoded(container, video, ref, budget), wanted), video, ref, budget)
+    return found if len(found.indices) == len(wanted) else None
 
 
 _Decoded = tuple[int, float, "VideoFrame"]
