@@ -13,6 +13,7 @@ from omnidata.errors import RunError
 if TYPE_CHECKING:
     from omnidata.types import Source, Task
 
+_LINES = "predictions.jsonl"
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="The benchmark, e.g. omnigui.")]
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="The dataset's folder or file.")]
 TaskOptions = Annotated[
@@ -173,7 +174,7 @@ def score(
     if harness:
         answers = read_log(harness, predictions, source)
     else:
-        answers = read(predictions / "predictions.jsonl" if predictions.is_dir() else predictions)
+        answers = read(predictions / _LINES if predictions.is_dir() else predictions)
     if out is not None:
         _check_out(out, predictions)
     chosen = {step.sample_id for step in steps}
@@ -184,7 +185,7 @@ def score(
         answers,
         whole=whole_episodes(source.steps, steps),
         out=out,
-        origin=predictions / "predictions.jsonl" if predictions.is_dir() else predictions,
+        origin=predictions / _LINES if predictions.is_dir() else predictions,
         ignored=frozenset(s.sample_id for s in source.steps if s.sample_id not in chosen),
     )
     _print(results, as_json)
@@ -192,7 +193,9 @@ def score(
 
 def _check_out(out: Path, predictions: Path) -> None:
     """Refuse a folder whose content the scores would be taken to belong to."""
-    if not out.exists() or out in (predictions, predictions.parent):
+    run = predictions if predictions.is_dir() else predictions.parent
+    is_run = (run / "run.json").is_file() and (run == predictions or predictions.name == _LINES)
+    if not out.exists() or (is_run and out.resolve() == run.resolve()):
         return
     if out.is_dir() and {path.name for path in out.iterdir()} <= {"scores.jsonl", "results.json"}:
         return

@@ -30,6 +30,7 @@ from omnidata.types import MediaRef, Source, Step
 
 ALL = "all"
 LANGUAGES = ("en", "zh")
+_TAGS = ("app", "language", "dimension", "dependency")
 _SHARDS = 8
 _BATCH = 500
 _log = logging.getLogger("omnidata")
@@ -231,19 +232,24 @@ def config_names(source: Source) -> list[str]:
 def to_row(step: Step) -> dict[str, Any]:
     """A step as a row of `FEATURES`, with media as paths."""
     return {
-        "sample_id": step.sample_id,
-        "episode_id": step.episode_id,
+        "sample_id": _storable(step.sample_id),
+        "episode_id": _storable(step.episode_id),
         "step_index": step.step_index,
         "num_steps": step.num_steps,
-        "instruction": step.instruction,
+        "instruction": _storable(step.instruction),
         "screen_width": step.screen[0],
         "screen_height": step.screen[1],
-        **{name: step.tags.get(name) for name in ("app", "language", "dimension", "dependency")},
+        **{name: _storable(step.tags.get(name)) for name in _TAGS},
         **{role: _path(ref) for role, ref in step.media.items()},
         "history": [_action(action) for action in step.history],
         "action": _action(step.action),
         "source": json.dumps(step.source, ensure_ascii=True),
     }
+
+
+def _storable(text: str | None) -> str | None:
+    """The text without lone surrogates, which Arrow refuses; `source` keeps them, escaped."""
+    return text and text.encode("utf-8", "replace").decode()
 
 
 def _path(ref: MediaRef | None) -> str | None:
@@ -268,8 +274,8 @@ def _action(action: Action | None) -> dict[str, Any] | None:
         "number": int(action.kind),
         "start": [_region(region) for region in action.start],
         "end": [_region(region) for region in action.end],
-        "text": action.text,
-        "words": action.words,
+        "text": _storable(action.text),
+        "words": _storable(action.words),
     }
 
 

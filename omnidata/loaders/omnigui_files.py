@@ -331,9 +331,9 @@ def _lines(path: Path, note: Note) -> Iterable[tuple[int, Row]]:
 
 
 def as_name(value: object) -> str | None:
-    """An id or a name as text; numbers count, empty texts do not."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
+    """An id or a name as text; whole numbers count, empty texts do not."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(int(value)) if value == value // 1 else None
     return value if isinstance(value, str) and value else None
 
 

@@ -6,7 +6,7 @@ Sequential on purpose: in a clip of two seconds four seeks cost twice as much as
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from omnidata.errors import UsageError
@@ -22,13 +22,17 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 
+MAX_FPS = 1000.0
+
+
 @dataclass(frozen=True, slots=True)
 class Frames:
     """Frames of one clip, in order.
 
     Attributes:
         pixels: uint8 (T, H, W, 3), RGB.
-        pts_seconds: float64 (T,), when each frame is shown, from the clip's own clock.
+        pts_seconds: float64 (T,), when each frame is shown, by the clip's own clock, which need not
+            begin at 0. A rotation mark of the container is not applied.
         indices: int64 (T,), their numbers among all frames; for `which="keyframes"` among those.
         fps: how many of *these* frames there are per second; the clip's rate for a single one.
     """
@@ -61,7 +65,7 @@ def frames(
 
     Raises:
         MediaError: the file is missing or broken, ends early, or exceeds the budget.
-        UsageError: not exactly one of the three, or a number that is not positive.
+        UsageError: not exactly one of the three, or a number that keeps nothing or too much.
     """
     if sum(choice is not None for choice in (num_frames, fps, which)) != 1:
         raise UsageError(
@@ -69,16 +73,24 @@ def frames(
             where=f"frames(num_frames={num_frames}, fps={fps}, which={which!r})",
             expected="exactly one of num_frames, fps and which",
         )
-    if (num_frames is not None and num_frames < 1) or (fps is not None and not fps > 0):
-        raise UsageError("nothing would be kept", where="frames", expected="a positive number")
+    if (num_frames is not None and num_frames < 1) or (fps is not None and not 0 < fps <= MAX_FPS):
+        raise UsageError(
+            "nothing would be kept", where="frames", expected=f"1 or more, fps up to {MAX_FPS}"
+        )
     if num_frames is not None:
         return _evenly(ref, num_frames, stream, budget)
     with opened(ref, budget) as container:
         video = video_stream(container, ref, budget, stream)
         if which == "keyframes":
-            video.codec_context.skip_frame = "NONKEY"
-        decoded = _decoded(container, video, ref, budget)
-        return _stacked(decoded if fps is None else _shown(decoded, fps), video, ref, budget)
+            video.codec_context.skip_frame = (
+                "NONKEY"  # not every codec obeys, so they are asked too
+            )
+        decoded = decode(container, video, ref, budget)
+        if which == "keyframes":
+            decoded = (found for found in decoded if found[2].key_frame)
+        if fps is None:
+            return _stacked(decoded, video, ref, budget)
+        return replace(_stacked(_shown(decoded, fps), video, ref, budget), fps=fps)
 
 
 def _evenly(ref: MediaRef, num_frames: int, stream: int | None, budget: Budget) -> Frames:
@@ -108,11 +120,11 @@ def _spread_over(
         return None
     video = video_stream(container, ref, budget, stream)
     wanted = _spread(count, num_frames)
-    found = _stacked(_at(_decoded(container, video, ref, budget), wanted), video, ref, budget)
+    found = _stacked(_at(decode(container, video, ref, budget), wanted), video, ref, budget)
     return found if len(found.indices) == len(wanted) else None
 
 
-_Decoded = tuple[int, float, "VideoFrame"]
+Decoded = tuple[int, float, "VideoFrame"]
 """Number, seconds, frame."""
 
 
@@ -134,22 +146,26 @@ def _spread(count: int, wanted: int) -> list[int]:
     return [int(number * step) for number in range(wanted)]
 
 
-def _decoded(
+def decode(
     container: InputContainer, video: VideoStream, ref: MediaRef, budget: Budget
-) -> Iterator[_Decoded]:
+) -> Iterator[Decoded]:
+    """Frames with their numbers and times, within the budget."""
     rate = float(video.average_rate or 0) or 1.0
+    begin = 0.0
     for number, frame in enumerate(container.decode(video)):
         seconds = number / rate if frame.time is None else frame.time
-        if number >= budget.max_frames or seconds > budget.max_seconds:
+        if number == 0:
+            begin = seconds  # a cut clip may keep the clock of what it was cut from
+        if number >= budget.max_frames or seconds - begin > budget.max_seconds:
             raise broken(
                 ref,
-                f"the clip goes on after {number} frames and {seconds:.1f} s",
+                f"the clip goes on after {number} frames and {seconds - begin:.1f} s",
                 f"at most {budget.max_frames} frames and {budget.max_seconds} s",
             )
         yield number, seconds, frame
 
 
-def _at(decoded: Iterator[_Decoded], wanted: list[int]) -> Iterator[_Decoded]:
+def _at(decoded: Iterator[Decoded], wanted: list[int]) -> Iterator[Decoded]:
     left = set(wanted)
     for found in decoded:
         if found[0] in left:
@@ -159,9 +175,9 @@ def _at(decoded: Iterator[_Decoded], wanted: list[int]) -> Iterator[_Decoded]:
             return
 
 
-def _shown(decoded: Iterator[_Decoded], fps: float) -> Iterator[_Decoded]:
+def _shown(decoded: Iterator[Decoded], fps: float) -> Iterator[Decoded]:
     """The frame that is on the screen at each tick: the last that began by then."""
-    last: _Decoded | None = None
+    last: Decoded | None = None
     begin, tick = 0.0, 0
     for found in decoded:
         if last is None:
@@ -176,7 +192,7 @@ def _shown(decoded: Iterator[_Decoded], fps: float) -> Iterator[_Decoded]:
 
 
 def _stacked(
-    chosen: Iterator[_Decoded], video: VideoStream, ref: MediaRef, budget: Budget
+    chosen: Iterator[Decoded], video: VideoStream, ref: MediaRef, budget: Budget
 ) -> Frames:
     import numpy as np
 

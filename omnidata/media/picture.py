@@ -83,6 +83,8 @@ def image_size(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Screen:
 def image(ref: MediaRef, *, size: Screen | None = None, budget: Budget = DEFAULT_BUDGET) -> Picture:
     """The screenshot in RGB.
 
+    A camera's orientation mark (EXIF) is not applied: targets are in the file's own pixels.
+
     Args:
         ref: a PNG, JPEG or WebP file.
         size: width and height in pixels to fit it into, proportions kept, black around it; None
@@ -93,9 +95,13 @@ def image(ref: MediaRef, *, size: Screen | None = None, budget: Budget = DEFAULT
         MediaError: as `image_size`, or the pixels cannot be decoded.
     """
     import numpy as np
+    from PIL import Image
 
-    with _opened(ref, budget) as picture:
+    with _opened(ref, budget) as opened:
+        picture: Image.Image = opened
         screen = picture.size
+        if picture.mode.startswith("I"):  # 16 bits of grey, which `convert` would cut off at 255
+            picture = Image.fromarray((np.asarray(picture) >> 8).clip(0, 255).astype(np.uint8))
         rgb = picture.convert("RGB")
         if size is None or size == screen:
             return Picture(np.asarray(rgb), Placement(screen, 1.0, 0, 0))
@@ -135,7 +141,7 @@ def _opened(ref: MediaRef, budget: Budget) -> Iterator[Image]:
                 )
             if picture.format == "PNG":
                 where = file.tell()
-                file.seek(-min(64, path.stat().st_size), 2)
+                file.seek(-min(1 << 16, path.stat().st_size), 2)
                 if _PNG_END not in file.read():
                     raise MediaError(
                         f"the PNG ends after {path.stat().st_size} bytes without its end marker",

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from omnidata.errors import MediaError, MissingMediaError
-from omnidata.media.containers import audio_stream, opened, video_stream
+from omnidata.media.clip import decode
+from omnidata.media.containers import audio_stream, broken, opened, video_stream
 from omnidata.media.paths import DEFAULT_BUDGET, Budget, resolve
 from omnidata.media.picture import image_size
 from omnidata.media.sound import samples
@@ -58,17 +59,17 @@ def probe(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Probe:
         return _track(ref, budget)
     with opened(ref, budget) as container:
         video = video_stream(container, ref, budget, None)
-        count, last = 0, 0.0
-        for frame in container.decode(video):
-            count, last = count + 1, frame.time if frame.time is not None else last
+        times = [seconds for _, seconds, _ in decode(container, video, ref, budget)]
+        if not times:
+            raise broken(ref, "no frame could be decoded", "at least one frame")
         context = video.codec_context
         fps = float(video.average_rate or 0) or None
     return Probe(
         codec=context.name,
         width=context.width,
         height=context.height,
-        seconds=last + 1 / fps if fps else last,
-        frames=count,
+        seconds=times[-1] - times[0] + (1 / fps if fps else 0.0),
+        frames=len(times),
         fps=fps,
         audio=_state(ref, budget)[0],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from omnidata.errors import MediaError
+from omnidata.errors import MediaError, UsageError
 from omnidata.media.containers import audio_stream, broken, opened
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.types import MediaRef
@@ -13,6 +13,7 @@ from omnidata.types import MediaRef
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    from av.audio.frame import AudioFrame
 
 
 def samples(
@@ -35,9 +36,12 @@ def samples(
 
     Raises:
         MediaError: the file is missing, broken, without sound, or exceeds the budget.
+        UsageError: the rate is not positive.
     """
     import numpy as np
 
+    if rate < 1:
+        raise UsageError("nothing would be kept", where=f"samples(rate={rate})", expected="Hz")
     parts: list[npt.NDArray[np.float32]] = []
     most = min(int(budget.max_seconds * rate), budget.max_decoded_bytes // 4)
     length = 0
@@ -60,12 +64,21 @@ def _decoded(
     from av.audio.resampler import AudioResampler
 
     with opened(ref, budget) as container:
-        resampler = AudioResampler(format="flt", layout="mono", rate=rate)
+        # The layout stays: FFmpeg's own mix to one channel is louder than full scale in floats.
+        resampler = AudioResampler(format="fltp", rate=rate)
         for frame in container.decode(audio_stream(container, ref, stream)):
             for resampled in resampler.resample(frame):
-                yield resampled.to_ndarray()[0]
+                yield _mixed(resampled)
         for resampled in resampler.resample(None):
-            yield resampled.to_ndarray()[0]
+            yield _mixed(resampled)
+
+
+def _mixed(frame: AudioFrame) -> npt.NDArray[np.float32]:
+    """The mean of the channels."""
+    import numpy as np
+
+    mixed: npt.NDArray[np.float32] = frame.to_ndarray().mean(axis=0, dtype=np.float32)
+    return mixed
 
 
 def _inline(ref: MediaRef, rate: int) -> Iterator[npt.NDArray[np.float32]]:

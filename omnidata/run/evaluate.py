@@ -144,6 +144,8 @@ async def _ask(
     """Batches of steps without an answer; with predicted history, episodes side by side."""
     predicted = task.needs_predictions
     waves = _side_by_side(steps, adapter.max_batch) if predicted else _batches(steps, adapter)
+    if predicted:
+        run.reopen(_stale(steps, run))
     past: dict[str, list[Action | None]] = {}
     for wave in waves:
         open_steps = [step for step in wave if step.sample_id not in run.done]
@@ -181,6 +183,19 @@ def _side_by_side(steps: Sequence[Step], width: int) -> Iterator[list[Step]]:
         group = episodes[begin : begin + width]
         for position in range(max(map(len, group))):
             yield [episode[position] for episode in group if position < len(episode)]
+
+
+def _stale(steps: Sequence[Step], run: RunFolder) -> frozenset[str]:
+    """Steps that were asked after one that has no answer: their histories lacked it."""
+    lacking: set[str] = set()
+    stale = set()
+    for step in steps:
+        key = episode_key(step)
+        if step.sample_id not in run.done:
+            lacking.add(key)
+        elif key in lacking:
+            stale.add(step.sample_id)
+    return frozenset(stale)
 
 
 def _predicted(task: Task, completion: Completion) -> Action | None:

@@ -141,6 +141,22 @@ class RunFolder:
             with replacing(self.predictions) as new:
                 new.writelines(encode(line) + b"\n" for line in final)
 
+    def reopen(self, sample_ids: frozenset[str]) -> None:
+        """Forget final lines that are to be asked again; they stay as attempts."""
+        again = sample_ids & self.done.keys()
+        if not again:
+            return
+        self._file.flush()
+        lines = list(predictions.read(self.predictions))
+        with self.attempts.open("ab") as file:
+            file.writelines(encode(line) + b"\n" for line in lines if line.sample_id in again)
+        self._file.close()
+        with replacing(self.predictions) as new:
+            new.writelines(encode(line) + b"\n" for line in lines if line.sample_id not in again)
+        self._file = self.predictions.open("ab")
+        for sample_id in again:
+            del self.done[sample_id]
+
     def append(self, sample_id: str, completion: Completion) -> None:
         """Record a step's final line; on disk when the call returns, but for the system's cache."""
         self._file.write(encode(Prediction.of(sample_id, completion)) + b"\n")

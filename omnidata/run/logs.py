@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import PredictionError, UsageError
+from omnidata.loaders.omnigui_apps import app_key
+from omnidata.loaders.omnigui_files import as_name
 from omnidata.predictions import Prediction
-from omnidata.types import Source
+from omnidata.types import Source, Step
 
 _FAILED = "[LMMS_EVAL_REQUEST_FAILED"  # stands where an answer would, after all retries
 _METRICS = ("type_match", "exact_match", "success_rate", "goal_progress")
@@ -70,7 +72,7 @@ def read_log(harness: str, path: Path, source: Source) -> Iterator[Prediction]:
 def _object(line: bytes, where: str) -> dict[str, Any]:
     try:
         sample = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PredictionError(
             f"invalid JSON: {error}", where=where, expected="one JSON object per line"
         ) from None
@@ -87,44 +89,68 @@ class _Steps:
     """Finds a step by what a log says of it."""
 
     def __init__(self, source: Source) -> None:
-        self.row_ids = source.row_ids
-        self.targets = {s.sample_id: s.source.get("result_action_type") for s in source.steps}
-        self.by_name: dict[tuple[str, str, int], str] = {}
-        self.by_episode: dict[tuple[str, int], set[str]] = {}
+        self.rows = source.row_ids
+        self.steps = {step.sample_id: step for step in source.steps}
+        self.by_place: dict[tuple[str, int], set[str]] = {}
         for step in source.steps:
             place = (step.episode_id, step.step_index)
-            self.by_episode.setdefault(place, set()).add(step.sample_id)
-            for name in (step.tags.get("app"), step.source.get("subset")):
-                if name:
-                    self.by_name[str(name).casefold(), *place] = step.sample_id
+            self.by_place.setdefault(place, set()).add(step.sample_id)
 
     def find(self, sample: Mapping[str, Any], where: str) -> str | None:
         """The step's id; None for a row that the loader skipped, with a finding."""
-        names = [sample.get("doc"), *(sample.get(metric) for metric in _METRICS)]
         number = sample.get("doc_id")
+        inside = type(number) is int and 0 <= number < len(self.rows)
+        by_number = self.rows[number] if isinstance(number, int) and inside else None
+        names = [sample.get("doc"), *(sample.get(metric) for metric in _METRICS)]
         named = next((n for n in names if isinstance(n, dict) and "episode_id" in n), None)
-        found = None
-        if named is not None:  # what names a step wins: a row's number may be another dataset's
-            found = self._named(named)
-            what = f"episode {named['episode_id']!r}, step {_step_number(named)!r}"
-        else:
-            what = f"doc_id {number!r}"
-            if type(number) is int and 0 <= number < len(self.row_ids):
-                return self.row_ids[number]
+        if named is None:
+            if not inside:
+                raise self._unknown(f"doc_id {number!r}", where)
+            found = by_number
+        else:  # what names a step wins: a row's number may be another dataset's
+            places = self._named(named)
+            found = by_number if by_number in places else min(places, default=None)
+            if inside and by_number is None and self._is_of_episode(named):
+                return None
+            if len(places) > 1 and by_number not in places:
+                found = None
+            if found is None:
+                what = f"episode {named['episode_id']!r}, step {_step_number(named)!r}"
+                raise self._unknown(what, where)
         if found is not None:
             self._check_target(found, names, where)
-            return found
-        raise PredictionError(
+        return found
+
+    def _named(self, name: Mapping[str, Any]) -> set[str]:
+        """Steps with that episode and number, of that app or subset where the log names one."""
+        step = _step_number(name)
+        if step is None:
+            return set()
+        places = self.by_place.get((str(as_name(name["episode_id"])), step), set())
+        said = {app_key(str(name[key])) for key in ("app", "subset") if name.get(key)}
+        return {place for place in places if not said or said & self._apps(self.steps[place])}
+
+    @staticmethod
+    def _apps(step: Step) -> set[str]:
+        known = (step.tags.get("app"), step.source.get("app"), step.source.get("subset"))
+        return {app_key(str(name)) for name in known if name}
+
+    def _is_of_episode(self, name: Mapping[str, Any]) -> bool:
+        episode = str(as_name(name["episode_id"]))
+        return any(step.episode_id == episode for step in self.steps.values())
+
+    def _unknown(self, what: str, where: str) -> PredictionError:
+        return PredictionError(
             f"the sample ({what}) is no step of the data",
             where=where,
             expected=f"doc, or metrics with episode_id and step_id, or doc_id below "
-            f"{len(self.row_ids)}",
+            f"{len(self.rows)}",
             remedy="score against the data that the log was made on",
         )
 
     def _check_target(self, sample_id: str, names: Sequence[Any], where: str) -> None:
         """Refuse a log with another target than the data's: it was made on other annotations."""
-        target = self.targets[sample_id]
+        target = self.steps[sample_id].source.get("result_action_type")
         for name in names:
             for key in ("result_action_type", "gt_action_type"):
                 if isinstance(name, dict) and key in name and name[key] != target:
@@ -134,18 +160,6 @@ class _Steps:
                         expected="a log that was made on this data",
                         remedy="score against the data that the log was made on",
                     )
-
-    def _named(self, name: Mapping[str, Any]) -> str | None:
-        step = _step_number(name)
-        if step is None:
-            return None
-        place = (str(name["episode_id"]), step)
-        for app in (name.get("app"), name.get("subset")):
-            found = self.by_name.get((str(app).casefold(), *place))
-            if found:
-                return found
-        candidates = self.by_episode.get(place, set())
-        return next(iter(candidates)) if len(candidates) == 1 else None
 
 
 def _prediction(sample_id: str, answer: str) -> Prediction:
@@ -162,10 +176,13 @@ def _step_number(name: Mapping[str, Any]) -> int | None:
 
 
 def _answer(sample: Mapping[str, Any], where: str) -> str:
-    value = sample.get("filtered_resps", sample.get("resps"))
-    while isinstance(value, list) and value:
-        value = value[0]
-    if value is None or value == []:
+    for key in ("filtered_resps", "resps"):
+        value = sample.get(key)
+        while isinstance(value, list) and value:
+            value = value[0]
+        if value not in (None, []):
+            break
+    else:
         return ""
     if isinstance(value, str):
         return value

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.errors import UsageError
+from omnidata.loaders.omnigui_apps import app_key
 from omnidata.types import Step
 
 
@@ -38,7 +39,7 @@ def select(
     """
     for tag, value in where.items():
         values = Counter(step.tags[tag] for step in steps if tag in step.tags)
-        if value not in values:
+        if not any(_is(tag, found, value) for found in values):
             tags = sorted({name for step in steps for name in step.tags})
             raise UsageError(
                 f'no step has {tag} "{value}"',
@@ -51,7 +52,7 @@ def select(
         step
         for step in steps
         if step.sample_id not in exclude
-        and all(step.tags.get(tag) == value for tag, value in where.items())
+        and all(_is(tag, step.tags.get(tag), value) for tag, value in where.items())
     ][:limit]
     if not chosen:
         raise UsageError(
@@ -60,6 +61,13 @@ def select(
             expected="a choice that keeps at least one step",
         )
     return chosen
+
+
+def _is(tag: str, found: str | None, wanted: str) -> bool:
+    """Whether a tag has the value; an app is known by any of its spellings."""
+    if found is None or found == wanted:
+        return found is not None
+    return tag == "app" and app_key(found) == app_key(wanted)
 
 
 def read_exclude(path: Path, steps: Sequence[Step]) -> frozenset[str]:

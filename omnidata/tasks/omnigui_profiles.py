@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS
+from omnidata.loaders.omnigui_rows import whole_number
 from omnidata.metrics import episodes, omnigui_paper, omnigui_release
 from omnidata.metrics.episodes import Ints
 from omnidata.metrics.omnigui_answer import Answer, Unread
@@ -68,8 +69,8 @@ class _Runs:
         """Episodes of which the data lacks steps, or of which a step is left out."""
         cut = set(np.unique(self.number[~judged]).tolist())
         for number, (first, last) in enumerate(zip(self.first, self.last, strict=True)):
-            stated = first.source.get("episode_length")
-            lacks = isinstance(stated, int) and stated > first.num_steps
+            stated = whole_number(first.source.get("episode_length"))
+            lacks = stated is not None and stated > first.num_steps
             if lacks or last.step_index >= last.num_steps:
                 cut.add(number)
         return len({(self.first[n].tags["app"], self.first[n].episode_id) for n in cut})

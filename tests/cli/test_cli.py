@@ -336,3 +336,76 @@ def test_a_log_that_is_not_text_is_refused(sample: Path, tmp_path: Path) -> None
     log.write_bytes(b"\xff\xfe{}\n")
     done = omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", code=2)
     assert "log.jsonl:1" in done.stderr
+
+
+def log_of(path: Path, *lines: dict[str, Any]) -> Path:
+    return write_lines(path, [{"filtered_resps": ['{"action_type": 8}'], **line} for line in lines])
+
+
+def named(app: str, **changes: Any) -> dict[str, Any]:
+    return {"app": app, "episode_id": "T1", "step_id": 0, **changes}
+
+
+def test_a_log_of_another_app_is_refused_and_of_another_spelling_is_not(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "steps.json", [row(app="GTrans", result_action_type=8)])
+    for app, code in (("googletranslate", 0), ("Google_Translate", 0), ("youtube", 2)):
+        log = log_of(tmp_path / f"{app}.jsonl", {"doc_id": 7, "doc": named(app)})
+        omnidata("score", "omnigui", data, log, "--from", "lmms-eval", code=code)
+
+
+def test_a_log_of_rows_that_the_loader_skipped_is_scored_without_them(tmp_path: Path) -> None:
+    back = {"app": "ted", "result_action_type": 8}
+    first = {**row(), **back}
+    rows = [first, first, {**first, "step_id": None}, {**row("U"), **back}]
+    data = write_rows(tmp_path / "steps.json", rows)
+    lines = [{"doc_id": number, "doc": item} for number, item in enumerate(rows)]
+    for form in (lines, [{"doc_id": number} for number in range(4)]):
+        log = log_of(tmp_path / "log.jsonl", *form)
+        results = as_json(omnidata("score", "omnigui", data, log, "--from", "lmms-eval", "--json"))
+        assert results["outcomes"] == {"ok": 2}
+
+
+def test_apps_that_share_a_subset_are_told_apart_by_the_rows_number(tmp_path: Path) -> None:
+    rows = [row(app=app, subset="train", result_action_type=8) for app in ("ted", "imdb")]
+    data = write_rows(tmp_path / "steps.json", rows)
+    metric = {"subset": "train", "episode_id": "T1", "step_id": 0.0, "gt_action_type": 8}
+    log = log_of(tmp_path / "log.jsonl", *({"doc_id": n, "type_match": metric} for n in (0, 1)))
+    done = omnidata("score", "omnigui", data, log, "--from", "lmms-eval", "--json")
+    assert as_json(done)["outcomes"] == {"ok": 2}
+    lost = log_of(tmp_path / "lost.jsonl", {"type_match": metric})
+    omnidata("score", "omnigui", data, lost, "--from", "lmms-eval", code=2)
+
+
+@pytest.mark.parametrize("empty", [[], None, [[]]])
+def test_an_empty_filtered_answer_gives_way_to_the_whole_one(tmp_path: Path, empty: Any) -> None:
+    data = write_rows(tmp_path / "steps.json", [row(app="ted", result_action_type=8)])
+    line = {"doc_id": 0, "filtered_resps": empty, "resps": [['{"action_type": 8}']]}
+    log = log_of(tmp_path / "log.jsonl", line)
+    done = omnidata("score", "omnigui", data, log, "--from", "lmms-eval", "--json")
+    assert as_json(done)["overall"]["EM"] == 1.0
+
+
+def test_a_deeply_nested_log_line_is_no_traceback(sample: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"doc_id": 0, "resps": ' + "[" * 200_000 + "]" * 200_000 + "}\n")
+    omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", code=2)
+
+
+def test_an_app_is_chosen_under_any_of_its_spellings(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "steps.json", [row(app="googletranslate"), row("B", app="ted")])
+    done = omnidata(
+        "evaluate", "omnigui", data, "--model", "baseline:oracle", "--out", tmp_path / "run",
+        "--where", "app=GTrans", "--json",
+    )  # fmt: skip
+    assert as_json(done)["counts"]["steps"] == 1
+
+
+def test_a_run_is_itself_under_every_path(sample: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    omnidata("evaluate", "omnigui", sample, "--model", "baseline:center", "--out", run)
+    (tmp_path / "link").symlink_to(run)
+    omnidata("score", "omnigui", sample, tmp_path / "link", "--out", run)
+    omnidata("score", "omnigui", sample, run / "predictions.jsonl", "--out", tmp_path / "link")
+    (run / "other.jsonl").write_text("")
+    omnidata("score", "omnigui", sample, run / "other.jsonl", "--out", run, code=2)
+    omnidata("score", "omnigui", sample, run, "--out", tmp_path, code=2)

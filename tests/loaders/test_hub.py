@@ -166,3 +166,12 @@ def test_unusable_targets_and_holes_in_histories_are_null(tmp_path: Path) -> Non
     data = open_plainly(write_app(tmp_path / "TED", rows))
     assert [action and action["kind"] for action in data["action"]] == [None, None, "TAP"]
     assert [past and past["kind"] for past in data["history"][2]] == [None, "TAP"]
+
+
+def test_lone_surrogates_are_replaced_where_arrow_refuses_them(tmp_path: Path) -> None:
+    data = write_app(
+        tmp_path / "TED", [row("A", result_action_type=7, result_action_text="\ud800")]
+    )
+    (found,) = open_plainly(data)
+    assert found["action"]["text"] == "?"
+    assert json.loads(found["source"])["result_action_text"] == "\ud800"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import wave
 import zlib
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,8 @@ def test_no_budget_is_exceeded(sample: Path, budget: Budget, kind: Modality, nam
 
 
 @pytest.mark.parametrize(
-    "choice", [{}, {"num_frames": 4, "fps": 2.0}, {"num_frames": 0}, {"fps": -1.0}]
+    "choice",
+    [{}, {"num_frames": 4, "fps": 2.0}, {"num_frames": 0}, {"fps": -1.0}, {"fps": float("inf")}],
 )
 def test_frames_need_one_clear_choice(sample: Path, choice: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="frames"):
@@ -153,3 +155,28 @@ def test_a_jpeg_and_a_webp_are_screenshots_and_a_gif_is_not(tmp_path: Path) -> N
     (tmp_path / "a.png").write_bytes(buffer.getvalue())
     with pytest.raises(MediaError, match=r"a\.png"):
         image(ref(tmp_path / "a.png"))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 6])
+def test_several_channels_are_mixed_without_growing_louder(tmp_path: Path, channels: int) -> None:
+    tone = (0.9 * 32767 * np.sin(np.arange(32_000) * 2 * np.pi * 440 / 16_000)).astype("<i2")
+    with wave.open(str(tmp_path / "a.wav"), "wb") as track:
+        track.setnchannels(channels)
+        track.setsampwidth(2)
+        track.setframerate(16_000)
+        track.writeframes(np.repeat(tone, channels).tobytes())
+    heard = samples(ref(tmp_path / "a.wav", "audio"))
+    assert float(np.abs(heard).max()) == pytest.approx(0.9, abs=0.01)
+    assert probe(ref(tmp_path / "a.wav", "audio")).rms == pytest.approx(0.636, abs=0.01)
+
+
+def test_sixteen_bits_of_grey_keep_their_shades(tmp_path: Path) -> None:
+    shades = np.linspace(0, 65535, 256, dtype=np.uint16).reshape(16, 16)
+    Image.fromarray(shades).save(tmp_path / "a.png")
+    found = image(ref(tmp_path / "a.png")).pixels[..., 0]
+    assert np.abs(found.astype(int) - (shades >> 8)).max() <= 1
+
+
+def test_a_rate_of_nothing_is_refused(sample: Path) -> None:
+    with pytest.raises(UsageError, match="rate=0"):
+        samples(ref(min(sample.glob("*/media/*/1.wav")), "audio"), rate=0)

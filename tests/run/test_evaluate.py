@@ -219,3 +219,27 @@ def test_predicted_history_is_the_models_own(
     prompts = {r.sample_id: r.conversation[1].parts[-1].text for r in model.asked}
     assert "Action History:\nStep 0: TAP at [1, 2]\nStep 1: TAP at [1, 2]\n\n" in prompts["ted/A/3"]
     assert "Action History" not in prompts["ted/B/3"]
+
+
+def test_with_predicted_history_a_step_is_asked_again_when_an_earlier_one_was(
+    tmp_path: Path,
+) -> None:
+    rows = [row(episode, step, app="ted") for episode in "AB" for step in range(3)]
+    source = TASK.load(write_rows(tmp_path / "steps.json", rows))
+    task = get_task("omnigui", {"history": "predicted"})
+
+    def right(request: Request) -> Completion:
+        return Completion(text='{"action_type": 0, "coordinate": [1, 2]}')
+
+    def failing(request: Request) -> Completion:
+        if request.sample_id == "ted/A/1":
+            return Completion(delivery="api_error", error="503")
+        return right(request)
+
+    evaluate(task, source, Recorder(failing), tmp_path / "run")
+    again = Recorder(right)
+    evaluate(task, source, again, tmp_path / "run")
+    assert [request.sample_id for request in again.asked] == ["ted/A/1", "ted/A/2"]
+    assert "Step 1: TAP at [1, 2]" in again.asked[1].conversation[1].parts[-1].text
+    final = [line["sample_id"] for line in read_lines(tmp_path / "run" / "predictions.jsonl")]
+    assert sorted(final) == [step.sample_id for step in source.steps]
