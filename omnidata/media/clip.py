@@ -82,11 +82,9 @@ def frames(
     with opened(ref, budget) as container:
         video = video_stream(container, ref, budget, stream)
         if which == "keyframes":
-            video.codec_context.skip_frame = (
-                "NONKEY"  # not every codec obeys, so they are asked too
-            )
+            video.codec_context.skip_frame = "NONKEY"
         decoded = decode(container, video, ref, budget)
-        if which == "keyframes":
+        if which == "keyframes":  # not every codec obeys the line above
             decoded = (found for found in decoded if found[2].key_frame)
         if fps is None:
             return _stacked(decoded, video, ref, budget)
