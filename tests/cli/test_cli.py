@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from omnidata.actions import answer
 from omnidata.loaders.omnigui import load
+from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.trees import row, write_app, write_lines, write_rows
-
-OMNIDATA = [sys.executable, "-c", "from omnidata.cli import main; main()"]
-
-
-def omnidata(*arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [*OMNIDATA, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "COLUMNS": "60"},
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
-
-
-def as_json(done: subprocess.CompletedProcess[str]) -> Any:
-    return json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("verb", ["demo", "info", "evaluate", "score"])
@@ -112,38 +90,6 @@ def test_a_run_on_other_data_is_not_scored(sample: Path, tmp_path: Path) -> None
     assert "other annotations" in done.stderr
 
 
-def lmms_log(sample: Path, path: Path, form: str) -> Path:
-    """A samples log as lmms-eval writes it: newer versions drop the row and flatten the lists."""
-    lines = []
-    for number, step in enumerate(load(sample).steps):
-        assert step.action
-        text = json.dumps(answer(step.action, step.screen)) if number % 2 else "nothing"
-        line: dict[str, Any] = {"doc_id": number, "target": "{}", "filtered_resps": [text]}
-        if form == "doc":
-            doc = {**step.source, "app": step.tags["app"]}
-            line = {**line, "doc_id": 0, "doc": doc, "resps": [[text]], "filtered_resps": [[text]]}
-        if form == "metrics":
-            named = {
-                "subset": step.tags["app"].lower(),
-                "episode_id": step.episode_id,
-                "step_id": step.step_index,
-                "exact_match": True,
-            }
-            line = {**line, "doc_id": 10**6, "type_match": named, "exact_match": named}
-        lines.append(line)
-    return write_lines(path, lines)
-
-
-@pytest.mark.parametrize("form", ["doc_id", "doc", "metrics"])
-def test_a_log_of_lmms_eval_is_scored_in_its_forms(sample: Path, tmp_path: Path, form: str) -> None:
-    log = lmms_log(sample, tmp_path / "samples_omnigui.jsonl", form)
-    done = omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", "--json")
-    results = as_json(done)
-    steps = len(load(sample).steps)
-    assert results["outcomes"] == {"ok": steps // 2, "unparsed": steps - steps // 2}
-    assert results["overall"]["EM"] == pytest.approx((steps // 2) / steps)
-
-
 def test_info_counts_and_lists_findings(sample: Path, tmp_path: Path) -> None:
     data = as_json(omnidata("info", sample, "--json"))
     assert data["steps"] == data["counts"]["total"]["steps"] >= 100
@@ -202,47 +148,6 @@ def test_the_counts_are_compared_with_table7(tmp_path: Path) -> None:
     assert "total: cri is 210, published 211" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["evaluate", "omnigui", "{empty}", "--model", "baseline:center", "--out", "{out}"],
-         "dataset_<APP>.json"),
-        (["evaluate", "nothing", "{data}", "--model", "baseline:center", "--out", "{out}"],
-         "one of omnigui"),
-        (["evaluate", "omnigui", "{data}", "--model", "gpt", "--out", "{out}"], "baseline:oracle"),
-        (["evaluate", "omnigui", "{data}", "--model", "baseline:center", "--out", "{out}",
-          "-T", "modalities"], "key=value"),
-        (["evaluate", "omnigui", "{data}", "--model", "baseline:center", "--out", "{out}",
-          "-T", "modalities=X"], "IAV"),
-        (["evaluate", "omnigui", "{data}", "--model", "baseline:center", "--out", "{out}",
-          "--profile", "strict"], "omnigui-release"),
-        (["evaluate", "omnigui", "{data}", "--model", "baseline:center", "--out", "{out}",
-          "--where", "app=Nobody"], "Chirp"),
-        (["evaluate", "omnigui", "{data}", "--model", "baseline:center", "--out", "{out}",
-          "--limit", "0"], "--limit"),
-        (["evaluate", "omnigui", "{data}", "--model", "baseline:center", "--out", "{out}",
-          "--exclude", "{empty}"], "one sample id per line"),
-        (["score", "omnigui", "{data}", "{empty}"], "run.json"),
-        (["score", "omnigui", "{data}", "{empty}/none.jsonl"], "sample_id"),
-        (["score", "omnigui", "{data}", "{data}/dependency.jsonl"], "dependency.jsonl:1"),
-        (["score", "omnigui", "{data}", "{data}/dependency.jsonl", "--from", "helm"], "lmms-eval"),
-        (["score", "omnigui", "{data}", "{data}/dependency.jsonl", "-T", "coordinates=rel",
-          "--profile", "omnigui-release"], "omnigui-paper"),
-        (["info", "{data}", "--expect", "table3"], "table7"),
-        (["info", "--strict"], "info DATA"),
-        (["fly"], "No such command"),
-    ],
-)  # fmt: skip
-def test_bad_usage_and_bad_input_exit_with_2_and_the_remedy(
-    sample: Path, tmp_path: Path, arguments: list[str], says: str
-) -> None:
-    (tmp_path / "empty").mkdir()
-    places = {"data": sample, "empty": tmp_path / "empty", "out": tmp_path / "out"}
-    done = omnidata(*(argument.format(**places) for argument in arguments), code=2)
-    assert says in done.stderr
-    assert done.stdout == ""
-
-
 def test_strict_evaluation_stops_at_a_finding(sample: Path, tmp_path: Path) -> None:
     data = shutil.copytree(sample, tmp_path / "data")
     min(data.glob("*/media/*/1.wav")).unlink()
@@ -296,99 +201,6 @@ def test_scores_are_not_written_over_other_things(sample: Path, tmp_path: Path) 
     omnidata("score", "omnigui", sample, run, "--out", run)
     for _ in "twice":
         omnidata("score", "omnigui", sample, other, "--out", tmp_path / "scores")
-
-
-def test_a_failed_request_in_a_log_is_no_answer(sample: Path, tmp_path: Path) -> None:
-    failed = "[LMMS_EVAL_REQUEST_FAILED after 5 retries] 503"
-    log = write_lines(tmp_path / "log.jsonl", [{"doc_id": 0, "filtered_resps": [failed]}])
-    done = omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", "--json")
-    assert as_json(done)["outcomes"]["api_error"] == 1
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ({"doc": {"episode_id": "other", "step_id": 7}, "doc_id": 0}, "episode 'other', step 7"),
-        ({"doc_id": True}, "doc_id True"),
-        ({"doc_id": 10**6}, "doc_id 1000000"),
-        ({"doc_id": 0, "filtered_resps": [3]}, "the answer is a int"),
-    ],
-)
-def test_a_sample_that_is_no_step_of_the_data_is_refused(
-    sample: Path, tmp_path: Path, line: dict[str, Any], says: str
-) -> None:
-    log = write_lines(tmp_path / "log.jsonl", [{"filtered_resps": ["x"], **line}])
-    done = omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", code=2)
-    assert f"{log}:1" in done.stderr
-    assert says in done.stderr
-
-
-def test_a_log_made_on_other_annotations_is_refused(sample: Path, tmp_path: Path) -> None:
-    step = load(sample).steps[0]
-    doc = {**step.source, "app": step.tags["app"], "result_action_type": 11}
-    log = write_lines(tmp_path / "log.jsonl", [{"doc": doc, "filtered_resps": ["x"]}])
-    done = omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", code=2)
-    assert "result_action_type" in done.stderr
-
-
-def test_a_log_that_is_not_text_is_refused(sample: Path, tmp_path: Path) -> None:
-    log = tmp_path / "log.jsonl"
-    log.write_bytes(b"\xff\xfe{}\n")
-    done = omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", code=2)
-    assert "log.jsonl:1" in done.stderr
-
-
-def log_of(path: Path, *lines: dict[str, Any]) -> Path:
-    return write_lines(path, [{"filtered_resps": ['{"action_type": 8}'], **line} for line in lines])
-
-
-def named(app: str, **changes: Any) -> dict[str, Any]:
-    return {"app": app, "episode_id": "T1", "step_id": 0, **changes}
-
-
-def test_a_log_of_another_app_is_refused_and_of_another_spelling_is_not(tmp_path: Path) -> None:
-    data = write_rows(tmp_path / "steps.json", [row(app="GTrans", result_action_type=8)])
-    for app, code in (("googletranslate", 0), ("Google_Translate", 0), ("youtube", 2)):
-        log = log_of(tmp_path / f"{app}.jsonl", {"doc_id": 7, "doc": named(app)})
-        omnidata("score", "omnigui", data, log, "--from", "lmms-eval", code=code)
-
-
-def test_a_log_of_rows_that_the_loader_skipped_is_scored_without_them(tmp_path: Path) -> None:
-    back = {"app": "ted", "result_action_type": 8}
-    first = {**row(), **back}
-    rows = [first, first, {**first, "step_id": None}, {**row("U"), **back}]
-    data = write_rows(tmp_path / "steps.json", rows)
-    lines = [{"doc_id": number, "doc": item} for number, item in enumerate(rows)]
-    for form in (lines, [{"doc_id": number} for number in range(4)]):
-        log = log_of(tmp_path / "log.jsonl", *form)
-        results = as_json(omnidata("score", "omnigui", data, log, "--from", "lmms-eval", "--json"))
-        assert results["outcomes"] == {"ok": 2}
-
-
-def test_apps_that_share_a_subset_are_told_apart_by_the_rows_number(tmp_path: Path) -> None:
-    rows = [row(app=app, subset="train", result_action_type=8) for app in ("ted", "imdb")]
-    data = write_rows(tmp_path / "steps.json", rows)
-    metric = {"subset": "train", "episode_id": "T1", "step_id": 0.0, "gt_action_type": 8}
-    log = log_of(tmp_path / "log.jsonl", *({"doc_id": n, "type_match": metric} for n in (0, 1)))
-    done = omnidata("score", "omnigui", data, log, "--from", "lmms-eval", "--json")
-    assert as_json(done)["outcomes"] == {"ok": 2}
-    lost = log_of(tmp_path / "lost.jsonl", {"type_match": metric})
-    omnidata("score", "omnigui", data, lost, "--from", "lmms-eval", code=2)
-
-
-@pytest.mark.parametrize("empty", [[], None, [[]]])
-def test_an_empty_filtered_answer_gives_way_to_the_whole_one(tmp_path: Path, empty: Any) -> None:
-    data = write_rows(tmp_path / "steps.json", [row(app="ted", result_action_type=8)])
-    line = {"doc_id": 0, "filtered_resps": empty, "resps": [['{"action_type": 8}']]}
-    log = log_of(tmp_path / "log.jsonl", line)
-    done = omnidata("score", "omnigui", data, log, "--from", "lmms-eval", "--json")
-    assert as_json(done)["overall"]["EM"] == 1.0
-
-
-def test_a_deeply_nested_log_line_is_no_traceback(sample: Path, tmp_path: Path) -> None:
-    log = tmp_path / "log.jsonl"
-    log.write_text('{"doc_id": 0, "resps": ' + "[" * 200_000 + "]" * 200_000 + "}\n")
-    omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", code=2)
 
 
 def test_an_app_is_chosen_under_any_of_its_spellings(tmp_path: Path) -> None:
