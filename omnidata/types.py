@@ -35,6 +35,21 @@ OUTCOMES: tuple[Outcome, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
+class Cell:
+    """A place in a Parquet file.
+
+    Attributes:
+        shard: the file, relative to the dataset's folder.
+        column: the media column.
+        row: 0-based, counted through the file.
+    """
+
+    shard: str
+    column: str
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
 class MediaRef:
     """A medium that has not been opened.
 
@@ -44,12 +59,16 @@ class MediaRef:
         path: relative to `root`, as the row has it; whoever opens it checks it first.
         inline: what the row holds in place of a file, {"array": [...], "sampling_rate": Hz}; None
             for a file.
+        cell: where the bytes lie if not in a file of their own; `path` is then the name they had.
+        sha256: what the bytes were when somebody looked, in hexadecimal; empty where nobody has.
     """
 
     kind: Modality
     root: Path
     path: str
     inline: Mapping[str, Any] | None = field(default=None, hash=False)
+    cell: Cell | None = None
+    sha256: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

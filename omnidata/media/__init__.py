@@ -5,10 +5,11 @@ is not a whole medium inside the dataset's folder.
 """
 
 from omnidata.media.clip import Frames, frames
-from omnidata.media.paths import DEFAULT_BUDGET, Budget, read_bytes, resolve, unsafe
+from omnidata.media.paths import DEFAULT_BUDGET, Budget, resolve, unsafe
 from omnidata.media.picture import Picture, Placement, image, image_size
 from omnidata.media.probing import Probe, check, probe
 from omnidata.media.sound import samples
+from omnidata.media.stored import read_bytes, stored
 
 __all__ = [
     "DEFAULT_BUDGET",
@@ -25,5 +26,6 @@ __all__ = [
     "read_bytes",
     "resolve",
     "samples",
+    "stored",
     "unsafe",
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from omnidata.errors import MediaError
-from omnidata.media.paths import Budget, resolve
+from omnidata.media.paths import Budget, place
+from omnidata.media.stored import stored
 from omnidata.types import MediaRef, Modality
 
 if TYPE_CHECKING:
@@ -24,14 +26,15 @@ def opened(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
     """The container, closed again when the block is left.
 
     Raises:
-        MediaError: as `resolve`; or the container, or anything decoded in the block, is broken.
+        MediaError: as `stored`; or the container, or anything decoded in the block, is broken.
     """
     import av
 
-    path = resolve(ref, budget=budget)
+    found = stored(ref, budget=budget)
+    source = io.BytesIO(found) if isinstance(found, bytes) else str(found)
     try:
         with av.open(
-            str(path), options={"format_whitelist": _CONTAINERS}, metadata_errors="ignore"
+            source, "r", options={"format_whitelist": _CONTAINERS}, metadata_errors="ignore"
         ) as container:
             yield container
     except MediaError:
@@ -40,7 +43,7 @@ def opened(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
         # Not a list of types on purpose: hostile bytes make decoders raise whatever they like.
         raise MediaError(
             f"the {ref.kind} cannot be decoded ({type(error).__name__})",
-            where=str(path),
+            where=place(ref),
             expected=f"a whole {ref.kind} file",
             remedy="copy or record it again, or leave the step out with --exclude",
         ) from None
@@ -50,7 +53,7 @@ def broken(ref: MediaRef, what: str, expected: str) -> MediaError:
     """The error for a medium that opens but is not what it should be."""
     return MediaError(
         what,
-        where=str(ref.root / ref.path),
+        where=place(ref),
         expected=expected,
         remedy="record the step again, or leave it out with --exclude",
     )

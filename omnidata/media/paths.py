@@ -60,12 +60,28 @@ def unsafe(path: str) -> str:
     return ""
 
 
+def place(ref: MediaRef) -> str:
+    """Where a medium lies, for messages."""
+    if ref.cell is None:
+        return str(ref.root / ref.path)
+    cell = ref.cell
+    return f"{ref.root / cell.shard}, row {cell.row}, column {cell.column} ({ref.path})"
+
+
 def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path:
     """The file behind a reference.
 
     Raises:
-        MediaError: it is missing, outside the dataset's folder, not a regular file, or too large.
+        MediaError: it is missing, outside the dataset's folder, not a regular file, or too large;
+            or it is no file but a cell of a Parquet file.
     """
+    if ref.cell is not None:
+        raise MediaError(
+            f"the {ref.kind} has no file of its own",
+            where=place(ref),
+            expected="a dataset whose media are files",
+            remedy="take its bytes (read_bytes), or convert the dataset with --link",
+        )
     reason = unsafe(ref.path)
     path = ref.root / ref.path
     if not reason:
@@ -94,12 +110,3 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path:
             remedy="mend the annotation or the file; omnidata never opens anything else",
         )
     return path
-
-
-def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
-    """The file as it is, for models that take it undecoded.
-
-    Raises:
-        MediaError: as `resolve`.
-    """
-    return resolve(ref, budget=budget).read_bytes()

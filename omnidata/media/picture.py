@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from omnidata.actions import Screen
 from omnidata.errors import MediaError
-from omnidata.media.paths import DEFAULT_BUDGET, Budget, resolve
+from omnidata.media.paths import DEFAULT_BUDGET, Budget, place
+from omnidata.media.stored import stored
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
@@ -129,23 +131,26 @@ def _padded(rgb: Image, size: Screen, placement: Placement) -> Image:
 def _opened(ref: MediaRef, budget: Budget) -> Iterator[Image]:
     from PIL import Image
 
-    path = resolve(ref, budget=budget)
+    found = stored(ref, budget=budget)
     try:
-        with path.open("rb") as file, Image.open(file, formats=_FORMATS) as picture:
+        with (
+            io.BytesIO(found) if isinstance(found, bytes) else found.open("rb") as file,
+            Image.open(file, formats=_FORMATS) as picture,
+        ):
             if picture.width * picture.height > budget.max_pixels:
                 raise MediaError(
                     f"the picture has {picture.width} x {picture.height} pixels",
-                    where=str(path),
+                    where=place(ref),
                     expected=f"at most {budget.max_pixels} pixels",
                     remedy="give a larger budget if the picture is honest",
                 )
             if picture.format == "PNG":
-                where = file.tell()
-                file.seek(-min(1 << 16, path.stat().st_size), 2)
+                where, size = file.tell(), file.seek(0, 2)
+                file.seek(-min(1 << 16, size), 2)
                 if _PNG_END not in file.read():
                     raise MediaError(
-                        f"the PNG ends after {path.stat().st_size} bytes without its end marker",
-                        where=str(path),
+                        f"the PNG ends after {size} bytes without its end marker",
+                        where=place(ref),
                         expected="a whole PNG; this one was truncated",
                         remedy="copy or download it again, or leave the step out with --exclude",
                     )
@@ -157,7 +162,7 @@ def _opened(ref: MediaRef, budget: Budget) -> Iterator[Image]:
         # Not a list of types on purpose: hostile bytes make decoders raise whatever they like.
         raise MediaError(
             f"the file cannot be read as an image ({type(error).__name__})",
-            where=str(path),
+            where=place(ref),
             expected="a PNG, JPEG or WebP screenshot",
             remedy="mend the file, or leave the step out with --exclude",
         ) from None

@@ -8,7 +8,7 @@ from typing import Literal
 from omnidata.errors import MediaError, MissingMediaError
 from omnidata.media.clip import decode
 from omnidata.media.containers import audio_stream, broken, opened, video_stream
-from omnidata.media.paths import DEFAULT_BUDGET, Budget, resolve
+from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.media.picture import image_size
 from omnidata.media.sound import samples
 from omnidata.types import MediaRef
@@ -103,7 +103,6 @@ def _state(ref: MediaRef, budget: Budget) -> tuple[AudioState, float | None, flo
     rate = 16_000
     try:
         if ref.inline is None:
-            resolve(ref, budget=budget)
             with opened(ref, budget) as container:
                 if not container.streams.audio:
                     return "missing", None, None

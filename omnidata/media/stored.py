@@ -1,0 +1,110 @@
+"""The bytes of a medium, wherever they are stored: a file, or a cell of a Parquet file."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from omnidata.errors import MediaError
+from omnidata.media.paths import DEFAULT_BUDGET, Budget, place, resolve
+from omnidata.types import MediaRef
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_GROUPS = 8
+"""Column chunks kept: the media of two steps. A chunk has some tens of megabytes."""
+
+_reading = Lock()  # a Parquet reader must not be used by two threads at once
+
+
+def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
+    """The file of a medium, or its bytes where it has none.
+
+    Raises:
+        MediaError: as `resolve`, or the Parquet file is broken or lacks the cell.
+    """
+    return resolve(ref, budget=budget) if ref.cell is None else _read_cell(ref, budget)
+
+
+def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
+    """The medium as it is, for models that take it undecoded.
+
+    Raises:
+        MediaError: as `stored`.
+    """
+    found = stored(ref, budget=budget)
+    return found if isinstance(found, bytes) else found.read_bytes()
+
+
+def _read_cell(ref: MediaRef, budget: Budget) -> bytes:
+    cell = ref.cell
+    assert cell is not None
+    # The shard is a path from a dataset too, but as large as it likes: only a part of it is read.
+    shard = resolve(MediaRef(ref.kind, ref.root, cell.shard), budget=Budget(max_bytes=1 << 60))
+    found = shard.stat()
+    stamp = (found.st_size, found.st_mtime_ns, os.getpid())  # no reader survives a fork
+    try:
+        with _reading:
+            starts = _open(shard, *stamp)[1]
+            group = bisect_right(starts, cell.row) - 1
+            value = _chunk(shard, *stamp, group, cell.column, 2 * budget.max_bytes)[
+                cell.row - starts[group]
+            ].as_py()
+    except MediaError:
+        raise
+    except Exception as error:  # hostile bytes make Arrow raise whatever it likes
+        raise _unreadable(ref, f"the cell cannot be read ({type(error).__name__})") from None
+    if not value:
+        raise _unreadable(ref, "the cell is empty")
+    if len(value) > budget.max_bytes:
+        raise _unreadable(ref, f"the cell has {len(value)} bytes, more than {budget.max_bytes}")
+    return bytes(value)
+
+
+def _unreadable(ref: MediaRef, what: str) -> MediaError:
+    return MediaError(
+        what,
+        where=place(ref),
+        expected=f"the bytes of the {ref.kind}",
+        remedy="convert or download the dataset again, or leave the step out with --exclude",
+    )
+
+
+@lru_cache(maxsize=32)
+def _open(shard: Path, size: int, time: int, process: int) -> tuple[pq.ParquetFile, list[int]]:
+    """The reader, and at which row each row group begins."""
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(shard, memory_map=True)
+    rows = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+    return file, [0, *accumulate(rows)]
+
+
+@lru_cache(maxsize=_GROUPS)
+def _chunk(
+    shard: Path, size: int, time: int, process: int, group: int, column: str, limit: int
+) -> pa.ChunkedArray:
+    """The bytes of a column, of one row group."""
+    file, _ = _open(shard, size, time, process)
+    wanted = f"{column}.bytes"
+    about = file.metadata.row_group(group)
+    sizes = {
+        about.column(number).path_in_schema: about.column(number).total_uncompressed_size
+        for number in range(about.num_columns)
+    }
+    if sizes[wanted] > limit:
+        raise MediaError(
+            f"row group {group} holds {sizes[wanted]} bytes of {column}",
+            where=str(shard),
+            expected=f"row groups of at most {limit} bytes",
+            remedy="convert the dataset again with omnidata convert",
+        )
+    table = file.read_row_group(group, columns=[wanted], use_threads=False)
+    return table.column(column).combine_chunks().field("bytes")
