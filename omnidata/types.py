@@ -60,7 +60,8 @@ class MediaRef:
         inline: what the row holds in place of a file, {"array": [...], "sampling_rate": Hz}; None
             for a file.
         cell: where the bytes lie if not in a file of their own; `path` is then the name they had.
-        sha256: what the bytes were when somebody looked, in hexadecimal; empty where nobody has.
+        sha256: what the bytes were when the dataset was written, in hexadecimal; a file that has
+            another hash is not opened. Empty where nobody has looked.
     """
 
     kind: Modality
@@ -117,6 +118,8 @@ class Source:
         fingerprint: SHA-256 over the annotation files; changes with every edit.
         row_ids: the sample id of every row in the source's own order, None where it has none; other
             harnesses name samples by that number.
+        tags: names of the tags that the steps of this benchmark may have.
+        roles: the media that its steps may have, and their kinds.
     """
 
     task: str
@@ -126,6 +129,8 @@ class Source:
     skipped: int
     fingerprint: str
     row_ids: Sequence[str | None]
+    tags: Sequence[str]
+    roles: Mapping[str, Modality]
 
 
 @dataclass(frozen=True, slots=True)

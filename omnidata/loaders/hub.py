@@ -8,7 +8,6 @@ annotations and of this code: `datasets` itself would go on serving edited data 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,61 +19,22 @@ from typing import Any
 import datasets
 import pyarrow as pa
 
-from omnidata.actions import Action, Box, Region
 from omnidata.errors import DataError
 from omnidata.loaders import omnigui
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, app_key, table7
 from omnidata.loaders.omnigui_files import find
-from omnidata.media import unsafe
-from omnidata.types import MediaRef, Source, Step
+from omnidata.loaders.omnigui_rows import ROLES
+from omnidata.loaders.rows import features, to_row
+from omnidata.media import linkable
+from omnidata.types import Source, Step
 
 ALL = "all"
 LANGUAGES = ("en", "zh")
-_TAGS = ("app", "language", "dimension", "dependency")
 _SHARDS = 8
 _BATCH = 500
 _log = logging.getLogger("omnidata")
 
-_REGION = {
-    "left": datasets.Value("float64"),
-    "top": datasets.Value("float64"),
-    "right": datasets.Value("float64"),
-    "bottom": datasets.Value("float64"),
-    "space": datasets.Value("string"),
-    "is_point": datasets.Value("bool"),
-}
-_ACTION = {
-    "kind": datasets.Value("string"),
-    "number": datasets.Value("int32"),
-    "start": [_REGION],
-    "end": [_REGION],
-    "text": datasets.Value("string"),
-    "words": datasets.Value("string"),
-}
-FEATURES = datasets.Features(
-    {
-        "sample_id": datasets.Value("string"),
-        "episode_id": datasets.Value("string"),
-        "step_index": datasets.Value("int32"),
-        "num_steps": datasets.Value("int32"),
-        "instruction": datasets.Value("string"),
-        "screen_width": datasets.Value("int32"),
-        "screen_height": datasets.Value("int32"),
-        "app": datasets.Value("string"),
-        "language": datasets.Value("string"),
-        "dimension": datasets.Value("string"),
-        "dependency": datasets.Value("string"),
-        "screenshot": datasets.Image(decode=False),
-        "history_screenshot": datasets.Image(decode=False),
-        "video": datasets.Video(decode=False),
-        "audio": datasets.Audio(decode=False),
-        "history": [_ACTION],
-        "action": _ACTION,
-        "source": datasets.Value("string"),
-    }
-)
-"""One row per step. Coordinates stay in the space of the source, which `space` names; media are
-paths that nobody has opened; `source` is the untouched row as JSON."""
+FEATURES = features(omnigui.TAGS, ROLES)
 
 
 @dataclass
@@ -163,14 +123,14 @@ class OmniGui(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             number, _, count = shard.partition("/")
             low, high = (len(steps) * (int(number) + end) // int(count) for end in (0, 1))
             for begin in range(low, high, _BATCH):
-                rows = [to_row(step) for step in steps[begin : min(begin + _BATCH, high)]]
+                rows = [_row(step) for step in steps[begin : min(begin + _BATCH, high)]]
                 table = pa.Table.from_pylist(rows, schema=_STORAGE)
                 yield (int(number), begin), datasets.table.table_cast(table, FEATURES.arrow_schema)
 
 
 def _storage_schema() -> pa.Schema:
     """The features with media as plain paths, which `table_cast` turns into media columns."""
-    media = {"screenshot", "history_screenshot", "video", "audio"}
+    media = ROLES
     return pa.schema(
         [
             pa.field(field.name, pa.string() if field.name in media else field.type)
@@ -229,63 +189,7 @@ def config_names(source: Source) -> list[str]:
     return [ALL, *sorted({value for step in source.steps for value in step.tags.values()})]
 
 
-def to_row(step: Step) -> dict[str, Any]:
+def _row(step: Step) -> dict[str, Any]:
     """A step as a row of `FEATURES`, with media as paths."""
-    return {
-        "sample_id": _storable(step.sample_id),
-        "episode_id": _storable(step.episode_id),
-        "step_index": step.step_index,
-        "num_steps": step.num_steps,
-        "instruction": _storable(step.instruction),
-        "screen_width": step.screen[0],
-        "screen_height": step.screen[1],
-        **{name: _storable(step.tags.get(name)) for name in _TAGS},
-        **{role: _path(ref) for role, ref in step.media.items()},
-        "history": [_action(action) for action in step.history],
-        "action": _action(step.action),
-        "source": json.dumps(step.source, ensure_ascii=True),
-    }
-
-
-def _storable(text: str | None) -> str | None:
-    """The text without lone surrogates, which Arrow refuses; `source` keeps them, escaped."""
-    return text and text.encode("utf-8", "replace").decode()
-
-
-def _path(ref: MediaRef | None) -> str | None:
-    """The file's path; None for one that leads outside, which `datasets` would embed on export.
-
-    Audio that a row holds inline stays in the column `source`.
-    """
-    if ref is None or ref.inline is not None or unsafe(ref.path):
-        return None
-    try:
-        path = (ref.root / ref.path).resolve()
-    except (OSError, ValueError):  # a name that no file system can hold
-        return None
-    return str(path) if path.is_relative_to(ref.root.resolve()) else None
-
-
-def _action(action: Action | None) -> dict[str, Any] | None:
-    if action is None:
-        return None
-    return {
-        "kind": action.kind.name,
-        "number": int(action.kind),
-        "start": [_region(region) for region in action.start],
-        "end": [_region(region) for region in action.end],
-        "text": _storable(action.text),
-        "words": _storable(action.words),
-    }
-
-
-def _region(region: Region) -> dict[str, Any]:
-    if isinstance(region, Box):
-        edges = (region.left, region.top, region.right, region.bottom)
-    else:
-        edges = (region.x, region.y, region.x, region.y)
-    return {
-        **dict(zip(("left", "top", "right", "bottom"), edges, strict=True)),
-        "space": region.space,
-        "is_point": not isinstance(region, Box),
-    }
+    paths = {role: linkable(ref) for role, ref in step.media.items() if ref}
+    return to_row(step, omnigui.TAGS) | {role: str(path) for role, path in paths.items() if path}

@@ -18,6 +18,9 @@ from omnidata.loaders.omnigui_files import Annotations, Note, Row, as_name
 from omnidata.loaders.omnigui_media import check_media_files
 from omnidata.types import MediaRef, Source, Step
 
+TAGS = ("app", "language", "dimension", "dependency")
+"""The tags of a step; dimension and dependency may be lacking."""
+
 MAX_STEPS = 2000
 """Steps of one episode; every step holds the history before it, so length costs its square."""
 
@@ -67,7 +70,15 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
             remedy="mend the data, or read it without --strict",
         )
     return Source(
-        "omnigui", data, steps, findings, builder.skipped, files.fingerprint(), builder.row_ids
+        "omnigui",
+        data,
+        steps,
+        findings,
+        builder.skipped,
+        files.fingerprint(),
+        builder.row_ids,
+        TAGS,
+        omnigui_rows.ROLES,
     )
 
 

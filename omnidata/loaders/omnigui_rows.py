@@ -22,6 +22,9 @@ _MEDIA: Mapping[str, tuple[Modality, tuple[str, ...]]] = {
     "video": ("video", ("current_video", "video", "video_path")),
     "audio": ("audio", ("current_audio", "audio", "audio_path")),
 }
+ROLES: Mapping[str, Modality] = {role: kind for role, (kind, _) in _MEDIA.items()}
+"""The media that a step may have."""
+
 _KNOWN = frozenset(int(kind) for kind in Primitive)
 _NUMBERS = ", ".join(f"{kind.value} {kind.name}" for kind in Primitive)
 

@@ -5,7 +5,7 @@ is not a whole medium inside the dataset's folder.
 """
 
 from omnidata.media.clip import Frames, frames
-from omnidata.media.paths import DEFAULT_BUDGET, Budget, resolve, unsafe
+from omnidata.media.paths import DEFAULT_BUDGET, Budget, linkable, resolve, unsafe
 from omnidata.media.picture import Picture, Placement, image, image_size
 from omnidata.media.probing import Probe, check, probe
 from omnidata.media.sound import samples
@@ -22,6 +22,7 @@ __all__ = [
     "frames",
     "image",
     "image_size",
+    "linkable",
     "probe",
     "read_bytes",
     "resolve",

@@ -6,15 +6,17 @@ lies inside the dataset's folder; only regular files are opened, up to a budget.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from omnidata.errors import MediaError, MissingMediaError
+from omnidata.errors import MediaError, MediaFault, MissingMediaError
 from omnidata.types import MediaRef
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+_REFUSED: MediaFault = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,11 @@ def unsafe(path: str) -> str:
     return ""
 
 
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def place(ref: MediaRef) -> str:
     """Where a medium lies, for messages."""
     if ref.cell is None:
@@ -68,12 +75,27 @@ def place(ref: MediaRef) -> str:
     return f"{ref.root / cell.shard}, row {cell.row}, column {cell.column} ({ref.path})"
 
 
+def linkable(ref: MediaRef) -> Path | None:
+    """The absolute path behind a reference, whether or not there is a file.
+
+    None for one that leads outside its folder, for audio that a row holds inline, and for bytes
+    that have no file of their own: others would open and embed whatever they are pointed to.
+    """
+    if ref.inline is not None or ref.cell is not None or unsafe(ref.path):
+        return None
+    try:
+        path = (ref.root / ref.path).resolve()
+    except (OSError, ValueError):  # a name that no file system can hold
+        return None
+    return path if path.is_relative_to(ref.root.resolve()) else None
+
+
 def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path:
     """The file behind a reference.
 
     Raises:
         MediaError: it is missing, outside the dataset's folder, not a regular file, or too large;
-            or it is no file but a cell of a Parquet file.
+            it is not what it was when its hash was taken; or it is no file but a Parquet cell.
     """
     if ref.cell is not None:
         raise MediaError(
@@ -82,7 +104,7 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path:
             expected="a dataset whose media are files",
             remedy="take its bytes (read_bytes), or convert the dataset with --link",
         )
-    reason = unsafe(ref.path)
+    reason, fault = unsafe(ref.path), _REFUSED
     path = ref.root / ref.path
     if not reason:
         try:
@@ -101,12 +123,15 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path:
         elif found.st_size > budget.max_bytes:
             reason = f"the file has {found.st_size} bytes"
         elif found.st_size == 0:
-            reason = "the file is empty"
+            reason, fault = "the file is empty", "empty"
+        elif ref.sha256 and _sha256(path) != ref.sha256:
+            reason, fault = "the file has changed since it was linked", "changed"
     if reason:
         raise MediaError(
             reason,
             where=str(path),
             expected=f"a regular file of 1 to {budget.max_bytes} bytes inside the dataset's folder",
             remedy="mend the annotation or the file; omnidata never opens anything else",
+            fault=fault,
         )
     return path

@@ -1,0 +1,158 @@
+"""Steps as rows of a table, and back: the one schema of every way into `datasets`.
+
+Coordinates stay in the space of the source, which `space` names; `source` is the untouched row as
+JSON. Lists of structs, float64 and plain strings are what `datasets` 3.6 to 5.2 all read alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from omnidata.actions import Action, Box, Point, Primitive, Region, Space
+from omnidata.types import MediaRef, Modality, Step
+
+if TYPE_CHECKING:
+    import datasets
+
+
+def features(tags: Sequence[str], roles: Mapping[str, Modality]) -> datasets.Features:
+    """The columns of a row.
+
+    Args:
+        tags: names of the steps' tags, a column each.
+        roles: the steps' media and their kinds, a column of undecoded media each.
+    """
+    import datasets
+
+    text, number = datasets.Value("string"), datasets.Value("int32")
+    region = {edge: datasets.Value("float64") for edge in ("left", "top", "right", "bottom")}
+    region |= {"space": text, "is_point": datasets.Value("bool")}
+    action = {
+        "kind": text,
+        "number": number,
+        "start": [region],
+        "end": [region],
+        "text": text,
+        "words": text,
+    }
+    media = {"image": datasets.Image, "video": datasets.Video, "audio": datasets.Audio}
+    return datasets.Features(
+        {
+            "sample_id": text,
+            "episode_id": text,
+            "step_index": number,
+            "num_steps": number,
+            "instruction": text,
+            "screen_width": number,
+            "screen_height": number,
+            **dict.fromkeys(tags, text),
+            **{role: media[kind](decode=False) for role, kind in roles.items()},
+            "history": [action],
+            "action": action,
+            "source": text,
+        }
+    )
+
+
+def to_row(step: Step, tags: Sequence[str]) -> dict[str, Any]:
+    """A step as a row of `features`, without its media."""
+    return {
+        "sample_id": storable(step.sample_id),
+        "episode_id": storable(step.episode_id),
+        "step_index": step.step_index,
+        "num_steps": step.num_steps,
+        "instruction": storable(step.instruction),
+        "screen_width": step.screen[0],
+        "screen_height": step.screen[1],
+        **{name: storable(step.tags.get(name)) for name in tags},
+        "history": [_action(action) for action in step.history],
+        "action": _action(step.action),
+        "source": json.dumps(step.source, ensure_ascii=True),
+    }
+
+
+def from_row(
+    row: Mapping[str, Any],
+    *,
+    tags: Sequence[str],
+    media: Mapping[str, MediaRef | None],
+    history_screens: tuple[tuple[int, int], ...],
+) -> Step:
+    """The step that `to_row` was given.
+
+    Args:
+        row: the row, without its media columns.
+        tags: names of the columns that hold tags; null = the step lacks it.
+        media: what the row's media columns refer to.
+        history_screens: width and height of the screen of every earlier step.
+
+    Raises:
+        KeyError, TypeError, ValueError: the row is not one of `to_row`.
+    """
+    return Step(
+        sample_id=row["sample_id"],
+        episode_id=row["episode_id"],
+        step_index=row["step_index"],
+        num_steps=row["num_steps"],
+        instruction=row["instruction"],
+        screen=(row["screen_width"], row["screen_height"]),
+        media=media,
+        history=tuple(map(_read_action, row["history"])),
+        history_screens=history_screens,
+        action=_read_action(row["action"]),
+        tags={name: row[name] for name in tags if row[name] is not None},
+        source=json.loads(row["source"]),
+    )
+
+
+def storable(text: str | None) -> str | None:
+    """The text without lone surrogates, which Arrow refuses; `source` keeps them, escaped."""
+    return text and text.encode("utf-8", "replace").decode()
+
+
+def _action(action: Action | None) -> dict[str, Any] | None:
+    if action is None:
+        return None
+    return {
+        "kind": action.kind.name,
+        "number": int(action.kind),
+        "start": [_region(region) for region in action.start],
+        "end": [_region(region) for region in action.end],
+        "text": storable(action.text),
+        "words": storable(action.words),
+    }
+
+
+def _read_action(row: Mapping[str, Any] | None) -> Action | None:
+    if row is None:
+        return None
+    return Action(
+        Primitive[row["kind"]],
+        tuple(map(_read_region, row["start"])),
+        tuple(map(_read_region, row["end"])),
+        text=row["text"],
+        words=row["words"],
+    )
+
+
+def _region(region: Region) -> dict[str, Any]:
+    if isinstance(region, Box):
+        edges = (region.left, region.top, region.right, region.bottom)
+    else:
+        edges = (region.x, region.y, region.x, region.y)
+    return {
+        **dict(zip(("left", "top", "right", "bottom"), edges, strict=True)),
+        "space": region.space,
+        "is_point": not isinstance(region, Box),
+    }
+
+
+def _read_region(row: Mapping[str, Any]) -> Region:
+    if row["space"] not in ("px", "rel", "norm1000"):
+        raise ValueError(f"unknown space {row['space']!r}")
+    space = cast("Space", row["space"])
+    if row["is_point"]:
+        return Point(row["left"], row["top"], space)
+    return Box(row["left"], row["top"], row["right"], row["bottom"], space)
