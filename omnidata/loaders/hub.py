@@ -24,6 +24,7 @@ from omnidata.loaders import omnigui
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, app_key, table7
 from omnidata.loaders.omnigui_files import find
 from omnidata.loaders.omnigui_rows import ROLES
+from omnidata.loaders.repository import is_repository
 from omnidata.loaders.rows import features, to_row
 from omnidata.media import linkable
 from omnidata.types import Source, Step
@@ -144,6 +145,13 @@ _STORAGE = _storage_schema()
 
 def _root(config: datasets.BuilderConfig) -> Path:
     """The folder or file that the user named; what `datasets` found by itself is no answer."""
+    if config.data_dir and is_repository(Path(config.data_dir)):
+        raise DataError(
+            "this is a Parquet repository, which needs no builder",
+            where=str(config.data_dir),
+            expected="data in one of OmniGUI's own forms",
+            remedy=f'datasets.load_dataset("{config.data_dir}", "{config.name}", split="test")',
+        )
     if config.data_dir:
         return Path(config.data_dir)
     # Never `data_files`: without a data_dir, `datasets` fills it with what it finds in the working

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding
-from omnidata.loaders import omnigui_files, omnigui_rows
+from omnidata.loaders import omnigui_files, omnigui_rows, repository
+from omnidata.loaders.media_files import check_media_files
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, app_key, label, language_of
 from omnidata.loaders.omnigui_files import Annotations, Note, Row, as_name
-from omnidata.loaders.omnigui_media import check_media_files
 from omnidata.types import MediaRef, Source, Step
 
 TAGS = ("app", "language", "dimension", "dependency")
@@ -29,7 +29,8 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
     """Read an OmniGUI dataset; no medium is decoded.
 
     Args:
-        data: an app folder, a folder of apps, the released folder, or a JSON file of steps.
+        data: an app folder, a folder of apps, the released folder, a JSON file of steps, or a
+            Parquet repository.
         strict: make the first finding an error.
         check_media: look whether the media exist and the screenshots are whole and of the stated
             size (a few file reads per step).
@@ -42,6 +43,21 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         DataError: nothing readable as OmniGUI is there, or `strict` and there is a finding.
     """
     data = Path(data)
+    if repository.is_repository(data):
+        source = repository.load(data, "omnigui", check_media=check_media)
+    else:
+        source = _read(data, check_media=check_media)
+    if strict and source.findings:
+        raise DataError(
+            f"{len(source.findings)} findings, the first: {source.findings[0]}",
+            where=str(data),
+            expected="no finding, because of --strict",
+            remedy="mend the data, or read it without --strict",
+        )
+    return source
+
+
+def _read(data: Path, *, check_media: bool) -> Source:
     files = omnigui_files.find(data)
     findings: list[Finding] = []
     annotations = omnigui_files.read(files, findings.append)
@@ -62,13 +78,6 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         )
     if check_media:
         check_media_files(steps, findings.append)
-    if strict and findings:
-        raise DataError(
-            f"{len(findings)} findings, the first: {findings[0]}",
-            where=str(data),
-            expected="no finding, because of --strict",
-            remedy="mend the data, or read it without --strict",
-        )
     return Source(
         "omnigui",
         data,

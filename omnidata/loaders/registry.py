@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import PlatformError, UsageError
+from omnidata.loaders.repository import is_repository, open_dataset
 
 BUILDERS = {"omnigui": "omnidata.loaders.hub"}
 """Benchmark -> the module with its one builder."""
@@ -79,6 +80,11 @@ def load_dataset(
             where="load_dataset(streaming=True, num_proc=...)",
             expected="one of the two",
         )
+    if is_repository(Path(data)):
+        return open_dataset(
+            Path(data), task, name, split=split, streaming=streaming, num_proc=num_proc,
+            cache_dir=cache_dir,
+        )  # fmt: skip
     from omnidata.loaders.hub import OmniGui
 
     builder = OmniGui(

@@ -5,9 +5,9 @@ is not a whole medium inside the dataset's folder.
 """
 
 from omnidata.media.clip import Frames, frames
-from omnidata.media.paths import DEFAULT_BUDGET, Budget, linkable, resolve, unsafe
+from omnidata.media.paths import DEFAULT_BUDGET, Budget, linkable, place, resolve, unsafe
 from omnidata.media.picture import Picture, Placement, image, image_size
-from omnidata.media.probing import Probe, check, probe
+from omnidata.media.probing import Probe, check, examine, probe
 from omnidata.media.sound import samples
 from omnidata.media.stored import read_bytes, stored
 
@@ -19,10 +19,12 @@ __all__ = [
     "Placement",
     "Probe",
     "check",
+    "examine",
     "frames",
     "image",
     "image_size",
     "linkable",
+    "place",
     "probe",
     "read_bytes",
     "resolve",

@@ -16,7 +16,6 @@ from omnidata.errors import MediaError, MediaFault, MissingMediaError
 from omnidata.types import MediaRef
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
-_REFUSED: MediaFault = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,8 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path:
             expected="a dataset whose media are files",
             remedy="take its bytes (read_bytes), or convert the dataset with --link",
         )
-    reason, fault = unsafe(ref.path), _REFUSED
+    reason = unsafe(ref.path)
+    fault: MediaFault = "refused"
     path = ref.root / ref.path
     if not reason:
         try:

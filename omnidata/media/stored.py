@@ -82,7 +82,7 @@ def _open(shard: Path, size: int, time: int, process: int) -> tuple[pq.ParquetFi
     """The reader, and at which row each row group begins."""
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(shard, memory_map=True)
+    file = pq.ParquetFile(shard, memory_map=True, page_checksum_verification=True)
     rows = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
     return file, [0, *accumulate(rows)]
 

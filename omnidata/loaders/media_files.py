@@ -1,19 +1,18 @@
-"""Do the media that OmniGUI's rows name exist, and are the screenshots what the rows say?"""
+"""Do the media that the rows name exist, and are the screenshots what the rows say?"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from omnidata.actions import Screen
 from omnidata.errors import Finding, MediaError, MissingMediaError
-from omnidata.loaders.omnigui_files import Note
 from omnidata.media import image_size, resolve, unsafe
 from omnidata.types import MediaRef, Step
 
 
-def check_media_files(steps: Sequence[Step], note: Note) -> None:
+def check_media_files(steps: Sequence[Step], note: Callable[[Finding], None]) -> None:
     """Existence of every medium; wholeness and size of every screenshot.
 
     Where nothing exists at all, the data is annotations alone, and one finding says so.

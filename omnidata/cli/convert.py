@@ -1,0 +1,74 @@
+"""`omnidata convert`: a dataset as a Parquet repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omnidata.cli import terminal
+from omnidata.cli.evaluate import Data, TaskName
+
+
+def convert(
+    task: TaskName,
+    data: Data,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The repository's folder, new.")],
+    embed: Annotated[
+        bool,
+        typer.Option(
+            "--embed/--link",
+            help="Put the media into the rows (portable), or their paths (this machine only).",
+        ),
+    ] = True,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the repository that is there.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at findings in the annotations.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Write a Parquet repository that `datasets.load_dataset(OUT)` opens without omnidata.
+
+    Every app, dimension, dependency level and language is a subset over shared files; `all` is the
+    default. The same command goes on with an interrupted conversion. Exit code 1 means that the
+    repository is written, but that some media are missing or broken; the findings say which.
+
+    Example: omnidata convert omnigui omnidata-demo/data omnidata-demo/parquet --embed
+    """
+    from omnidata.data.convert import convert as run
+    from omnidata.tasks import get_task
+
+    source = get_task(task).load(data, check_media=False, strict=strict)
+    try:
+        with terminal.progress("converting") as progress:
+            manifest = run(source, out, embed=embed, overwrite=overwrite, progress=progress)
+    except KeyboardInterrupt:
+        terminal.note("interrupted; the same command goes on where it stopped")
+        raise
+    findings = [*manifest.findings, *manifest.media_findings]
+    errors = sum(finding.severity == "error" for finding in findings)
+    if as_json:
+        terminal.print_json(
+            {
+                "out": str(out),
+                "media": "embedded" if embed else "linked",
+                "digest": manifest.digest,
+                "steps": len(source.steps),
+                "subsets": dict(manifest.subsets),
+                "files": len(manifest.shards),
+                "findings": [finding.as_dict() for finding in findings],
+            }
+        )
+    else:
+        for finding in findings:
+            terminal.note(str(finding))
+        terminal.say(
+            f"{len(source.steps)} steps in {len(manifest.shards)} files, "
+            f"{len(manifest.subsets)} subsets, {errors} errors, {len(findings) - errors} warnings"
+        )
+        terminal.say(f'open it with datasets.load_dataset("{out}", split="test")')
+    if errors:
+        raise typer.Exit(1)

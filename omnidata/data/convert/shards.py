@@ -1,0 +1,271 @@
+"""Steps -> Parquet files, one after the other, each written once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from omnidata.data.convert.media import Facts, columns, finding, look
+from omnidata.errors import Finding
+from omnidata.loaders.repository import extra_features
+from omnidata.loaders.rows import features, to_row
+from omnidata.media import linkable
+from omnidata.types import MediaRef, Source, Step
+
+_SHARD_BYTES = 300 * 1024**2
+_SHARD_ROWS = 100_000
+_GROUP_BYTES = 32 * 1024**2
+_GROUP_ROWS = 50
+_GROUP_ROWS_LINKED = 5000
+_UNKNOWN_BYTES = 1024**2  # of a medium whose size nobody has looked up
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A shard that is to be written.
+
+    Attributes:
+        folder: where it belongs, relative to the repository: one level per tag.
+        numbers: positions of its steps in the source.
+    """
+
+    folder: str
+    numbers: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard that has been written.
+
+    Attributes:
+        file: relative to the repository.
+        stamp: hash of what it was made from, sizes and times of the media included.
+        digest: hash of what it says; the same wherever and whenever it is made.
+        rows: its steps.
+        num_bytes: of its rows in memory.
+        size: of the file, in bytes.
+        whole: media that are there and can be decoded.
+        findings: about its media.
+    """
+
+    file: str
+    stamp: str
+    digest: str
+    rows: int
+    num_bytes: int
+    size: int
+    whole: int
+    findings: Sequence[Finding]
+
+
+def plan(source: Source, *, embed: bool) -> list[Plan]:
+    """Cut the steps into shards: steps with the same tags together, so that subsets share files."""
+    cells: dict[str, list[int]] = {}
+    for number, step in enumerate(source.steps):
+        folder = "/".join(slug(step.tags.get(tag)) for tag in source.tags)
+        cells.setdefault(folder, []).append(number)
+    plans = []
+    for folder, numbers in sorted(cells.items()):
+        begin, size = 0, 0
+        for end, number in enumerate(numbers):
+            if embed:
+                size += sum(_size(ref) for ref in source.steps[number].media.values() if ref)
+            if end > begin and (size > _SHARD_BYTES or end - begin >= _SHARD_ROWS):
+                plans.append(Plan(folder, numbers[begin:end]))
+                begin, size = end, 0
+        plans.append(Plan(folder, numbers[begin:]))
+    return plans
+
+
+def slug(value: str | None) -> str:
+    r"""A tag's value as a folder's name that no pattern and no file system misreads.
+
+    Examples:
+        >>> slug("TED"), slug(None), slug("a/b*")
+        ('TED', '-', 'a-b--f64d')
+    """
+    if value is None:
+        return "-"
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}", value):
+        return value
+    readable = re.sub(r"[^A-Za-z0-9_-]", "-", value)[:60]
+    return f"{readable}-{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:4]}"
+
+
+def _size(ref: MediaRef) -> int:
+    path = linkable(ref)
+    try:
+        return path.stat().st_size if path else _UNKNOWN_BYTES
+    except OSError:
+        return 0
+
+
+class Writer:
+    """Writes the shards of one source.
+
+    Args:
+        source: the steps.
+        out: the folder they go to.
+        embed: put media bytes into the rows; otherwise their absolute paths.
+        roots: the folders of the media, as the repository numbers them.
+        pool: looks at media ahead of the writing.
+    """
+
+    def __init__(
+        self, source: Source, out: Path, *, embed: bool, roots: Sequence[Path], pool: Executor
+    ) -> None:
+        """Lay out the columns."""
+        self._source = source
+        self._out = out
+        self._embed = embed
+        self._roots = roots
+        self._pool = pool
+        self._row_numbers = {
+            name: number for number, name in enumerate(source.row_ids) if name is not None
+        }
+
+    def stamp(self, plan: Plan) -> str:
+        """Hash of what the shard depends on, without opening a medium."""
+        digest = hashlib.sha256()
+        for number in plan.numbers:
+            step = self._source.steps[number]
+            digest.update(f"{number} {step.sample_id}\n".encode("utf-8", "replace"))
+            for ref in filter(None, step.media.values()):
+                path = linkable(ref)
+                try:
+                    found = path.stat() if path else None
+                except OSError:
+                    found = None
+                known = (found.st_size, found.st_mtime_ns) if found else None
+                digest.update(f"{path} {known}\n".encode("utf-8", "surrogateescape"))
+        return digest.hexdigest()
+
+    def write(self, plan: Plan, stamp: str, advance: Callable[[int], None]) -> Shard:
+        """Write one shard; `advance` is told of every group of rows that is done."""
+        steps = [self._source.steps[number] for number in plan.numbers]
+        refs = list(dict.fromkeys(ref for step in steps for ref in step.media.values() if ref))
+        facts = dict(zip(refs, self._pool.map(look, refs), strict=True))
+        folder = self._out / "data" / plan.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = folder / f"{stamp[:12]}.partial"
+        digest, done, num_bytes = hashlib.sha256(), 0, 0
+        with pq.ParquetWriter(partial, self._schema, **self._options) as writer:
+            for rows in self._groups(plan, steps, facts):
+                for row in rows:
+                    digest.update(_canonical(row, self._source))
+                table = pa.Table.from_pylist(rows, schema=self._schema)
+                writer.write_table(table, row_group_size=len(rows))
+                num_bytes += table.nbytes
+                done += len(rows)
+                advance(len(rows))
+        file = f"data/{plan.folder}/{plan.numbers[0]:07d}-{digest.hexdigest()[:16]}.parquet"
+        partial.replace(self._out / file)
+        return Shard(
+            file,
+            stamp,
+            digest.hexdigest(),
+            done,
+            num_bytes,
+            (self._out / file).stat().st_size,
+            sum(known.state in ("present", "silent") for known in facts.values()),
+            list(_findings(steps, facts)),
+        )
+
+    def _groups(
+        self, plan: Plan, steps: Sequence[Step], facts: Mapping[MediaRef, Facts]
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Rows, as many as make a row group."""
+        most = _GROUP_ROWS if self._embed else _GROUP_ROWS_LINKED
+        rows: list[dict[str, Any]] = []
+        size = 0
+        for number, step in zip(plan.numbers, steps, strict=True):
+            row = self._row(number, step, facts)
+            weight = sum(entry["bytes"] or 0 for entry in row["media"]) if self._embed else 0
+            if rows and (len(rows) >= most or size + weight > _GROUP_BYTES):
+                yield rows
+                rows, size = [], 0
+            rows.append(row)
+            size += weight
+        yield rows
+
+    def _row(self, number: int, step: Step, facts: Mapping[MediaRef, Facts]) -> dict[str, Any]:
+        return {
+            **to_row(step, self._source.tags),
+            **columns(step, facts, embed=self._embed, roots=self._roots),
+            "history_screens": [
+                {"width": width, "height": height} for width, height in step.history_screens
+            ],
+            "position": number,
+            "row": self._row_numbers.get(step.sample_id),
+        }
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        """The columns, described in the way that `datasets` 3.6 understands too."""
+        import datasets
+
+        columns = features(self._source.tags, self._source.roles)
+        columns |= extra_features()
+        described = {"info": {"features": _older(datasets.Features(columns).to_dict())}}
+        schema: pa.Schema = datasets.Features(columns).arrow_schema
+        return schema.with_metadata({"huggingface": json.dumps(described)})
+
+    @cached_property
+    def _options(self) -> dict[str, Any]:
+        """Media are compressed already; text is not."""
+        leaves = _leaves(self._schema)
+        media = {f"{role}.bytes" for role in self._source.roles}
+        text = [leaf for leaf in leaves if leaf not in media]
+        return {
+            "compression": {leaf: "none" if leaf in media else "zstd" for leaf in leaves},
+            "use_dictionary": text,
+            "write_statistics": text,
+            "write_page_index": True,
+            "write_page_checksum": True,
+        }
+
+
+def _findings(steps: Iterable[Step], facts: Mapping[MediaRef, Facts]) -> Iterator[Finding]:
+    """One per medium, at the step that names it first."""
+    seen: set[MediaRef] = set()
+    for step in steps:
+        for role, ref in step.media.items():
+            if ref and ref not in seen and facts[ref].problem:
+                seen.add(ref)
+                yield finding(step, role, facts[ref])
+
+
+def _canonical(row: Mapping[str, Any], source: Source) -> bytes:
+    """What a row says, for its hash; of embedded media the hash, of linked ones the path."""
+    said = dict(row)
+    for role in source.roles:
+        held = row.get(role)
+        said[role] = held and (held["path"] if held["bytes"] is None else "")
+    return json.dumps(said, sort_keys=True).encode()
+
+
+def _older(features: Any) -> Any:
+    """The description with lists as `datasets` wrote them before version 4, which all can read."""
+    if isinstance(features, dict):
+        if features.get("_type") == "List":
+            return [_older(features["feature"])]
+        return {name: _older(value) for name, value in features.items()}
+    return [_older(value) for value in features] if isinstance(features, list) else features
+
+
+def _leaves(schema: pa.Schema) -> list[str]:
+    """The columns as Parquet names them."""
+    buffer = pa.BufferOutputStream()
+    pq.write_table(schema.empty_table(), buffer)
+    found = pq.ParquetFile(pa.BufferReader(buffer.getvalue())).schema
+    return [found.column(number).path for number in range(len(found))]
