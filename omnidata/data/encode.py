@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import wave
 from collections.abc import Iterable
+from fractions import Fraction
 
 import av
 import numpy as np
@@ -20,7 +21,7 @@ AUDIO_RATE = 16_000
 """Samples per second of every track that is written here."""
 
 
-def encode_mp4(frames: Iterable[Frame], *, fps: int, crf: int = 24) -> bytes:
+def encode_mp4(frames: Iterable[Frame], *, fps: int | Fraction, crf: int = 24) -> bytes:
     """Encode frames as H.264 in MP4, without sound.
 
     One thread and no time stamps of the encoding: the same frames give the same bytes.

@@ -7,6 +7,7 @@ lies inside the dataset's folder; only regular files are opened, up to a budget.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import stat
 from dataclasses import dataclass
@@ -83,10 +84,10 @@ def linkable(ref: MediaRef) -> Path | None:
     if ref.inline is not None or ref.cell is not None or unsafe(ref.path):
         return None
     try:
-        path = (ref.root / ref.path).resolve()
+        root, path = os.path.realpath(ref.root), os.path.realpath(ref.root / ref.path)
     except (OSError, ValueError):  # a name that no file system can hold
         return None
-    return path if path.is_relative_to(ref.root.resolve()) else None
+    return Path(path) if path.startswith(root.rstrip(os.sep) + os.sep) else None
 
 
 def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path:

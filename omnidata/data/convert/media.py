@@ -23,6 +23,7 @@ class Facts:
     """What a medium turned out to be.
 
     Attributes:
+        path: where the file is, absolute; None where there is none that may be opened.
         state: "present" and "silent" can be decoded; "corrupt" is there but cannot; "unsafe" leads
             outside the dataset and was not touched.
         frames: of a clip; 1 for a picture.
@@ -31,6 +32,7 @@ class Facts:
     """
 
     state: State
+    path: Path | None = None
     frames: int | None = None
     seconds: float | None = None
     problem: str = ""
@@ -38,23 +40,24 @@ class Facts:
 
 def look(ref: MediaRef) -> Facts:
     """Decode a medium from end to end; never raises for what is wrong with it."""
-    if ref.inline is None and ref.cell is None and media.linkable(ref) is None:
+    path = media.linkable(ref)
+    if path is None and ref.inline is None and ref.cell is None:
         return Facts("unsafe", problem=f"the path {ref.path!r} leads outside its folder")
     try:
         if ref.inline is None:
             media.stored(ref)
         found = media.probe(ref)
     except MissingMediaError as error:
-        return Facts("missing", problem=f"{error.what}: {error.where}")
+        return Facts("missing", path, problem=f"{error.what}: {error.where}")
     except MediaError as error:
-        return Facts("corrupt", problem=f"{error.what}: {error.where}")
+        return Facts("corrupt", path, problem=f"{error.what}: {error.where}")
     if ref.kind == "image":
-        return Facts("present", frames=1)
+        return Facts("present", path, frames=1)
     if ref.kind == "video":
-        return Facts("present", frames=found.frames, seconds=found.seconds)
+        return Facts("present", path, frames=found.frames, seconds=found.seconds)
     if found.audio in ("present", "silent"):
-        return Facts(found.audio, seconds=found.seconds)
-    return Facts("corrupt", problem=f"no sound can be decoded: {media.place(ref)}")
+        return Facts(found.audio, path, seconds=found.seconds)
+    return Facts("corrupt", path, problem=f"no sound can be decoded: {media.place(ref)}")
 
 
 def columns(
@@ -62,8 +65,8 @@ def columns(
 ) -> dict[str, Any]:
     """The media columns of a row, and `media`, which says what they hold.
 
-    A medium that is missing or leads outside has an empty column: `datasets` would look for its
-    path anywhere.
+    An embedded medium that is missing, and any that leads outside, has an empty column: `datasets`
+    would look for its path anywhere, and embed what it finds.
     """
     row: dict[str, Any] = dict.fromkeys(step.media)
     listed = []
@@ -82,9 +85,9 @@ def columns(
             "seconds": known.seconds,
         }
         listed.append(entry)
+        if not embed and known.path:
+            row[role] = {"bytes": None, "path": str(known.path)}
         if known.state in ("missing", "unsafe"):
-            if not embed and known.state == "missing":
-                row[role] = {"bytes": None, "path": str(media.linkable(ref))}
             continue
         content = _waveform(ref) if ref.inline is not None else _content(ref)
         if content is None:
@@ -92,8 +95,6 @@ def columns(
         entry |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
         if embed or ref.inline is not None:
             row[role] = {"bytes": content, "path": entry["path"] or f"{role}.wav"}
-        else:
-            row[role] = {"bytes": None, "path": str(media.linkable(ref))}
     return {**row, "media": listed}
 
 

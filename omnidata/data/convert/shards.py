@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -19,7 +20,6 @@ from omnidata.data.convert.media import Facts, columns, finding, look
 from omnidata.errors import Finding
 from omnidata.loaders.repository import extra_features
 from omnidata.loaders.rows import features, to_row
-from omnidata.media import linkable
 from omnidata.types import MediaRef, Source, Step
 
 _SHARD_BYTES = 300 * 1024**2
@@ -79,7 +79,7 @@ def plan(source: Source, *, embed: bool) -> list[Plan]:
         begin, size = 0, 0
         for end, number in enumerate(numbers):
             if embed:
-                size += sum(_size(ref) for ref in source.steps[number].media.values() if ref)
+                size += sum(_stat(ref)[0] for ref in source.steps[number].media.values() if ref)
             if end > begin and (size > _SHARD_BYTES or end - begin >= _SHARD_ROWS):
                 plans.append(Plan(folder, numbers[begin:end]))
                 begin, size = end, 0
@@ -102,12 +102,15 @@ def slug(value: str | None) -> str:
     return f"{readable}-{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:4]}"
 
 
-def _size(ref: MediaRef) -> int:
-    path = linkable(ref)
+def _stat(ref: MediaRef) -> tuple[int, int]:
+    """Size and time of the file, nothing of which is opened; an estimate where there is none."""
+    if ref.inline is not None or ref.cell is not None:
+        return _UNKNOWN_BYTES, 0
     try:
-        return path.stat().st_size if path else _UNKNOWN_BYTES
-    except OSError:
-        return 0
+        found = os.stat(f"{ref.root}/{ref.path}")  # noqa: PTH116  by the million
+    except (OSError, ValueError):  # a name that no file system can hold is a ValueError
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
 
 
 class Writer:
@@ -141,13 +144,7 @@ class Writer:
             step = self._source.steps[number]
             digest.update(f"{number} {step.sample_id}\n".encode("utf-8", "replace"))
             for ref in filter(None, step.media.values()):
-                path = linkable(ref)
-                try:
-                    found = path.stat() if path else None
-                except OSError:
-                    found = None
-                known = (found.st_size, found.st_mtime_ns) if found else None
-                digest.update(f"{path} {known}\n".encode("utf-8", "surrogateescape"))
+                digest.update(f"{ref.root}/{ref.path} {_stat(ref)}\n".encode("utf-8", "replace"))
         return digest.hexdigest()
 
     def write(self, plan: Plan, stamp: str, advance: Callable[[int], None]) -> Shard:
