@@ -19,9 +19,12 @@ $(VENV)/base.stamp: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
 	touch $@
 
+# torchaudio's usual build is linked against CUDA. Where that is absent it cannot be imported, nor
+# can transformers, which imports it; all that we use is in Python, and works without those files.
 $(VENV)/dev.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,local,plots,voice]"
+	@$(BIN)/python -c "import torchaudio" 2>/dev/null || rm -f $(VENV)/lib/python*/site-packages/torchaudio/lib/*.so
 	touch $@ $(VENV)/base.stamp
 
 demo: $(VENV)/base.stamp

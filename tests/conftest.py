@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,14 +27,31 @@ def _private_caches(tmp_path_factory: pytest.TempPathFactory) -> None:
     datasets.disable_progress_bars()
 
 
-@pytest.fixture(scope="session")
-def sample(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """The sample dataset of seed 0, made once per test run; nobody writes into it."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base if worker_id == "master" else base.parent) / "sample"
-    with FileLock(f"{folder}.lock"):
-        if not folder.exists():
-            from omnidata.data.sample import make_sample
+Once = Callable[[str, Callable[[Path], object]], Path]
+"""Makes a folder of that name by a function that writes into it, once for all test processes."""
 
-            make_sample(folder.with_name("sample.unfinished")).rename(folder)
-    return folder
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Once:
+    """What is dear to make and what nobody writes into."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base if worker_id == "master" else base.parent
+
+    def make(name: str, write: Callable[[Path], object]) -> Path:
+        folder = shared / name
+        with FileLock(f"{folder}.lock"):
+            if not folder.exists():
+                unfinished = shared / f"{name}.unfinished" / name
+                write(unfinished)
+                unfinished.rename(folder)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def sample(once: Once) -> Path:
+    """The sample dataset of seed 0, made once per test run; nobody writes into it."""
+    from omnidata.data.sample import make_sample
+
+    return once("sample", make_sample)

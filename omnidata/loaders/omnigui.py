@@ -16,6 +16,7 @@ from omnidata.loaders import omnigui_files, omnigui_rows, repository
 from omnidata.loaders.media_files import check_media_files
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, app_key, label, language_of
 from omnidata.loaders.omnigui_files import Annotations, Note, Row, as_name
+from omnidata.loaders.omnigui_texts import HistoryCheck, check_languages
 from omnidata.types import MediaRef, Source, Step
 
 TAGS = ("app", "language", "dimension", "dependency")
@@ -215,6 +216,13 @@ class _Builder:
         self._check_length(episode, placed)
         first = placed[0].row
         tags = self._tags(episode, first)
+        check_languages(
+            episode.metadata,
+            [(p.row, _place(episode, p)) for p in placed],
+            where=f"{episode.app}/{episode.identity}",
+            language=tags["language"],
+            note=self.note,
+        )
         media = [
             omnigui_rows.read_media(p.row, episode.media_root, _place(episode, p), self.note)
             for p in placed
@@ -230,12 +238,14 @@ class _Builder:
         past: dict[int, Action | None] = {}
         sizes: dict[int, Screen] = {}
         shots: dict[int, MediaRef | None] = {}
+        told = HistoryCheck(self.note)
         for p, screen, (action, usable), refs in zip(placed, screens, read, media, strict=True):
             shots[p.index] = refs["screenshot"]
             if refs["history_screenshot"] is None:
                 refs["history_screenshot"] = shots.get(p.index - 2)
             history = tuple(past.get(index) for index in range(p.index))
             seen = tuple(sizes.get(index, screen) for index in range(p.index))
+            told.look(p.row, index=p.index, past=past, screens=sizes, where=_place(episode, p))
             past[p.index], sizes[p.index] = action, screen
             yield Step(
                 sample_id=_sample_id(episode, p.index),

@@ -1,4 +1,4 @@
-"""Counts per app, dimension and dependency, and how they differ from the paper's Table 7."""
+"""The paper's Table 7 and Figure 2 of a dataset, and how it differs from the published Table 7."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, published, t
 from omnidata.types import Step
 
 _COLUMNS: Mapping[str, str] = dict((*DIMENSIONS.items(), *DEPENDENCIES.items()))
+_AXES: Mapping[str, tuple[str, Sequence[str]]] = {
+    "languages": ("language", ("zh", "en")),
+    "dimensions": ("dimension", tuple(DIMENSIONS)),
+    "dependencies": ("dependency", tuple(DEPENDENCIES)),
+}
 KEYS = ("episodes", "steps", *DIMENSIONS.values(), *DEPENDENCIES.values())
 
 
@@ -34,6 +39,33 @@ def count(steps: Sequence[Step]) -> dict[str, Any]:
                 row[_COLUMNS[step.tags[tag]]] += 1
     total = {key: sum(row[key] for row in apps.values()) for key in KEYS}
     return {"apps": dict(sorted(apps.items())), "total": {"language": "", **total}}
+
+
+def distribution(steps: Sequence[Step]) -> dict[str, dict[str, dict[str, int]]]:
+    """Figure 2 of some steps: how they spread over languages, dimensions and dependency levels.
+
+    The numbers that the paper prints for it are in section 3.2.
+
+    Returns:
+        `languages`, `dimensions` and `dependencies`: name -> apps, episodes, steps; the names of
+        the paper always, and `unlabelled` where there are steps without a label.
+    """
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for axis, (tag, names) in _AXES.items():
+        apps: dict[str, set[str]] = {name: set() for name in names}
+        episodes: dict[str, set[tuple[str, str]]] = {name: set() for name in names}
+        steps_of: dict[str, int] = dict.fromkeys(names, 0)
+        for step in steps:
+            name = step.tags.get(tag, "unlabelled")
+            app = step.tags["app"]
+            apps.setdefault(name, set()).add(app)
+            episodes.setdefault(name, set()).add((app, step.episode_id))
+            steps_of[name] = steps_of.get(name, 0) + 1
+        found[axis] = {
+            name: {"apps": len(apps[name]), "episodes": len(episodes[name]), "steps": number}
+            for name, number in steps_of.items()
+        }
+    return found
 
 
 def compare(counts: dict[str, Any]) -> list[str]:

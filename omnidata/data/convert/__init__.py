@@ -54,9 +54,10 @@ def convert(
         DataError: another process is converting to the same place.
     """
     _check_target(out, overwrite=overwrite)
-    if not embed and any(ref and ref.cell for step in source.steps for ref in step.media.values()):
+    media = (ref for step in source.steps for ref in step.media.values() if ref)
+    if not embed and any(ref.cell or ref.inline for ref in media):
         raise UsageError(
-            "the media lie inside Parquet files and cannot be linked",
+            "some media lie inside Parquet files or rows and cannot be linked",
             where=str(source.root),
             expected="a source whose media are files",
             remedy="use --embed",

@@ -77,7 +77,7 @@ def columns(
         entry = {
             "role": role,
             "path": ref.path.encode("utf-8", "replace").decode(),
-            "root": None if embed or ref.root not in roots else roots.index(ref.root),
+            "root": None if embed else roots.index(ref.root),
             "state": known.state,
             "sha256": None,
             "bytes": None,
@@ -86,14 +86,14 @@ def columns(
         }
         listed.append(entry)
         if not embed and known.path:
-            row[role] = {"bytes": None, "path": str(known.path)}
+            row[role] = {"path": str(known.path)}
         if known.state in ("missing", "unsafe"):
             continue
         content = _waveform(ref) if ref.inline is not None else _content(ref)
         if content is None:
             continue
         entry |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-        if embed or ref.inline is not None:
+        if embed:
             row[role] = {"bytes": content, "path": entry["path"] or f"{role}.wav"}
     return {**row, "media": listed}
 

@@ -211,7 +211,7 @@ class Writer:
         """The columns, described in the way that `datasets` 3.6 understands too."""
         import datasets
 
-        columns = features(self._source.tags, self._source.roles)
+        columns = features(self._source.tags, self._source.roles, linked=not self._embed)
         columns |= extra_features()
         described = {"info": {"features": _older(datasets.Features(columns).to_dict())}}
         schema: pa.Schema = datasets.Features(columns).arrow_schema
@@ -247,7 +247,7 @@ def _canonical(row: Mapping[str, Any], source: Source) -> bytes:
     said = dict(row)
     for role in source.roles:
         held = row.get(role)
-        said[role] = held and (held["path"] if held["bytes"] is None else "")
+        said[role] = held and (None if held.get("bytes") else held["path"])
     return json.dumps(said, sort_keys=True).encode()
 
 
