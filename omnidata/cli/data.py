@@ -22,6 +22,10 @@ def info(
         str | None,
         typer.Option(metavar="TABLE", help="Compare the counts with the paper's: table7."),
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the paper's Figure 2 of it: png, svg or pdf."),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Make the first finding an error.")
     ] = False,
@@ -38,15 +42,20 @@ def info(
             "no such table", where=f"--expect {expect}", expected="table7", remedy="--expect table7"
         )
     if data is None:
-        if expect or strict:
+        if expect or strict or plot:
             raise UsageError("there is no data to look at", expected="omnidata info DATA ...")
         _supported(as_json)
         return
-    from omnidata.loaders.omnigui_counts import compare, count
+    from omnidata.loaders.omnigui_counts import compare, count, distribution
     from omnidata.tasks import get_task
 
+    if plot:
+        from omnidata.data import plots
+
+        plots.check(plot)
     source = get_task("omnigui").load(data, strict=strict)
     counts = count(source.steps)
+    spread = distribution(source.steps)
     differences = compare(counts) if expect else []
     if as_json:
         terminal.print_json(
@@ -57,12 +66,14 @@ def info(
                 "episodes": counts["total"]["episodes"],
                 "skipped": source.skipped,
                 "counts": counts,
+                "distribution": spread,
                 "findings": [finding.as_dict() for finding in source.findings],
                 "differences": differences,
             }
         )
     else:
         _print_counts(counts)
+        _print_distribution(spread, counts["total"])
         for finding in source.findings:
             terminal.note(str(finding))
         _print_summary(source, counts["total"]["episodes"])
@@ -70,6 +81,10 @@ def info(
             terminal.say(f"differs from Table 7: {difference}")
         if expect and not differences:
             terminal.say("all counts are those of Table 7")
+    if plot:
+        for name, drawn in plots.draw(counts, spread, plot).items():
+            terminal.note(f"no installed font can draw the app {name!r}: it is written {drawn}")
+        terminal.note(f"figure: {plot}")
     if differences or any(finding.severity == "error" for finding in source.findings):
         raise typer.Exit(1)
 
@@ -107,6 +122,23 @@ def _print_counts(counts: dict[str, Any]) -> None:
         for name, row in (*counts["apps"].items(), ("total", counts["total"]))
     ]
     terminal.print_table("Episodes and steps, as in Table 7", ("app", "lang", *keys), rows)
+
+
+def _print_distribution(spread: dict[str, Any], total: dict[str, Any]) -> None:
+    rows = []
+    for axis, groups in spread.items():
+        for name, row in groups.items():
+            shares = [f"{terminal.percent(row[k] / total[k])} %" for k in ("episodes", "steps")]
+            mean = f"{row['steps'] / row['episodes']:.2f}" if row["episodes"] else "-"
+            numbers = (str(row["apps"]), str(row["episodes"]), shares[0], str(row["steps"]))
+            rows.append([f"{axis}: {name}", *numbers, shares[1], mean])
+    mean = f"{total['steps'] / total['episodes']:.2f}"
+    rows.append(["total", "", str(total["episodes"]), "", str(total["steps"]), "", mean])
+    terminal.print_table(
+        "Distribution, as in Figure 2",
+        ("", "apps", "episodes", "", "steps", "", "steps/episode"),
+        rows,
+    )
 
 
 def _print_summary(source: Source, episodes: int) -> None:

@@ -44,7 +44,29 @@ _RELEASE_ENGLISH = {
     *("amazon", "instagram", "snapchat", "spotify", "x", "youtube", "tiktok", "duolingo"),
     *("googletranslate", "imdb", "ted", "vimeo", "redbulltv", "tasty"),
 }
-_MIN_VOICE_BYTES = 1000
+MIN_VOICE_BYTES = 1000
+"""The released code passes over a spoken instruction of this size or less."""
+
+
+def voice_file(instruction: str) -> str:
+    """The name of the file that speaks an instruction: the MD5 of its UTF-8 text.
+
+    Examples:
+        >>> voice_file("Tap Share")
+        '6392b4d2500cf323b5aa50b48162869b.wav'
+    """
+    encoded = instruction.encode("utf-8", "surrogatepass")
+    return hashlib.md5(encoded, usedforsecurity=False).hexdigest() + ".wav"
+
+
+def spoken(step: Step) -> tuple[str, ...]:
+    """The instructions that `-T voice` may look for: the paper's, then the release's if it differs.
+
+    An empty one of the release is left out: there the written goal takes its place.
+    """
+    release = _release_instruction(step.source) if _is_released(step.source) else ""
+    others = (release,) if release and release != step.instruction else ()
+    return (step.instruction, *others)
 
 
 @cache
@@ -163,23 +185,18 @@ class Prompt:
     def _voice(self, step: Step, instruction: str) -> MediaRef | None:
         if self.voice is None:
             return None
-        name = (
-            hashlib.md5(
-                instruction.encode("utf-8", "surrogatepass"), usedforsecurity=False
-            ).hexdigest()
-            + ".wav"
-        )
+        name = voice_file(instruction)
         path = self.voice / name
-        if path.is_file() and path.stat().st_size > _MIN_VOICE_BYTES:
+        if path.is_file() and path.stat().st_size > MIN_VOICE_BYTES:
             return MediaRef("audio", self.voice, name)
         if self.voice_form == "release":
             return None  # the released code falls back to the written goal without a word
         raise DataError(
             "the instruction has no spoken form",
             where=f"{step.sample_id}: {path}",
-            expected=f"a WAV file of more than {_MIN_VOICE_BYTES} bytes, named after the MD5 of "
+            expected=f"a WAV file of more than {MIN_VOICE_BYTES} bytes, named after the MD5 of "
             "the instruction",
-            remedy="render the instructions first, or leave out -T voice",
+            remedy=f"run `omnidata voice DATA {self.voice}` first, or leave out -T voice",
         )
 
 

@@ -1,0 +1,85 @@
+"""`omnidata voice`: instructions as speech."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omnidata.cli import terminal
+from omnidata.cli.evaluate import Data, Where
+from omnidata.errors import UsageError
+
+
+def voice(
+    data: Data,
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The folder of WAV files, for -T voice=OUT.")
+    ],
+    where: Where,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Speak with a program instead of espeak-ng: its arguments, with {text}, {out} "
+            "and, if it wants it, {language} (en, zh). No shell is run.",
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0.1, help="Of the program, per text (120)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Render the instructions of a dataset as WAV files, so that they can be spoken to a model.
+
+    A second call renders only what is missing or was changed. Exit code 1 means that some
+    instructions have no spoken form.
+
+    Example: omnidata voice omnidata-demo/data omnidata-demo/voice
+    """
+    if time_limit is not None and command is None:
+        raise UsageError(
+            "there is no program to limit",
+            where=f"--time-limit {time_limit:g}",
+            expected="--command as well",
+        )
+    from omnidata.data.voice import Command, Espeak, render
+    from omnidata.data.voice.command import SECONDS
+    from omnidata.run.select import select
+    from omnidata.tasks import get_task
+    from omnidata.tasks.options import parse
+
+    engine = Command(command, seconds=time_limit or SECONDS) if command else Espeak()
+    source = get_task("omnigui").load(data, check_media=False)
+    terminal.print_findings(source)
+    steps = select(source.steps, where=parse(where, "--where"))
+    try:
+        with terminal.progress(engine.name) as progress:
+            done = render(steps, out, engine, progress=progress)
+    except KeyboardInterrupt:
+        terminal.note(f"interrupted; the same command goes on in {out}")
+        raise
+    if as_json:
+        terminal.print_json(
+            {
+                "out": str(out),
+                "engine": engine.name,
+                "voices": {language: engine.voice(language) for language in ("en", "zh")},
+                "texts": done.texts,
+                "rendered": done.rendered,
+                "kept": done.kept,
+                "findings": [finding.as_dict() for finding in done.findings],
+            }
+        )
+    else:
+        for finding in done.findings:
+            terminal.note(str(finding))
+        terminal.say(
+            f"{done.texts} texts: {done.rendered} rendered by {engine.name}, {done.kept} there "
+            f"already, {len(done.findings)} without a spoken form"
+        )
+    terminal.note(f"for the paper's Table 5: omnidata evaluate omnigui {data} -T voice={out} ...")
+    if done.findings:
+        raise typer.Exit(1)

@@ -1,0 +1,117 @@
+"""`omnidata voice` as a person or a script meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.data.voice.speakers import command
+from tests.trees import row, write_rows
+
+
+def test_help_has_an_example() -> None:
+    text = " ".join(omnidata("voice", "--help").stdout.split())
+    assert "Example: omnidata voice" in text
+    assert "--json" in text
+
+
+@pytest.mark.parametrize("form", ["paper", "release"])
+def test_the_voice_rows_of_table5_run_offline(sample: Path, tmp_path: Path, form: str) -> None:
+    voice, run = tmp_path / "voice", tmp_path / "run"
+    made = omnidata("voice", sample, voice)
+    assert "0 without a spoken form" in made.stdout
+    assert f"-T voice={voice}" in made.stderr
+    results = as_json(
+        omnidata(
+            "evaluate", "omnigui", sample, "-T", f"voice={voice}", "-T", f"voice_form={form}",
+            "--model", "baseline:center", "--out", run, "--json",
+        )
+    )  # fmt: skip
+    assert results["outcomes"] == {"ok": results["counts"]["steps"]}
+    again = as_json(omnidata("voice", sample, voice, "--json"))
+    assert (again["rendered"], again["kept"]) == (0, again["texts"])
+
+
+def test_a_choice_of_episodes_can_be_rendered_first(sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "voice"
+    chinese = as_json(omnidata("voice", sample, out, "--where", "language=zh", "--json"))
+    assert chinese["voices"] == {"en": "en-us", "zh": "cmn"}
+    all_of_it = as_json(omnidata("voice", sample, out, "--json"))
+    assert 0 < chinese["rendered"] == all_of_it["kept"] < all_of_it["texts"]
+
+
+def test_a_text_without_a_spoken_form_exits_with_1(tmp_path: Path) -> None:
+    data = write_rows(
+        tmp_path / "steps.json",
+        [row("A", app="TED"), row("B", app="TED", instruction_en="x" * 3000)],
+    )
+    done = omnidata("voice", data, tmp_path / "out", "--json", code=1)
+    assert [finding["code"] for finding in as_json(done)["findings"]] == ["voice-long"]
+    assert as_json(done)["rendered"] == 1
+    assert "voice-long" in omnidata("voice", data, tmp_path / "out", code=1).stderr
+
+
+def test_a_failing_command_is_located(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "steps.json", [row("A", app="TED")])
+    arguments = ("voice", data, tmp_path / "out", "--command", command("--mode fail"))
+    done = omnidata(*arguments, code=1)
+    assert "voice-failed" in done.stderr
+    assert "TED/A/0" in done.stderr
+    assert "no voice today" in done.stderr
+    omnidata("voice", data, tmp_path / "out", "--command", "tool {text}", code=2)
+    omnidata("voice", data, tmp_path / "out", "--time-limit", "3", code=2)
+
+
+def test_a_missing_extra_is_named_with_its_remedy(sample: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['espeakng_loader'] = None\n"
+        f"sys.argv = ['omnidata', 'voice', {str(sample)!r}, {str(tmp_path / 'out')!r}]\n"
+        "from omnidata.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "pip install 'omnidata[voice]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
+def test_a_stopped_call_is_resumed(tmp_path: Path, stop: signal.Signals) -> None:
+    rows = [row(f"E{n}", app="TED", instruction_en=f"Tap number {n}") for n in range(8)]
+    data = write_rows(tmp_path / "steps.json", rows)
+    out, gate = tmp_path / "out", tmp_path / "gate"
+    gate.touch()
+    arguments = ["voice", str(data), str(out), "--command", command(f"--gate {gate}"), "--json"]
+    process = subprocess.Popen(
+        [*OMNIDATA, *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    pid = gate.with_suffix(".pid")
+    deadline = time.monotonic() + 60
+    while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(stop)
+    _, errors = process.communicate(timeout=60)
+    program = int(pid.read_text())
+    if stop is signal.SIGINT:
+        assert process.returncode == 130
+        assert "the same command goes on" in errors
+        with pytest.raises(ProcessLookupError):
+            os.kill(program, 0)
+    else:
+        os.kill(program, signal.SIGKILL)
+    assert len(list(out.glob("*.wav"))) == 3
+    gate.unlink()
+    done = as_json(omnidata(*arguments))
+    assert (done["rendered"], done["kept"], done["findings"]) == (5, 3, [])
+    listed = [json.loads(line) for line in (out / "voices.jsonl").read_text().splitlines()]
+    assert {f"{line['md5']}.wav" for line in listed} == {path.name for path in out.glob("*.wav")}
+    assert {path.name for path in out.iterdir() if path.suffix != ".wav"} == {
+        ".lock", "voices.jsonl",
+    }  # fmt: skip

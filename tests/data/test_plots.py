@@ -1,0 +1,191 @@
+"""Figure 2 of a dataset: the drawn numbers are the counted ones, whatever the names are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib import font_manager
+from matplotlib.container import BarContainer
+from matplotlib.figure import Figure
+from PIL import Image
+
+from omnidata.data import plots
+from omnidata.loaders.omnigui import load
+from omnidata.loaders.omnigui_counts import count, distribution
+from omnidata.types import Source
+from tests.cli.running import as_json, omnidata
+from tests.trees import row, write_app, write_rows
+
+HOSTILE = ("微信", "$\\frac{$", "a\nb\x1b[2J", "\ud800", "x" * 300, "😀", "_^{")
+
+
+def drawn(source: Source) -> Figure:
+    return plots.figure(count(source.steps), distribution(source.steps))
+
+
+def heights(figure: Figure, panel: int) -> dict[str, list[float]]:
+    """The lengths of the bars by the first word of their legend."""
+    found = {}
+    for bars in figure.axes[panel].containers:
+        assert isinstance(bars, BarContainer)
+        sizes = [max(bar.get_width(), bar.get_height()) for bar in bars]
+        found[str(bars.get_label()).partition(" (")[0]] = sizes
+    return found
+
+
+def test_the_bars_are_the_counts(sample: Path) -> None:
+    source = load(sample)
+    counts, spread = count(source.steps), distribution(source.steps)
+    figure = drawn(source)
+    for panel, axis in ((1, "dimensions"), (2, "dependencies")):
+        groups = spread[axis].values()
+        assert heights(figure, panel) == {
+            key: [row[key] for row in groups] for key in ("episodes", "steps")
+        }
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert sorted(names) == sorted(counts["apps"])
+    for language in ("zh", "en"):
+        rows = [counts["apps"][name] for name in names]
+        rows = [row for row in rows if row["language"] == language]
+        for key in ("episodes", "steps"):
+            assert heights(figure, 0)[f"{key}, {language}"] == [row[key] for row in rows]
+
+
+def test_a_png_opens_and_has_the_figures_size(sample: Path, tmp_path: Path) -> None:
+    done = omnidata("info", sample, "--plot", tmp_path / "figure.png")
+    assert f"figure: {tmp_path / 'figure.png'}" in done.stderr
+    with Image.open(tmp_path / "figure.png") as picture:
+        picture.load()
+        inches = drawn(load(sample)).get_size_inches()
+        assert picture.size == tuple(round(inch * plots.DPI) for inch in inches)
+        colours = picture.convert("RGB").getcolors(maxcolors=1 << 24)
+    assert colours is not None and len(colours) > 50
+    assert [path.name for path in tmp_path.iterdir()] == ["figure.png"]
+
+
+@pytest.mark.parametrize(("suffix", "start"), [(".svg", b"<?xml"), (".PDF", b"%PDF")])
+def test_the_same_data_give_the_same_file(
+    sample: Path, tmp_path: Path, suffix: str, start: bytes
+) -> None:
+    source = load(sample)
+    for name in "ab":
+        path = tmp_path / f"{name}{suffix}"
+        plots.draw(count(source.steps), distribution(source.steps), path)
+    assert (tmp_path / f"a{suffix}").read_bytes().startswith(start)
+    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+
+
+def test_another_suffix_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    for bad in ("figure.jpg", "figure", "no/such/folder/figure.png"):
+        done = omnidata("info", tmp_path / "no data", "--plot", tmp_path / bad, code=2)
+        assert "--plot" in done.stderr
+    assert "no data to look at" in omnidata("info", "--plot", "f.png", code=2).stderr
+
+
+def test_a_missing_extra_is_named_with_its_remedy(sample: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        f"sys.argv = ['omnidata', 'info', {str(sample)!r}, '--plot', {str(tmp_path / 'f.png')!r}]\n"
+        "from omnidata.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "pip install 'omnidata[plots]'" in done.stderr
+
+
+def hostile(tmp_path: Path) -> Source:
+    rows = [row(f"E{n}", app=name) for n, name in enumerate(HOSTILE)]
+    return load(write_rows(tmp_path / "steps.json", rows))
+
+
+def test_names_that_no_font_has_are_spelled_out(tmp_path: Path) -> None:
+    """A warning for a glyph that is missing would be an error here."""
+    source = hostile(tmp_path)
+    respelled = plots.draw(count(source.steps), distribution(source.steps), tmp_path / "f.png")
+    if not any("CJK" in name or "WenQuan" in name for name in fonts()):
+        assert respelled["微信"] == r"\u5fae\u4fe1"
+    assert respelled["a\nb\x1b[2J"] == r"a\nb\x1b[2J"
+    assert respelled["\ud800"] == r"\ud800"
+    assert not respelled.keys() & {"$\\frac{$", "_^{", "x" * 300}
+    labels = [label.get_text() for label in drawn(source).axes[0].get_yticklabels()]
+    assert "$\\frac{$" in labels
+    assert max(map(len, labels)) < 40
+    done = omnidata("info", tmp_path / "steps.json", "--plot", tmp_path / "g.png")
+    assert r"is written \u5fae\u4fe1" in done.stderr
+    assert r"is written a\nb\x1b[2J" in done.stderr
+
+
+def fonts() -> set[str]:
+    return {font.name for font in font_manager.fontManager.ttflist}
+
+
+@pytest.fixture
+def chinese_font(tmp_path: Path) -> Iterator[str]:
+    """A font with two Chinese characters, installed for the test."""
+    from fontTools.fontBuilder import FontBuilder
+    from fontTools.pens.ttGlyphPen import TTGlyphPen
+
+    pen = TTGlyphPen(None)
+    pen.moveTo((0, 0))
+    for corner in ((0, 800), (800, 800), (800, 0)):
+        pen.lineTo(corner)
+    pen.closePath()
+    names = [".notdef", "wei", "xin"]
+    builder = FontBuilder(1000, isTTF=True)
+    builder.setupGlyphOrder(names)
+    builder.setupCharacterMap({ord("微"): "wei", ord("信"): "xin"})
+    builder.setupGlyf({name: pen.glyph() for name in names})
+    builder.setupHorizontalMetrics(dict.fromkeys(names, (900, 0)))
+    builder.setupHorizontalHeader(ascent=900, descent=-100)
+    builder.setupNameTable({"familyName": "Aaa Two Characters", "styleName": "Regular"})
+    builder.setupOS2()
+    builder.setupPost()
+    path = tmp_path / "two.ttf"
+    builder.save(path)
+    before = list(font_manager.fontManager.ttflist)
+    font_manager.fontManager.addfont(path)
+    yield "Aaa Two Characters"
+    font_manager.fontManager.ttflist[:] = before
+
+
+def test_a_font_that_has_the_characters_is_used(tmp_path: Path, chinese_font: str) -> None:
+    families, written = plots.spellings(["微信", "TED"])
+    assert written == {"微信": "微信", "TED": "TED"}
+    assert len(families) == 2
+    source = load(write_rows(tmp_path / "steps.json", [row(app="微信")]))
+    respelled = plots.draw(count(source.steps), distribution(source.steps), tmp_path / "f.png")
+    assert respelled == {}
+    others = {name for name in fonts() if "CJK" in name or "WenQuan" in name}
+    assert families[1] == chinese_font or others
+
+
+def test_very_many_apps_make_no_endless_figure() -> None:
+    apps: dict[str, Any] = {
+        f"app {n}": {"language": "zh" if n % 3 else "en", "episodes": n, "steps": 2 * n}
+        for n in range(1, 1001)
+    }
+    groups = {"x": {"apps": 1, "episodes": 1, "steps": 1}}
+    languages = {name: {"apps": 1, "episodes": 1, "steps": 1} for name in ("zh", "en")}
+    axes = {"languages": languages, "dimensions": groups, "dependencies": groups}
+    figure = plots.figure({"apps": apps}, axes)
+    assert figure.get_size_inches()[1] < 20
+    shown = heights(figure, 0)
+    assert sum(shown["episodes, zh"]) + sum(shown["episodes, en"]) == sum(range(1, 1001))
+
+
+def test_labels_that_are_missing_are_counted_as_such(tmp_path: Path) -> None:
+    data = write_app(tmp_path / "TED", [row("A"), row("A", 1), row("B")])
+    spread = as_json(omnidata("info", data, "--json", code=0))["distribution"]
+    assert spread["languages"]["en"] == {"apps": 1, "episodes": 2, "steps": 3}
+    assert spread["dimensions"]["localization"] == {"apps": 1, "episodes": 2, "steps": 3}
+    assert spread["dimensions"]["instant_response"] == {"apps": 0, "episodes": 0, "steps": 0}
+    assert spread["dependencies"]["unlabelled"] == {"apps": 1, "episodes": 2, "steps": 3}
+    table = omnidata("info", data).stdout
+    assert "languages: en" in table
+    assert "100.0 %" in table
+    assert "1.50" in table
