@@ -1,7 +1,8 @@
 """How long `datasets` takes to open a Parquet repository of a million linked steps.
 
-Makes the steps (30 apps, five dimensions, three levels; the media are paths without files), converts
-them, and opens the repository three times, each in a process of its own, after `import datasets`.
+Makes the steps (30 apps, five dimensions, three levels; the media are paths without files),
+converts them, and opens the repository three times, each in a process of its own, after
+`import datasets`.
 
     python benchmarks/repository.py [--steps 1000000]
 """

@@ -1,0 +1,93 @@
+"""Steps as rows and back, whatever they hold."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnidata.actions import Action, Box, Point, Primitive, Region
+from omnidata.loaders.rows import features, from_row, storable, to_row
+from omnidata.types import Step
+
+TAGS = ("app", "platform")
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+screens = st.tuples(st.integers(1, 9999), st.integers(1, 9999))
+coordinate = st.floats(allow_nan=False) | st.integers(-(2**52), 2**52)
+space = st.sampled_from(["px", "rel", "norm1000"])
+region: st.SearchStrategy[Region] = st.one_of(
+    st.builds(Point, coordinate, coordinate, space),
+    st.builds(Box, coordinate, coordinate, coordinate, coordinate, space),
+)
+actions = st.builds(
+    Action,
+    st.sampled_from(Primitive),
+    st.lists(region, max_size=3).map(tuple),
+    st.lists(region, max_size=3).map(tuple),
+    text=st.none() | text,
+    words=st.none() | text,
+)
+json_values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> Step:
+    history = draw(st.lists(st.none() | actions, max_size=3).map(tuple))
+    return Step(
+        sample_id=draw(text),
+        episode_id=draw(text),
+        step_index=len(history),
+        num_steps=draw(st.integers(0, 9)),
+        instruction=draw(text),
+        screen=draw(screens),
+        media={},
+        history=history,
+        history_screens=tuple(draw(screens) for _ in history),
+        action=draw(st.none() | actions),
+        tags=draw(st.dictionaries(st.sampled_from(TAGS), text)),
+        source=draw(st.dictionaries(text, json_values, max_size=3)),
+    )
+
+
+@given(steps())
+def test_a_step_survives_parquet_and_datasets(step: Step) -> None:
+    columns = features(TAGS, {})
+    table = pa.Table.from_pylist([to_row(step, TAGS)], schema=columns.arrow_schema)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "step.parquet"
+        pq.write_table(table, path)
+        (row,) = pq.read_table(path).to_pylist()
+    (held,) = datasets.Dataset(pa.Table.from_pylist([to_row(step, TAGS)], columns.arrow_schema))
+    for read in (row, held):
+        back = from_row(read, tags=TAGS, media={}, history_screens=step.history_screens)
+        assert back == step
+
+
+@given(st.text(max_size=6))
+def test_any_text_can_be_stored(found: str) -> None:
+    stored = storable(found)
+    assert stored is not None
+    stored.encode()
+    if not any(0xD800 <= ord(letter) < 0xE000 for letter in found):
+        assert stored == found
+
+
+@pytest.mark.parametrize(
+    "change", [{"action": {"kind": "FLY"}}, {"source": "{"}, {"history": 3}, {"screen_width": ...}]
+)
+def test_a_row_that_is_no_step_is_refused(change: dict[str, Any]) -> None:
+    step = Step("a/1/0", "1", 0, 1, "Tap", (10, 10), {}, (), (), None, {"app": "a"}, {})
+    row = {k: v for k, v in (to_row(step, TAGS) | change).items() if v is not ...}
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        from_row(row, tags=TAGS, media={}, history_screens=())
