@@ -21,7 +21,7 @@ ROWS, GROUP = 20, 6
 
 
 def content(row: int) -> bytes:
-    return f"medium {row}".encode() * (30 if row == 5 else row + 1)
+    return f"medium {row}".encode() * (100 if row == 5 else row + 1)
 
 
 @pytest.fixture

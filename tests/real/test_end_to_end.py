@@ -11,21 +11,19 @@ from omnidata.actions import Point, Primitive
 from omnidata.errors import DataError
 from omnidata.media import check
 from omnidata.tasks import get_task
+from tests.cli.running import as_json
+from tests.cli.running import omnidata as command
 from tests.real import agentnet
+from tests.trees import SHARED
 
 pytestmark = pytest.mark.skipif(
     agentnet.missing() is not None, reason=agentnet.missing() or "the recording is there"
 )
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return agentnet.build_tree(tmp_path_factory.mktemp("agentnet") / "data")
-
-
-def test_the_recording_goes_from_end_to_end(tree: Path, tmp_path: Path) -> None:
+def test_the_recording_goes_from_end_to_end(agentnet_tree: Path, tmp_path: Path) -> None:
     task = get_task("omnigui")
-    source = task.load(tree, strict=True)
+    source = task.load(agentnet_tree, strict=True)
     assert len(source.steps) == 15
     for step in source.steps:
         for part in task.prompt(step)[1].parts:
@@ -45,8 +43,16 @@ def test_the_recording_goes_from_end_to_end(tree: Path, tmp_path: Path) -> None:
     assert floor["overall"]["SR"] == 0.0
 
 
-def test_the_recording_opens_as_a_dataset(tree: Path) -> None:
-    data = omnidata.load_dataset("omnigui", tree, agentnet.APP, split="test")
+def test_segment_and_evaluate_take_one_command_each(agentnet_tree: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    model = ("--model", "baseline:oracle", "--out", run, "--json")
+    results = as_json(command("evaluate", "omnigui", agentnet_tree, *model))
+    assert results["overall"]["EM"] == 1.0
+    assert results["counts"]["without_usable_target"] == 0
+
+
+def test_the_recording_opens_as_a_dataset(agentnet_tree: Path) -> None:
+    data = omnidata.load_dataset("omnigui", agentnet_tree, agentnet.APP, split="test")
     assert data["step_index"] == list(range(15))
     assert data["action"][-1]["kind"] == "TASK_COMPLETE"
     assert len(data["history"][-1]) == 14
@@ -54,4 +60,4 @@ def test_the_recording_opens_as_a_dataset(tree: Path) -> None:
 
 def test_the_other_real_episode_is_refused_with_the_reason() -> None:
     with pytest.raises(DataError, match="another enum"):
-        get_task("omnigui").load(agentnet.SHARED / "data" / "aitz_google_apps")
+        get_task("omnigui").load(SHARED / "data" / "aitz_google_apps")

@@ -1,0 +1,275 @@
+"""The action log of AgentNet's recorder (xlang-ai, OpenCUA), as `docs/segment.md` maps it.
+
+`reduced_events_vis.jsonl` has the actions that an annotator kept, with the accessibility tree of
+each; `reduced_events_complete.jsonl` has the same actions by `id` with what the mouse and the
+keyboard did; `metadata.json` has the clock and the screen, `task_name.json` the instruction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from omnidata.actions import Action, Box, Point, Primitive
+from omnidata.data.segment.agentnet_files import (
+    Details,
+    Metadata,
+    Rectangle,
+    Shown,
+    Target,
+    Task,
+    Turn,
+    broken,
+    convert,
+    read_lines,
+    read_object,
+)
+from omnidata.data.segment.log import Event, Labels, Log, objects
+from omnidata.errors import DataError, Finding, Severity
+
+EVENTS: Final = "reduced_events_vis.jsonl"
+END_AFTER_S = 2.0
+"""The log has no action for the end: it is decided so long after the last one, when the screen has
+settled and the annotator has not yet gone to stop the recorder."""
+
+_DETAILS: Final = "reduced_events_complete.jsonl"
+_CHINESE = re.compile("[一-鿿]")
+_LABELLED = re.compile(r"\s*(?:double |right )?click(?:ed)? on (.+)", re.IGNORECASE | re.DOTALL)
+_WINDOWS = frozenset({"WindowControl", "PaneControl"})
+_KEYS: Mapping[str, str] = {"space": " ", "enter": "\n", "return": "\n", "tab": "\t"}
+
+
+def is_agentnet(path: Path) -> bool:
+    """Whether a folder, or a file of events, looks like this recorder's."""
+    if path.is_dir():
+        return True  # a plain log is a file
+    first = next((row for _, row in objects(path)), {})
+    return {"start_time", "end_time", "description"} <= first.keys()
+
+
+def read_agentnet(path: Path) -> Log:
+    """Read the log of one recording.
+
+    Args:
+        path: the recording's folder, the folder that holds it as `recording`, or the file of
+            events in it.
+
+    Raises:
+        DataError: a file is missing or not what the recorder writes.
+    """
+    folder = _folder(path)
+    metadata = read_object(folder / "metadata.json", Metadata)
+    if min(metadata.screen_width, metadata.screen_height) < 1:
+        raise broken(folder / "metadata.json", "the screen has no size", "its size in pixels")
+    details = {one.id: one for _, one in read_lines(folder / _DETAILS, Details)}
+    reader = _Reader(metadata, details)
+    events = [
+        event
+        for where, shown in read_lines(folder / EVENTS, Shown)
+        if (event := reader(shown, where))
+    ]
+    if not events:
+        raise broken(folder / EVENTS, "no action can be used", "at least one action")
+    events.append(_end(max(event.end_s for event in events), str(folder)))
+    reader.findings.append(
+        Finding(
+            "end-assumed",
+            "warning",
+            str(folder),
+            "the log does not say how the task ended",
+            "a demonstration that reached its goal",
+            "remove the last step if this one did not",
+        )
+    )
+    return Log(tuple(events), _labels(folder, metadata), tuple(reader.findings))
+
+
+def _folder(path: Path) -> Path:
+    if path.is_file():
+        return path.parent
+    return next((sub for sub in (path, path / "recording") if (sub / EVENTS).is_file()), path)
+
+
+def _labels(folder: Path, metadata: Metadata) -> Labels:
+    path = folder / "task_name.json"
+    goal = read_object(path, Task).task_name if path.exists() else None
+    chinese = goal is not None and _CHINESE.search(goal) is not None
+    return Labels(
+        app=metadata.system or None,
+        instruction_en=None if chinese else goal,
+        instruction_zh=goal if chinese else None,
+    )
+
+
+def _end(last_s: float, where: str) -> Event:
+    moment = last_s + END_AFTER_S
+    return Event(moment, moment, Action(Primitive.TASK_COMPLETE), where, earliest_s=last_s)
+
+
+class _Reader:
+    """Turns the annotator's actions into events, with a finding for each that cannot be one."""
+
+    def __init__(self, metadata: Metadata, details: Mapping[int, Details]) -> None:
+        self.findings: list[Finding] = []
+        self._metadata = metadata
+        self._details = details
+
+    def __call__(self, shown: Shown, where: str) -> Event | None:
+        details = self._details.get(shown.id)
+        if details is None:
+            raise DataError(
+                f"action {shown.id} is not in {_DETAILS}",
+                where=where,
+                expected="both files with the same ids, as the recorder writes them",
+                remedy="restore the two files from one recording",
+            )
+        if shown.end_time < shown.start_time:
+            raise broken(where, "the action ends before it begins", "end_time >= start_time")
+        action = self._action(details, shown, where)
+        if action is None:
+            self._note(
+                "action-unmapped",
+                "error",
+                where,
+                f"{shown.description.strip() or details.action!r} is none of the 13 primitives",
+                "clicks, long presses, drags, scrolls and typed text",
+                "the step is left out; write the log by hand (docs/segment.md) if it matters",
+            )
+            return None
+        zero = self._metadata.video_start_timestamp
+        extra = {"source_action": shown.description.strip(), "source_label": shown.action}
+        start, end = shown.start_time - zero, shown.end_time - zero
+        return Event(start, end, action, where, extra=extra)
+
+    def _action(self, details: Details, shown: Shown, where: str) -> Action | None:
+        if details.action == "scroll":
+            return self._scroll(convert(details.trace, list[Turn], where))
+        if details.action == "type":
+            text = _typed(details.key_names)
+            return None if text is None else Action(Primitive.INPUT, text=text)
+        if details.coordinate is None:
+            return None
+        point = self._point(details.coordinate.x, details.coordinate.y)
+        if details.action == "drag" and details.drag_trace:
+            end = self._point(*details.drag_trace[-1])
+            dx = (end.x - point.x) * self._metadata.screen_width
+            dy = (end.y - point.y) * self._metadata.screen_height
+            return Action(_direction(dx, dy), (point,), (end,))
+        kind = _click(details)
+        if kind is None:
+            return None
+        return Action(kind, (self._box(shown, point, where) or point,))
+
+    def _scroll(self, turns: list[Turn]) -> Action | None:
+        """A wheel that turns down moves the content up, as a finger that swipes up does."""
+        dx, dy = sum(turn.dx for turn in turns), sum(turn.dy for turn in turns)
+        if not (dx or dy):
+            return None
+        return Action(_direction(-dx, dy), (self._point(turns[0].x, turns[0].y),))
+
+    def _point(self, x: float, y: float) -> Point:
+        return Point(x / self._metadata.screen_width, y / self._metadata.screen_height, "rel")
+
+    def _box(self, shown: Shown, point: Point, where: str) -> Box | None:
+        """The rectangle of the clicked element, where everything speaks for it."""
+        target = shown.target
+        if target is None or not target.title or shown.axtree is None:
+            return None
+        found = list(_rectangles(shown.axtree, target))
+        if not found:
+            return None
+        low = self._point(found[0].left, found[0].top)
+        high = self._point(found[0].right, found[0].bottom)
+        box = Box(low.x, low.y, high.x, high.y, "rel")
+        inside = box.left <= point.x <= box.right and box.top <= point.y <= box.bottom
+        reason = _doubt(shown.action, target, len(found), inside)
+        if not reason:
+            return box
+        self._note(
+            "box-doubtful",
+            "warning",
+            where,
+            f"the element {target.title!r}: {reason}",
+            "one element that the annotator, the mouse and the accessibility tree agree on",
+            "the target is the clicked point; a change of the screen's scale does this",
+        )
+        return None
+
+    def _note(
+        self,
+        code: str,
+        severity: Severity,
+        where: str,
+        what: str,
+        expected: str,
+        remedy: str,
+    ) -> None:
+        self.findings.append(Finding(code, severity, where, what, expected, remedy))
+
+
+def _click(details: Details) -> Primitive | None:
+    """A right click opens a context menu, as a long press does; the original stays in a column."""
+    if details.action == "mouse_press" and details.button == "left":
+        return Primitive.LONG_PRESS
+    if details.action != "click":
+        return None
+    kinds = {
+        ("left", 1): Primitive.TAP,
+        ("left", 2): Primitive.DOUBLE_TAP,
+        ("right", 1): Primitive.LONG_PRESS,
+    }
+    return kinds.get((details.button, details.click_type))
+
+
+def _direction(dx: float, dy: float) -> Primitive:
+    """The swipe along the larger displacement, rightwards and downwards positive."""
+    if abs(dx) > abs(dy):
+        return Primitive.SWIPE_RIGHT if dx > 0 else Primitive.SWIPE_LEFT
+    return Primitive.SWIPE_DOWN if dy > 0 else Primitive.SWIPE_UP
+
+
+def _typed(keys: list[str]) -> str | None:
+    """The text that the keys leave behind; None where one of them is no text."""
+    text: list[str] = []
+    for key in keys:
+        if key == "backspace" and text:
+            text.pop()
+        elif len(key) == 1 or key in _KEYS:
+            text.append(_KEYS.get(key, key))
+        else:
+            return None
+    return "".join(text) or None
+
+
+def _doubt(label: str, target: Target, count: int, inside: bool) -> str:
+    """Why a rectangle may be another element's; empty where nothing speaks against it."""
+    if count > 1:
+        return f"{count} rectangles have that name"
+    if target.control_type in _WINDOWS:
+        return "it is a whole window"
+    named = _LABELLED.fullmatch(label)
+    if named and target.title:
+        words, title = named[1].strip().casefold(), target.title.casefold()
+        if words not in title and title not in words:
+            return f"the annotator calls it {named[1].strip()!r}"
+    return "" if inside else "its rectangle does not hold the clicked point"
+
+
+def _rectangles(tree: Mapping[str, Any], target: Target) -> Iterator[Rectangle]:
+    """The rectangles of the nodes with the target's name and type."""
+    waiting: list[Any] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, Mapping):
+            continue
+        children = node.get("Children")
+        if isinstance(children, list):
+            waiting.extend(children)
+        if (node.get("Name"), node.get("ControlType")) == (target.title, target.control_type):
+            with suppress(msgspec.ValidationError):  # an element without a place
+                yield msgspec.convert(node.get("BoundingRectangle"), Rectangle)

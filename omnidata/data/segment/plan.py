@@ -1,0 +1,205 @@
+"""Which part of the recording belongs to which step: arithmetic over times, nothing is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from omnidata.actions import (
+    Box,
+    Point,
+    Primitive,
+    Region,
+    Screen,
+    centre,
+    convert,
+    round_half_up,
+)
+from omnidata.data.segment.log import Event, Log
+from omnidata.data.segment.recording import Recording
+from omnidata.errors import DataError, Finding
+from omnidata.loaders.omnigui import MAX_STEPS
+
+LEAD_S = 0.5
+"""How long before an action its screenshot is taken, as AgentNet's own processing does: logged
+clocks are good to a few tenths of a second, and a click is seen before it is logged."""
+
+LONGEST_S = 10.0
+"""Of a clip; of a longer wait its end is kept, which is what leads to the action."""
+
+_ENDS = frozenset({Primitive.TASK_COMPLETE, Primitive.TASK_IMPOSSIBLE})
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How a recording is cut.
+
+    Attributes:
+        offset_s: added to every time of the log.
+        lead_s: how long before an action its screenshot is taken.
+        longest_s: of a clip.
+        trim: the part of the recording that is used, in seconds after its first frame.
+    """
+
+    offset_s: float = 0.0
+    lead_s: float = LEAD_S
+    longest_s: float = LONGEST_S
+    trim: tuple[float, float] = (0.0, float("inf"))
+
+
+USUAL = Cut()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a step is cut from; seconds after the recording's first frame.
+
+    Attributes:
+        event: the action, by the log's clock.
+        screenshot_s: the moment of the screenshot.
+        clip_s: where clip and audio begin.
+        start_s: where the action begins, and clip and audio end.
+        end_s: where the action ends.
+        frames: of the clip, the span's length in frames, halves up; 0 = neither clip nor audio.
+    """
+
+    event: Event
+    screenshot_s: float
+    clip_s: float
+    start_s: float
+    end_s: float
+    frames: int
+
+
+def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], list[Finding]]:
+    """Give every action its span: from the end of all actions before it to its own start.
+
+    Source: OmniGUI, section 3.3.
+
+    Args:
+        log: the actions.
+        recording: its length, rate and size count; it is not opened.
+        cut: how to cut it.
+
+    Returns:
+        The spans in the order of time, and what was doubtful or left out.
+
+    Raises:
+        DataError: no action lies in the used part, there are too many, or one follows the end.
+    """
+    findings: list[Finding] = []
+    events = sorted(log.events, key=lambda event: event.start_s)
+    if events != list(log.events):
+        findings.append(_unordered(log.events))
+    spans: list[Span] = []
+    low, high = cut.trim[0], min(cut.trim[1], recording.seconds)
+    over = low
+    for event in events:
+        start, end = event.start_s + cut.offset_s, event.end_s + cut.offset_s
+        if start > high and event.earliest_s is not None:
+            start = end = max(high, event.earliest_s + cut.offset_s)
+        if low <= start <= high:
+            span = _span(event, start, end, over, recording.fps, cut)
+            findings.extend(_doubts(span, over if spans else low, recording))
+            spans.append(span)
+        elif not 0 <= start <= recording.seconds:
+            findings.append(_outside(event, start, recording.seconds))
+        over = max(over, end)
+    _check(spans, log, cut, recording.seconds)
+    return spans, findings
+
+
+def _span(event: Event, start: float, end: float, over: float, fps: Fraction, cut: Cut) -> Span:
+    begin = min(over, start)
+    clip = max(begin, start - cut.longest_s)
+    frames = round_half_up((start - clip) * float(fps))
+    return Span(event, max(start - cut.lead_s, begin), clip, start, end, frames)
+
+
+def _doubts(span: Span, over: float, recording: Recording) -> Iterator[Finding]:
+    """Findings for a step that is cut all the same."""
+    name = span.event.action.kind.name
+    without = "the step has a screenshot, but neither clip nor audio"
+    if span.start_s < over:
+        yield Finding(
+            "actions-overlap",
+            "warning",
+            span.event.where,
+            f"{name} begins at {span.start_s:.2f} s, an action before it ends at {over:.2f} s",
+            "one action after the other",
+            f"{without}; look whether the times are right",
+        )
+    elif not span.frames:
+        yield Finding(
+            "span-empty",
+            "warning",
+            span.event.where,
+            f"there is no wait before {name} at {span.start_s:.2f} s",
+            f"half a frame or more ({float(0.5 / recording.fps):.3f} s)",
+            without,
+        )
+    regions = (*span.event.action.start, *span.event.action.end)
+    if any(_exceeds(region, recording.screen) for region in regions):
+        width, height = recording.screen
+        yield Finding(
+            "target-outside",
+            "warning",
+            span.event.where,
+            f"the target of {name} exceeds the screen",
+            f"a place inside {width} x {height} pixels",
+            "mend it, or give the size of the screen that its pixels refer to",
+        )
+
+
+def _exceeds(region: Region, screen: Screen) -> bool:
+    corners = [region]
+    if isinstance(region, Box):
+        low = Point(region.left, region.top, region.space)
+        corners = [low, Point(region.right, region.bottom, region.space)]
+    pixels = [convert(centre(corner), "px", screen) for corner in corners]
+    return any(not (0 <= p.x <= screen[0] and 0 <= p.y <= screen[1]) for p in pixels)
+
+
+def _check(spans: list[Span], log: Log, cut: Cut, seconds: float) -> None:
+    if not 0 < len(spans) <= MAX_STEPS:
+        first, last = log.events[0].start_s, log.events[-1].start_s
+        raise DataError(
+            f"{len(spans)} of {len(log.events)} actions lie in the used part of the recording",
+            where=log.events[0].where,
+            expected=f"1 to {MAX_STEPS}; the recording lasts {seconds:.2f} s, the log goes from "
+            f"{first + cut.offset_s:.2f} s to {last + cut.offset_s:.2f} s",
+            remedy="give the clock's --offset, another --trim, or the right recording",
+        )
+    for span, following in pairwise(spans):
+        if span.event.action.kind in _ENDS:
+            raise DataError(
+                f"{following.event.action.kind.name} comes after {span.event.action.kind.name}",
+                where=following.event.where,
+                expected="TASK_COMPLETE or TASK_IMPOSSIBLE once, as the last action",
+                remedy="make one log per episode",
+            )
+
+
+def _unordered(events: tuple[Event, ...]) -> Finding:
+    late = next(b for a, b in pairwise(events) if b.start_s < a.start_s)
+    return Finding(
+        "events-unordered",
+        "warning",
+        late.where,
+        "the action begins before the one above it",
+        "actions in the order of time",
+        "they are sorted; look whether the times are right",
+    )
+
+
+def _outside(event: Event, start: float, seconds: float) -> Finding:
+    return Finding(
+        "event-outside",
+        "error",
+        event.where,
+        f"{event.action.kind.name} begins at {start:.2f} s of the recording",
+        f"0 to {seconds:.2f} s",
+        "the step is left out; give the clock's --offset, or the whole recording",
+    )

@@ -1,0 +1,166 @@
+"""What a screen recording is: how long, how fast, how large, and what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omnidata.actions import Screen
+from omnidata.errors import Finding
+from omnidata.media.containers import broken, opened, video_stream
+from omnidata.media.paths import Budget
+from omnidata.types import MediaRef
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+USUAL_FPS = Fraction(30)
+"""Of the paper's recordings (section 3.3); used where a recording has no rate that makes sense."""
+
+_FASTEST = 60
+_COARSEST_S = 0.001  # a container that counts frames has a longer tick, and exact times
+BUDGET = Budget(max_bytes=1 << 40, max_seconds=24 * 3600.0)
+"""The user names the recording, so it may be long; its frames may not be larger than others."""
+
+_SHORT_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What the packets of a recording say; nothing is decoded for it but one frame.
+
+    Attributes:
+        ref: the file.
+        origin_s: the first frame's time by the container's clock.
+        seconds: from the first frame to the end of the last one.
+        tick_s: how coarse the times of its frames are; Matroska rounds them to milliseconds.
+        fps: frames per second of the clips that are cut from it.
+        coded: width and height of the frames as they are stored, in pixels.
+        turned: quarter turns anticlockwise that make them upright.
+        has_sound: whether there is an audio stream.
+        findings: streams that are passed over, an end that comes too early.
+    """
+
+    ref: MediaRef
+    origin_s: float
+    seconds: float
+    tick_s: float
+    fps: Fraction
+    coded: Screen
+    turned: int
+    has_sound: bool
+    findings: tuple[Finding, ...]
+
+    @property
+    def screen(self) -> Screen:
+        """Width and height of the upright picture in pixels."""
+        width, height = self.coded
+        return (height, width) if self.turned % 2 else (width, height)
+
+
+def open_recording(path: Path) -> Recording:
+    """Look at a recording's packets, and at its first frame.
+
+    Raises:
+        MediaError: it is missing, no film, or its frames are too large or too small.
+    """
+    real = path.resolve()  # whoever names a link means what it leads to
+    ref = MediaRef("video", real.parent, real.name)
+    with opened(ref, BUDGET) as container:
+        video = video_stream(container, ref, BUDGET, None)
+        first = next(container.decode(video), None)
+        if first is None or min(first.width, first.height) < 2:
+            raise broken(ref, "there is no frame of at least 2 x 2 pixels", "a screen recording")
+        coded, turned = (first.width, first.height), _quarters(ref, first)
+        stated = _stated(container, video)
+        sounds, films = len(container.streams.audio), len(container.streams.video)
+    with opened(ref, BUDGET) as container:
+        video = video_stream(container, ref, BUDGET, None)
+        fps = _rate(video)
+        begin, end = _extent(container, video, fps)
+        tick = min(float(video.time_base or 0), _COARSEST_S)
+    begin = begin if first.time is None else first.time
+    if not 0 < end - begin <= BUDGET.max_seconds:
+        raise broken(ref, f"it lasts {end - begin:.1f} s", f"up to {BUDGET.max_seconds:.0f} s")
+    findings = [_ends_early(ref, end - begin, stated)] if end - begin < stated - _SHORT_S else []
+    findings += _passed_over(ref, films, sounds)
+    return Recording(ref, begin, end - begin, tick, fps, coded, turned, sounds > 0, tuple(findings))
+
+
+def _stated(container: InputContainer, video: VideoStream) -> float:
+    """Seconds by the header, which in Matroska counts all streams; 0 where it has none."""
+    import av
+
+    if video.duration and video.time_base:
+        return float(video.duration * video.time_base)
+    return (container.duration or 0) / av.time_base
+
+
+def _rate(video: VideoStream) -> Fraction:
+    """The recording's own rate; for a rate that varies, FFmpeg's guess at the densest part."""
+    guess = video.guessed_rate
+    return guess if guess and 1 <= guess <= _FASTEST else USUAL_FPS
+
+
+def _extent(container: InputContainer, video: VideoStream, fps: Fraction) -> tuple[float, float]:
+    """When the first frame begins and the last one ends, by the packets."""
+    begin, end = float("inf"), float("-inf")
+    tick = video.time_base or 0
+    for packet in container.demux(video):
+        stamp = packet.dts if packet.pts is None else packet.pts
+        if stamp is None or not packet.size or packet.is_discard:
+            continue
+        seconds = float(stamp * tick)
+        length = float(packet.duration * tick) if packet.duration else float(1 / fps)
+        begin, end = min(begin, seconds), max(end, seconds + length)
+    return begin, end
+
+
+def _quarters(ref: MediaRef, frame: VideoFrame) -> int:
+    """Quarter turns of the container's rotation mark, anticlockwise."""
+    if frame.rotation % 90:
+        raise broken(ref, f"the picture is turned by {frame.rotation} degrees", "quarter turns")
+    return frame.rotation // 90 % 4
+
+
+def _passed_over(ref: MediaRef, films: int, sounds: int) -> list[Finding]:
+    where = str(ref.root / ref.path)
+    found = [
+        Finding(
+            "stream-ignored",
+            "warning",
+            where,
+            f"there are {count} {kind} streams",
+            "one",
+            "FFmpeg's choice is used; remux the recording with the one that is meant",
+        )
+        for kind, count in (("video", films), ("audio", sounds))
+        if count > 1
+    ]
+    if not sounds:
+        found.append(
+            Finding(
+                "sound-missing",
+                "warning",
+                where,
+                "the recording has no audio stream",
+                "the device's sound",
+                "the steps have no audio; record the sound too if the task is about it",
+            )
+        )
+    return found
+
+
+def _ends_early(ref: MediaRef, seconds: float, stated: float) -> Finding:
+    return Finding(
+        "recording-short",
+        "warning",
+        str(ref.root / ref.path),
+        f"the picture ends after {seconds:.2f} s, the header says {stated:.2f} s",
+        "a whole file",
+        "copy it again; actions after its end are left out",
+    )

@@ -1,0 +1,278 @@
+"""What is cut is exact: to the frame, and to the sample."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from omnidata.data.segment import Cut, Segmented, segment
+from omnidata.loaders.omnigui import load
+from tests.data.segment.films import Tree, film, noise, number_of, numbered, tap, turn, write_log
+
+
+def cut(tmp_path: Path, recording: Path, *rows: dict[str, object], **how: object) -> Tree:
+    log = write_log(tmp_path / "log.jsonl", *rows)
+    segment(recording, log, tmp_path / "out", cut=Cut(**how))  # type: ignore[arg-type]
+    return Tree(tmp_path / "out")
+
+
+def codes(made: Segmented) -> list[str]:
+    return [finding.code for finding in made.findings]
+
+
+def test_a_clip_goes_from_the_end_of_the_last_action_to_the_start_of_its_own(
+    tmp_path: Path,
+) -> None:
+    tree = cut(tmp_path, film(tmp_path / "a.mkv"), tap(1.0, 1.2), tap(2.5), tap(4.0))
+    assert tree.numbers(0) == list(range(30))
+    assert tree.numbers(1) == list(range(36, 75))
+    assert tree.numbers(2) == list(range(75, 120))
+    assert tree.clip(0)[1] == 30
+
+
+def test_a_clip_that_begins_between_frames_begins_with_the_one_on_the_screen(
+    tmp_path: Path,
+) -> None:
+    tree = cut(tmp_path, film(tmp_path / "a.mkv"), tap(1.0, 1.01), tap(2.0))
+    assert tree.numbers(1) == list(range(30, 60))
+
+
+@pytest.mark.parametrize(("lead", "number"), [(0.5, 60), (0.0, 75), (0.1, 72), (9.0, 36)])
+def test_the_screenshot_is_the_frame_of_its_moment_but_not_from_before_the_last_action(
+    tmp_path: Path, lead: float, number: int
+) -> None:
+    tree = cut(tmp_path, film(tmp_path / "a.mkv"), tap(1.0, 1.2), tap(2.5), lead_s=lead)
+    assert number_of(tree.shot(1)) == number
+    assert tree.shot(1).shape == (96, 160, 3)
+
+
+def test_the_screenshot_may_lie_before_a_short_clip(tmp_path: Path) -> None:
+    tree = cut(tmp_path, film(tmp_path / "a.mkv"), tap(3.0), longest_s=0.2)
+    assert number_of(tree.shot(0)) == 75
+    assert tree.numbers(0) == list(range(84, 90))
+
+
+def test_sound_is_exact_to_the_sample(tmp_path: Path) -> None:
+    wave = noise(5)
+    tree = cut(tmp_path, film(tmp_path / "a.mkv", sound=wave), tap(1.0, 1.2003), tap(3.7))
+    heard = (wave.astype(np.float64) * 32767).astype(np.int16)
+    assert np.array_equal(tree.sound(0), heard[:16_000])
+    assert np.array_equal(tree.sound(1), heard[19_205:59_200])
+
+
+def test_clicks_at_another_rate_stay_where_they_are(tmp_path: Path) -> None:
+    wave = np.zeros(5 * 48_000, np.float32)
+    wave[[24_000, 96_000]] = 0.9
+    tree = cut(tmp_path, film(tmp_path / "a.mkv", sound=wave, rate=48_000), tap(1.0), tap(3.0))
+    assert [int(np.abs(tree.sound(step)).argmax()) for step in (0, 1)] == [8_000, 16_000]
+
+
+def test_sound_that_begins_late_and_ends_early_is_silence_there(tmp_path: Path) -> None:
+    wave = noise(2)
+    recording = film(tmp_path / "a.mkv", sound=wave, sound_start=1.0)
+    tree = cut(tmp_path, recording, tap(2.0), tap(4.5))
+    heard = (wave.astype(np.float64) * 32767).astype(np.int16)
+    assert not tree.sound(0)[:16_000].any()
+    assert np.array_equal(tree.sound(0)[16_000:], heard[:16_000])
+    assert np.array_equal(tree.sound(1)[:16_000], heard[16_000:])
+    assert not tree.sound(1)[16_000:].any()
+    assert len(tree.sound(1)) == 40_000
+
+
+def test_a_gap_in_the_sound_is_silence(tmp_path: Path) -> None:
+    wave = noise(2.048)
+    recording = film(tmp_path / "a.mkv", sound=wave, gap=1.5)
+    tree = cut(tmp_path, recording, tap(0.5), tap(4.0))
+    heard = (wave.astype(np.float64) * 32767).astype(np.int16)
+    silence = np.zeros(24_000, np.int16)
+    track = np.concatenate([heard[:16_384], silence, heard[16_384:]])
+    assert np.array_equal(tree.sound(1)[: len(track) - 8_000], track[8_000:])
+
+
+def test_time_begins_with_the_first_frame(tmp_path: Path) -> None:
+    wave = noise(3)
+    times = [7 + number / 30 for number in range(90)]
+    recording = film(tmp_path / "a.mkv", times=times, sound=wave, sound_start=7.0)
+    tree = cut(tmp_path, recording, tap(1.0), tap(2.0))
+    assert tree.numbers(1) == list(range(30, 60))
+    heard = (wave.astype(np.float64) * 32767).astype(np.int16)
+    assert np.array_equal(tree.sound(1), heard[16_000:32_000])
+
+
+def test_a_varying_rate_becomes_a_steady_one_that_shows_what_the_screen_showed(
+    tmp_path: Path,
+) -> None:
+    times = [0.0, 0.4, 0.433, 0.466, 1.5, 1.9, 1.933, 2.8, 3.0]
+    tree = cut(tmp_path, film(tmp_path / "a.mkv", times=times), tap(1.0), tap(2.95))
+    for step, begin in ((0, 0.0), (1, 1.0)):
+        rate = float(tree.clip(step)[1])
+        shown = [
+            max(n for n, time in enumerate(times) if time <= begin + tick / rate + 1e-6)
+            for tick in range(len(tree.numbers(step)))
+        ]
+        assert tree.numbers(step) == shown
+        assert len(shown) == math.floor((1.0, 1.95)[step] * rate + 0.5)
+        assert rate >= 24
+    assert number_of(tree.shot(1)) == 6
+
+
+def test_a_rate_with_a_fraction_is_kept(tmp_path: Path) -> None:
+    fps = Fraction(30_000, 1001)
+    tree = cut(tmp_path, film(tmp_path / "a.mp4", fps=fps), tap(1.001), tap(2.002))
+    assert tree.clip(1)[1] == fps
+    assert tree.numbers(1) == list(range(30, 60))
+
+
+def test_an_odd_size_is_whole_in_the_screenshot_and_even_in_the_clip(tmp_path: Path) -> None:
+    tree = cut(tmp_path, film(tmp_path / "a.mkv", size=(161, 97)), tap(1.0))
+    assert tree.shot(0).shape == (97, 161, 3)
+    assert (tree.rows[0]["image_width"], tree.rows[0]["image_height"]) == (161, 97)
+    assert tree.clip(0)[0][0].shape == (96, 160, 3)
+    assert tree.numbers(0) == list(range(30))
+
+
+def test_a_turned_recording_is_cut_upright(tmp_path: Path) -> None:
+    tree = cut(tmp_path, turn(film(tmp_path / "a.mp4")), tap(1.0))
+    expected = np.rot90(numbered(15, (160, 96)), -1)
+    for picture in (tree.shot(0), tree.clip(0)[0][15]):
+        assert picture.shape == (160, 96, 3)
+        assert np.abs(picture.astype(int) - expected).mean() < 8
+
+
+@pytest.mark.parametrize(("longest", "first"), [(10.0, 0), (2.0, 60), (0.5, 105)])
+def test_of_a_longer_wait_the_end_is_kept(tmp_path: Path, longest: float, first: int) -> None:
+    wave = noise(5)
+    recording = film(tmp_path / "a.mkv", sound=wave)
+    tree = cut(tmp_path, recording, tap(4.0), longest_s=longest)
+    assert tree.numbers(0) == list(range(first, 120))
+    heard = (wave.astype(np.float64) * 32767).astype(np.int16)
+    assert np.array_equal(tree.sound(0), heard[first * 1600 // 3 : 64_000])
+
+
+def test_trimming_cuts_the_idle_head_and_the_actions_outside(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.jsonl", tap(0.5), tap(1.0, 1.9), tap(3.0), tap(4.5))
+    how = Cut(trim=(1.5, 4.0))
+    made = segment(film(tmp_path / "a.mkv"), log, tmp_path / "out", cut=how)
+    tree = Tree(tmp_path / "out")
+    assert len(tree.rows) == 1
+    assert tree.numbers(0) == list(range(57, 90))  # the action before ends after the cut
+    assert made.trimmed == 3
+    assert codes(made) == ["sound-missing"]
+
+
+def test_the_offset_moves_the_log(tmp_path: Path) -> None:
+    tree = cut(tmp_path, film(tmp_path / "a.mkv"), tap(11.0, 11.2), tap(12.5), offset_s=-10.0)
+    assert tree.numbers(1) == list(range(36, 75))
+
+
+def test_a_log_by_another_clock_says_when_the_recording_began(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.jsonl", tap(1001.5), tap(1002.0), clock=1000.5)
+    segment(film(tmp_path / "a.mkv"), log, tmp_path / "out")
+    assert Tree(tmp_path / "out").numbers(1) == list(range(30, 45))
+
+
+def test_overlapping_actions_have_a_screenshot_and_no_clip(tmp_path: Path) -> None:
+    rows = (tap(1.0, 2.0), tap(1.5, 1.6), tap(1.8), tap(3.0))
+    log = write_log(tmp_path / "log.jsonl", *rows)
+    made = segment(film(tmp_path / "a.mkv", sound=noise(5)), log, tmp_path / "out")
+    tree = Tree(tmp_path / "out")
+    assert codes(made) == ["actions-overlap", "actions-overlap"]
+    assert [row["video_path"] != "" for row in tree.rows] == [True, False, False, True]
+    assert [row["audio_path"] != "" for row in tree.rows] == [True, False, False, True]
+    assert tree.numbers(3) == list(range(60, 90))  # all actions before are over
+    assert number_of(tree.shot(1)) == 45
+    source = load(tmp_path / "out", strict=True)
+    assert [step.media["video"] is None for step in source.steps] == [False, True, True, False]
+
+
+def test_an_action_without_a_wait_has_no_clip_and_a_finding(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.jsonl", tap(0.0), tap(1.0, 1.5), tap(1.51))
+    made = segment(film(tmp_path / "a.mkv"), log, tmp_path / "out")
+    assert codes(made) == ["sound-missing", "span-empty", "span-empty"]
+    assert [row["video_path"] != "" for row in Tree(tmp_path / "out").rows] == [False, True, False]
+    assert len(load(tmp_path / "out", strict=True).steps) == 3
+
+
+def test_actions_in_disorder_are_sorted_with_a_finding(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.jsonl", tap(2.0), tap(1.0, words="first"), tap(3.0))
+    made = segment(film(tmp_path / "a.mkv"), log, tmp_path / "out")
+    assert codes(made) == ["sound-missing", "events-unordered"]
+    assert made.findings[1].where == f"{log}:3"
+    assert Tree(tmp_path / "out").rows[0]["action_text"] == "first"
+
+
+def test_targets_are_scaled_to_the_screenshot(tmp_path: Path) -> None:
+    rows = (
+        tap(1.0, box=[100, 200, 300, 400]),
+        tap(2.0, box=[0.1, 0.2, 0.3, 0.4], unit="rel"),
+        {"time": 3.0, "action": "SWIPE_UP", "point": [500, 500], "to": [500, 100]}
+        | {"unit": "norm1000"},
+    )
+    log = write_log(tmp_path / "log.jsonl", *rows, screen=[1600, 960])
+    segment(film(tmp_path / "a.mkv"), log, tmp_path / "out")
+    source = load(tmp_path / "out", strict=True)
+    boxes = [step.action.start[0] for step in source.steps if step.action]
+    assert str(boxes[0]) == "Box(left=10, top=20, right=30, bottom=40, space='px')"
+    assert (
+        str(boxes[1])
+        == "Box(left=16, top=19.200000000000003, right=48, bottom=38.400000000000006, space='px')"
+    )
+    assert source.steps[2].action is not None
+    assert str(source.steps[2].action.end[0]) == "Point(x=80, y=9.6, space='px')"
+
+
+def test_two_tracks_are_a_finding(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.jsonl", tap(1.0))
+    recording = film(tmp_path / "a.mkv", sound=noise(5), tracks=2)
+    assert codes(segment(recording, log, tmp_path / "out")) == ["stream-ignored"]
+
+
+def test_a_recording_without_sound_gives_steps_without_audio(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.jsonl", tap(1.0))
+    made = segment(film(tmp_path / "a.mkv"), log, tmp_path / "out")
+    assert codes(made) == ["sound-missing"]
+    assert Tree(tmp_path / "out").rows[0]["audio_path"] == ""
+    assert load(tmp_path / "out", strict=True).steps[0].media["audio"] is None
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
+    recording = film(tmp_path / "a.mkv", sound=noise(5))
+    log = write_log(tmp_path / "log.jsonl", tap(1.0), tap(3.0))
+    for name in ("one", "two"):
+        segment(recording, log, tmp_path / name)
+    trees = [
+        {p.relative_to(tmp_path / name): p.read_bytes() for p in (tmp_path / name).rglob("*.*")}
+        for name in ("one", "two")
+    ]
+    assert trees[0] == trees[1]
+    assert len(trees[0]) > 8
+
+
+def test_a_long_clip_is_never_held(tmp_path: Path) -> None:
+    recording = film(tmp_path / "a.mkv", count=300, size=(640, 360))
+    log = write_log(tmp_path / "log.jsonl", tap(10.0))
+    tracemalloc.start()
+    try:
+        segment(recording, log, tmp_path / "out")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 300 * 640 * 360 * 3 / 10
+
+
+def test_a_track_far_from_its_picture_is_cut_all_the_same(tmp_path: Path) -> None:
+    """All frames first, then all samples: a reader of one pass would hold everything."""
+    wave = noise(5)
+    recording = film(tmp_path / "a.mkv", sound=wave, options={"max_interleave_delta": "1"})
+    with av.open(str(recording)) as container:
+        kinds = [packet.stream.type for packet in container.demux() if packet.size]
+    assert kinds.index("audio") > 100
+    tree = cut(tmp_path, recording, tap(2.0))
+    heard = (wave.astype(np.float64) * 32767).astype(np.int16)
+    assert np.array_equal(tree.sound(0), heard[:32_000])

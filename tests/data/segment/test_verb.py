@@ -1,0 +1,239 @@
+"""`omnidata segment` as a command, and what it does with hostile or broken recordings."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from omnidata.data.segment import LEAD_S, LONGEST_S, Cut, segment
+from omnidata.errors import DataError, MediaError
+from omnidata.loaders.omnigui import load
+from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.data.segment.films import film, noise, tap, write_log
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return film(tmp_path_factory.mktemp("film") / "T0540.mkv", sound=noise(5))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    end = {"time": 4.0, "action": "TASK_COMPLETE"}
+    return write_log(tmp_path / "log.jsonl", tap(1.0, 1.2), tap(2.5), end)
+
+
+def left_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_recording_becomes_an_episode_that_the_oracle_solves(
+    recording: Path, log: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "deep" / "data"
+    summary = as_json(omnidata("segment", recording, log, out, "--json"))
+    assert summary == {
+        "out": str(out),
+        "app": "TED",
+        "episode": "T0540",
+        "steps": 3,
+        "clips": 3,
+        "clip_seconds": 3.8,
+        "recording_seconds": pytest.approx(5.0, abs=0.002),
+        "trimmed": 0,
+        "findings": [],
+    }
+    assert load(out, strict=True).steps[2].action is not None
+    model = ("--model", "baseline:oracle", "--out", tmp_path / "run", "--json")
+    assert as_json(omnidata("evaluate", "omnigui", out, *model))["overall"]["SR"] == 1.0
+
+
+def test_options_beat_the_log(recording: Path, log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = omnidata(
+        *("segment", recording, log, out, "--app", "GTrans", "--episode", "G1"),
+        *("--instruction-en", "Say it", "--instruction-zh", "说", "--language", "zh"),
+        *("--dimension", "temporal_reasoning", "--dependency", "critical"),
+        *("--offset", "-0.5", "--lead", "0.1", "--max-clip", "0.4", "--trim", "0.2:3"),
+    )
+    assert done.stdout.strip().endswith(
+        "GTrans/G1: 2 steps, 0.7 s of clips from a recording of 5.0 s; 1 actions outside --trim"
+    )
+    step = load(out, strict=True).steps[0]
+    assert step.instruction == "说"
+    assert dict(step.tags) == {
+        "app": "GTrans",
+        "language": "zh",
+        "dimension": "temporal_reasoning",
+        "dependency": "critical",
+    }
+    assert (step.source["clip_start_s"], step.source["screenshot_s"]) == (0.2, 0.4)
+
+
+def test_actions_outside_the_recording_are_findings_and_exit_code_1(
+    recording: Path, tmp_path: Path
+) -> None:
+    log = write_log(tmp_path / "log.jsonl", tap(-0.5), tap(1.0), tap(9.0))
+    done = omnidata("segment", recording, log, tmp_path / "out", code=1)
+    assert done.stderr.count("error [event-outside]") == 2
+    assert f"{log}:4: TAP begins at 9.00 s" in done.stderr.replace("\n", "")
+    assert len(load(tmp_path / "out").steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--trim", "5"), "the part is not clear"),
+        (("--trim", "3:2"), "the part is not clear"),
+        (("--trim", "nan:"), "the part is not clear"),
+        (("--lead", "-1"), "the number makes no sense"),
+        (("--max-clip", "nan"), "the number makes no sense"),
+        (("--offset", "inf"), "the number makes no sense"),
+        (("--offset", "100"), "0 of 3 actions lie in the used part"),
+        (("--app", "../x"), "cannot name a folder"),
+        (("--episode", "a/b"), "cannot name a folder"),
+        (("--dimension", "space"), "Invalid value for '--dimension'"),
+    ],
+)
+def test_bad_options_are_refused_and_leave_nothing(
+    recording: Path, log: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    done = omnidata("segment", recording, log, tmp_path / "out", *arguments, code=2)
+    assert message in " ".join(done.stderr.replace("│", " ").split())
+    assert left_in(tmp_path) == {"log.jsonl"}
+
+
+def test_a_log_without_app_or_instruction_says_what_to_give(
+    recording: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"time": 1, "action": "HOME"}\n')
+    for given, missing in (((), "app"), (("--app", "TED"), "instruction")):
+        done = omnidata("segment", recording, log, tmp_path / "out", *given, code=2)
+        assert f"the log states no {missing}" in done.stderr
+    done = omnidata(
+        *("segment", recording, log, tmp_path / "out"),
+        *("--app", "TED", "--instruction-en", "Go home"),
+    )
+    assert "[dimension-assumed]" in done.stderr
+
+
+def test_the_help_states_the_defaults() -> None:
+    text = omnidata("segment", "--help").stdout
+    assert f"({LEAD_S:g})" in text
+    assert f"({LONGEST_S:g})" in text
+    assert "Example: omnidata segment" in text
+
+
+def test_a_folder_with_content_is_refused_before_the_work(
+    recording: Path, log: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    segment(recording, log, tmp_path / "out")
+    with pytest.raises(DataError, match="something here already"):
+        segment(tmp_path / "not looked at", log, tmp_path / "out")
+
+
+def test_a_damaged_recording_leaves_nothing(log: Path, tmp_path: Path) -> None:
+    path = film(tmp_path / "a.mp4", size=(320, 200))
+    data = bytearray(path.read_bytes())
+    for place in range(len(data) // 3, len(data) * 2 // 3, 50):
+        data[place : place + 8] = b"\xff" * 8
+    path.write_bytes(bytes(data))
+    with pytest.raises(MediaError):
+        segment(path, log, tmp_path / "out")
+    assert left_in(tmp_path) == {"a.mp4", "log.jsonl"}
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mkv"])
+def test_a_recording_that_was_cut_off_is_found(tmp_path: Path, suffix: str) -> None:
+    options = {"movflags": "faststart"} if suffix == "mp4" else {}
+    path = film(tmp_path / f"a.{suffix}", options=options)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 3 // 5])
+    made = segment(path, write_log(tmp_path / "log.jsonl", tap(1.0), tap(4.9)), tmp_path / "out")
+    codes = [finding.code for finding in made.findings]
+    assert codes == ["recording-short", "sound-missing", "event-outside"]
+    assert len(made.spans) == 1
+
+
+@pytest.mark.parametrize(
+    "content", ["#EXTM3U\n#EXTINF:5,\n{}\n", "ffconcat version 1.0\nfile {}\n", "", "nothing"]
+)
+def test_a_playlist_or_a_text_is_no_recording(
+    recording: Path, log: Path, tmp_path: Path, content: str
+) -> None:
+    path = tmp_path / "list.mp4"
+    path.write_text(content.format(recording))
+    with pytest.raises(MediaError):
+        segment(path, log, tmp_path / "out")
+    assert left_in(tmp_path) == {"list.mp4", "log.jsonl"}
+
+
+def test_a_missing_recording_a_folder_and_a_device_are_errors(log: Path, tmp_path: Path) -> None:
+    for path in (tmp_path / "none.mp4", tmp_path, Path("/dev/zero")):
+        with pytest.raises(MediaError):
+            segment(path, log, tmp_path / "out")
+
+
+def test_a_link_to_a_recording_is_followed(recording: Path, log: Path, tmp_path: Path) -> None:
+    link = tmp_path / "here.mkv"
+    link.symlink_to(recording)
+    assert segment(link, log, tmp_path / "out").labels.episode == "here"
+
+
+def jpegs(path: Path, *sizes: tuple[int, int]) -> Path:
+    """A recording whose frames have these sizes."""
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mjpeg", rate=Fraction(10))
+        stream.width, stream.height = sizes[0]
+        stream.pix_fmt = "yuvj420p"
+        for number, (width, height) in enumerate(sizes):
+            coder = av.CodecContext.create("mjpeg", "w")
+            assert isinstance(coder, av.VideoCodecContext)
+            coder.width, coder.height, coder.pix_fmt = width, height, "yuvj420p"
+            coder.time_base = Fraction(1, 10)
+            frame = av.VideoFrame.from_ndarray(np.zeros((height, width, 3), np.uint8))
+            frame.pts = number
+            for packet in (*coder.encode(frame.reformat(format="yuvj420p")), *coder.encode(None)):
+                packet.pts = packet.dts = number
+                packet.time_base, packet.stream = Fraction(1, 10), stream
+                container.mux(packet)
+    return path
+
+
+def test_a_picture_that_changes_its_size_is_an_error_unless_trimmed(tmp_path: Path) -> None:
+    path = jpegs(tmp_path / "a.mkv", *[(64, 48)] * 20, *[(48, 64)] * 20)
+    log = write_log(tmp_path / "log.jsonl", tap(1.5), tap(3.0))
+    with pytest.raises(MediaError, match=r"changes to 48 x 64 pixels at 2\.00 s"):
+        segment(path, log, tmp_path / "out")
+    assert len(segment(path, log, tmp_path / "out", cut=Cut(trim=(0, 1.9))).spans) == 1
+
+
+def test_frames_beyond_the_pixel_budget_are_refused(log: Path, tmp_path: Path) -> None:
+    path = jpegs(tmp_path / "bomb.mkv", (7200, 7200))
+    with pytest.raises(MediaError, match="7200 x 7200 pixels"):
+        segment(path, log, tmp_path / "out")
+
+
+def test_a_killed_run_leaves_no_data_and_the_next_one_works(tmp_path: Path) -> None:
+    path = film(tmp_path / "a.mkv", count=300, size=(640, 360))
+    rows = [tap(0.5 + number / 4) for number in range(37)]
+    log = write_log(tmp_path / "log.jsonl", *rows)
+    out = tmp_path / "out"
+    run = subprocess.Popen([*OMNIDATA, "segment", path, log, out], stderr=subprocess.DEVNULL)
+    while not any(tmp_path.glob(".out.*/TED/media/a/5.png")):
+        assert run.poll() is None
+    os.kill(run.pid, signal.SIGKILL)
+    assert run.wait() == -signal.SIGKILL
+    assert not out.exists()
+    (unfinished,) = tmp_path.glob(".out.*")
+    with pytest.raises(DataError):
+        load(unfinished)
+    assert len(segment(path, log, out).spans) == 37
