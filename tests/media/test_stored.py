@@ -113,7 +113,8 @@ def test_a_broken_or_missing_file_is_told(shard: Path) -> None:
 def test_cells_and_row_groups_beyond_the_budget_are_refused(shard: Path) -> None:
     with pytest.raises(MediaError, match="row group 3 holds"):
         read_bytes(ref(shard, 18), budget=Budget(max_bytes=20))
-    pq.write_table(pa.table({"audio": [{"bytes": bytes(1000)}]}), shard)
+    cell = pa.table({"audio": [{"bytes": bytes(1000)}]})
+    pq.write_table(cell, shard, write_statistics=False)
     with pytest.raises(MediaError, match="the cell has 1000 bytes, more than 999"):
         read_bytes(ref(shard, 0), budget=Budget(max_bytes=999))
 
