@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Severity = Literal["error", "warning"]
+MediaFault = Literal["missing", "empty", "refused", "changed", "truncated", "unreadable"]
 
 
 class OmnidataError(Exception):
@@ -55,11 +56,34 @@ class DataError(OmnidataError):
 
 
 class MediaError(OmnidataError):
-    """A screenshot, clip or audio track is missing, unreadable, or outside the dataset folder."""
+    """A screenshot, clip or audio track is missing, unreadable, or outside the dataset folder.
+
+    Args:
+        what, where, expected, remedy: as in every error.
+        fault: the kind of it; "refused" is what omnidata does not open: what lies outside the
+            folder, is no regular file, or exceeds a limit.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        expected: str = "",
+        remedy: str = "",
+        fault: MediaFault = "unreadable",
+    ) -> None:
+        """Store the four answers and the kind."""
+        super().__init__(what, where=where, expected=expected, remedy=remedy)
+        self.fault: MediaFault = fault
 
 
 class MissingMediaError(MediaError):
     """There is no file where a row says that one is."""
+
+    def __init__(self, what: str, *, where: str = "", expected: str = "", remedy: str = "") -> None:
+        """Store the four answers."""
+        super().__init__(what, where=where, expected=expected, remedy=remedy, fault="missing")
 
 
 class UsageError(OmnidataError):

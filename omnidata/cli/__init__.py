@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from omnidata.cli import data, demo, evaluate, terminal
+from omnidata.cli import convert, data, demo, evaluate, segment, terminal, validate, voice
 from omnidata.errors import OmnidataError
 
 app = typer.Typer(
@@ -24,9 +24,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("convert")(convert.convert)
 app.command("info")(data.info)
 app.command("evaluate")(evaluate.evaluate)
 app.command("score")(evaluate.score)
+app.command("segment")(segment.segment)
+app.command("validate")(validate.validate)
+app.command("voice")(voice.voice)
 
 
 @app.callback(invoke_without_command=True)

@@ -26,7 +26,7 @@ _PLACE = re.compile(r"\[\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)\s*\]")
 _TYPED = re.compile(r'INPUT text: "(.*)"\s*', re.DOTALL)
 
 
-def is_history(value: object) -> TypeGuard[Sequence[Mapping[str, Any]]]:
+def _is_history(value: object) -> TypeGuard[Sequence[Mapping[str, Any]]]:
     """Whether a row brings its history, rendered; an empty list counts, null does not."""
     return isinstance(value, list) and all(
         isinstance(entry, dict) and {"step_index", "action_text"} <= entry.keys() for entry in value
@@ -93,10 +93,9 @@ class HistoryCheck:
             past: by step, the actions of the steps before.
             screens: the screens on which they were made.
             where: the row's place.
-            note: takes the findings.
         """
         history = row.get("action_history")
-        if not is_history(history):
+        if not _is_history(history):
             return
         numbers = [entry["step_index"] for entry in history]
         reason = ""

@@ -159,6 +159,7 @@ def decode(
                 ref,
                 f"the clip goes on after {number} frames and {seconds - begin:.1f} s",
                 f"at most {budget.max_frames} frames and {budget.max_seconds} s",
+                fault="refused",
             )
         yield number, seconds, frame
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from omnidata.errors import MediaError
+from omnidata.errors import MediaError, MediaFault
 from omnidata.media.paths import Budget, place
 from omnidata.media.stored import stored
 from omnidata.types import MediaRef, Modality
@@ -49,13 +49,16 @@ def opened(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
         ) from None
 
 
-def broken(ref: MediaRef, what: str, expected: str) -> MediaError:
+def broken(
+    ref: MediaRef, what: str, expected: str, *, fault: MediaFault = "unreadable"
+) -> MediaError:
     """The error for a medium that opens but is not what it should be."""
     return MediaError(
         what,
         where=place(ref),
         expected=expected,
         remedy="record the step again, or leave it out with --exclude",
+        fault=fault,
     )
 
 
@@ -73,6 +76,7 @@ def video_stream(
             ref,
             f"its frames have {found.codec_context.width} x {found.codec_context.height} pixels",
             f"frames of 1 to {budget.max_pixels} pixels",
+            fault="refused",
         )
     return found
 

@@ -143,6 +143,7 @@ def _opened(ref: MediaRef, budget: Budget) -> Iterator[Image]:
                     where=place(ref),
                     expected=f"at most {budget.max_pixels} pixels",
                     remedy="give a larger budget if the picture is honest",
+                    fault="refused",
                 )
             if picture.format == "PNG":
                 where, size = file.tell(), file.seek(0, 2)
@@ -153,6 +154,7 @@ def _opened(ref: MediaRef, budget: Budget) -> Iterator[Image]:
                         where=place(ref),
                         expected="a whole PNG; this one was truncated",
                         remedy="copy or download it again, or leave the step out with --exclude",
+                        fault="truncated",
                     )
                 file.seek(where)
             yield picture
@@ -165,4 +167,5 @@ def _opened(ref: MediaRef, budget: Budget) -> Iterator[Image]:
             where=place(ref),
             expected="a PNG, JPEG or WebP screenshot",
             remedy="mend the file, or leave the step out with --exclude",
+            fault="refused" if isinstance(error, Image.DecompressionBombError) else "unreadable",
         ) from None

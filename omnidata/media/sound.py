@@ -51,7 +51,10 @@ def samples(
         length += len(part)
         if length > most:
             raise broken(
-                ref, f"the audio goes on after {most / rate:.0f} s", "audio within the budget"
+                ref,
+                f"the audio goes on after {most / rate:.0f} s",
+                "audio within the budget",
+                fault="refused",
             )
     if not length:
         raise broken(ref, "no sample could be decoded", "at least one sample")

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from omnidata.errors import MediaError
+from omnidata.errors import MediaError, MediaFault
 from omnidata.media.paths import DEFAULT_BUDGET, Budget, place, resolve
 from omnidata.types import MediaRef
 
@@ -62,18 +62,20 @@ def _read_cell(ref: MediaRef, budget: Budget) -> bytes:
     except Exception as error:  # hostile bytes make Arrow raise whatever it likes
         raise _unreadable(ref, f"the cell cannot be read ({type(error).__name__})") from None
     if not value:
-        raise _unreadable(ref, "the cell is empty")
+        raise _unreadable(ref, "the cell is empty", fault="empty")
     if len(value) > budget.max_bytes:
-        raise _unreadable(ref, f"the cell has {len(value)} bytes, more than {budget.max_bytes}")
+        what = f"the cell has {len(value)} bytes, more than {budget.max_bytes}"
+        raise _unreadable(ref, what, fault="refused")
     return bytes(value)
 
 
-def _unreadable(ref: MediaRef, what: str) -> MediaError:
+def _unreadable(ref: MediaRef, what: str, *, fault: MediaFault = "unreadable") -> MediaError:
     return MediaError(
         what,
         where=place(ref),
         expected=f"the bytes of the {ref.kind}",
         remedy="convert or download the dataset again, or leave the step out with --exclude",
+        fault=fault,
     )
 
 
@@ -105,6 +107,7 @@ def _chunk(
             where=str(shard),
             expected=f"row groups of at most {limit} bytes",
             remedy="convert the dataset again with omnidata convert",
+            fault="refused",
         )
     table = file.read_row_group(group, columns=[wanted], use_threads=False)
     return table.column(column).combine_chunks().field("bytes")

@@ -1,0 +1,140 @@
+"""`omnidata validate`: what is wrong with a dataset, medium by medium."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnidata.cli import terminal
+from omnidata.cli.evaluate import Data, TaskName
+from omnidata.errors import UsageError
+
+if TYPE_CHECKING:
+    from omnidata.data.validate import Report
+    from omnidata.data.validate.media import Outcome
+    from omnidata.errors import Finding
+
+_HEAD = "# Steps to leave out, by omnidata validate"
+
+
+def validate(
+    task: TaskName,
+    data: Data,
+    quarantine: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the ids of unusable steps, for evaluate --exclude FILE."
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that decode; else one per core.")
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(min=0.1, metavar="SECONDS", help="Give up on a medium after so long (120)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Decode every medium, hold the annotations against each other, say what is wrong.
+
+    One finding per line: severity, code, place, what, remedy. docs/validate.md lists the codes.
+    Exit code 1 means that there are errors: steps that cannot be used as they are.
+
+    Example: omnidata validate omnigui omnidata-demo/data --quarantine bad.txt
+    """
+    from omnidata.data.validate import LIMIT_S, key, look, references, report
+    from omnidata.tasks import get_task
+
+    if quarantine is not None:
+        _check_target(quarantine)
+    source = get_task(task).load(data, check_media=False)
+    refs = references(source.steps)
+    outcomes: dict[Hashable, Outcome] = {}
+    try:
+        with terminal.progress("media") as progress:
+            for ref, outcome in look(
+                refs, workers=workers, limit_s=timeout or LIMIT_S, progress=progress
+            ):
+                outcomes[key(ref)] = outcome
+    except KeyboardInterrupt:
+        _print(report(source, outcomes), as_json)
+        terminal.note(f"interrupted after {len(outcomes)} of {len(refs)} media")
+        raise
+    found = report(source, outcomes)
+    _print(found, as_json)
+    if quarantine is not None:
+        _write(quarantine, found)
+    if found.errors:
+        raise typer.Exit(1)
+
+
+def _check_target(path: Path) -> None:
+    """Refuse what another program wrote, before hours are spent."""
+    if path.is_file():
+        with path.open("rb") as file:
+            mine = file.read(len(_HEAD)) == _HEAD.encode()
+    else:
+        mine = not path.exists() and path.parent.is_dir()
+    if not mine:
+        raise UsageError(
+            "the file cannot be written here",
+            where=f"--quarantine {path}",
+            expected="a new file in a folder that exists, or one of an earlier call",
+            remedy="give another name",
+        )
+
+
+def _write(path: Path, found: Report) -> None:
+    from omnidata.run.folder import replacing
+
+    kept = [sample for sample in found.quarantine if _writable(sample)]
+    with replacing(path) as file:
+        file.write("".join(f"{line}\n" for line in (_HEAD, *kept)).encode())
+    terminal.note(f"{len(kept)} steps to leave out: {path}")
+    for sample in found.quarantine:
+        if not _writable(sample):
+            terminal.note(f"this id cannot stand in such a file, rename it: {sample}")
+
+
+def _writable(sample: str) -> bool:
+    """Whether `evaluate --exclude` would read the line as this id."""
+    try:
+        sample.encode()
+    except UnicodeEncodeError:
+        return False
+    return "#" not in sample and sample == sample.strip() and len(sample.splitlines()) == 1
+
+
+def _print(found: Report, as_json: bool) -> None:
+    summary, checked = found.summary(), found.checked
+    if as_json:
+        terminal.print_json(
+            {
+                "findings": [finding.as_dict() for finding in found.findings],
+                "summary": summary,
+                "checked": checked,
+            }
+        )
+        return
+    for finding in found.findings:
+        terminal.say(_line(finding))
+    media = ", ".join(f"{count} {kind}" for kind, count in checked["media"].items())
+    terminal.say(
+        f"{summary['errors']} errors, {summary['warnings']} warnings, "
+        f"{summary['quarantined']} unusable steps; looked at {checked['steps']} steps of "
+        f"{checked['episodes']} episodes and their media: {media}"
+    )
+    for code, count in summary["codes"].items():
+        terminal.say(f"  {count} {code}")
+
+
+def _line(finding: Finding) -> str:
+    """A finding in one line, whatever line breaks the data holds."""
+    line = (
+        f"{finding.severity} [{finding.code}] {finding.where}: {finding.what}; "
+        f"expected: {finding.expected}; remedy: {finding.remedy}"
+    )
+    return line.replace("\n", "\\n")

@@ -1,0 +1,218 @@
+"""Several steps as one batch: lists of tensors as they are, or padded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from omnidata.actions import Action, Screen
+from omnidata.errors import UsageError
+from omnidata.media import Placement
+from omnidata.torch.item import Item
+from omnidata.torch.sound import HOP, RATE, MelBins, log_mel
+
+T = TypeVar("T", bound=object)
+
+
+@dataclass(frozen=True, slots=True)
+class Padded:
+    """Tensors of different extents in one, zeros after each along every axis.
+
+    What lies at the top left stays there, so coordinates hold.
+
+    Attributes:
+        values: (B, ...), each axis as long as the longest.
+        sizes: int64 (B, axes of one tensor), how far each goes; zeros for an absent one.
+    """
+
+    values: Tensor
+    sizes: Tensor
+
+    def mask(self, *axes: int) -> Tensor:
+        """Where the values are real.
+
+        Args:
+            axes: of `values`, e.g. 1 for the samples of tracks or the frames of clips, 2 and 3 for
+                rows and columns of pictures.
+
+        Returns:
+            bool (B, one extent per axis), on the device of the values.
+
+        Examples:
+            >>> pad([torch.ones(1), None, torch.ones(3)]).mask(1).tolist()
+            [[True, False, False], [False, False, False], [True, True, True]]
+        """
+        found = torch.ones(len(self.values), device=self.values.device, dtype=torch.bool)
+        for axis in axes:
+            places = torch.arange(self.values.shape[axis], device=self.values.device)
+            inside = places < self.sizes[:, axis - 1, None]
+            found = found[..., None] & inside.view(len(inside), *[1] * (found.dim() - 1), -1)
+        return found
+
+
+Tensors = list[Tensor | None] | Padded | None
+"""One medium of a batch: a list with None where it is absent; or padded, None if all are."""
+
+
+def pad(tensors: Sequence[Tensor | None]) -> Padded | None:
+    """Tensors of equal rank and type in one; None if all are absent."""
+    present = [tensor for tensor in tensors if tensor is not None]
+    if not present:
+        return None
+    absent = [0] * present[0].dim()
+    sizes = torch.tensor([absent if tensor is None else list(tensor.shape) for tensor in tensors])
+    values = present[0].new_zeros(len(tensors), *sizes.amax(dim=0).tolist())
+    for row, tensor in zip(values, tensors, strict=True):
+        if tensor is not None:
+            row[tuple(slice(extent) for extent in tensor.shape)] = tensor
+    return Padded(values, sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Items side by side; every list has one entry per item.
+
+    Attributes:
+        sample_id, episode_id, num_steps, instruction, screen, history, history_screens, action,
+            tags, errors: lists of what `Item` has.
+        step_index: int64 (B,).
+        media: by role. Lists of uint8 (3, H, W), uint8 (T, 3, H, W) or float32 (N,); or padded to
+            uint8 (B, 3, H, W), uint8 (B, T, 3, H, W), float32 (B, N).
+        placements: by role of the pictures; lists, None where there is no picture.
+        pts_seconds: by role of the clips: a list of float64 (T,), or padded to float64 (B, T).
+        fps: by role of the clips; lists, None where there is no clip.
+        mel: by role of the tracks, empty unless asked for: a list of float32 (bins, N // 160), or
+            float32 (B, bins, longest N // 160), from the padded tracks as Whisper's are.
+        audio_rate: of all tracks in `media`, in Hz.
+    """
+
+    sample_id: list[str]
+    episode_id: list[str]
+    step_index: Tensor
+    num_steps: list[int]
+    instruction: list[str]
+    screen: list[Screen]
+    history: list[tuple[Action | None, ...]]
+    history_screens: list[tuple[Screen, ...]]
+    action: list[Action | None]
+    tags: list[dict[str, str]]
+    errors: list[dict[str, str]]
+    media: dict[str, Tensors]
+    placements: dict[str, list[Placement | None]]
+    pts_seconds: dict[str, Tensors]
+    fps: dict[str, list[float | None]]
+    mel: dict[str, Tensors]
+    audio_rate: int
+
+    def __len__(self) -> int:
+        return len(self.sample_id)
+
+    @property
+    def screenshot(self) -> Tensors:
+        """The screens before the actions."""
+        return self.media.get("screenshot")
+
+    @property
+    def frames(self) -> Tensors:
+        """The clips since the last actions."""
+        return self.media.get("video")
+
+    @property
+    def audio(self) -> Tensors:
+        """The sounds since the last actions."""
+        return self.media.get("audio")
+
+    def to(self, device: torch.device | str | int, *, non_blocking: bool = False) -> Self:
+        """The batch with every tensor on the device."""
+        return self._changed(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Self:
+        """The batch with every tensor in page-locked memory; DataLoader calls this."""
+        return self._changed(lambda tensor: tensor.pin_memory())
+
+    def _changed(self, change: Callable[[Tensor], Tensor]) -> Self:
+        values = {name.name: getattr(self, name.name) for name in fields(self)}
+        for name in ("step_index", "media", "pts_seconds", "mel"):
+            values[name] = _changed(values[name], change)
+        return type(self)(**values)
+
+
+def _changed(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """The value with every tensor in it changed."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, Padded):
+        return Padded(change(value.values), change(value.sizes))
+    if isinstance(value, dict):
+        return {key: _changed(inner, change) for key, inner in value.items()}
+    return [_changed(inner, change) for inner in value] if isinstance(value, list) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collate:
+    """What DataLoader makes a batch with: `DataLoader(..., collate_fn=Collate(pad=True))`.
+
+    Attributes:
+        pad: whether media become one tensor each, with `Padded.sizes` and `Padded.mask`, instead of
+            a list of tensors, which is what the processors of `transformers` take.
+        mel_bins: add log-mel features of the tracks, 80 or 128 high; see `log_mel`.
+
+    Raises:
+        PlatformError: features are asked for, and torchaudio cannot be loaded.
+        UsageError: the items have different audio rates.
+    """
+
+    pad: bool = False
+    mel_bins: MelBins | None = None
+
+    def __call__(self, items: Sequence[Item]) -> Batch:
+        """One batch of the items, in order."""
+        rate = items[0].audio_rate
+        if any(item.audio_rate != rate for item in items):
+            raise UsageError(
+                "the items have different audio rates",
+                where="Collate",
+                expected="items of datasets with one `Decoding(audio_rate=...)`",
+            )
+        join: Callable[[list[Tensor | None]], Tensors] = pad if self.pad else list
+        media = _by_role(items, [item.media for item in items])
+        tracks = {role: waves for role, waves in media.items() if _are_tracks(waves)}
+        joined = {role: join(tensors) for role, tensors in media.items()}
+        times = _by_role(items, [item.pts_seconds for item in items])
+        bins = self.mel_bins
+        return Batch(
+            **{name: [getattr(item, name) for item in items] for name in _LISTS},
+            step_index=torch.tensor([item.step_index for item in items]),
+            media=joined,
+            placements=_by_role(items, [item.placements for item in items]),
+            pts_seconds={role: join(seconds) for role, seconds in times.items()},
+            fps=_by_role(items, [item.fps for item in items]),
+            mel={role: _mel(joined[role], bins, rate) for role in tracks} if bins else {},
+            audio_rate=rate,
+        )
+
+
+_LISTS = ("sample_id", "episode_id", "num_steps", "instruction", "screen", "history",
+          "history_screens", "action", "tags", "errors")  # fmt: skip
+
+
+def _by_role(items: Sequence[Item], held: Sequence[Any]) -> dict[str, list[Any]]:
+    roles = dict.fromkeys(role for found in held for role in found)
+    return {role: [found.get(role) for found in held] for role in roles}
+
+
+def _are_tracks(tensors: list[Tensor | None]) -> bool:
+    return any(tensor is not None and tensor.dim() == 1 for tensor in tensors)
+
+
+def _mel(waves: Tensors, bins: MelBins, rate: int) -> Tensors:
+    if not isinstance(waves, Padded):
+        return [None if w is None else log_mel(w, bins=bins, rate=rate) for w in waves or ()]
+    values = log_mel(waves.values, bins=bins, rate=rate)
+    lengths = -(-waves.sizes[:, 0] * RATE // rate)
+    columns = (-(-lengths // HOP)).clamp(max=values.shape[-1])
+    return Padded(values, torch.stack([(columns > 0) * bins, columns], dim=1))

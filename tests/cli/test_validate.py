@@ -1,0 +1,191 @@
+"""`omnidata validate` as a person or a script meets it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.data.test_validate import write
+from tests.data.tiny import endless, mp4
+from tests.trees import row, write_rows
+
+
+def test_help_has_an_example() -> None:
+    text = omnidata("validate", "--help").stdout
+    assert "Example: omnidata validate omnigui" in " ".join(text.split())
+    assert "--json" in text
+
+
+def test_clean_data_exit_with_0(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    done = omnidata("validate", "omnigui", tmp_path / "data")
+    assert done.stdout == (
+        "0 errors, 0 warnings, 0 unusable steps; looked at 3 steps of 1 episodes and their media: "
+        "3 image, 3 video, 3 audio\n"
+    )
+
+
+def test_a_finding_is_a_line_with_code_severity_place_and_remedy(tmp_path: Path) -> None:
+    media = write(tmp_path / "data")
+    (media / "2.wav").unlink()
+    (media / "3.mp4").write_bytes(mp4(1, moves=False))
+    done = omnidata("validate", "omnigui", tmp_path / "data", code=1)
+    first, second, *summary = done.stdout.splitlines()
+    assert first.startswith("error [media-missing] App/E/1: audio: audio is missing: ")
+    assert str(media / "2.wav") in first
+    assert "; remedy: restore the file" in first
+    assert second.startswith("warning [clip-frozen] App/E/2: video: all 9 frames are the same")
+    assert summary[0].startswith("1 errors, 1 warnings, 1 unusable steps; ")
+    assert summary[1:] == ["  1 media-missing", "  1 clip-frozen"]
+
+
+def test_warnings_alone_exit_with_0(tmp_path: Path) -> None:
+    media = write(tmp_path / "data")
+    (media / "3.mp4").write_bytes(mp4(1, moves=False))
+    assert "clip-frozen" in omnidata("validate", "omnigui", tmp_path / "data").stdout
+
+
+def test_json_has_findings_summary_and_what_was_checked(tmp_path: Path) -> None:
+    media = write(tmp_path / "data")
+    (media / "1.png").write_bytes(b"")
+    done = as_json(omnidata("validate", "omnigui", tmp_path / "data", "--json", code=1))
+    (finding,) = done["findings"]
+    assert finding["code"] == "media-empty"
+    assert finding["severity"] == "error"
+    assert finding["where"] == "App/E/0"
+    assert finding.keys() == {"code", "severity", "where", "what", "expected", "remedy"}
+    assert done["summary"] == {
+        "errors": 1, "warnings": 0, "codes": {"media-empty": 1}, "quarantined": 2,
+    }  # fmt: skip
+    assert done["checked"]["media"] == {"image": 3, "video": 3, "audio": 3}
+
+
+def test_what_is_in_quarantine_is_left_out_by_evaluate(tmp_path: Path) -> None:
+    media, bad = write(tmp_path / "data"), tmp_path / "bad.txt"
+    (media / "2.mp4").write_bytes((media / "2.mp4").read_bytes()[:900])
+    data = tmp_path / "data"
+    omnidata("validate", "omnigui", data, "--quarantine", bad, code=1)
+    assert [line for line in bad.read_text().splitlines() if line[0] != "#"] == ["App/E/1"]
+    model = ("--model", "baseline:oracle", "--out", tmp_path / "run", "--json")
+    results = as_json(omnidata("evaluate", "omnigui", data, "--exclude", bad, *model))
+    assert results["outcomes"] == {"ok": 2}
+    omnidata("validate", "omnigui", data, "--quarantine", bad, code=1)  # its own file, again
+
+
+def test_a_quarantine_of_nothing_leaves_nothing_out(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    bad = tmp_path / "bad.txt"
+    omnidata("validate", "omnigui", tmp_path / "data", "--quarantine", bad)
+    model = ("--model", "baseline:oracle", "--out", tmp_path / "run", "--json")
+    command = ("evaluate", "omnigui", tmp_path / "data", "--exclude", bad, *model)
+    assert as_json(omnidata(*command))["counts"]["steps"] == 3
+
+
+def test_a_quarantine_never_replaces_other_files(tmp_path: Path) -> None:
+    media = write(tmp_path / "data")
+    for place in (media / "E.json", tmp_path, tmp_path / "nowhere" / "bad.txt"):
+        before = place.read_bytes() if place.is_file() else b""
+        done = omnidata("validate", "omnigui", tmp_path / "data", "--quarantine", place, code=2)
+        assert "cannot be written here" in done.stderr
+        assert before == (place.read_bytes() if place.is_file() else b"")
+
+
+def test_an_id_that_the_file_cannot_hold_is_named(tmp_path: Path) -> None:
+    data = write_rows(
+        tmp_path / "steps.json",
+        [row("a#b", result_action_type=99), row("c", result_action_type=99)],
+    )
+    bad = tmp_path / "bad.txt"
+    done = omnidata("validate", "omnigui", data, "--quarantine", bad, code=1)
+    assert "unknown/a#b/0" in done.stderr
+    assert bad.read_text().splitlines()[1:] == ["unknown/c/0"]
+
+
+def test_control_characters_and_line_breaks_stay_inside_their_line(tmp_path: Path) -> None:
+    data = write_rows(
+        tmp_path / "steps.json",
+        [row("\x1b[31m\nE", app="\ud800", image_path="x\x07.png"), row("B", result_action_type=99)],
+    )
+    media = write(tmp_path / "tree")
+    (media / "1.png").unlink()
+    for place in (data, tmp_path / "tree"):
+        text = omnidata("validate", "omnigui", place, code=1).stdout
+        assert "\x1b" not in text
+        assert "\x07" not in text
+        begins = ("error [", "warning [", "  ")
+        assert all(line.startswith(begins) or " unusable " in line for line in text.splitlines())
+    omnidata("validate", "omnigui", data, "--json", code=1)
+
+
+def test_a_place_without_data_exits_with_2(tmp_path: Path) -> None:
+    assert "no such file" in omnidata("validate", "omnigui", tmp_path / "x", code=2).stderr
+    write(tmp_path / "data")
+    omnidata("validate", "omnigui", tmp_path / "data", "--workers", "0", code=2)
+    omnidata("validate", "nothing", tmp_path / "data", code=2)
+
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/fd").is_dir(), reason="needs /proc to see open files"
+)
+
+
+@needs_proc
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_an_interrupt_prints_what_was_found_and_exits_with_130(
+    tmp_path: Path, form: tuple[str, ...]
+) -> None:
+    media, bad = write(tmp_path / "data"), tmp_path / "bad.txt"
+    (media / "1.png").unlink()
+    (media / "1.mp4").write_bytes(endless())
+    process = _started(tmp_path / "data", "--quarantine", str(bad), *form)
+    _decoder(process.pid, media / "1.mp4")
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "media-missing" in output
+    assert "interrupted after 1 of 9 media" in errors
+    assert "Traceback" not in errors
+    assert not bad.exists()
+
+
+@needs_proc
+def test_a_decoder_that_is_killed_costs_its_medium_and_not_the_run(tmp_path: Path) -> None:
+    media = write(tmp_path / "data")
+    (media / "2.mp4").write_bytes(endless())
+    (media / "3.wav").unlink()
+    process = _started(tmp_path / "data")
+    os.kill(_decoder(process.pid, media / "2.mp4"), signal.SIGKILL)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    first, second, summary, *_ = output.splitlines()
+    assert first.startswith("error [media-crash] App/E/1: video: the process that decoded it ended")
+    assert second.startswith("error [media-missing] App/E/2: audio")
+    assert summary.startswith("2 errors, 0 warnings, 2 unusable steps")
+
+
+def _started(data: Path, *options: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*OMNIDATA, "validate", "omnigui", str(data), "--workers", "1", *options],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def _decoder(parent: int, path: Path) -> int:
+    """The child process that has the file open, as soon as there is one."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+            with suppress(OSError):
+                for link in Path(f"/proc/{child}/fd").iterdir():
+                    with suppress(OSError):
+                        if link.readlink() == path:
+                            return int(child)
+        time.sleep(0.01)
+    raise AssertionError("nobody opened the file")

@@ -1,0 +1,209 @@
+"""What `validate` makes of hostile files, of repositories, and of data that is as it should be."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.actions import Action, Primitive
+from omnidata.data.convert import convert
+from omnidata.data.validate import Report, validate
+from omnidata.loaders.omnigui_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.tasks import get_task
+from omnidata.types import Source
+from tests.data.planted import STEPS
+from tests.data.tiny import SIZE, endless, mp4, png, wav
+from tests.media.test_damage import damaged
+
+WAIT, TAP = Action(Primitive.NONE), Action(Primitive.BACK)
+
+
+def write(root: Path, *, steps: int = STEPS, action: Action = TAP, **extra: Any) -> Path:
+    """An episode in which nothing is wrong; the folder of its media."""
+    with TreeWriter(root) as tree:
+        moments = [
+            TreeStep(action, screen=SIZE, screenshot=png(n), video=mp4(n), audio=wav(n))
+            for n in range(steps)
+        ]
+        tree.add(
+            TreeEpisode(
+                "E", app="App", dimension="localization", steps=moments, language="en",
+                instruction_en="Tap Share", extra=extra,
+            )
+        )  # fmt: skip
+    return root / "App" / "media" / "E"
+
+
+def load(root: Path) -> Source:
+    return get_task("omnigui").load(root, check_media=False)
+
+
+def found(report: Report) -> list[tuple[str, str]]:
+    return [(finding.code, finding.where) for finding in report.findings]
+
+
+def look(root: Path, **options: Any) -> list[tuple[str, str]]:
+    return found(validate(load(root), workers=1, **options))
+
+
+def test_data_as_it_should_be_give_no_finding(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    report = validate(load(tmp_path / "data"))
+    assert found(report) == []
+    assert report.quarantine == []
+    assert report.checked == {
+        "episodes": 1, "steps": 3, "skipped": 0, "media": {"image": 3, "video": 3, "audio": 3},
+    }  # fmt: skip
+
+
+def test_the_sample_dataset_gives_no_finding(sample: Path) -> None:
+    """Its still clips follow a wait on the same screen, and every room has its noise."""
+    done: list[tuple[int, int]] = []
+    report = validate(load(sample), progress=lambda count, total: done.append((count, total)))
+    assert found(report) == []
+    total = sum(report.checked["media"].values())
+    assert done == [(number, total) for number in range(1, total + 1)]
+
+
+def test_a_still_clip_after_a_wait_is_as_it_should_be(tmp_path: Path) -> None:
+    for action, codes in ((WAIT, []), (TAP, ["screenshot-repeated", "clip-frozen"])):
+        media = write(tmp_path / action.kind.name, action=action)
+        (media / "2.mp4").write_bytes(mp4(0, moves=False))
+        (media / "2.png").write_bytes((media / "1.png").read_bytes())
+        assert look(tmp_path / action.kind.name) == [(code, "App/E/1") for code in codes]
+
+
+def test_a_clip_that_freezes_where_the_screen_changed_is_found_after_a_wait(tmp_path: Path) -> None:
+    media = write(tmp_path / "data", action=WAIT)
+    (media / "2.mp4").write_bytes(mp4(0, moves=False))
+    assert look(tmp_path / "data") == [("clip-frozen", "App/E/1")]
+
+
+def test_a_broken_screenshot_puts_every_step_that_shows_it_into_quarantine(tmp_path: Path) -> None:
+    media = write(tmp_path / "data")
+    (media / "1.png").unlink()
+    report = validate(load(tmp_path / "data"), workers=1)
+    assert found(report) == [("media-missing", "App/E/0")]
+    assert "used by 2 steps" in report.findings[0].what
+    assert report.quarantine == ["App/E/0", "App/E/2"]  # the second as its history screenshot
+
+
+def test_a_gap_puts_the_episode_into_quarantine(tmp_path: Path) -> None:
+    import json
+
+    media = write(tmp_path / "data")
+    rows = json.loads((media / "E.json").read_text())
+    for path in (media / "E.json", tmp_path / "data" / "App" / "dataset_App.json"):
+        path.write_text(json.dumps([rows[0], rows[2]]))
+    report = validate(load(tmp_path / "data"), workers=1)
+    assert [finding.code for finding in report.findings] == ["step-gap"]
+    assert report.quarantine == ["App/E/0", "App/E/2"]
+
+
+def test_annotations_alone_are_one_finding(tmp_path: Path) -> None:
+    media = write(tmp_path / "data")
+    for path in media.glob("*.[pmw]*"):
+        path.unlink()
+    report = validate(load(tmp_path / "data"), workers=1)
+    assert [finding.code for finding in report.findings] == ["media-absent"]
+    assert report.errors == 0
+
+
+def test_a_decode_that_takes_too_long_is_a_finding_and_the_others_go_on(tmp_path: Path) -> None:
+    media = write(tmp_path / "data")
+    (media / "1.mp4").write_bytes(endless())
+    (media / "3.wav").unlink()
+    assert look(tmp_path / "data", limit_s=1) == [
+        ("media-timeout", "App/E/0"),
+        ("media-missing", "App/E/2"),
+    ]
+
+
+def test_damaged_media_never_end_the_run(tmp_path: Path) -> None:
+    media = write(tmp_path / "data", steps=8)
+    rng = random.Random(5)
+    files = sorted(media.glob("*.[pmw]*"))[:20]
+    for path in files:
+        path.write_bytes(damaged(path.read_bytes(), rng))
+    report = validate(load(tmp_path / "data"), limit_s=60)
+    assert report.errors > 5
+    assert {finding.code for finding in report.findings if finding.severity == "error"} <= {
+        *("media-empty", "media-truncated", "media-unreadable", "media-refused"),
+    }
+
+
+@pytest.mark.parametrize("said", [1.5, 4.0])
+def test_a_track_whose_header_promises_more_samples_is_truncated(
+    tmp_path: Path, said: float
+) -> None:
+    media = write(tmp_path / "data")
+    whole = bytearray((media / "2.wav").read_bytes())
+    whole[40:44] = struct.pack("<I", int(said * (len(whole) - 44)))
+    (media / "2.wav").write_bytes(whole)
+    assert look(tmp_path / "data") == [("media-truncated", "App/E/1")]
+
+
+def test_a_broken_medium_is_found_inside_a_parquet_repository(tmp_path: Path) -> None:
+    media = write(tmp_path / "data")
+    (media / "1.wav").write_bytes((media / "1.wav").read_bytes()[:9000])
+    (media / "2.mp4").write_bytes(b"no clip" * 900)
+    (media / "3.wav").write_bytes(wav(0, volume=0))
+    convert(load(tmp_path / "data"), tmp_path / "repository", embed=True)
+    for place in ("data", "repository"):
+        assert look(tmp_path / place) == [
+            ("media-truncated", "App/E/0"),
+            ("media-unreadable", "App/E/1"),
+            ("audio-silent", "App/E/2"),
+        ]
+
+
+def test_a_linked_file_that_changed_is_found(tmp_path: Path) -> None:
+    media = write(tmp_path / "data")
+    convert(load(tmp_path / "data"), tmp_path / "repository", embed=False)
+    (media / "2.mp4").write_bytes(mp4(77))
+    assert look(tmp_path / "repository") == [("media-changed", "App/E/1")]
+    assert look(tmp_path / "data") == []
+
+
+@pytest.mark.parametrize("history", [(None,), (), (Action(Primitive.HOME),)])
+def test_a_history_of_other_actions_than_the_targets_is_found(
+    tmp_path: Path, history: tuple[Action | None, ...]
+) -> None:
+    write(tmp_path / "data")
+    source = load(tmp_path / "data")
+    steps = [*source.steps]
+    steps[1] = replace(steps[1], history=history)
+    wrong = [] if history == (None,) else [("history-differs", "App/E/1")]
+    assert found(validate(replace(source, steps=steps), workers=1)) == wrong
+
+
+def test_the_language_of_tasks_without_columns_for_it_is_looked_at(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    source = load(tmp_path / "data")
+    steps = [replace(step, instruction="点击分享") for step in source.steps]
+    report = validate(replace(source, steps=steps), workers=1)
+    assert found(report) == [("language-differs", "App/E/0")]
+
+
+def test_audio_that_rows_hold_themselves_is_looked_at(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    source = load(tmp_path / "data")
+    quiet: Mapping[str, Any] = {"array": [0.0] * 9600, "sampling_rate": 16_000}
+    loud: Mapping[str, Any] = {"array": [0.1, -0.1] * 4800, "sampling_rate": 16_000}
+    steps = []
+    for step, held in zip(source.steps, (loud, quiet, {"array": "x"}), strict=True):
+        ref = step.media["audio"]
+        assert ref is not None
+        steps.append(
+            replace(step, media={**step.media, "audio": replace(ref, path="", inline=held)})
+        )
+    assert found(validate(replace(source, steps=steps), workers=1)) == [
+        ("audio-silent", "App/E/1"),
+        ("media-unreadable", "App/E/2"),
+    ]

@@ -1,0 +1,70 @@
+"""Calls in processes: one that is lost costs itself alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from omnidata.data.validate.pool import Lost, each
+from tests.data import calls
+
+EVEN = [0, 2, 4, 6, 8, 10, 12, 14]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_answers_come_in_the_order_of_the_items(workers: int) -> None:
+    assert list(each(calls.double, range(8), workers=workers, limit_s=60)) == EVEN
+
+
+def test_no_items_give_no_answers() -> None:
+    assert list(each(calls.double, [], workers=2, limit_s=60)) == []
+
+
+def test_calls_run_in_other_processes() -> None:
+    assert all(each(calls.is_elsewhere, [1, 2], workers=1, limit_s=60))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_process_that_is_killed_costs_its_own_answer(workers: int) -> None:
+    found = list(each(calls.die_of_three, range(8), workers=workers, limit_s=60))
+    lost = found[3]
+    assert isinstance(lost, Lost)
+    assert not lost.timed_out
+    assert "SIGKILL" in lost.why
+    assert found[:3] + found[4:] == EVEN[:3] + EVEN[4:]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_call_that_hangs_is_ended(workers: int) -> None:
+    found = list(each(calls.hang_at_three, range(8), workers=workers, limit_s=1))
+    lost = found[3]
+    assert isinstance(lost, Lost)
+    assert lost.timed_out
+    assert found[:3] + found[4:] == EVEN[:3] + EVEN[4:]
+
+
+def test_every_call_may_be_lost() -> None:
+    found = list(each(calls.exit_at_all, [1, 2, 3], workers=2, limit_s=60))
+    assert [lost.why for lost in found if isinstance(lost, Lost)] == [
+        f"the process that decoded it ended (exit code {code})" for code in (1, 2, 3)
+    ]
+
+
+def test_a_script_without_a_guard_is_told_what_to_do(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from omnidata.data.validate.pool import each\n"
+        "from tests.data.calls import double\n"
+        "print(list(each(double, [1], workers=1, limit_s=60)))\n"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={"PYTHONPATH": str(root)}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "__main__" in done.stderr
+    assert "PlatformError" in done.stderr
