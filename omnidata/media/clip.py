@@ -1,6 +1,7 @@
 """Clips: some or all frames, decoded in one pass from the beginning.
 
-Sequential on purpose: in a clip of two seconds four seeks cost twice as much as one pass.
+Sequential on purpose: in a clip of two seconds four seeks cost twice as much as one pass. Frames
+are sought only where few of a long clip are wanted.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from omnidata.errors import UsageError
+from omnidata.errors import MediaError, UsageError
 from omnidata.media.containers import broken, opened, video_stream
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
+from omnidata.media.seeking import LONG, Index, sought
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
@@ -94,7 +96,13 @@ def frames(
 def _evenly(ref: MediaRef, num_frames: int, stream: int | None, budget: Budget) -> Frames:
     """Spread by the count that the header states, or, where that is wrong, by the packets."""
     with opened(ref, budget) as container:
-        stated = video_stream(container, ref, budget, stream).frames
+        video = video_stream(container, ref, budget, stream)
+        stated = video.frames
+        seconds = (container.duration or 0) / 1e6
+        about = stated or seconds * float(video.average_rate or 0)
+        if about >= LONG and (found := _jumping(container, ref, num_frames, stream, budget)):
+            return found
+    with opened(ref, budget) as container:
         found = _spread_over(container, stated, ref, num_frames, stream, budget)
     if found is None:
         count = _count(ref, budget, stream)
@@ -103,6 +111,24 @@ def _evenly(ref: MediaRef, num_frames: int, stream: int | None, budget: Budget) 
         if found is None:
             raise broken(ref, "the clip ends early", f"{count} frames, as its packets promise")
     return found
+
+
+def _jumping(
+    container: InputContainer, ref: MediaRef, num_frames: int, stream: int | None, budget: Budget
+) -> Frames | None:
+    """The frames of a long clip by seeking; None where that does not pay or is not exact."""
+    video = video_stream(container, ref, budget, stream)
+    index = Index(container, video)
+    if len(index.times) > budget.max_frames or index.seconds > budget.max_seconds:
+        return None  # one pass says what is too much
+    wanted = _spread(len(index.times), num_frames)
+    if not index.usable or not index.pays(wanted):
+        return None
+    try:
+        found = _stacked(sought(container, video, index, wanted), video, ref, budget)
+    except MediaError:
+        return None  # one pass says what is wrong
+    return found if len(found.indices) == len(wanted) else None
 
 
 def _spread_over(

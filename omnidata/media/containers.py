@@ -33,9 +33,7 @@ def opened(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
     found = stored(ref, budget=budget)
     source = io.BytesIO(found) if isinstance(found, bytes) else str(found)
     try:
-        with av.open(
-            source, "r", options={"format_whitelist": _CONTAINERS}, metadata_errors="ignore"
-        ) as container:
+        with av.open(source, "r", options=_options(ref), metadata_errors="ignore") as container:
             yield container
     except MediaError:
         raise
@@ -47,6 +45,14 @@ def opened(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
             expected=f"a whole {ref.kind} file",
             remedy="copy or record it again, or leave the step out with --exclude",
         ) from None
+
+
+def _options(ref: MediaRef) -> dict[str, str]:
+    options = {"format_whitelist": _CONTAINERS}
+    if ref.path.lower().endswith(".wav"):
+        # FFmpeg searches 16-bit sound for S/PDIF streams, ten times as long as all the rest takes.
+        options["probesize"] = "4096"
+    return options
 
 
 def broken(

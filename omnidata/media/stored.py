@@ -24,6 +24,16 @@ _GROUPS = 8
 _reading = Lock()  # a Parquet reader must not be used by two threads at once
 
 
+def _forget() -> None:
+    """A child must not wait for a thread of its parent."""
+    global _reading
+    _reading = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
 def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
     """The file of a medium, or its bytes where it has none.
 

@@ -24,8 +24,8 @@ class Facts:
 
     Attributes:
         path: where the file is, absolute; None where there is none that may be opened.
-        state: "present" and "silent" can be decoded; "corrupt" is there but cannot; "unsafe" leads
-            outside the dataset and was not touched.
+        state: "present" and "silent" are whole; "corrupt" is there but cut short or undecodable;
+            "unsafe" leads outside the dataset and was not touched.
         frames: of a clip; 1 for a picture.
         seconds: of a clip or a track.
         problem: why it is not present; empty otherwise.
@@ -44,20 +44,14 @@ def look(ref: MediaRef) -> Facts:
     if path is None and ref.inline is None and ref.cell is None:
         return Facts("unsafe", problem=f"the path {ref.path!r} leads outside its folder")
     try:
-        if ref.inline is None:
-            media.stored(ref)
-        found = media.probe(ref)
+        found = media.examine(ref)
     except MissingMediaError as error:
         return Facts("missing", path, problem=f"{error.what}: {error.where}")
     except MediaError as error:
         return Facts("corrupt", path, problem=f"{error.what}: {error.where}")
-    if ref.kind == "image":
-        return Facts("present", path, frames=1)
-    if ref.kind == "video":
-        return Facts("present", path, frames=found.frames, seconds=found.seconds)
-    if found.audio in ("present", "silent"):
-        return Facts(found.audio, path, seconds=found.seconds)
-    return Facts("corrupt", path, problem=f"no sound can be decoded: {media.place(ref)}")
+    if ref.kind == "audio" and found.audio == "silent":
+        return Facts("silent", path, seconds=found.seconds)
+    return Facts("present", path, 1 if ref.kind == "image" else found.frames, found.seconds)
 
 
 def columns(

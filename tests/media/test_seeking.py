@@ -1,0 +1,93 @@
+"""Few frames of long clips are sought, and are those that one pass gives."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from av.video.stream import VideoStream
+
+from omnidata.errors import MediaError
+from omnidata.media import frames, samples
+from omnidata.types import MediaRef
+
+COUNT = 900
+
+
+def level(number: int) -> int:
+    """A grey for every frame of a run of 200; steps that the codec keeps apart."""
+    return 20 + number % 200
+
+
+def write(path: Path, codec: str, *, gop: int, b_frames: int = 0, skipped: int = 0) -> MediaRef:
+    """A clip whose frame k is all of grey `level(k)`; after every `skipped`-th one time is lost."""
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=30, options={"crf": "4", "threads": "1"})
+        assert isinstance(stream, VideoStream)
+        stream.width, stream.height, stream.pix_fmt = 32, 32, "yuv420p"
+        stream.gop_size, stream.max_b_frames = gop, b_frames
+        stream.codec_context.time_base = Fraction(1, 30)
+        time = 0
+        for number in range(COUNT):
+            picture = np.full((32, 32, 3), level(number), np.uint8)
+            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+            time += 2 if skipped and number % skipped == 0 else 1
+            frame.pts = time
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return MediaRef("video", path.parent, path.name)
+
+
+@pytest.mark.parametrize("num_frames", [1, 2, 4, 9])
+@pytest.mark.parametrize(
+    ("name", "codec", "options"),
+    [
+        ("plain.mp4", "libx264", {"gop": 60}),
+        ("reordered.mp4", "libx264", {"gop": 60, "b_frames": 3}),
+        ("variable.mp4", "libx264", {"gop": 50, "b_frames": 2, "skipped": 7}),
+        ("one_keyframe.mp4", "libx264", {"gop": 10_000}),
+        ("matroska.mkv", "libx264", {"gop": 60, "b_frames": 2}),
+        ("vp9.webm", "libvpx-vp9", {"gop": 60}),
+    ],
+)
+def test_sought_frames_are_those_of_one_pass(
+    tmp_path: Path, name: str, codec: str, options: dict[str, int], num_frames: int
+) -> None:
+    ref = write(tmp_path / name, codec, **options)
+    found, every = frames(ref, num_frames=num_frames), frames(ref, which="all")
+    assert len(every.pixels) == COUNT
+    wanted = [int(k * (COUNT - 1) / max(num_frames - 1, 1)) for k in range(num_frames)]
+    assert found.indices.tolist() == wanted
+    assert np.array_equal(found.pixels, every.pixels[wanted])
+    assert np.array_equal(found.pts_seconds, every.pts_seconds[wanted])
+    for number, pixels in zip(wanted, found.pixels, strict=True):
+        assert abs(int(pixels.mean()) - level(number)) <= 2
+
+
+def test_damage_between_the_sought_frames_does_not_matter(tmp_path: Path) -> None:
+    ref = write(tmp_path / "clip.mp4", "libx264", gop=60)
+    clean = frames(ref, num_frames=2)
+    content = bytearray((tmp_path / "clip.mp4").read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 400] = bytes(400)
+    (tmp_path / "clip.mp4").write_bytes(content)
+    assert np.array_equal(frames(ref, num_frames=2).pixels, clean.pixels)
+    with pytest.raises(MediaError, match=r"clip\.mp4"):
+        frames(ref, which="all")
+
+
+def test_sound_in_any_wav_is_what_was_written(tmp_path: Path) -> None:
+    wave = (np.sin(np.arange(8000) / 9) * 12_000).astype(np.int16)
+    fmt = b"fmt " + (16).to_bytes(4, "little") + np.array([1, 1], "<u2").tobytes()
+    fmt += np.array([16_000, 32_000], "<u4").tobytes() + np.array([2, 16], "<u2").tobytes()
+    data = b"data" + (16_000).to_bytes(4, "little") + wave.tobytes()
+    for size in (0, 5000, 300_000):  # what recorders put before the sound
+        notes = b"LIST" + (size + 4).to_bytes(4, "little") + b"INFO" + bytes(size)
+        body = b"WAVE" + notes + fmt + data
+        riff = b"RIFF" + len(body).to_bytes(4, "little") + body
+        (tmp_path / "a.wav").write_bytes(riff)
+        found = samples(MediaRef("audio", tmp_path, "a.wav"))
+        assert np.array_equal(np.round(found * 32768).astype(int), wave)
