@@ -35,6 +35,20 @@ def test_the_readmes_python_runs(
     assert "0." in capsys.readouterr().out
 
 
+def test_the_torch_pages_python_runs(
+    sample: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "DATA").symlink_to(sample)
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "torch.md").read_text("utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    exec(block, {})
+    assert capsys.readouterr().out.count("torch.Size([4, 3, 1008, 448])") == 2
+
+
 def test_the_notebook_runs_where_a_loop_runs_already(capsys: pytest.CaptureFixture[str]) -> None:
     notebook = json.loads((ROOT / "notebooks" / "quickstart.ipynb").read_text("utf-8"))
     names: dict[str, Any] = {}
