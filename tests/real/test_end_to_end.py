@@ -43,7 +43,11 @@ def test_the_recording_goes_from_end_to_end(agentnet_tree: Path, tmp_path: Path)
     assert floor["overall"]["SR"] == 0.0
 
 
-def test_segment_and_evaluate_take_one_command_each(agentnet_tree: Path, tmp_path: Path) -> None:
+def test_segment_validate_and_evaluate_take_one_command_each(
+    agentnet_tree: Path, tmp_path: Path
+) -> None:
+    report = as_json(command("validate", "omnigui", agentnet_tree, "--json"))
+    assert {found["code"] for found in report["findings"]} == {"audio-silent"}
     run = tmp_path / "run"
     model = ("--model", "baseline:oracle", "--out", run, "--json")
     results = as_json(command("evaluate", "omnigui", agentnet_tree, *model))

@@ -92,14 +92,14 @@ def slug(value: str | None) -> str:
 
     Examples:
         >>> slug("TED"), slug(None), slug("a/b*")
-        ('TED', '-', 'a-b--f64d')
+        ('TED', '-', 'a-b-~6921b784')
     """
     if value is None:
         return "-"
     if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}", value):
         return value
     readable = re.sub(r"[^A-Za-z0-9_-]", "-", value)[:60]
-    return f"{readable}-{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:4]}"
+    return f"{readable}~{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def _stat(ref: MediaRef) -> tuple[int, int]:
