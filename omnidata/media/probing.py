@@ -246,6 +246,7 @@ def check(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> None:
         MediaError: it is missing, unreadable or lacks the stream that its kind promises.
     """
     if ref.inline is not None:
+        samples(ref, budget=budget)
         return
     if ref.kind == "image":
         image_size(ref, budget=budget)

@@ -93,6 +93,8 @@ def _inline(ref: MediaRef, rate: int) -> Iterator[npt.NDArray[np.float32]]:
     held: Any = ref.inline
     try:
         values = np.asarray(held["array"], dtype=np.float32)
+        if not np.isfinite(values).all():
+            raise ValueError("a sample that is no number")
         frame = AudioFrame.from_ndarray(np.atleast_2d(values), format="flt", layout="mono")
         frame.sample_rate = int(held["sampling_rate"])
         resampler = AudioResampler(format="flt", layout="mono", rate=rate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
+from collections import OrderedDict
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -18,16 +19,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-_GROUPS = 8
-"""Column chunks kept: the media of two steps. A chunk has some tens of megabytes."""
+_KEPT_BYTES = 256 * 1024**2
+"""Of the column chunks that were read last; a step's media lie in up to four."""
 
 _reading = Lock()  # a Parquet reader must not be used by two threads at once
+_chunks: OrderedDict[tuple[object, ...], pa.Array] = OrderedDict()
 
 
 def _forget() -> None:
-    """A child must not wait for a thread of its parent."""
+    """A child must not wait for a thread of its parent, nor read through its files."""
     global _reading
     _reading = Lock()
+    _chunks.clear()
+    _open.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -50,7 +54,17 @@ def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
         MediaError: as `stored`.
     """
     found = stored(ref, budget=budget)
-    return found if isinstance(found, bytes) else found.read_bytes()
+    if isinstance(found, bytes):
+        return found
+    try:
+        return found.read_bytes()
+    except OSError as error:
+        raise MediaError(
+            f"the file cannot be read ({error.strerror})",
+            where=place(ref),
+            expected="a file that may be read",
+            remedy="mend its permissions or its disk, or leave the step out with --exclude",
+        ) from None
 
 
 def _read_cell(ref: MediaRef, budget: Budget) -> bytes:
@@ -58,15 +72,14 @@ def _read_cell(ref: MediaRef, budget: Budget) -> bytes:
     assert cell is not None
     # The shard is a path from a dataset too, but as large as it likes: only a part of it is read.
     shard = resolve(MediaRef(ref.kind, ref.root, cell.shard), budget=Budget(max_bytes=1 << 60))
-    found = shard.stat()
-    stamp = (found.st_size, found.st_mtime_ns, os.getpid())  # no reader survives a fork
     try:
+        found = shard.stat()
+        stamp = (found.st_size, found.st_mtime_ns)
         with _reading:
             starts = _open(shard, *stamp)[1]
             group = bisect_right(starts, cell.row) - 1
-            value = _chunk(shard, *stamp, group, cell.column, 2 * budget.max_bytes)[
-                cell.row - starts[group]
-            ].as_py()
+            chunk = _chunk(shard, stamp, group, cell.column, 2 * budget.max_bytes)
+            value = chunk[cell.row - starts[group]].as_py()
     except MediaError:
         raise
     except Exception as error:  # hostile bytes make Arrow raise whatever it likes
@@ -90,7 +103,7 @@ def _unreadable(ref: MediaRef, what: str, *, fault: MediaFault = "unreadable") -
 
 
 @lru_cache(maxsize=32)
-def _open(shard: Path, size: int, time: int, process: int) -> tuple[pq.ParquetFile, list[int]]:
+def _open(shard: Path, size: int, time: int) -> tuple[pq.ParquetFile, list[int]]:
     """The reader, and at which row each row group begins."""
     import pyarrow.parquet as pq
 
@@ -99,25 +112,33 @@ def _open(shard: Path, size: int, time: int, process: int) -> tuple[pq.ParquetFi
     return file, [0, *accumulate(rows)]
 
 
-@lru_cache(maxsize=_GROUPS)
-def _chunk(
-    shard: Path, size: int, time: int, process: int, group: int, column: str, limit: int
-) -> pa.ChunkedArray:
-    """The bytes of a column, of one row group."""
-    file, _ = _open(shard, size, time, process)
+def _chunk(shard: Path, stamp: tuple[int, int], group: int, column: str, limit: int) -> pa.Array:
+    """The bytes of a column, of one row group; those read last are kept."""
+    key = (shard, stamp, group, column)
+    if key in _chunks:
+        _chunks.move_to_end(key)
+        return _chunks[key]
+    file, _ = _open(shard, *stamp)
     wanted = f"{column}.bytes"
     about = file.metadata.row_group(group)
-    sizes = {
-        about.column(number).path_in_schema: about.column(number).total_uncompressed_size
-        for number in range(about.num_columns)
-    }
-    if sizes[wanted] > limit:
+    leaf = next(
+        leaf
+        for leaf in map(about.column, range(about.num_columns))
+        if leaf.path_in_schema == wanted
+    )
+    # What is neither compressed nor repeated by reference takes no more memory than file.
+    bomb = leaf.compression != "UNCOMPRESSED" or leaf.has_dictionary_page
+    if bomb or leaf.total_uncompressed_size > limit:
         raise MediaError(
-            f"row group {group} holds {sizes[wanted]} bytes of {column}",
+            f"row group {group} holds {leaf.total_uncompressed_size} bytes of {column}, "
+            f"{leaf.compression.lower()}"
+            + (", with a dictionary" if leaf.has_dictionary_page else ""),
             where=str(shard),
-            expected=f"row groups of at most {limit} bytes",
+            expected=f"row groups of at most {limit} bytes, uncompressed, without a dictionary",
             remedy="convert the dataset again with omnidata convert",
-            fault="refused",
         )
     table = file.read_row_group(group, columns=[wanted], use_threads=False)
-    return table.column(column).combine_chunks().field("bytes")
+    _chunks[key] = table.column(column).combine_chunks().field("bytes")
+    while len(_chunks) > 1 and sum(chunk.nbytes for chunk in _chunks.values()) > _KEPT_BYTES:
+        _chunks.popitem(last=False)
+    return _chunks[key]

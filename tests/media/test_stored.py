@@ -6,6 +6,7 @@ import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,13 @@ from omnidata.types import Cell, MediaRef, Modality
 ROWS, GROUP = 20, 6
 
 
+def write(table: pa.Table, path: Path, **options: Any) -> None:
+    """As `omnidata convert` writes media: neither compressed nor as a dictionary."""
+    pq.write_table(
+        table, path, compression="none", use_dictionary=False, write_statistics=False, **options
+    )
+
+
 def content(row: int) -> bytes:
     return f"medium {row}".encode() * (row + 1)
 
@@ -31,7 +39,7 @@ def shard(tmp_path: Path) -> Path:
         None if row == 2 else {"bytes": content(row), "path": f"{row}.bin"} for row in range(ROWS)
     ]
     table = pa.table({"other": list(range(ROWS)), "audio": cells})
-    pq.write_table(table, tmp_path / "s.parquet", row_group_size=GROUP)
+    write(table, tmp_path / "s.parquet", row_group_size=GROUP)
     return tmp_path / "s.parquet"
 
 
@@ -53,7 +61,7 @@ def test_clips_and_tracks_decode_from_cells(tmp_path: Path) -> None:
     pictures = [np.full((32, 32, 3), 20 * number, np.uint8) for number in range(6)]
     clip, track = encode_mp4(pictures, fps=6), encode_wav(np.sin(np.arange(8000) / 5))
     cells = pa.table({"video": [{"bytes": clip}], "audio": [{"bytes": track}]})
-    pq.write_table(cells, tmp_path / "s.parquet")
+    write(cells, tmp_path / "s.parquet")
     shard = tmp_path / "s.parquet"
     (tmp_path / "clip.mp4").write_bytes(clip)
     as_file = MediaRef("video", tmp_path, "clip.mp4")
@@ -84,7 +92,7 @@ def test_readers_survive_threads(shard: Path) -> None:
 def test_a_file_that_is_replaced_is_read_anew(shard: Path) -> None:
     assert read_bytes(ref(shard, 1)) == content(1)
     new = shard.with_suffix(".new")
-    pq.write_table(pa.table({"audio": [{"bytes": b"new 0"}, {"bytes": b"new 1"}]}), new)
+    write(pa.table({"audio": [{"bytes": b"new 0"}, {"bytes": b"new 1"}]}), new)
     new.replace(shard)
     assert read_bytes(ref(shard, 1)) == b"new 1"
 
@@ -114,9 +122,17 @@ def test_cells_and_row_groups_beyond_the_budget_are_refused(shard: Path) -> None
     with pytest.raises(MediaError, match="row group 3 holds"):
         read_bytes(ref(shard, 18), budget=Budget(max_bytes=20))
     cell = pa.table({"audio": [{"bytes": bytes(1000)}]})
-    pq.write_table(cell, shard, write_statistics=False)
+    write(cell, shard)
     with pytest.raises(MediaError, match="the cell has 1000 bytes, more than 999"):
         read_bytes(ref(shard, 0), budget=Budget(max_bytes=999))
+
+
+@pytest.mark.parametrize("options", [{"compression": "zstd"}, {"use_dictionary": True}])
+def test_a_bomb_is_refused_before_it_is_read(shard: Path, options: dict[str, Any]) -> None:
+    cells = pa.table({"audio": [{"bytes": bytes(10_000_000)}] * 20})
+    pq.write_table(cells, shard, **{"compression": "none", "use_dictionary": False, **options})
+    with pytest.raises(MediaError, match="uncompressed, without a dictionary"):
+        read_bytes(ref(shard, 3))
 
 
 def test_a_shard_outside_the_dataset_is_refused(shard: Path, tmp_path: Path) -> None:
