@@ -53,7 +53,7 @@ def main() -> None:
         repository = folder / "repository"
         source = make(count, folder / "media")
         made = time.perf_counter()
-        manifest = convert(source, repository, embed=False)
+        manifest = convert(source, repository, embed=False).manifest
         converted = time.perf_counter() - made
         del source
         size = sum(path.stat().st_size for path in repository.rglob("*.parquet"))

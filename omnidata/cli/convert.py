@@ -44,11 +44,11 @@ def convert(
     source = get_task(task).load(data, check_media=False, strict=strict)
     try:
         with terminal.progress("converting") as progress:
-            manifest = run(source, out, embed=embed, overwrite=overwrite, progress=progress)
+            done = run(source, out, embed=embed, overwrite=overwrite, progress=progress)
     except KeyboardInterrupt:
         terminal.note("interrupted; the same command goes on where it stopped")
         raise
-    findings = [*manifest.findings, *manifest.media_findings]
+    manifest, findings = done.manifest, done.findings
     errors = sum(finding.severity == "error" for finding in findings)
     if as_json:
         terminal.print_json(
@@ -57,7 +57,7 @@ def convert(
                 "media": "embedded" if embed else "linked",
                 "digest": manifest.digest,
                 "steps": len(source.steps),
-                "subsets": dict(manifest.subsets),
+                "subsets": list(manifest.subsets),
                 "files": len(manifest.shards),
                 "findings": [finding.as_dict() for finding in findings],
             }

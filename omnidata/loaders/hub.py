@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -21,15 +21,16 @@ import pyarrow as pa
 
 from omnidata.errors import DataError
 from omnidata.loaders import omnigui
-from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, app_key, table7
+from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, table7
 from omnidata.loaders.omnigui_files import find
 from omnidata.loaders.omnigui_rows import ROLES
 from omnidata.loaders.repository import is_repository
 from omnidata.loaders.rows import features, to_row
+from omnidata.loaders.subsets import ALL, subsets
+from omnidata.loaders.subsets import find as find_subset
 from omnidata.media import linkable
 from omnidata.types import Source, Step
 
-ALL = "all"
 LANGUAGES = ("en", "zh")
 _SHARDS = 8
 _BATCH = 500
@@ -181,20 +182,15 @@ def _load(root: str, fingerprint: str) -> Source:
     return omnigui.load(Path(root), check_media=False)
 
 
-def _choose(steps: Iterable[Step], name: str) -> list[Step]:
-    """The steps of a subset; an app is found under any of Table 7's spellings."""
-    wanted = name.casefold()
-    if wanted == ALL:
-        return list(steps)
-    labels = {*DIMENSIONS, *DEPENDENCIES, *LANGUAGES}
-    if wanted in labels:
-        return [step for step in steps if wanted in step.tags.values()]
-    return [step for step in steps if app_key(step.tags["app"]) == app_key(name)]
+def _choose(steps: Sequence[Step], name: str) -> list[Step]:
+    """The steps of a subset; none if there is no such subset."""
+    subset = find_subset(subsets(steps)[0], name)
+    return [step for step in steps if subset.has(step)] if subset else []
 
 
 def config_names(source: Source) -> list[str]:
     """The subsets that the data has, `all` first."""
-    return [ALL, *sorted({value for step in source.steps for value in step.tags.values()})]
+    return [subset.name for subset in subsets(source.steps)[0]]
 
 
 def _row(step: Step) -> dict[str, Any]:

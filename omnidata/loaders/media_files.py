@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from omnidata.actions import Screen
 from omnidata.errors import Finding, MediaError, MissingMediaError
@@ -24,13 +23,16 @@ def check_media_files(steps: Sequence[Step], note: Callable[[Finding], None]) ->
         for role, ref in step.media.items():
             if ref is None:
                 if role == "screenshot":
-                    problems.append(_medium(step, role, "the row names no file", "a screenshot"))
+                    problems.append(
+                        medium_broken(step, role, "the row names no file", "a screenshot")
+                    )
                 continue
             if ref in seen or ref.inline is not None or unsafe(ref.path):
                 continue
             try:
                 if ref.kind == "image":
-                    _check_size(step, role, image_size(ref), problems)
+                    differs = size_differs(step, role, image_size(ref))
+                    problems += [differs] if differs else []
                 else:
                     resolve(ref)
                 found = True
@@ -38,29 +40,31 @@ def check_media_files(steps: Sequence[Step], note: Callable[[Finding], None]) ->
             except MediaError as error:
                 found = found or not isinstance(error, MissingMediaError)
                 seen.add(ref)
-                problems.append(_medium(step, role, f"{error.what}: {error.where}", error.expected))
+                problems.append(
+                    medium_broken(step, role, f"{error.what}: {error.where}", error.expected)
+                )
     if found:
         for problem in problems:
             note(problem)
     else:
-        note(
-            Finding(
-                "media-absent",
-                "warning",
-                str(_roots(steps)),
-                "none of the media that the rows name exists",
-                "screenshots, clips and audio",
-                "fine for scoring; a model needs the media below that folder",
-            )
-        )
+        note(media_absent(steps))
 
 
-def _roots(steps: Sequence[Step]) -> Path | str:
+def media_absent(steps: Sequence[Step]) -> Finding:
+    """The one finding for annotations alone."""
     roots = Counter(ref.root for step in steps for ref in step.media.values() if ref)
-    return roots.most_common(1)[0][0] if roots else "media"
+    return Finding(
+        "media-absent",
+        "warning",
+        str(roots.most_common(1)[0][0]) if roots else "media",
+        "none of the media that the rows name exists",
+        "screenshots, clips and audio",
+        "fine for scoring; a model needs the media below that folder",
+    )
 
 
-def _medium(step: Step, role: str, what: str, expected: str) -> Finding:
+def medium_broken(step: Step, role: str, what: str, expected: str) -> Finding:
+    """The finding for a medium that no model can take."""
     return Finding(
         "media-broken",
         "error",
@@ -71,17 +75,17 @@ def _medium(step: Step, role: str, what: str, expected: str) -> Finding:
     )
 
 
-def _check_size(step: Step, role: str, size: Screen, problems: list[Finding]) -> None:
+def size_differs(step: Step, role: str, size: Screen) -> Finding | None:
+    """The finding for a screenshot that is not of the size that its row states."""
     stated = (step.source.get("image_width"), step.source.get("image_height"))
-    if role == "screenshot" and all(stated) and size != step.screen:
-        problems.append(
-            Finding(
-                "size-differs",
-                "warning",
-                step.sample_id,
-                f"the screenshot has {size[0]} x {size[1]} pixels, the row says "
-                f"{step.screen[0]} x {step.screen[1]}",
-                "the same size in both",
-                "correct the row: targets are in pixels of that size",
-            )
-        )
+    if role != "screenshot" or not all(stated) or size == step.screen:
+        return None
+    return Finding(
+        "size-differs",
+        "warning",
+        step.sample_id,
+        f"the screenshot has {size[0]} x {size[1]} pixels, the row says "
+        f"{step.screen[0]} x {step.screen[1]}",
+        "the same size in both",
+        "correct the row: targets are in pixels of that size",
+    )

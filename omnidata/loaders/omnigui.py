@@ -45,7 +45,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
     """
     data = Path(data)
     if repository.is_repository(data):
-        source = repository.load(data, "omnigui", check_media=check_media)
+        source = repository.load(data, "omnigui", TAGS, check_media=check_media)
     else:
         source = _read(data, check_media=check_media)
     if strict and source.findings:

@@ -34,13 +34,13 @@ DEPENDENCIES: Mapping[Dependency, str] = {"critical": "cri", "supportive": "sup"
 
 
 def canonical(name: str) -> str:
-    """An app's name without case, blanks and punctuation.
+    """An app's name without case, blanks and punctuation; one that is nothing else keeps it.
 
     Examples:
         >>> canonical("Google_Translate"), canonical("QQ Music")
         ('googletranslate', 'qqmusic')
     """
-    return "".join(letter for letter in name.casefold() if letter.isalnum())
+    return "".join(filter(str.isalnum, name.casefold())) or name.casefold()
 
 
 @cache

@@ -83,7 +83,7 @@ def load_dataset(
     if is_repository(Path(data)):
         return open_dataset(
             Path(data), task, name, split=split, streaming=streaming, num_proc=num_proc,
-            cache_dir=cache_dir,
+            cache_dir=None if cache_dir is None else str(cache_dir),
         )  # fmt: skip
     from omnidata.loaders.hub import OmniGui
 

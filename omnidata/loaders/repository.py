@@ -1,7 +1,8 @@
 """A Parquet repository, as `omnidata convert` writes it, back as steps.
 
 `datasets.load_dataset(FOLDER)` opens it without omnidata. For us it holds what `datasets` has no
-place for: where the media were, what is wrong with them, and the order of the source.
+place for: where the media were, what is wrong with them, and the order of the source. It may come
+from anybody: its README is never read, and every path in it is checked.
 """
 
 from __future__ import annotations
@@ -12,15 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omnidata.errors import DataError, Finding
+from omnidata.errors import DataError, Finding, MediaError
 from omnidata.loaders.media_files import check_media_files
-from omnidata.loaders.rows import from_row
-from omnidata.media import unsafe
+from omnidata.loaders.rows import Reader
+from omnidata.loaders.subsets import subset_key
+from omnidata.media import Budget, resolve
 from omnidata.types import Cell, MediaRef, Modality, Source, Step
 
 MANIFEST = "omnidata.json"
 FORMAT = 1
 """Of the manifest and the columns; a repository of another format is refused."""
+
+_MANIFEST_BYTES = 512 * 1024**2
+_BATCH_ROWS = 128
+_BATCH_BYTES = 256 * 1024**2
+_ANY_SIZE = Budget(max_bytes=1 << 60)
 
 
 def extra_features() -> dict[str, Any]:
@@ -64,12 +71,12 @@ class Manifest:
         fingerprint: that of the source, so that runs on either can be compared.
         tags, roles: of the steps, as in `Source`.
         roots: the folders of linked media.
-        subsets: name -> number of steps, `all` first.
         shards: file, relative to the repository -> its rows.
+        subsets: name -> numbers of its shards, `all` first.
         rows: rows of the source, those included that became no step.
         skipped: rows that became no step.
-        findings: about the source.
-        media_findings: about the media, when they were written.
+        findings: about the annotations of the source.
+        media_findings: about its media, when they were written.
     """
 
     task: str
@@ -79,8 +86,8 @@ class Manifest:
     tags: Sequence[str]
     roles: Mapping[str, Modality]
     roots: Sequence[str]
-    subsets: Mapping[str, int]
     shards: Mapping[str, int]
+    subsets: Mapping[str, Sequence[int]]
     rows: int
     skipped: int
     findings: Sequence[Finding]
@@ -97,26 +104,33 @@ def read_manifest(data: Path) -> Manifest:
     """The manifest.
 
     Raises:
-        DataError: it cannot be read, or is of another format.
+        DataError: it cannot be read, contradicts itself, or is of another format.
     """
     import msgspec
 
     path = data / MANIFEST
     try:
+        if path.stat().st_size > _MANIFEST_BYTES:
+            raise ValueError(f"more than {_MANIFEST_BYTES} bytes")
         content = path.read_bytes()
         found = json.loads(content).get("format")
         manifest = msgspec.json.decode(content, type=Manifest) if found == FORMAT else None
-    except (OSError, ValueError, AttributeError, msgspec.MsgspecError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError, msgspec.MsgspecError) as error:
         raise _broken(path, f"the manifest cannot be read ({type(error).__name__})") from None
     if manifest is None:
         raise _broken(path, f"the repository has format {found!r}, not {FORMAT}")
-    for shard in manifest.shards:
-        if unsafe(shard):
-            raise _broken(path, f"shard {shard!r}: {unsafe(shard)}")
+    sizes, count = manifest.shards.values(), len(manifest.shards)
+    numbers = [number for shards in manifest.subsets.values() for number in shards]
+    if (
+        min(sizes, default=0) < 0
+        or manifest.rows > sum(sizes) + max(manifest.skipped, 0)
+        or not all(0 <= number < count for number in numbers)
+    ):
+        raise _broken(path, "the numbers of rows or shards contradict each other")
     return manifest
 
 
-def load(data: Path, task: str, *, check_media: bool = True) -> Source:
+def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True) -> Source:
     """Read a repository; no medium is decoded.
 
     Embedded media are found in their cells. A linked file is opened only while it is what it was
@@ -126,30 +140,41 @@ def load(data: Path, task: str, *, check_media: bool = True) -> Source:
     Args:
         data: the repository's folder.
         task: the benchmark that is asked for.
-        check_media: look whether linked files are still there and the same.
+        tags: those of its steps.
+        check_media: say what is wrong with the media: what was found when they were embedded, or
+            whether linked files are still there and the same.
 
     Raises:
         DataError: it is another benchmark's, or manifest or shards are broken.
     """
     manifest = read_manifest(data)
     _check_task(data, manifest, task)
-    rows = sorted(_rows(data, manifest), key=lambda item: item[0]["position"])
-    steps: list[Step] = []
+    if tuple(manifest.tags) != tuple(tags):
+        raise _broken(data / MANIFEST, f"the tags are {manifest.tags}, not {list(tags)}")
+    placed: dict[int, Step] = {}
     row_ids: list[str | None] = [None] * manifest.rows
-    for row, shard, number in rows:
+    ids: set[str] = set()
+    reader = Reader(manifest.tags)
+    for row, shard, number in _rows(data, manifest):
         try:
-            steps.append(_step(data, manifest, row, shard, number))
+            step = _step(data, manifest, reader, row, shard, number)
+            if step.sample_id in ids or placed.setdefault(row["position"], step) is not step:
+                raise ValueError(f"{step.sample_id} or position {row['position']} comes twice")
+            ids.add(step.sample_id)
             if row["row"] is not None:
-                row_ids[row["row"]] = row["sample_id"]
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+                if row["row"] < 0:
+                    raise ValueError(f"the source has no row {row['row']}")
+                row_ids[row["row"]] = step.sample_id
+        except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
             raise _broken(
                 data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
             ) from None
+    steps = [placed[position] for position in sorted(placed)]
     findings = list(manifest.findings)
-    if check_media and not manifest.embed:
-        check_media_files(steps, findings.append)
-    else:
+    if check_media and manifest.embed:
         findings += manifest.media_findings
+    elif check_media:
+        check_media_files(steps, findings.append)
     return Source(
         manifest.task,
         data,
@@ -158,13 +183,13 @@ def load(data: Path, task: str, *, check_media: bool = True) -> Source:
         manifest.skipped,
         manifest.fingerprint,
         row_ids,
-        manifest.tags,
+        tags,
         manifest.roles,
     )
 
 
 def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
-    """The repository through `datasets`, its subset found in any case.
+    """The repository through `datasets`; its subset is found in any case and spelling.
 
     Args:
         data: the repository's folder.
@@ -173,20 +198,58 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
         options: of `datasets.load_dataset`.
 
     Raises:
-        DataError: it is another benchmark's, or has no such subset.
+        DataError: it is another benchmark's, has no such subset, or an embedded medium is a path,
+            which `datasets` would embed into what it saves.
     """
     import datasets
 
     manifest = read_manifest(data)
     _check_task(data, manifest, task)
-    known = {subset.casefold(): subset for subset in manifest.subsets}
-    if name.casefold() not in known:
+    known = {subset_key(subset): shards for subset, shards in manifest.subsets.items()}
+    if subset_key(name) not in known:
         raise DataError(
             f'the data has no subset "{name}"',
             where=str(data),
             expected=f"one of {', '.join(manifest.subsets)}",
         )
-    return datasets.load_dataset(str(data), known[name.casefold()], **options)
+    shards = list(manifest.shards)
+    files = [str(_shard(data, shards[number])) for number in known[subset_key(name)]]
+    found = datasets.load_dataset("parquet", data_files={"test": files}, **options)
+    if not manifest.embed:
+        return found
+    if options.get("streaming"):
+        return found.map(_Refusing(data, tuple(manifest.roles)))
+    for part in found.values() if isinstance(found, dict) else [found]:
+        _refuse_paths(data, part, manifest.roles)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusing:
+    """Passes rows on whose media are bytes."""
+
+    data: Path
+    roles: tuple[str, ...]
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        for role in self.roles:
+            if row[role] and row[role]["bytes"] is None:
+                raise _path_instead_of_bytes(self.data, role)
+        return row
+
+
+def _refuse_paths(data: Path, found: Any, roles: Mapping[str, Modality]) -> None:
+    """Only validity bits are read: the bytes stay on the disk."""
+    import pyarrow.compute as pc
+
+    for role in roles:
+        for chunk in found.data.column(role).chunks:
+            if pc.any(pc.and_(chunk.is_valid(), chunk.field("bytes").is_null())).as_py():
+                raise _path_instead_of_bytes(data, role)
+
+
+def _path_instead_of_bytes(data: Path, role: str) -> DataError:
+    return _broken(data, f"a {role} of this embedded repository is a path without bytes")
 
 
 def _check_task(data: Path, manifest: Manifest, task: str) -> None:
@@ -199,41 +262,101 @@ def _check_task(data: Path, manifest: Manifest, task: str) -> None:
         )
 
 
+def _shard(data: Path, shard: str) -> Path:
+    """The file of a shard, which lies inside the repository."""
+    try:
+        return resolve(MediaRef("image", data, shard), budget=_ANY_SIZE)
+    except MediaError as error:
+        raise _broken(data / shard, f"the shard cannot be opened: {error.what}") from None
+
+
 def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str, int]]:
     """Every row without its media columns, with its shard and its number in there."""
     import pyarrow.parquet as pq
 
     for shard, expected in manifest.shards.items():
+        path = _shard(data, shard)
+        number = 0
         try:
-            file = pq.ParquetFile(data / shard, page_checksum_verification=True)
-            wanted = [name for name in file.schema_arrow.names if name not in manifest.roles]
-            begin = 0
-            for group in range(file.num_row_groups):
-                table = file.read_row_group(group, columns=wanted)
-                for number, row in enumerate(table.to_pylist(), begin):
+            file = pq.ParquetFile(path, page_checksum_verification=True)
+            types = _types(manifest.tags)
+            held = {field.name: field.type for field in file.schema_arrow}
+            wrong = [name for name, type_ in types.items() if held.get(name) != type_]
+            if wrong:
+                raise ValueError(f"columns {', '.join(wrong)} are lacking or of another type")
+            for batch in file.iter_batches(_BATCH_ROWS, columns=list(types), use_threads=False):
+                if batch.nbytes > _BATCH_BYTES:
+                    raise ValueError(f"{batch.num_rows} rows of {batch.nbytes} bytes")
+                for row in batch.to_pylist():
                     yield row, shard, number
-                begin += table.num_rows
-            if begin != expected:
-                raise ValueError(f"{begin} rows instead of {expected}")
+                    number += 1
+            if number != expected:
+                raise ValueError(f"{number} rows instead of {expected}")
+        except DataError:
+            raise
         except Exception as error:  # hostile bytes make Arrow raise whatever it likes
             raise _broken(
-                data / shard, f"the shard cannot be read ({type(error).__name__}: {error})"
-            ) from None
+                path, f"the shard cannot be read ({type(error).__name__}: {error})"
+            ) from (None)
 
 
-def _step(data: Path, manifest: Manifest, row: dict[str, Any], shard: str, number: int) -> Step:
+def _types(tags: Sequence[str]) -> dict[str, Any]:
+    """The columns that are read, as Arrow has them; a test holds them against `features`."""
+    import pyarrow as pa
+
+    text, number, real = pa.string(), pa.int32(), pa.float64()
+    region = pa.struct(
+        [(edge, real) for edge in ("left", "top", "right", "bottom")]
+        + [("space", text), ("is_point", pa.bool_())]
+    )
+    regions, texts = pa.list_(region), [("text", text), ("words", text)]
+    action = pa.struct(
+        [("kind", text), ("number", number), ("start", regions), ("end", regions), *texts]
+    )
+    medium = [("role", text), ("path", text), ("root", number), ("state", text), ("sha256", text)]
+    medium += [("bytes", pa.int64()), ("frames", number), ("seconds", real)]
+    return {
+        **dict.fromkeys(("sample_id", "episode_id"), text),
+        **dict.fromkeys(("step_index", "num_steps"), number),
+        "instruction": text,
+        **dict.fromkeys(("screen_width", "screen_height"), number),
+        **dict.fromkeys(tags, text),
+        "history": pa.list_(action),
+        "action": action,
+        "source": text,
+        "history_screens": pa.list_(pa.struct([("width", number), ("height", number)])),
+        "media": pa.list_(pa.struct(medium)),
+        **dict.fromkeys(("position", "row"), pa.int64()),
+    }
+
+
+def _step(
+    data: Path,
+    manifest: Manifest,
+    reader: Reader,
+    row: Mapping[str, Any],
+    shard: str,
+    number: int,
+) -> Step:
     media: dict[str, MediaRef | None] = dict.fromkeys(manifest.roles)
     for entry in row["media"]:
-        role, path = entry["role"], entry["path"]
-        kind, sha256 = manifest.roles[role], entry["sha256"] or ""
-        if entry["root"] is not None and sha256:
-            media[role] = MediaRef(kind, Path(manifest.roots[entry["root"]]), path, sha256=sha256)
+        role, path, root, sha256 = (entry[key] for key in ("role", "path", "root", "sha256"))
+        kind = manifest.roles[role]
+        if path is None:
+            raise ValueError(f"the {role} has no name")
+        if root is not None and sha256:
+            media[role] = MediaRef(kind, Path(manifest.roots[root]), path, sha256=sha256)
         elif sha256:
             media[role] = MediaRef(kind, data, path, cell=Cell(shard, role, number), sha256=sha256)
         else:
             media[role] = MediaRef(kind, data, path)
+    if row["position"] is None:
+        raise ValueError("the position is lacking")
     screens = tuple((screen["width"], screen["height"]) for screen in row["history_screens"])
-    return from_row(row, tags=manifest.tags, media=media, history_screens=screens)
+    step = reader.step(row, media=media, history_screens=screens)
+    if len(step.history) != len(screens) or None in (side for size in screens for side in size):
+        raise ValueError("the history lacks screens")
+    return step
 
 
 def _broken(path: Path, what: str) -> DataError:

@@ -82,43 +82,82 @@ def to_row(step: Step, tags: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def from_row(
-    row: Mapping[str, Any],
-    *,
-    tags: Sequence[str],
-    media: Mapping[str, MediaRef | None],
-    history_screens: tuple[tuple[int, int], ...],
-) -> Step:
-    """The step that `to_row` was given.
+class Reader:
+    """Rows of one table as steps again.
+
+    The actions of a history are those of the row before it, where it is of the same episode: a long
+    episode would otherwise hold the square of its length.
 
     Args:
-        row: the row, without its media columns.
         tags: names of the columns that hold tags; null = the step lacks it.
-        media: what the row's media columns refer to.
-        history_screens: width and height of the screen of every earlier step.
-
-    Raises:
-        KeyError, TypeError, ValueError: the row is not one of `to_row`.
     """
-    return Step(
-        sample_id=row["sample_id"],
-        episode_id=row["episode_id"],
-        step_index=row["step_index"],
-        num_steps=row["num_steps"],
-        instruction=row["instruction"],
-        screen=(row["screen_width"], row["screen_height"]),
-        media=media,
-        history=tuple(map(_read_action, row["history"])),
-        history_screens=history_screens,
-        action=_read_action(row["action"]),
-        tags={name: row[name] for name in tags if row[name] is not None},
-        source=json.loads(row["source"]),
-    )
+
+    def __init__(self, tags: Sequence[str]) -> None:
+        """Remember no row."""
+        self._tags = tags
+        self._last: tuple[list[Any], tuple[Action | None, ...]] = ([], ())
+
+    def step(
+        self,
+        row: Mapping[str, Any],
+        *,
+        media: Mapping[str, MediaRef | None],
+        history_screens: tuple[tuple[int, int], ...],
+    ) -> Step:
+        """The step that `to_row` was given.
+
+        Args:
+            row: the row, without its media columns, its types as in `features`.
+            media: what the row's media columns refer to.
+            history_screens: width and height of the screen of every earlier step.
+
+        Raises:
+            KeyError, TypeError, ValueError, RecursionError: the row is not one of `to_row`.
+        """
+        numbers = [row[name] for name in ("step_index", "num_steps")]
+        numbers += [row["screen_width"], row["screen_height"]]
+        if None in numbers or min(numbers) < 0 or not row["sample_id"]:
+            raise ValueError("an id or a number is lacking or negative")
+        source = json.loads(row["source"])
+        if not isinstance(source, dict):
+            raise TypeError("the source is no JSON object")
+        return Step(
+            sample_id=row["sample_id"],
+            episode_id=_text(row["episode_id"]),
+            step_index=row["step_index"],
+            num_steps=row["num_steps"],
+            instruction=_text(row["instruction"]),
+            screen=(row["screen_width"], row["screen_height"]),
+            media=media,
+            history=self._history(row["history"]),
+            history_screens=history_screens,
+            action=_read_action(row["action"]),
+            tags={name: row[name] for name in self._tags if row[name] is not None},
+            source=source,
+        )
+
+    def _history(self, held: list[Any]) -> tuple[Action | None, ...]:
+        before, actions = self._last
+        shared = len(before) if held[: len(before)] == before else 0
+        history = (*actions[:shared], *map(_read_action, held[shared:]))
+        self._last = held, history
+        return history
+
+
+def _text(value: str | None) -> str:
+    if value is None:
+        raise ValueError("a text is lacking")
+    return value
 
 
 def storable(text: str | None) -> str | None:
-    """The text without lone surrogates, which Arrow refuses; `source` keeps them, escaped."""
-    return text and text.encode("utf-8", "replace").decode()
+    r"""The text with lone surrogates spelled out: Arrow refuses them.
+
+    Examples:
+        >>> print(storable("A" + chr(0xD800)))
+        A\ud800
+    """
+    return text and text.encode("utf-8", "backslashreplace").decode()
 
 
 def _action(action: Action | None) -> dict[str, Any] | None:
@@ -161,6 +200,8 @@ def _region(region: Region) -> dict[str, Any]:
 def _read_region(row: Mapping[str, Any]) -> Region:
     if row["space"] not in ("px", "rel", "norm1000"):
         raise ValueError(f"unknown space {row['space']!r}")
+    if None in (row["left"], row["top"], row["right"], row["bottom"], row["is_point"]):
+        raise ValueError("an edge is lacking")
     space = cast("Space", row["space"])
     if row["is_point"]:
         return Point(row["left"], row["top"], space)

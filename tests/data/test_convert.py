@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shutil
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import datasets
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import omnidata
@@ -263,18 +266,47 @@ def test_a_killed_conversion_goes_on(sample: Path, tmp_path: Path) -> None:
     assert {path.name for path in out.iterdir()} == {"README.md", "data", "omnidata.json"}
 
 
-def test_what_changed_since_the_interruption_is_made_again(sample: Path, tmp_path: Path) -> None:
-    data = small(tmp_path / "data", sample, "C001", "C002")
-    out, stop = tmp_path / "out", tmp_path / "stop"
-    convert(load(data), stop, embed=True)
-    shutil.copytree(stop, tmp_path / ".out.unfinished")  # as if all were done but the end
+class StoppedError(Exception):
+    """Somebody pulled the plug."""
 
-    picture = data / "Chirp" / "media" / "C001" / "1.png"
-    picture.write_bytes((data / "Chirp" / "media" / "C002" / "2.png").read_bytes())
-    convert(load(data), out, embed=True)
-    first = next(step for step in load(out).steps if step.sample_id == "Chirp/C001/0")
-    assert first.media["screenshot"]
-    assert read_bytes(first.media["screenshot"]) == picture.read_bytes()
+
+def stop(done: int, total: int) -> None:
+    """Stops a conversion before its last shard is whole."""
+    if done == total:
+        raise StoppedError
+
+
+@pytest.mark.parametrize("form", ["tree", "repository"])
+def test_what_changed_since_the_interruption_is_made_again(
+    sample: Path, tmp_path: Path, form: str
+) -> None:
+    data, out = small(tmp_path / "data", sample, "C001", "C002", "C005"), tmp_path / "out"
+    other = tmp_path / "other" / "data"
+    small(other, sample, "C001", "C002", "C005")
+    picture = other / "Chirp" / "media" / "C001" / "1.png"
+    picture.write_bytes((picture.parent / "2.png").read_bytes())
+    first, second = load(data), load(other)
+    if form == "repository":
+        for name, source in (("a", first), ("b", second)):
+            convert(source, tmp_path / name, embed=True)
+        first, second = load(tmp_path / "a"), load(tmp_path / "b")
+        (tmp_path / "b").rename(tmp_path / "c")
+        (tmp_path / "a").rename(tmp_path / "b")
+        (tmp_path / "c").rename(tmp_path / "a")
+        second = load(tmp_path / "a")
+    else:
+        (data / "Chirp" / "media" / "C001" / "1.png").stat()
+    with pytest.raises(StoppedError):
+        convert(first if form == "tree" else load(tmp_path / "b"), out, embed=True, progress=stop)
+    left = (tmp_path / ".out.unfinished" / ".done.jsonl").read_bytes().count(b"\n")
+    assert left > 0
+    if form == "tree":
+        shutil.copy(picture, data / "Chirp" / "media" / "C001" / "1.png")
+        second = load(data)
+    convert(second, out, embed=True)
+    shown = next(step for step in load(out).steps if step.sample_id == "Chirp/C001/0")
+    assert shown.media["screenshot"]
+    assert read_bytes(shown.media["screenshot"]) == picture.read_bytes()
 
 
 def test_nothing_of_others_is_overwritten(sample: Path, tmp_path: Path) -> None:
@@ -282,20 +314,130 @@ def test_nothing_of_others_is_overwritten(sample: Path, tmp_path: Path) -> None:
     full = tmp_path / "full"
     full.mkdir()
     (full / "thesis.tex").write_text("years of work")
+    (full / "omnidata.json").write_text("{}")
     for overwrite in (False, True):
         with pytest.raises(UsageError, match="something here already"):
             convert(load(data), full, embed=True, overwrite=overwrite)
-    assert (full / "thesis.tex").read_text() == "years of work"
+    for name in (".new.unfinished", ".new.before"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match="something here already"):
+        convert(load(data), tmp_path / "new", embed=True)
+    assert len(list(tmp_path.rglob("thesis.tex"))) == 3
     convert(load(data), tmp_path / "out", embed=True)
     with pytest.raises(UsageError, match="--overwrite"):
         convert(load(data), tmp_path / "out", embed=True)
     done = run("convert", "omnigui", data, tmp_path / "out", code=2)
     assert "--overwrite" in done.stderr
+    (tmp_path / "out" / "thesis.tex").write_text("years of work")
+    assert (
+        "something here"
+        in run("convert", "omnigui", data, tmp_path / "out", "--overwrite", code=2).stderr
+    )
+    (tmp_path / "out" / "thesis.tex").unlink()
     run("convert", "omnigui", data, tmp_path / "out", "--link", "--overwrite")
-    with pytest.raises(UsageError, match="--embed"):
-        run_embedded = tmp_path / "embedded"
-        convert(load(data), run_embedded, embed=True)
-        convert(load(run_embedded), tmp_path / "again", embed=False)
+
+
+def test_what_appears_while_converting_is_not_overwritten(sample: Path, tmp_path: Path) -> None:
+    data, out = small(tmp_path / "data", sample, "C001"), tmp_path / "out"
+
+    def fill(done: int, total: int) -> None:
+        out.mkdir(exist_ok=True)
+        (out / "thesis.tex").write_text("years of work")
+
+    with pytest.raises(UsageError, match="something here already"):
+        convert(load(data), out, embed=True, progress=fill)
+    assert (out / "thesis.tex").exists()
+
+
+def test_a_source_is_never_replaced_by_its_own_repository(sample: Path, tmp_path: Path) -> None:
+    data, out = small(tmp_path / "out" / "data", sample, "C001"), tmp_path / "out"
+    with pytest.raises(UsageError, match="lies in there"):
+        convert(load(data), out, embed=True, overwrite=True)
+    convert(load(data), tmp_path / "repository", embed=True)
+    with pytest.raises(UsageError, match="lies in there"):
+        convert(load(tmp_path / "repository"), tmp_path / "repository", embed=True, overwrite=True)
+
+
+def test_a_place_may_be_a_link_or_relative(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = small(tmp_path / "data", sample, "C001")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    convert(load(data), tmp_path / "link", embed=True)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "README.md").is_file()
+    monkeypatch.chdir(tmp_path)
+    convert(load(data), Path("relative/below/"), embed=True)
+    assert len(load(tmp_path / "relative" / "below").steps) > 0
+    for place in (Path(), Path("data/Chirp/media/C001/1.png/x"), Path("o[1]")):
+        with pytest.raises((UsageError, DataError)):
+            convert(load(data), place, embed=True)
+
+
+def test_a_move_that_was_interrupted_is_finished(sample: Path, tmp_path: Path) -> None:
+    data, out = small(tmp_path / "data", sample, "C001"), tmp_path / "out"
+    convert(load(data), out, embed=True)
+    before = (out / "omnidata.json").read_bytes()
+    out.rename(tmp_path / ".out.before")  # killed between the two moves
+    with pytest.raises(UsageError, match="--overwrite"):
+        convert(load(data), out, embed=True)
+    assert (out / "omnidata.json").read_bytes() == before
+    shutil.copytree(out, tmp_path / ".out.before")  # killed after them
+    (out / ".plan.json").write_text("{}")
+    convert(load(data), out, embed=False, overwrite=True)
+    assert sorted(path.name for path in out.iterdir()) == ["README.md", "data", "omnidata.json"]
+    assert {path.name for path in tmp_path.iterdir()} == {"data", "out", ".out.lock"}
+
+
+def test_two_conversions_to_one_place_are_refused(sample: Path, tmp_path: Path) -> None:
+    data, out = small(tmp_path / "data", sample, "C001"), tmp_path / "out"
+    errors: list[str] = []
+
+    def again(done: int, total: int) -> None:
+        with pytest.raises(DataError) as caught:
+            convert(load(data), out, embed=True)
+        errors.append(str(caught.value))
+
+    convert(load(data), out, embed=True, progress=again)
+    assert "another process is converting" in errors[0]
+
+
+def test_large_sources_are_cut_into_shards_and_row_groups(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = small(tmp_path / "data", sample, "C001", "C002", "C005")
+    source = load(data)
+    monkeypatch.setattr("omnidata.data.convert.shards._SHARD_BYTES", 300_000)
+    monkeypatch.setattr("omnidata.data.convert.shards._GROUP_BYTES", 150_000)
+    convert(source, tmp_path / "out", embed=True)
+    assert [said(s) for s in load(tmp_path / "out").steps] == [said(s) for s in source.steps]
+    groups = 0
+    shards = list((tmp_path / "out").rglob("*.parquet"))
+    for path in shards:
+        about = pq.ParquetFile(path).metadata
+        groups += about.num_row_groups
+        for group in map(about.row_group, range(about.num_row_groups)):
+            columns = [group.column(number) for number in range(group.num_columns)]
+            held = [c for c in columns if c.path_in_schema.endswith(".bytes")]
+            media = [c for c in held if not c.path_in_schema.startswith("media.")]
+            assert {c.compression for c in media} == {"UNCOMPRESSED"}
+            assert not any(c.has_dictionary_page or c.is_stats_set for c in media)
+            assert group.num_rows == 1 or sum(c.total_uncompressed_size for c in media) < 200_000
+            assert all(c.compression == "ZSTD" for c in columns if c not in held)
+    assert len(shards) > 3
+    assert groups > len(shards)
+
+
+def test_long_episodes_take_little_more_than_their_length(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "steps.json", [row("A", step) for step in range(400)])
+    source = load(data, check_media=False)
+    convert(source, tmp_path / "out", embed=False)
+    back = load(tmp_path / "out", check_media=False)
+    assert [said(s) for s in back.steps] == [said(s) for s in source.steps]
+    kept = {id(action) for step in back.steps for action in step.history}
+    assert len(kept) < 2 * 400, "the actions of a history are shared"
 
 
 def test_a_repository_converts_to_the_same_repository(embedded: Path, tmp_path: Path) -> None:
@@ -354,21 +496,79 @@ def test_audio_that_a_row_holds_becomes_a_file(tmp_path: Path) -> None:
         convert(load(data), tmp_path / "linked", embed=False)
 
 
-def test_odd_app_names_stay_apart(tmp_path: Path) -> None:
-    names = ["a*", "a?", "[a]", "小红书", "..", "zh", "Two Words", "x" * 150]
-    rows = [row(f"E{number}", app=name) for number, name in enumerate(names)]
-    rows += [row("E90", app="all"), row("E91", app="a/b")]
-    source = load(write_rows(tmp_path / "steps.json", rows))
-    manifest = convert(source, tmp_path / "out", embed=True)
-    assert {f.where for f in manifest.findings if f.code == "subset-unnamable"} == {
-        "all", "a/b", "a*", "a?",
+def test_subsets_are_those_of_the_source(tmp_path: Path) -> None:
+    names = ["[a]", "小红书", "..", "Two Words", "x" * 90, "__x", "__MACOSX", "-", "none"]
+    names += ["GTrans", "Google_Translate", "zh", "EN", "critical", "all", "Default", "a/b", "a*"]
+    rows = [
+        row(f"E{number}", app=name, language="en" if number % 2 else "zh", dependency="critical")
+        for number, name in enumerate(names)
+    ]
+    rows.append(row("LONG", app="y" * 300))
+    data = write_rows(tmp_path / "steps.json", rows)
+    source = load(data)
+    done = convert(source, tmp_path / "out", embed=True)
+    assert {found.where for found in done.findings if found.code == "subset-unnamable"} == {
+        "all", "Default", "a/b", "zh", "EN", "critical", "y" * 300,
     }  # fmt: skip
-    assert len(plainly(tmp_path / "out")) == len(rows)
-    for name in ("[a]", "小红书", "Two Words", "x" * 150):
-        (only,) = plainly(tmp_path / "out", name)
-        assert only["app"] == name
-    assert {item["app"] for item in plainly(tmp_path / "out", "zh")} >= {"zh"}
     assert [said(s) for s in load(tmp_path / "out").steps] == [said(s) for s in source.steps]
+    listed = datasets.get_dataset_config_names(str(tmp_path / "out"))
+    assert {"all", "en", "zh", "critical", *names[:9]} <= set(listed)
+    assert len(plainly(tmp_path / "out", "[a]")) == 2  # with "a*": punctuation is passed over
+    for name in listed:
+        found = sorted(plainly(tmp_path / "out", name)["sample_id"])
+        assert len(found) == len(set(found)) > 0
+        for where in (data, tmp_path / "out"):
+            ours = omnidata.load_dataset("omnigui", where, name.upper(), split="test")
+            assert sorted(ours["sample_id"]) == found, (name, where)
+    for where in (data, tmp_path / "out"):
+        both = omnidata.load_dataset("omnigui", where, "googletranslate", split="test")
+        assert set(both["app"]) == {"GTrans", "Google_Translate"}
+        with pytest.raises(DataError, match="no subset"):
+            omnidata.load_dataset("omnigui", where, "nowhere")
+
+
+def test_lone_surrogates_do_not_stop_a_conversion(tmp_path: Path) -> None:
+    rows = [
+        row("A\ud800", image_path="\udc80.png"),
+        row("A\ud801", app="\ud800", video_path="../\ud800.mp4"),
+    ]
+    source = load(write_rows(tmp_path / "steps.json", rows), check_media=False)
+    for embed in (True, False):
+        convert(source, tmp_path / f"{embed}", embed=embed)
+        back = load(tmp_path / f"{embed}")
+        assert [dict(s.source) for s in back.steps] == [dict(s.source) for s in source.steps]
+        assert len(plainly(tmp_path / f"{embed}")) == 2
+
+
+def test_findings_are_those_of_the_source(sample: Path, tmp_path: Path) -> None:
+    data = small(tmp_path / "data", sample, "C001", "C002")
+    for path in (data / "Chirp" / "media").glob("C00*/C00*.json"):
+        rows = json.loads(path.read_text())
+        rows[0]["image_width"] = 999
+        rows[1]["image_path"] = ""
+        rows[1]["result_action_type"] = 99
+        path.write_text(json.dumps(rows))
+    (data / "Chirp" / "media" / "C001" / "1.wav").unlink()
+    first = tmp_path / "link"
+    convert(load(data, check_media=False), first, embed=False)
+    convert(load(data, check_media=False), tmp_path / "embed", embed=True)
+    convert(load(tmp_path / "embed", check_media=False), tmp_path / "again", embed=True)
+    for check in (True, False):
+        wanted = Counter((f.code, f.severity) for f in load(data, check_media=check).findings)
+        assert ("media-broken", "error") in wanted or not check
+        for name in ("link", "embed", "again"):
+            found = load(tmp_path / name, check_media=check).findings
+            assert Counter((f.code, f.severity) for f in found) == wanted, (name, check)
+            assert not any(str(tmp_path) in f.where for f in found)
+
+
+def test_media_that_are_all_broken_are_not_taken_for_absent(tmp_path: Path, sample: Path) -> None:
+    data = small(tmp_path / "data", sample, "C001")
+    for path in (data / "Chirp" / "media" / "C001").glob("*.[mpw][pna][4gv]"):
+        path.write_bytes(path.read_bytes()[:100])
+    done = run("convert", "omnigui", data, tmp_path / "out", code=1)
+    assert "media-broken" in done.stderr
+    assert "media-absent" not in done.stderr
 
 
 SECRET = b"PNG of somebody else"
@@ -408,9 +608,10 @@ def test_nothing_outside_can_be_embedded_by_any_export(
 ) -> None:
     outside, source = hostile
     out = tmp_path / "out"
-    manifest = convert(source, out, embed=embed)
-    told = {finding.where for finding in manifest.media_findings if finding.code == "path-unsafe"}
-    assert len(told) == 7
+    findings = convert(source, out, embed=embed).findings
+    told = {found.where.split()[0] for found in findings if "unsafe" in found.code}
+    told |= {found.where for found in findings if "leads outside" in found.what}
+    assert told == {f"unknown/E{number}/0" for number in range(7)}
     data = plainly(out)
     for item in data:
         for role in ("screenshot", "video", "audio"):
@@ -466,6 +667,123 @@ def test_a_linked_file_that_changed_is_a_finding_and_is_not_opened(
         samples(ref)
 
 
+def test_a_hostile_readme_is_never_read(sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    convert(load(small(tmp_path / "data", sample, "C001")), out, embed=True)
+    (tmp_path / "secret.txt").write_text("PRIVATE KEY")
+    (out / "README.md").write_text(
+        "---\nconfigs:\n- config_name: all\n  data_files: ../secret.txt\n---\n"
+    )
+    for streaming in (False, True):
+        data = omnidata.load_dataset("omnigui", out, split="test", streaming=streaming)
+        assert {item["app"] for item in data} == {"Chirp"}
+
+
+def reforge(repository: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the rows of the only shard."""
+    (shard,) = repository.rglob("*.parquet")
+    table = pq.read_table(shard)
+    rows = table.to_pylist()
+    for item in rows:
+        change(item)
+    options = {"compression": "none", "use_dictionary": False}
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), shard, **options)
+
+
+def test_an_embedded_path_is_refused(sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    convert(load(small(tmp_path / "data", sample, "C001")), out, embed=True)
+    (tmp_path / "secret.png").write_bytes(SECRET)
+    secret = {"bytes": None, "path": str(tmp_path / "secret.png")}
+    reforge(out, lambda item: item.update(screenshot=secret))
+    with pytest.raises(DataError, match="path without bytes"):
+        omnidata.load_dataset("omnigui", out, split="test")
+    with pytest.raises(DataError, match="path without bytes"):
+        next(iter(omnidata.load_dataset("omnigui", out, split="test", streaming=True)))
+    ref = load(out).steps[0].media["screenshot"]
+    assert ref
+    with pytest.raises(MediaError):
+        read_bytes(ref)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link"])
+def test_a_shard_that_is_no_file_of_the_repository_is_refused(
+    sample: Path, tmp_path: Path, kind: str
+) -> None:
+    out = tmp_path / "out"
+    convert(load(small(tmp_path / "data", sample, "C001")), out, embed=True)
+    (shard,) = out.rglob("*.parquet")
+    shard.rename(tmp_path / "outside.parquet")
+    if kind == "fifo":
+        os.mkfifo(shard)
+    else:
+        shard.symlink_to(tmp_path / "outside.parquet")
+    with pytest.raises(DataError, match="the shard cannot be opened"):
+        load(out)
+    with pytest.raises(DataError, match="the shard cannot be opened"):
+        omnidata.load_dataset("omnigui", out)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sample_id": None},
+        {"sample_id": "always the same"},
+        {"position": None},
+        {"position": 0},
+        {"row": -1},
+        {"row": 10**6},
+        {"step_index": None},
+        {"screen_width": -3},
+        {"source": "[]"},
+        {"source": "[" * 100_000},
+        {"history_screens": []},
+        {"media": [{"role": "heart", "path": "x"}]},
+        {"media": [{"role": "video"}]},
+        {"media": [{"role": "video", "path": "x", "root": 5, "sha256": "0" * 64}]},
+        {"action": {"kind": "TAP", "start": [{"left": None, "space": "px"}], "end": []}},
+        {"action": {"kind": "FLY", "start": [], "end": []}},
+    ],
+    ids=str,
+)
+def test_rows_that_are_no_steps_are_told(
+    sample: Path, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    out = tmp_path / "out"
+    convert(load(small(tmp_path / "data", sample, "C001")), out, embed=True)
+    reforge(out, lambda item: item.update(change))
+    with pytest.raises(DataError, match=r"row \d+ is no step"):
+        load(out)
+
+
+def test_columns_of_another_type_are_told(sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    convert(load(small(tmp_path / "data", sample, "C001")), out, embed=True)
+    (shard,) = out.rglob("*.parquet")
+    whole = pq.read_table(shard)
+    for name in ("position", "app", "history", "media"):
+        number = whole.schema.get_field_index(name)
+        for table in (
+            whole.remove_column(number),
+            whole.set_column(number, name, pa.array([{"x": 1}] * len(whole))),
+        ):
+            pq.write_table(table, shard)
+            with pytest.raises(DataError, match=f"columns {name} are lacking"):
+                load(out)
+
+
+def test_rows_that_would_fill_the_memory_are_refused(sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    convert(load(small(tmp_path / "data", sample, "C001")), out, embed=True)
+    (shard,) = out.rglob("*.parquet")
+    table = pq.read_table(shard)
+    rows = [table.to_pylist()[0] | {"source": " " * 10_000_000}] * 100
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), shard, compression="zstd")
+    forge(out, shards={str(shard.relative_to(out)): 100})
+    with pytest.raises(DataError, match="rows of 1"):
+        load(out)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -473,7 +791,10 @@ def test_a_linked_file_that_changed_is_a_finding_and_is_not_opened(
         ({"task": "groundui"}, "holds groundui"),
         ({"shards": 3}, "cannot be read"),
         ({"rows": 1}, "row"),
-        ({"tags": ["colour"]}, "no step"),
+        ({"rows": 10**13}, "contradict"),
+        ({"rows": 2**70}, "contradict"),
+        ({"subsets": {"all": [-5]}}, "contradict"),
+        ({"tags": ["colour"]}, "the tags are"),
     ],
 )
 def test_a_wrong_manifest_is_told(

@@ -168,10 +168,10 @@ def test_unusable_targets_and_holes_in_histories_are_null(tmp_path: Path) -> Non
     assert [past and past["kind"] for past in data["history"][2]] == [None, "TAP"]
 
 
-def test_lone_surrogates_are_replaced_where_arrow_refuses_them(tmp_path: Path) -> None:
+def test_lone_surrogates_are_spelled_out_where_arrow_refuses_them(tmp_path: Path) -> None:
     data = write_app(
         tmp_path / "TED", [row("A", result_action_type=7, result_action_text="\ud800")]
     )
     (found,) = open_plainly(data)
-    assert found["action"]["text"] == "?"
+    assert found["action"]["text"] == r"\ud800"
     assert json.loads(found["source"])["result_action_text"] == "\ud800"

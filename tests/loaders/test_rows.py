@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.actions import Action, Box, Point, Primitive, Region
-from omnidata.loaders.rows import features, from_row, storable, to_row
+from omnidata.loaders.rows import Reader, features, storable, to_row
 from omnidata.types import Step
 
 TAGS = ("app", "platform")
@@ -45,7 +45,7 @@ json_values: st.SearchStrategy[Any] = st.recursive(
 def steps(draw: st.DrawFn) -> Step:
     history = draw(st.lists(st.none() | actions, max_size=3).map(tuple))
     return Step(
-        sample_id=draw(text),
+        sample_id=draw(text.filter(bool)),
         episode_id=draw(text),
         step_index=len(history),
         num_steps=draw(st.integers(0, 9)),
@@ -70,7 +70,7 @@ def test_a_step_survives_parquet_and_datasets(step: Step) -> None:
         (row,) = pq.read_table(path).to_pylist()
     (held,) = datasets.Dataset(pa.Table.from_pylist([to_row(step, TAGS)], columns.arrow_schema))
     for read in (row, held):
-        back = from_row(read, tags=TAGS, media={}, history_screens=step.history_screens)
+        back = Reader(TAGS).step(read, media={}, history_screens=step.history_screens)
         assert back == step
 
 
@@ -84,10 +84,22 @@ def test_any_text_can_be_stored(found: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"action": {"kind": "FLY"}}, {"source": "{"}, {"history": 3}, {"screen_width": ...}]
+    "change",
+    [
+        {"action": {"kind": "FLY"}},
+        {"source": "{"},
+        {"source": "[]"},
+        {"source": "[" * 100_000},
+        {"history": 3},
+        {"screen_width": ...},
+        {"screen_width": None},
+        {"sample_id": None},
+        {"instruction": None},
+        {"step_index": -1},
+    ],
 )
 def test_a_row_that_is_no_step_is_refused(change: dict[str, Any]) -> None:
     step = Step("a/1/0", "1", 0, 1, "Tap", (10, 10), {}, (), (), None, {"app": "a"}, {})
     row = {k: v for k, v in (to_row(step, TAGS) | change).items() if v is not ...}
-    with pytest.raises((KeyError, TypeError, ValueError)):
-        from_row(row, tags=TAGS, media={}, history_screens=())
+    with pytest.raises((KeyError, TypeError, ValueError, RecursionError)):
+        Reader(TAGS).step(row, media={}, history_screens=())

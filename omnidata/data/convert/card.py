@@ -2,85 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from omnidata.data.convert.shards import Shard, slug
-from omnidata.errors import Finding
+from omnidata.data.convert.shards import Plan, Shard, slug
 from omnidata.loaders.repository import Manifest
+from omnidata.loaders.subsets import ALL, subsets
 from omnidata.types import Source
-
-ALL = "all"
-_FORBIDDEN = '<>:"/\\|?*'  # `datasets` makes folders of the names
 
 
 @dataclass(frozen=True, slots=True)
-class Subset:
-    """A config of the repository.
+class Config:
+    """A subset of the repository as `datasets` sees it.
 
     Attributes:
         name: as in the data; `all` is the default.
-        patterns: of its shards, one level per tag.
-        shards: those shards.
+        paths: a pattern over the folders of the tags, or the shards where no single one fits: none
+            may match a shard twice.
+        numbers: of its shards.
     """
 
     name: str
-    patterns: Sequence[str]
-    shards: Sequence[Shard]
-
-    @property
-    def rows(self) -> int:
-        """Its steps."""
-        return sum(shard.rows for shard in self.shards)
+    paths: Sequence[str]
+    numbers: Sequence[int]
 
 
-def subsets(source: Source, shards: Sequence[Shard]) -> tuple[list[Subset], list[Finding]]:
-    """A subset per value of a tag, over shared shards; values that differ in case are one.
-
-    Returns:
-        The subsets, `all` first, and a finding for every value that cannot name one.
-    """
-    places: dict[str, dict[str, None]] = {}
-    names: dict[str, str] = {}
-    findings = []
-    for value, level in sorted({(v, t) for s in source.steps for t, v in s.tags.items()}):
-        if value.casefold() in (ALL, "default") or any(letter in _FORBIDDEN for letter in value):
-            findings.append(_unnamable(value))
-            continue
-        name = names.setdefault(value.casefold(), value)
-        levels = ["*"] * len(source.tags)
-        levels[source.tags.index(level)] = slug(value)
-        places.setdefault(name, {})["/".join(("data", *levels))] = None
-    everything = Subset(ALL, ["/".join(("data", *["*"] * len(source.tags)))], shards)
-    return [
-        everything,
-        *(
-            Subset(name, list(folders), [s for s in shards if _in(s, folders)])
-            for name, folders in places.items()
-        ),
-    ], findings
-
-
-def _in(shard: Shard, folders: Mapping[str, None]) -> bool:
-    levels = shard.file.split("/")[:-1]
-    return any(
-        all(wanted in ("*", level) for wanted, level in zip(folder.split("/"), levels, strict=True))
-        for folder in folders
-    )
-
-
-def _unnamable(value: str) -> Finding:
-    return Finding(
-        "subset-unnamable",
-        "warning",
-        value,
-        "the name cannot be that of a subset",
-        f"a name other than all and default, without {' '.join(_FORBIDDEN)}",
-        "filter the column instead",
-    )
+def configs(source: Source, plans: Sequence[Plan], shards: Sequence[Shard]) -> list[Config]:
+    """A config per subset, over shared shards."""
+    found = []
+    for subset in subsets(source.steps)[0]:
+        # The steps of a shard have the same tags: one stands for all.
+        numbers = [
+            number for number, plan in enumerate(plans) if subset.has(source.steps[plan.numbers[0]])
+        ]
+        if len(subset.values) > 1:
+            paths = [shards[number].file for number in numbers]
+        else:
+            wanted = dict(subset.values)
+            levels = [slug(wanted[tag]) if tag in wanted else "*" for tag in source.tags]
+            paths = ["/".join(("data", *levels, "*.parquet"))]
+        found.append(Config(subset.name, paths, numbers))
+    return found
 
 
 def version(digest: str) -> str:
@@ -93,44 +58,49 @@ def version(digest: str) -> str:
     return f"1.0.{int(digest[:8], 16)}"
 
 
-def readme(manifest: Manifest, subsets: Sequence[Subset], name: str) -> str:
+def readme(
+    manifest: Manifest, configs: Sequence[Config], shards: Sequence[Shard], name: str
+) -> str:
     """The text of `README.md`."""
-    configs = [
-        {
-            "config_name": subset.name,
-            **({"default": True} if subset.name == ALL else {}),
-            "version": version(manifest.digest),
-            "data_files": [
-                {"split": "test", "path": [f"{pattern}/*.parquet" for pattern in subset.patterns]}
-            ],
-        }
-        for subset in subsets
-    ]
-    infos = [_info(subset) for subset in subsets]
     front = yaml.safe_dump(
-        {"configs": configs, "dataset_info": infos}, sort_keys=False, allow_unicode=True
+        {
+            "configs": [
+                {
+                    "config_name": config.name,
+                    **({"default": True} if config.name == ALL else {}),
+                    "version": version(manifest.digest),
+                    "data_files": [{"split": "test", "path": list(config.paths)}],
+                }
+                for config in configs
+            ],
+            "dataset_info": [
+                _info(config.name, [shards[number] for number in config.numbers])
+                for config in configs
+            ],
+        },
+        sort_keys=False,
+        allow_unicode=True,
     )
-    held = "in the rows" if manifest.embed else "linked: the paths belong to one machine"
     findings = [*manifest.findings, *manifest.media_findings]
-    broken = sum(found.severity == "error" for found in findings)
     return _TEXT.format(
         front=front,
         name=name,
         task=manifest.task,
-        steps=subsets[0].rows,
-        held=held,
+        steps=sum(manifest.shards.values()),
+        held="in the rows" if manifest.embed else "linked: the paths belong to one machine",
         findings=len(findings),
-        broken=broken,
+        broken=sum(found.severity == "error" for found in findings),
         digest=manifest.digest,
     )
 
 
-def _info(subset: Subset) -> dict[str, Any]:
-    num_bytes = sum(shard.num_bytes for shard in subset.shards)
+def _info(name: str, shards: Sequence[Shard]) -> dict[str, Any]:
+    num_bytes = sum(shard.num_bytes for shard in shards)
+    rows = sum(shard.rows for shard in shards)
     return {
-        "config_name": subset.name,
-        "splits": [{"name": "test", "num_bytes": num_bytes, "num_examples": subset.rows}],
-        "download_size": sum(shard.size for shard in subset.shards),
+        "config_name": name,
+        "splits": [{"name": "test", "num_bytes": num_bytes, "num_examples": rows}],
+        "download_size": sum(shard.size for shard in shards),
         "dataset_size": num_bytes,
     }
 

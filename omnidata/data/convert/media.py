@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from omnidata import media
-from omnidata.errors import Finding, MediaError, MissingMediaError
+from omnidata.actions import Screen
+from omnidata.errors import Finding, MediaError, MissingMediaError, UsageError
+from omnidata.loaders.media_files import medium_broken, size_differs
+from omnidata.loaders.rows import storable
 from omnidata.types import MediaRef, Step
 
 State = Literal["present", "silent", "corrupt", "missing", "unsafe"]
@@ -28,13 +33,15 @@ class Facts:
             "unsafe" leads outside the dataset and was not touched.
         frames: of a clip; 1 for a picture.
         seconds: of a clip or a track.
-        problem: why it is not present; empty otherwise.
+        size: of a picture, in pixels.
+        problem: why it is not whole; empty otherwise.
     """
 
     state: State
     path: Path | None = None
     frames: int | None = None
     seconds: float | None = None
+    size: Screen | None = None
     problem: str = ""
 
 
@@ -46,12 +53,15 @@ def look(ref: MediaRef) -> Facts:
     try:
         found = media.examine(ref)
     except MissingMediaError as error:
-        return Facts("missing", path, problem=f"{error.what}: {error.where}")
+        return Facts("missing", path, problem=f"{error.what}: {ref.path}")
     except MediaError as error:
-        return Facts("corrupt", path, problem=f"{error.what}: {error.where}")
-    if ref.kind == "audio" and found.audio == "silent":
-        return Facts("silent", path, seconds=found.seconds)
-    return Facts("present", path, 1 if ref.kind == "image" else found.frames, found.seconds)
+        return Facts("corrupt", path, problem=f"{error.what}: {ref.path}")
+    if ref.kind == "image":
+        assert found.width
+        assert found.height
+        return Facts("present", path, frames=1, size=(found.width, found.height))
+    state: State = "silent" if ref.kind == "audio" and found.audio == "silent" else "present"
+    return Facts(state, path, found.frames, found.seconds)
 
 
 def columns(
@@ -70,7 +80,7 @@ def columns(
         known = facts[ref]
         entry = {
             "role": role,
-            "path": ref.path.encode("utf-8", "replace").decode(),
+            "path": storable(ref.path),
             "root": None if embed else roots.index(ref.root),
             "state": known.state,
             "sha256": None,
@@ -80,6 +90,8 @@ def columns(
         }
         listed.append(entry)
         if not embed and known.path:
+            if not _is_text(known.path):
+                continue  # Arrow has no such strings: the step comes back with the medium missing
             row[role] = {"path": str(known.path)}
         if known.state in ("missing", "unsafe"):
             continue
@@ -92,8 +104,13 @@ def columns(
     return {**row, "media": listed}
 
 
+def _is_text(path: Path) -> bool:
+    """Whether the name is Unicode; file systems take any bytes."""
+    return storable(str(path)) == str(path)
+
+
 def _content(ref: MediaRef) -> bytes | None:
-    """The bytes; None for what is too large or too odd to be kept."""
+    """The bytes; None for what is too large or may not be read."""
     try:
         return media.read_bytes(ref)
     except MediaError:
@@ -105,13 +122,13 @@ def _waveform(ref: MediaRef) -> bytes | None:
     held: Any = ref.inline
     try:
         rate = int(held["sampling_rate"])
-        wave_form = media.samples(ref, rate=rate)
-    except (MediaError, TypeError, ValueError):
+        samples = media.samples(ref, rate=rate)
+    except (MediaError, UsageError, LookupError, TypeError, ValueError, OverflowError):
         return None
-    return _wav(wave_form, rate)
+    return _wav(samples, rate)
 
 
-def _wav(samples: np.ndarray[Any, np.dtype[np.float32]], rate: int) -> bytes:
+def _wav(samples: npt.NDArray[np.float32], rate: int) -> bytes:
     import av
 
     buffer = io.BytesIO()
@@ -124,13 +141,32 @@ def _wav(samples: np.ndarray[Any, np.dtype[np.float32]], rate: int) -> bytes:
     return buffer.getvalue()
 
 
-def finding(step: Step, role: str, facts: Facts) -> Finding:
-    """The finding for a medium that is not whole."""
-    return Finding(
-        "path-unsafe" if facts.state == "unsafe" else "media-broken",
-        "error",
-        step.sample_id,
-        f"{role.replace('_', ' ')}: {facts.problem}",
-        f"a whole {role.replace('_', ' ')} inside the dataset's folder",
-        "restore the file and convert again; the step has no such medium until then",
-    )
+def findings(steps: Iterable[Step], facts: Mapping[MediaRef, Facts]) -> Iterator[Finding]:
+    """What the loader's own look at the media would say, and what only decoding shows.
+
+    One finding per medium, at the step that names it first; what the loader says of unsafe paths
+    it has said already.
+    """
+    seen: set[MediaRef] = set()
+    for step in steps:
+        for role, ref in step.media.items():
+            if ref is None:
+                if role == "screenshot":
+                    yield medium_broken(step, role, "the row names no file", "a screenshot")
+                continue
+            if ref in seen or (ref.inline is None and media.unsafe(ref.path)):
+                continue
+            seen.add(ref)
+            known = facts[ref]
+            if known.problem:
+                yield medium_broken(step, role, known.problem, f"a whole {ref.kind} file")
+            elif known.size and (differs := size_differs(step, role, known.size)):
+                yield differs
+
+
+def portable(findings: Iterable[Finding], root: Path) -> Iterator[Finding]:
+    """Findings without the folder in which the source lay, and as text that can be written."""
+    for found in findings:
+        said = (found.where, found.what, found.expected, found.remedy)
+        texts = [storable(text.replace(f"{root}{os.sep}", "")) or "" for text in said]
+        yield Finding(found.code, found.severity, *texts)

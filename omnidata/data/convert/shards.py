@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,17 +16,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from omnidata.data.convert.media import Facts, columns, finding, look
+from omnidata.data.convert.media import Facts, columns, findings, look, portable
 from omnidata.errors import Finding
 from omnidata.loaders.repository import extra_features
 from omnidata.loaders.rows import features, to_row
+from omnidata.media import unsafe
 from omnidata.types import MediaRef, Source, Step
 
 _SHARD_BYTES = 300 * 1024**2
-_SHARD_ROWS = 100_000
+_SHARD_ROWS = 20_000
 _GROUP_BYTES = 32 * 1024**2
 _GROUP_ROWS = 50
 _GROUP_ROWS_LINKED = 5000
+_GROUP_ACTIONS = 50_000
+"""Of all histories in a row group: each costs a kilobyte or so when rows become Arrow."""
+
 _UNKNOWN_BYTES = 1024**2  # of a medium whose size nobody has looked up
 
 
@@ -54,7 +58,7 @@ class Shard:
         rows: its steps.
         num_bytes: of its rows in memory.
         size: of the file, in bytes.
-        whole: media that are there and can be decoded.
+        found: media that are there, in whatever state.
         findings: about its media.
     """
 
@@ -64,7 +68,7 @@ class Shard:
     rows: int
     num_bytes: int
     size: int
-    whole: int
+    found: int
     findings: Sequence[Finding]
 
 
@@ -78,17 +82,18 @@ def plan(source: Source, *, embed: bool) -> list[Plan]:
     for folder, numbers in sorted(cells.items()):
         begin, size = 0, 0
         for end, number in enumerate(numbers):
-            if embed:
-                size += sum(_stat(ref)[0] for ref in source.steps[number].media.values() if ref)
-            if end > begin and (size > _SHARD_BYTES or end - begin >= _SHARD_ROWS):
+            media = source.steps[number].media.values()
+            own = sum(_stat(ref)[0] for ref in media if ref) if embed else 0
+            if end > begin and (size + own > _SHARD_BYTES or end - begin >= _SHARD_ROWS):
                 plans.append(Plan(folder, numbers[begin:end]))
                 begin, size = end, 0
+            size += own
         plans.append(Plan(folder, numbers[begin:]))
     return plans
 
 
 def slug(value: str | None) -> str:
-    r"""A tag's value as a folder's name that no pattern and no file system misreads.
+    """A tag's value as a folder's name that no pattern and no file system misreads.
 
     Examples:
         >>> slug("TED"), slug(None), slug("a/b*")
@@ -99,13 +104,17 @@ def slug(value: str | None) -> str:
     if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}", value):
         return value
     readable = re.sub(r"[^A-Za-z0-9_-]", "-", value)[:60]
-    return f"{readable}~{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    # `datasets` passes over folders that begin with two underscores.
+    start = "" if readable[:1].isalnum() else "x"
+    return f"{start}{readable}~{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def _stat(ref: MediaRef) -> tuple[int, int]:
     """Size and time of the file, nothing of which is opened; an estimate where there is none."""
     if ref.inline is not None or ref.cell is not None:
         return _UNKNOWN_BYTES, 0
+    if unsafe(ref.path):
+        return 0, 0
     try:
         found = os.stat(f"{ref.root}/{ref.path}")  # noqa: PTH116  by the million
     except (OSError, ValueError):  # a name that no file system can hold is a ValueError
@@ -142,9 +151,10 @@ class Writer:
         digest = hashlib.sha256()
         for number in plan.numbers:
             step = self._source.steps[number]
-            digest.update(f"{number} {step.sample_id}\n".encode("utf-8", "replace"))
+            digest.update(f"{number} {step.sample_id}\n".encode("utf-8", "backslashreplace"))
             for ref in filter(None, step.media.values()):
-                digest.update(f"{ref.root}/{ref.path} {_stat(ref)}\n".encode("utf-8", "replace"))
+                known = f"{ref.root}/{ref.path} {ref.cell} {ref.sha256} {_stat(ref)}\n"
+                digest.update(known.encode("utf-8", "backslashreplace"))
         return digest.hexdigest()
 
     def write(self, plan: Plan, stamp: str, advance: Callable[[int], None]) -> Shard:
@@ -166,6 +176,8 @@ class Writer:
                 done += len(rows)
                 advance(len(rows))
         file = f"data/{plan.folder}/{plan.numbers[0]:07d}-{digest.hexdigest()[:16]}.parquet"
+        with partial.open("rb") as written:
+            os.fsync(written.fileno())
         partial.replace(self._out / file)
         return Shard(
             file,
@@ -174,8 +186,8 @@ class Writer:
             done,
             num_bytes,
             (self._out / file).stat().st_size,
-            sum(known.state in ("present", "silent") for known in facts.values()),
-            list(_findings(steps, facts)),
+            sum(known.state != "missing" for known in facts.values()),
+            list(portable(findings(steps, facts), self._source.root)),
         )
 
     def _groups(
@@ -184,15 +196,17 @@ class Writer:
         """Rows, as many as make a row group."""
         most = _GROUP_ROWS if self._embed else _GROUP_ROWS_LINKED
         rows: list[dict[str, Any]] = []
-        size = 0
+        size = actions = 0
         for number, step in zip(plan.numbers, steps, strict=True):
             row = self._row(number, step, facts)
             weight = sum(entry["bytes"] or 0 for entry in row["media"]) if self._embed else 0
-            if rows and (len(rows) >= most or size + weight > _GROUP_BYTES):
+            past = len(step.history)
+            full = size + weight > _GROUP_BYTES or actions + past > _GROUP_ACTIONS
+            if rows and (full or len(rows) >= most):
                 yield rows
-                rows, size = [], 0
+                rows, size, actions = [], 0, 0
             rows.append(row)
-            size += weight
+            size, actions = size + weight, actions + past
         yield rows
 
     def _row(self, number: int, step: Step, facts: Mapping[MediaRef, Facts]) -> dict[str, Any]:
@@ -230,16 +244,6 @@ class Writer:
             "write_page_index": True,
             "write_page_checksum": True,
         }
-
-
-def _findings(steps: Iterable[Step], facts: Mapping[MediaRef, Facts]) -> Iterator[Finding]:
-    """One per medium, at the step that names it first."""
-    seen: set[MediaRef] = set()
-    for step in steps:
-        for role, ref in step.media.items():
-            if ref and ref not in seen and facts[ref].problem:
-                seen.add(ref)
-                yield finding(step, role, facts[ref])
 
 
 def _canonical(row: Mapping[str, Any], source: Source) -> bytes:
