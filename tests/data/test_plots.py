@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from omnidata.data import plots
 from omnidata.loaders.omnigui import load
 from omnidata.loaders.omnigui_counts import count, distribution
 from omnidata.types import Source
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.trees import row, write_app, write_rows
 
 HOSTILE = ("微信", "$\\frac{$", "a\nb\x1b[2J", "\ud800", "x" * 300, "😀", "_^{")
@@ -50,10 +51,63 @@ def test_the_bars_are_the_counts(sample: Path) -> None:
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert sorted(names) == sorted(counts["apps"])
     for language in ("zh", "en"):
-        rows = [counts["apps"][name] for name in names]
-        rows = [row for row in rows if row["language"] == language]
+        parts = [counts["apps"][name]["languages"].get(language) for name in names]
         for key in ("episodes", "steps"):
-            assert heights(figure, 0)[f"{key}, {language}"] == [row[key] for row in rows]
+            bars = [part[key] for part in parts if part]
+            assert heights(figure, 0)[f"{key}, {language}"] == bars
+            assert sum(bars) == spread["languages"][language][key]
+
+
+def test_title_legend_bars_and_tables_agree_on_an_app_in_two_languages(sample: Path) -> None:
+    """The sample has such an app; all its episodes count once, each in its own language."""
+    source = load(sample)
+    counts, spread = count(source.steps), distribution(source.steps)
+    assert [row["language"] for row in counts["apps"].values()].count("zh+en") == 1
+    axes = drawn(source).axes[0]
+    assert axes.get_title(loc="left") == f"(a) {len(counts['apps'])} apps"
+    assert len(axes.get_yticklabels()) == len(counts["apps"])
+    legend = axes.get_legend()
+    assert legend is not None
+    stated = {
+        label: int(number.rstrip(")").replace(",", ""))
+        for label, number in (text.get_text().split(" (") for text in legend.get_texts())
+    }
+    assert stated == {
+        f"{key}, {language}": spread["languages"][language][key]
+        for language in ("zh", "en")
+        for key in ("episodes", "steps")
+    }
+    assert stated == {label: sum(bars) for label, bars in heights(drawn(source), 0).items()}
+    for axis in spread.values():
+        for key in ("episodes", "steps"):
+            assert sum(row[key] for row in axis.values()) == counts["total"][key]
+
+
+def test_no_legend_covers_a_number(sample: Path) -> None:
+    figure = drawn(load(sample))
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        assert legend is not None
+        box = legend.get_window_extent()
+        numbers = [text for text in axes.texts if text.get_text()]
+        assert len(numbers) > 4
+        assert not any(box.overlaps(text.get_window_extent()) for text in numbers)
+        assert not box.overlaps(axes.title.get_window_extent())
+
+
+def test_a_users_own_settings_do_not_change_the_figure(sample: Path, tmp_path: Path) -> None:
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nfont.size: 30\n")
+    for name, settings in (("a", {}), ("b", {"MATPLOTLIBRC": str(tmp_path)})):
+        environment = {**os.environ, **settings}
+        command = [*OMNIDATA, "info", str(sample), "--plot", str(tmp_path / f"{name}.png")]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    environment = {**os.environ, "MPLBACKEND": "nonsense"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 2
+    assert "unset MPLBACKEND" in done.stderr
 
 
 def test_a_png_opens_and_has_the_figures_size(sample: Path, tmp_path: Path) -> None:
@@ -81,7 +135,9 @@ def test_the_same_data_give_the_same_file(
 
 
 def test_another_suffix_is_refused_before_anything_is_read(tmp_path: Path) -> None:
-    for bad in ("figure.jpg", "figure", "no/such/folder/figure.png"):
+    (tmp_path / "folder.png").mkdir()
+    long = "x" * 250 + ".png"
+    for bad in ("figure.jpg", "figure", "no/such/folder/figure.png", "folder.png", long):
         done = omnidata("info", tmp_path / "no data", "--plot", tmp_path / bad, code=2)
         assert "--plot" in done.stderr
     assert "no data to look at" in omnidata("info", "--plot", "f.png", code=2).stderr
@@ -166,8 +222,14 @@ def test_a_font_that_has_the_characters_is_used(tmp_path: Path, chinese_font: st
 
 def test_very_many_apps_make_no_endless_figure() -> None:
     apps: dict[str, Any] = {
-        f"app {n}": {"language": "zh" if n % 3 else "en", "episodes": n, "steps": 2 * n}
+        f"app {n}": {
+            "language": language,
+            "episodes": n,
+            "steps": 2 * n,
+            "languages": {language: {"episodes": n, "steps": 2 * n}},
+        }
         for n in range(1, 1001)
+        for language in ("zh" if n % 3 else "en",)
     }
     groups = {"x": {"apps": 1, "episodes": 1, "steps": 1}}
     languages = {name: {"apps": 1, "episodes": 1, "steps": 1} for name in ("zh", "en")}

@@ -56,16 +56,16 @@ class Staging:
         try:
             self.out.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=0)
-        except OSError as error:
-            raise _refused(
-                self.out, f"nothing can be written there ({error.strerror})", "a writable folder"
-            ) from None
         except Timeout:
             raise DataError(
                 "another process is converting to the same place",
                 where=str(self.out),
                 expected="one at a time",
                 remedy="wait until it has ended, or choose another folder",
+            ) from None
+        except OSError as error:
+            raise _refused(
+                self.out, f"nothing can be written there ({error.strerror})", "a writable folder"
             ) from None
         try:
             self._tidy()

@@ -53,6 +53,7 @@ def film(
     sound_start: float = 0.0,
     gap: float = 0.0,
     tracks: int = 1,
+    codec: str = "pcm_s16le",
     options: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a recording.
@@ -68,6 +69,7 @@ def film(
         sound_start: seconds at which the sound begins.
         gap: seconds without a sample in the middle of the sound.
         tracks: audio streams.
+        codec: of the sound.
         options: of the container.
     """
     odd = size[0] % 2 or size[1] % 2
@@ -78,7 +80,7 @@ def film(
         if times is not None:
             stream.codec_context.time_base = Fraction(1, 1000)
         tones = [
-            container.add_stream("pcm_s16le", rate=rate, layout="mono")
+            container.add_stream(codec, rate=rate, layout="mono")
             for _ in range(tracks if sound is not None else 0)
         ]
         for number in range(count if times is None else len(times)):
@@ -106,13 +108,14 @@ def noise(seconds: float, *, rate: int = 16_000) -> NDArray[np.float32]:
     return (values / 32768).astype(np.float32)
 
 
-def turn(path: Path) -> Path:
-    """Mark an MP4 as shown a quarter turn clockwise (ISO 14496-12, 8.3.2, the track's matrix)."""
+def turn(path: Path, matrix: Sequence[int] = (0, 1, -1, 0)) -> Path:
+    """Mark an MP4 as shown by a matrix (ISO 14496-12, 8.3.2), or a quarter turn clockwise."""
     data = bytearray(path.read_bytes())
     place = data.index(b"tkhd") + 4
     place += 52 if data[place] == 1 else 40
     one = 1 << 16
-    data[place : place + 36] = struct.pack(">9i", 0, one, 0, -one, 0, 0, 96 << 16, 0, 1 << 30)
+    a, b, c, d = (number * one for number in matrix)
+    data[place : place + 36] = struct.pack(">9i", a, b, 0, c, d, 0, 96 << 16, 0, 1 << 30)
     path.write_bytes(bytes(data))
     return path
 

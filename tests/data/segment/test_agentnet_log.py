@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.actions import Action, Box, Point, Primitive
+from omnidata.data.segment import Cut, segment
 from omnidata.data.segment.agentnet import END_AFTER_S, is_agentnet, read_agentnet
 from omnidata.data.segment.log import Log
 from omnidata.errors import DataError
+from tests.data.segment.films import film
 
 METADATA = {"screen_width": 1000, "screen_height": 500, "video_start_timestamp": 100.0}
 
@@ -138,6 +140,31 @@ def test_the_log_is_known_by_its_content(tmp_path: Path) -> None:
     renamed.write_bytes((folder / "reduced_events_vis.jsonl").read_bytes())
     assert all(is_agentnet(path) for path in (folder, renamed, tmp_path))
     assert read_agentnet(tmp_path).events == read_agentnet(folder).events
+
+
+def test_the_file_that_is_named_is_the_one_that_is_read(tmp_path: Path) -> None:
+    folder = write(tmp_path / "recording", click(), click(), click())
+    lines = (folder / "reduced_events_vis.jsonl").read_text().splitlines(keepends=True)
+    (folder / "mended.jsonl").write_text(lines[0] + lines[2])
+    log = read_agentnet(folder / "mended.jsonl")
+    assert [event.start_s for event in log.events[:-1]] == [1.0, 3.0]
+
+
+def test_what_an_unmapped_action_did_is_in_no_clip(tmp_path: Path) -> None:
+    folder = write(tmp_path / "r", click(), {"action": "press"}, click(), {"action": "press"})
+    made = segment(film(tmp_path / "a.mkv", count=240), folder, tmp_path / "out")
+    assert [(span.clip_s, span.start_s) for span in made.spans] == [(0, 1), (2.5, 3), (4.5, 6.5)]
+
+
+def test_an_assumed_end_that_is_trimmed_away_is_not_spoken_of(tmp_path: Path) -> None:
+    folder = write(tmp_path / "r", click(), click())
+    codes = {}
+    for trim in ((0, math.inf), (0, 2.2)):
+        out = tmp_path / f"out{trim[1]}"
+        made = segment(film(tmp_path / "a.mkv"), folder, out, cut=Cut(trim=trim))
+        codes[made.spans[-1].event.action.kind] = {finding.code for finding in made.findings}
+    assert "end-assumed" in codes[Primitive.TASK_COMPLETE]
+    assert "end-assumed" not in codes[Primitive.TAP]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from omnidata.data.segment import Cut, Segmented, segment
+from omnidata.errors import MediaError
 from omnidata.loaders.omnigui import load
 from tests.data.segment.films import Tree, film, noise, number_of, numbered, tap, turn, write_log
 
@@ -143,6 +144,44 @@ def test_a_turned_recording_is_cut_upright(tmp_path: Path) -> None:
     for picture in (tree.shot(0), tree.clip(0)[0][15]):
         assert picture.shape == (160, 96, 3)
         assert np.abs(picture.astype(int) - expected).mean() < 8
+
+
+@pytest.mark.parametrize("matrix", [(-1, 0, 0, 1), (1, 0, 0, -1), (0, 1, 1, 0), (0, -1, -1, 0)])
+def test_a_mirrored_recording_is_refused(tmp_path: Path, matrix: tuple[int, ...]) -> None:
+    log = write_log(tmp_path / "log.jsonl", tap(1.0))
+    with pytest.raises(MediaError, match="mirrors"):
+        segment(turn(film(tmp_path / "a.mp4"), matrix), log, tmp_path / "out")
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mkv"])
+def test_the_last_frame_stands_as_long_as_there_is_sound(tmp_path: Path, suffix: str) -> None:
+    """Recorders that write a frame only when the screen changes."""
+    times = [number / 10 for number in range(30)]
+    film(tmp_path / "a.mkv", times=times, sound=noise(6))
+    recording = tmp_path / f"a.{suffix}"
+    if suffix == "mp4":
+        film(recording, times=times, sound=noise(6), codec="aac")
+    log = write_log(tmp_path / "log.jsonl", tap(2.0), tap(5.0, action="LONG_PRESS"), tap(6.5))
+    made = segment(recording, log, tmp_path / "out")
+    assert codes(made) == ["event-outside"]
+    assert made.recording.seconds == pytest.approx(6.0, abs=0.1)
+    tree = Tree(tmp_path / "out")
+    assert number_of(tree.shot(1)) == 29
+    assert tree.numbers(1)[-1] == 29
+    assert len(tree.sound(1)) == 3 * 16_000
+
+
+def test_frames_that_are_stored_in_another_order_than_shown_are_cut_in_theirs(
+    tmp_path: Path,
+) -> None:
+    recording = film(tmp_path / "a.avi")
+    with av.open(str(recording)) as container:
+        times = [frame.pts or 0 for frame in container.decode(video=0)]
+    assert times != sorted(times)  # as FFmpeg gives them
+    tree = cut(tmp_path, recording, tap(1.0, 1.2), tap(2.5))
+    assert tree.numbers(0) == list(range(30))
+    assert tree.numbers(1) == list(range(36, 75))
+    assert number_of(tree.shot(1)) == 60
 
 
 @pytest.mark.parametrize(("longest", "first"), [(10.0, 0), (2.0, 60), (0.5, 105)])

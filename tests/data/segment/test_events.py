@@ -76,11 +76,15 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a huge coordinate": ({"point": [1, 1e300]}, "point is"),
     "a text on a tap": ({"text": "a"}, "text is 'a'"),
     "a lift on a tap": ({"to": [1, 2]}, "to is"),
+    "one box in a list to lift in": ({"action": "SWIPE_UP", "to": [[1, 2, 3, 4]]}, "point is"),
+    "three boxes to lift in": ({"action": "SWIPE_UP", "to": [[1, 2, 3, 4]] * 3}, "point is"),
+    "four boxes to lift in": ({"action": "SWIPE_UP", "to": [[1, 2, 3, 4]] * 4}, "box is"),
     "words that are no text": ({"words": 3}, "words is 3"),
     "an unknown unit": ({"unit": "mm"}, "unit is 'mm'"),
     "a misspelt key": ({"colour": "red"}, "the line has 'colour'"),
     "a place for BACK": ({"action": "BACK"}, "BACK with point"),
     "no text for INPUT": ({"action": "INPUT", "point": ...}, "text is None"),
+    "an empty text for INPUT": ({"action": "INPUT", "point": ..., "text": ""}, "text is ''"),
     "swapped edges": ({"point": ..., "box": [3, 4, 1, 2]}, "box is"),
     "no place at all": ({"point": ...}, "TAP with neither"),
 }
@@ -95,6 +99,13 @@ def test_a_bad_line_is_an_error_with_its_place(tmp_path: Path, name: str) -> Non
     assert caught.value.where == f"{tmp_path / 'log.jsonl'}:2"
     assert caught.value.expected
     assert caught.value.remedy
+
+
+def test_a_key_that_stands_twice_is_an_error(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"time": 1, "action": "HOME", "time": 2}\n')
+    with pytest.raises(DataError, match="has 'time' twice"):
+        read_events(log)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from omnidata.data.segment import LEAD_S, LONGEST_S, Cut, segment
 from omnidata.errors import DataError, MediaError
@@ -87,6 +88,14 @@ def test_actions_outside_the_recording_are_findings_and_exit_code_1(
     assert len(load(tmp_path / "out").steps) == 1
 
 
+def test_a_wrong_clock_gives_no_endless_findings(recording: Path, tmp_path: Path) -> None:
+    rows = [tap(1.0), *(tap(9.0 + number) for number in range(100))]
+    made = segment(recording, write_log(tmp_path / "log.jsonl", *rows), tmp_path / "out")
+    assert [finding.code for finding in made.findings] == ["event-outside"] * 21
+    assert "and 79 more lie outside" in made.findings[-1].what
+    assert made.trimmed == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -95,6 +104,8 @@ def test_actions_outside_the_recording_are_findings_and_exit_code_1(
         (("--trim", "nan:"), "the part is not clear"),
         (("--lead", "-1"), "the number makes no sense"),
         (("--max-clip", "nan"), "the number makes no sense"),
+        (("--max-clip", "0"), "the number makes no sense"),
+        (("--app", "Mine", "--instruction-zh", "说"), "give --language"),
         (("--offset", "inf"), "the number makes no sense"),
         (("--offset", "100"), "0 of 3 actions lie in the used part"),
         (("--app", "../x"), "cannot name a folder"),
@@ -139,6 +150,39 @@ def test_a_folder_with_content_is_refused_before_the_work(
     segment(recording, log, tmp_path / "out")
     with pytest.raises(DataError, match="something here already"):
         segment(tmp_path / "not looked at", log, tmp_path / "out")
+
+
+@pytest.mark.parametrize("kind", ["loop", "below a file", "no such system folder", "long"])
+def test_an_out_that_cannot_be_made_is_bad_usage(
+    recording: Path, log: Path, tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    outs = {"below a file": log / "out", "no such system folder": Path("/proc/out")}
+    out = outs.get(kind, tmp_path / ("loop" if kind == "loop" else "x" * 250))
+    done = omnidata("segment", recording, log, out, code=2)
+    assert "no folder can be made there" in done.stderr
+    assert "Remedy: choose another OUT" in done.stderr
+    assert left_in(tmp_path) == {"log.jsonl", "loop"}
+
+
+def test_a_name_with_a_colon_is_no_url(recording: Path, log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "T0540:1.mkv"
+    path.symlink_to(recording)
+    copy = tmp_path / "Screencast 12:30:00.mkv"
+    copy.write_bytes(recording.read_bytes())
+    for named in (path, copy):
+        done = omnidata("segment", named, log, tmp_path / "out", code=2)
+        assert "Remedy: give --episode" in done.stderr
+    omnidata("segment", copy, log, tmp_path / "out", "--episode", "T1")
+
+
+def test_one_process_cuts_to_a_place(recording: Path, log: Path, tmp_path: Path) -> None:
+    (tmp_path / ".out.unfinished").mkdir()
+    with (
+        FileLock(tmp_path / ".out.unfinished" / ".lock"),
+        pytest.raises(DataError, match="another process"),
+    ):
+        segment(recording, log, tmp_path / "out")
 
 
 def test_a_damaged_recording_leaves_nothing(log: Path, tmp_path: Path) -> None:
@@ -228,7 +272,7 @@ def test_a_killed_run_leaves_no_data_and_the_next_one_works(tmp_path: Path) -> N
     log = write_log(tmp_path / "log.jsonl", *rows)
     out = tmp_path / "out"
     run = subprocess.Popen([*OMNIDATA, "segment", path, log, out], stderr=subprocess.DEVNULL)
-    while not any(tmp_path.glob(".out.*/TED/media/a/5.png")):
+    while not any(tmp_path.glob(".out.*/*/TED/media/a/5.png")):
         assert run.poll() is None
     os.kill(run.pid, signal.SIGKILL)
     assert run.wait() == -signal.SIGKILL
@@ -237,3 +281,4 @@ def test_a_killed_run_leaves_no_data_and_the_next_one_works(tmp_path: Path) -> N
     with pytest.raises(DataError):
         load(unfinished)
     assert len(segment(path, log, out).spans) == 37
+    assert left_in(tmp_path) == {"a.mkv", "log.jsonl", "out"}

@@ -108,7 +108,7 @@ def test_a_text_reaches_the_program_as_one_argument(
         engine.speak(text, "zh", tmp_path)
     lines = log.read_text(encoding="utf-8").split("\n")[:-1]
     assert lines == [f"zh|{' ' * text.startswith('-')}{text}" for text in HOSTILE]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["heard texts", "log", "spoken.wav"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["heard texts", "spoken.wav"]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +142,43 @@ def test_a_program_that_hangs_is_killed_with_its_children(tmp_path: Path) -> Non
     while _runs(child) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not _runs(child)
+
+
+def test_what_a_program_leaves_running_is_killed(tmp_path: Path) -> None:
+    shell = "sh -c 'sleep 600 & echo $! > \"$0\"' {out} {text}"
+    Command(shell).speak("tap", "en", tmp_path)
+    child = int((tmp_path / "spoken.wav").read_text())
+    deadline = time.monotonic() + 30
+    while _runs(child) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _runs(child)
+
+
+def test_a_program_that_talks_without_end_fills_no_disk(tmp_path: Path) -> None:
+    with pytest.raises(VoiceError, match="more than 1 s"):
+        Command("sh -c 'exec yes' {text} {out}", seconds=1).speak("tap", "en", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    talk = "sh -c 'head -c 9999999 /dev/zero; echo; echo no voice; exit 3' {text} {out}"
+    with pytest.raises(VoiceError, match="ended with 3: no voice"):
+        Command(talk).speak("tap", "en", tmp_path)
+
+
+def test_a_program_that_writes_without_end_is_stopped(tmp_path: Path) -> None:
+    """The file has a hole of 300 MiB, which takes no room."""
+    shell = "sh -c 'truncate -s 300M \"$0\"; exec sleep 600' {out} {text}"
+    with pytest.raises(VoiceError, match="more than 268435456 bytes"):
+        Command(shell).speak("tap", "en", tmp_path)
+
+
+@pytest.mark.parametrize("first", ["", "#!/no/such/interpreter\n"])
+def test_a_program_that_cannot_be_started_is_an_error_of_the_text(
+    tmp_path: Path, first: str
+) -> None:
+    program = tmp_path / "program"
+    program.write_text(f"{first}exit 0\n")
+    program.chmod(0o755)
+    with pytest.raises(VoiceError, match="cannot be started"):
+        Command(f"{program} {{text}} {{out}}").speak("tap", "en", tmp_path)
 
 
 def _runs(pid: int) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ from omnidata.media import check, probe, samples
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui_prompt import voice_file
 from omnidata.types import MediaRef
-from tests.data.voice.speakers import command, steps
+from tests.data.voice.speakers import PROGRAM, command, steps
 from tests.trees import load_rows, read_lines, row
 
 TEXTS = ("Tap Share", "Open the second talk", "打开第二个演讲")
@@ -110,6 +113,9 @@ def test_another_voice_needs_another_folder(tmp_path: Path) -> None:
         render(wanted, out, Command(command()))
     assert content(out) == before
     assert render(wanted, out, Espeak()).kept == 3
+    for path in out.glob("*.wav"):
+        path.unlink()
+    assert render(wanted, out, Command(command())).rendered == 3
 
 
 def test_files_of_others_are_never_overwritten(tmp_path: Path) -> None:
@@ -119,12 +125,26 @@ def test_files_of_others_are_never_overwritten(tmp_path: Path) -> None:
     own.write_bytes(b"a recording of my own")
     with pytest.raises(RunError, match=r"and no voices\.jsonl"):
         render(wanted, out, Espeak())
-    (out / "voices.jsonl").touch()
+    half = b'{"md5":"half a line of'
+    (out / "voices.jsonl").write_bytes(half)
     with pytest.raises(RunError, match="does not list"):
         render(wanted, out, Espeak())
+    assert (out / "voices.jsonl").read_bytes() == half
     assert content(out) == {own.name: b"a recording of my own"}
     with pytest.raises(RunError, match="cannot be made"):
         render(wanted, own, Espeak())
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_refused(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    out = tmp_path / "out"
+    render(steps(tmp_path, *TEXTS), out, Espeak())
+    (out / voice_file("Open")).unlink(missing_ok=True)
+    make(out / voice_file("Open"))
+    with pytest.raises(RunError, match="something that is no file"):
+        render(steps(tmp_path, "Open"), out, Espeak())
+    with pytest.raises(RunError, match="cannot be"):
+        render(steps(tmp_path, "Open"), Path("/proc/voice"), Espeak())
 
 
 def test_a_folder_has_one_writer(tmp_path: Path) -> None:
@@ -169,6 +189,47 @@ def test_what_is_no_speech_becomes_no_file(tmp_path: Path, mode: str) -> None:
     done = render(steps(tmp_path, "Tap"), out, engine)
     assert codes(done) == [("voice-failed", "TED/E0/0")]
     assert [path.name for path in out.iterdir() if path.name != ".lock"] == ["voices.jsonl"]
+
+
+def test_no_text_gets_the_speech_of_another(tmp_path: Path) -> None:
+    """The first text's program ends, and what it left behind writes when the second one speaks."""
+    program = tmp_path / "late.sh"
+    late = f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done"
+    tone = f"{sys.executable} {PROGRAM} --text tone --out"
+    program.write_text(
+        f'if [ "$1" = late ]; then setsid sh -c "{late}; {tone} $2; touch {tmp_path}/done" '
+        f">/dev/null 2>&1 &\n"
+        f"else touch {tmp_path}/go; while [ ! -e {tmp_path}/done ]; do sleep 0.01; done; fi\n"
+    )
+    done = render(
+        steps(tmp_path, "late", "Tap"), tmp_path / "out", Command(f"sh {program} {{text}} {{out}}")
+    )
+    assert codes(done) == [("voice-failed", "TED/E0/0"), ("voice-failed", "TED/E1/0")]
+    assert content(tmp_path / "out") == {}
+
+
+def test_a_program_may_work_elsewhere_and_remove_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tone = f'cd / && {sys.executable} {PROGRAM} --text "$1" --out "$0"'
+    done = render(steps(tmp_path, "Tap"), Path("out"), Command(f"sh -c '{tone}' {{out}} {{text}}"))
+    assert (done.rendered, done.findings) == (1, ())
+    rude = 'sh -c \'rm -r "$(dirname "$0")"\' {out} {text}'
+    done = render(steps(tmp_path, "Tap", "Open"), tmp_path / "rude", Command(rude))
+    assert codes(done) == [("voice-failed", "TED/E0/0"), ("voice-failed", "TED/E1/0")]
+
+
+def test_progress_reaches_the_end(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    out, engine = tmp_path / "out", Command(command())
+    render(
+        steps(tmp_path, "Tap", "Open"),
+        out,
+        engine,
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert seen == [(0, 2), (1, 2), (2, 2)]
 
 
 def test_a_broken_engine_is_not_asked_about_every_text(tmp_path: Path) -> None:
