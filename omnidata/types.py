@@ -6,14 +6,14 @@ structs, frozen like the dataclasses, because they are made and encoded in the h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
-from omnidata.actions import Action, Screen, Space
+from omnidata.actions import Action, Screen
 from omnidata.errors import Finding
 
 if TYPE_CHECKING:
@@ -313,8 +313,13 @@ class Task(Protocol):
         """The conversation for one step; `predicted` is used with `history=predicted` only."""
 
     @property
-    def space(self) -> Space | Literal["auto"]:
-        """The unit in which models are taken to write coordinates."""
+    def baselines(self) -> Sequence[str]:
+        """Names of the answers without a model that this task knows."""
+
+    def baseline(
+        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
+    ) -> Callable[[Step], str]:
+        """The rule of that name: a step's answer, in the form that the prompt asks for."""
 
     @property
     def needs_predictions(self) -> bool:

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from omnidata.actions import Space
 from omnidata.errors import UsageError
-from omnidata.types import Adapter, Step
+from omnidata.types import Adapter, Step, Task
 
 if not __name__.startswith("omnidata."):
     raise ImportError("import omnidata.adapters: the top-level name only shows where the room is")
 
-FORMS = ("baseline:oracle|center|random|always-wait|majority", "replay:FILE")
+FORMS = ("baseline:NAME", "replay:FILE")
 """The SPECs that name a model."""
 
 
 def get_adapter(
-    spec: str, steps: Sequence[Step], *, space: Space = "norm1000", options: Mapping[str, str] = {}
+    spec: str, task: Task, steps: Sequence[Step], *, options: Mapping[str, str] = {}
 ) -> Adapter:
     """The model that a SPEC names.
 
     Args:
         spec: one of `FORMS`, filled in.
+        task: the benchmark, whose baselines have its answers' form.
         steps: the dataset's steps; only baselines look at them.
-        space: the unit in which baselines write coordinates.
         options: as given with `-M key=value`.
 
     Raises:
@@ -35,7 +34,7 @@ def get_adapter(
     if kind == "baseline":
         from omnidata.adapters.baselines import Baseline
 
-        return Baseline(rest, steps, space=space, options=options)
+        return Baseline(rest, steps, task.baseline(rest, steps, options))
     if kind == "replay" and rest:
         from omnidata.adapters.replay import Replay
 

@@ -101,6 +101,7 @@ def _supported(as_json: bool) -> None:
                 "profiles": list(task.profiles),
                 "default_profile": task.default_profile,
                 "options": {name: list(values) for name, values in task.allowed.items()},
+                "baselines": list(task.baselines),
             }
             for task in tasks
         }
@@ -111,6 +112,7 @@ def _supported(as_json: bool) -> None:
         terminal.say(f"  profiles: {', '.join(task.profiles)}")
         for name, values in task.allowed.items():
             terminal.say(f"  -T {name}={'|'.join(values) or 'FOLDER'}")
+        terminal.say(f"  baselines: {', '.join(task.baselines)}")
     terminal.say("models:   " + "  ".join(FORMS))
     terminal.say("logs:     " + ", ".join(READERS))
 

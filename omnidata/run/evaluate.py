@@ -77,8 +77,7 @@ def evaluate(
     steps = select(source.steps, where=where, exclude=exclude, limit=limit)
     adapter = model
     if isinstance(adapter, str):
-        space = "norm1000" if task.space == "auto" else task.space
-        adapter = adapters.get_adapter(adapter, source.steps, space=space, options=model_options)
+        adapter = adapters.get_adapter(adapter, task, source.steps, options=model_options)
     settings = {
         "task": task.name,
         "options": dict(task.options),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from omnidata.actions import Action, Point, Primitive, Region
@@ -10,6 +10,7 @@ from omnidata.loaders import omnigui as loader
 from omnidata.metrics.omnigui_answer import Pair, Unread
 from omnidata.metrics.omnigui_paper import PredictedSpace
 from omnidata.metrics.omnigui_parser import parse
+from omnidata.tasks import omnigui_baselines
 from omnidata.tasks.omnigui_profiles import SPACES, PaperProfile, ReleaseProfile
 from omnidata.tasks.omnigui_prompt import OPTIONS, Prompt
 from omnidata.tasks.options import resolve
@@ -28,6 +29,7 @@ class OmniGui:
 
     name = "omnigui"
     default_profile = PaperProfile.name
+    baselines = omnigui_baselines.NAMES
     allowed: Mapping[str, Sequence[str]] = {**OPTIONS, "coordinates": SPACES}
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -52,6 +54,13 @@ class OmniGui:
     def space(self) -> PredictedSpace:
         """The unit in which models are taken to write coordinates (`-T coordinates`)."""
         return next(space for space in SPACES if space == self.options["coordinates"])
+
+    def baseline(
+        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
+    ) -> Callable[[Step], str]:
+        """The rule of that name; coordinates are in the unit that models are taken to use."""
+        space = "norm1000" if self.space == "auto" else self.space
+        return omnigui_baselines.policy(name, steps, space=space, options=options)
 
     @property
     def needs_predictions(self) -> bool:
