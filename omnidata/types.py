@@ -218,6 +218,10 @@ class Profile(Protocol):
     def values(self) -> tuple[str, ...]:
         """Names of the values of a verdict, in order."""
 
+    @property
+    def columns(self) -> Mapping[str, Literal["share", "number"]]:
+        """The totals that a table shows, in order; shares are printed as percent."""
+
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read one answer and hold it against the step."""
 

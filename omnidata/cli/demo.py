@@ -44,7 +44,7 @@ def demo(
     if as_json:
         terminal.print_json(results)
     else:
-        _print_side_by_side(results)
+        _print_side_by_side(results, task.profiles[task.default_profile].columns)
     terminal.note(f"dataset: {data}")
     terminal.note(f"run folders: {out / 'runs'}")
     example = f"--model baseline:random --out {out / 'runs' / 'random'}"
@@ -76,12 +76,11 @@ def _sample(out: Path, seed: int) -> Path:
     return data
 
 
-def _print_side_by_side(results: dict[str, dict[str, Any]]) -> None:
-    columns = terminal.COLUMNS
+def _print_side_by_side(results: dict[str, dict[str, Any]], columns: terminal.Columns) -> None:
     header = ["", *(f"{model.partition(':')[2]} {name}" for model in results for name in columns)]
     tables = [dict(terminal.results_rows(result)) for result in results.values()]
     rows = [
-        [name, *(terminal.percent(table[name][c]) for table in tables for c in columns)]
+        [name, *(cell for table in tables for cell in terminal.cells(table[name], columns))]
         for name in tables[0]
     ]
     first = next(iter(results.values()))

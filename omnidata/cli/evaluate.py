@@ -102,7 +102,7 @@ def evaluate(
     except KeyboardInterrupt:
         terminal.note(f"interrupted; the same command resumes the run in {out}")
         raise
-    _print(results, as_json)
+    _print(results, benchmark, as_json)
     terminal.note(f"run folder: {out}")
     unanswered = results["outcomes"].keys() - {"ok", "unparsed"}
     if unanswered:
@@ -188,7 +188,7 @@ def score(
         origin=predictions / _LINES if predictions.is_dir() else predictions,
         ignored=frozenset(s.sample_id for s in source.steps if s.sample_id not in chosen),
     )
-    _print(results, as_json)
+    _print(results, benchmark, as_json)
 
 
 def _check_out(out: Path, predictions: Path) -> None:
@@ -213,8 +213,8 @@ def _load(task: Task, data: Path, *, strict: bool, check_media: bool) -> Source:
     return source
 
 
-def _print(results: dict[str, Any], as_json: bool) -> None:
+def _print(results: dict[str, Any], task: Task, as_json: bool) -> None:
     if as_json:
         terminal.print_json(results)
     else:
-        terminal.print_results(results)
+        terminal.print_results(results, task.profiles[results["profile"]].columns)

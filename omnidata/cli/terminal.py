@@ -6,14 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 if TYPE_CHECKING:
     from omnidata.types import Source
 
-COLUMNS = ("TM", "EM", "SR", "GP")
+Columns = Mapping[str, Literal["share", "number"]]
 _SHOWN = 10
 _LONGEST = 60
 
@@ -108,6 +108,15 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f}"
 
 
+def _shown(value: float | None, unit: Literal["share", "number"]) -> str:
+    return percent(value) if unit == "share" or value is None else f"{value:.2f}"
+
+
+def cells(values: Mapping[str, Any], columns: Columns) -> list[str]:
+    """The values of the columns, as a table prints them."""
+    return [_shown(values[name], unit) for name, unit in columns.items()]
+
+
 def results_rows(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """The rows of a results table: overall, then every group of every axis."""
     rows: list[tuple[str, Mapping[str, Any]]] = [("overall", results["overall"])]
@@ -116,23 +125,20 @@ def results_rows(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any
     return rows
 
 
-def print_results(results: Mapping[str, Any]) -> None:
+def print_results(results: Mapping[str, Any], columns: Columns) -> None:
     """One run's table, with the interval of each overall value, and what the counts say."""
+    sizes = [name for name in ("episodes", "steps") if name in results["counts"]]
     rows = []
     for name, values in results_rows(results):
-        cells = [percent(values[column]) for column in COLUMNS]
         size = values if "steps" in values else results["counts"]
-        rows.append([name, *cells, str(size["episodes"]), str(size["steps"])])
+        rows.append([name, *cells(values, columns), *(str(size[each]) for each in sizes)])
         if name == "overall":
-            spans = [results["ci95"][column] or (None, None) for column in COLUMNS]
-            rows.append(
-                ["  95 % interval", *(f"{percent(a)} - {percent(b)}" for a, b in spans), "", ""]
-            )
-    print_table(
-        f"{results['task']} by {results['profile']} (%)",
-        ("", *COLUMNS, "episodes", "steps"),
-        rows,
-    )
+            spans = [
+                [_shown(end, unit) for end in results["ci95"][column] or (None, None)]
+                for column, unit in columns.items()
+            ]
+            rows.append(["  95 % interval", *map(" - ".join, spans), *("" for _ in sizes)])
+    print_table(f"{results['task']} by {results['profile']} (%)", ("", *columns, *sizes), rows)
     note(outcome_line(results))
 
 
@@ -144,11 +150,11 @@ def outcome_line(results: Mapping[str, Any]) -> str:
         ("without_usable_target", "left out for want of a usable target"),
         ("judged_by_extension", "judged by an extension of the paper's rules"),
     ):
-        if counts[key]:
+        if counts.get(key):
             parts.append(f"{counts[key]} {words}")
-    if counts["incomplete_episodes"]:
+    if counts.get("incomplete_episodes"):
         parts.append(f"{counts['incomplete_episodes']} episodes lack steps")
-    cut = counts["episodes"] - counts["whole_episodes"]
+    cut = counts.get("episodes", 0) - counts.get("whole_episodes", 0)
     if cut:
         parts.append(f"{cut} episodes cut by the choice of steps and left out of SR and GP")
     return "steps: " + ", ".join(parts)
@@ -159,7 +165,7 @@ def print_findings(source: Source) -> None:
     findings = source.findings
     for finding in findings[:_SHOWN]:
         note(str(finding))
-    episodes = len({(step.tags["app"], step.episode_id) for step in source.steps})
+    episodes = len({(step.tags.get("app"), step.episode_id) for step in source.steps})
     line = f"{episodes} episodes, {len(source.steps)} steps, {source.skipped} rows skipped"
     if findings:
         kinds = Counter(finding.code for finding in findings)

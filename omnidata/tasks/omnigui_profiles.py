@@ -86,6 +86,9 @@ class OmniGuiProfile:
     """What the two profiles share: the parser, and the way from verdicts to the table."""
 
     values = VALUES
+    columns: Mapping[str, Literal["share", "number"]] = dict.fromkeys(
+        ("TM", "EM", "SR", "GP"), "share"
+    )
     name: str
     goal_progress: Literal["GP_ratio", "GP_prefix"]
     of_nothing: float | None = None
