@@ -1,0 +1,201 @@
+"""GroundUI: the point in a response, and whether it hits (AgentStudio, section 5.1, appendix C.3).
+
+Two readings. The *release* takes the last `(number, number)` and wants it strictly inside the box.
+The *paper* says that the point "lies within" the box, so its edges count, and is read here as a
+careful person reads: the last `(X, Y)`; only without one, the last `[X, Y]`; only without either, a
+response that is nothing but two numbers. Names (`x=`), scientific notation, `1.` and full-width
+signs are spellings of the same pair. Percentages, four numbers and fractions are not pairs: they
+stay unread, because what they mean would have to be guessed.
+
+The unit of the coordinates is an argument. The released evaluator takes it from a model's name.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from omnidata.actions import Space, ratio
+from omnidata.metrics.agentstudio_answer import WIDE
+
+Pair = tuple[float, float]
+Corners = tuple[float, float, float, float]
+Fault = Literal["", "no-pair", "box-unusable", "resolution-unusable"]
+
+
+class PointVerdict(NamedTuple):
+    """The verdict on one response.
+
+    Attributes:
+        hit: the point hits the box; None = the row cannot be judged, `fault` says why.
+        point: the point in pixels of the screenshot; None = not read, or not convertible.
+        fault: "no-pair" (the response is unread and counts as a miss), "box-unusable" and
+            "resolution-unusable" (the row is at fault); empty otherwise.
+    """
+
+    hit: bool | None
+    point: Pair | None
+    fault: Fault = ""
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+# Every quantifier is possessive, so an attempt reads each character once, and a failed attempt has
+# passed no opening bracket at which another could begin: the search is linear.
+_PLAIN = r"([-+]?+(?:\d++(?:\.\d++)?+|\.\d++))"
+_RELEASE = re.compile(rf"\(\s*+{_PLAIN}\s*+,\s*+{_PLAIN}\s*+\)")
+
+_NUMBER = r"([-+]?+(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?+\d++)?+)"
+_PAIR = rf"(?:[xX]\s*+[=:]\s*+)?+{_NUMBER}\s*+,\s*+(?:[yY]\s*+[=:]\s*+)?+{_NUMBER}\s*+"
+_ROUND = re.compile(rf"\(\s*+{_PAIR}\)")
+_SQUARE = re.compile(rf"\[\s*+{_PAIR}\]")
+_MARKUP = r"[\s*_`\"']*+"
+_BARE = re.compile(rf"{_MARKUP}(?:(?i:answer){_MARKUP}:{_MARKUP})?+{_PAIR}{_MARKUP}\.?+\s*+")
+
+
+def read_released(text: str | None) -> Pair | None:
+    r"""The last `( number , number )`, as the released evaluator reads it; None = there is none.
+
+    A number is an optional sign, then digits with an optional fraction, or a fraction alone. Digits
+    are Unicode's, blanks include line ends. Numbers beyond a float become infinite.
+
+    Examples:
+        >>> read_released("1. (0.2, 0.3)  2. ( .85,\n-0.07 )")
+        (0.85, -0.07)
+        >>> read_released("(1., 1.)") or read_released("[0.5, 0.5]") or read_released("(1, 2, 3)")
+    """
+    return _last(_RELEASE, text) if text else None
+
+
+def read_point(text: str | None) -> Pair | None:
+    """The point that a response names, read as the module's head describes; None = unread.
+
+    Examples:
+        >>> read_point("The link is at (x=0.85, y=7e-2)."), read_point("`0.85, 0.07`")
+        ((0.85, 0.07), (0.85, 0.07))
+        >>> read_point("[1] I would click [0.85, 0.07]")
+        (0.85, 0.07)
+        >>> read_point("(0.8, 0.1, 0.9, 0.2)") or read_point("(85%, 7%)")
+    """
+    if not text:
+        return None
+    text = text.translate(WIDE)
+    found = _last(_ROUND, text) or _last(_SQUARE, text)
+    if found is None and (bare := _BARE.fullmatch(text)):
+        return float(bare[1]), float(bare[2])
+    return found
+
+
+def _last(pattern: re.Pattern[str], text: str) -> Pair | None:
+    found = None
+    for found in pattern.finditer(text):  # noqa: B007 the last one is wanted
+        pass
+    return None if found is None else (float(found[1]), float(found[2]))
+
+
+# --- judging --------------------------------------------------------------------------------------
+
+
+def judge_released(row: Mapping[str, Any], text: str | None, *, space: Space) -> PointVerdict:
+    """The released verdict: strictly inside the box, in pixels, products in float64.
+
+    The released evaluator raises where a verdict here has a row's fault. It knows no "norm1000",
+    which is read here in the same way, and takes "px" for one model's name only.
+
+    Args:
+        row: the untouched row; `bbox` is [left, top, right, bottom] and `resolution` [W, H], both
+            in pixels.
+        text: the response; None = there is none.
+        space: unit of the coordinates in the response.
+
+    Examples:
+        >>> row = {"bbox": [1064, 99, 1148, 140], "resolution": [1440, 900]}
+        >>> judge_released(row, "(0.85, 0.07)", space="rel").hit  # appendix C.3
+        False
+        >>> judge_released(row, "(1064, 120)", space="px")
+        PointVerdict(hit=False, point=(1064.0, 120.0), fault='')
+    """
+    pair = read_released(text)
+    if pair is None:
+        return PointVerdict(False, None, "no-pair")
+    point = _in_pixels(pair, row.get("resolution"), space)
+    if point is None:
+        return PointVerdict(None, None, "resolution-unusable")
+    box = _numbers(row.get("bbox"), 4)
+    if box is None:
+        return PointVerdict(None, point, "box-unusable")
+    left, top, right, bottom = box
+    return PointVerdict(left < point[0] < right and top < point[1] < bottom, point)
+
+
+def judge_point(row: Mapping[str, Any], text: str | None, *, space: Space) -> PointVerdict:
+    """The paper's verdict: within the box, edges included.
+
+    A billionth makes up for rounding: a point that was converted from an edge lies on that edge. A
+    box without height can be hit; one that is not finite, or upside down, cannot be judged.
+
+    Args:
+        row: the untouched row; `bbox` is [left, top, right, bottom] and `resolution` [W, H], both
+            in pixels.
+        text: the response; None = there is none.
+        space: unit of the coordinates in the response.
+
+    Examples:
+        >>> row = {"bbox": [336, 652, 466, 652], "resolution": [1440, 900]}
+        >>> judge_point(row, "(400, 652)", space="px").hit
+        True
+        >>> judge_point({"bbox": None}, "(400, 652)", space="px")
+        PointVerdict(hit=None, point=(400.0, 652.0), fault='box-unusable')
+    """
+    pair = read_point(text)
+    point = None if pair is None else _in_pixels(pair, row.get("resolution"), space)
+    box = _box(row.get("bbox"))
+    if box is None:
+        return PointVerdict(None, point, "box-unusable")
+    if space != "px" and not _is_size(row.get("resolution")):
+        return PointVerdict(None, None, "resolution-unusable")
+    if point is None:
+        return PointVerdict(False, None, "no-pair")
+    left, top, right, bottom = box
+    return PointVerdict(_within(left, point[0], right) and _within(top, point[1], bottom), point)
+
+
+def _within(low: float, value: float, high: float) -> bool:
+    return low - 1e-9 * abs(low) <= value <= high + 1e-9 * abs(high)
+
+
+def _in_pixels(pair: Pair, resolution: Any, space: Space) -> Pair | None:
+    if space == "px":
+        return pair
+    size = _numbers(resolution, 2)
+    if size is None:
+        return None
+    (a, b), (c, d) = (ratio(space, extent) for extent in size)
+    return pair[0] * a / b, pair[1] * c / d
+
+
+def _box(value: Any) -> Corners | None:
+    numbers = _numbers(value, 4)
+    if numbers is None or not all(map(math.isfinite, numbers)):
+        return None
+    left, top, right, bottom = numbers
+    return (left, top, right, bottom) if left <= right and top <= bottom else None
+
+
+def _is_size(value: Any) -> bool:
+    size = _numbers(value, 2)
+    return size is not None and all(math.isfinite(extent) and extent > 0 for extent in size)
+
+
+def _numbers(value: Any, count: int) -> list[Any] | None:
+    """The value itself if it is a list of so many numbers that floats can hold."""
+    if not isinstance(value, list | tuple) or len(value) != count:
+        return None
+    for number in value:
+        if not isinstance(number, int | float):
+            return None
+        if isinstance(number, int) and abs(number) > 1 << 1000:
+            return None
+    return list(value)

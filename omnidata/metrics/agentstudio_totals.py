@@ -1,0 +1,139 @@
+"""Tables of GroundUI, IDMBench and CriticBench: micro averages over rows, with intervals.
+
+AgentStudio's totals (Tables 4 to 10) are averages over all rows, not over platforms or sources.
+Values are unrounded fractions; intervals are 95 % percentile bootstraps over rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from omnidata.metrics.agentstudio_critic import RATES, Confusion, Floats, Ints, rates
+from omnidata.metrics.episodes import codes
+
+RESAMPLES = 1000
+PLATFORMS = ("web", "desktop", "mobile")
+FAMILIES: Mapping[str, str] = {
+    "mind2web": "mind2web",
+    "aitw": "aitw",
+    "vwa": "vwa",
+    "agent-studio": "agent_studio",
+    "agent_studio": "agent_studio",
+}
+"""Part of a source's name -> its family, as tables name it."""
+
+
+def family(source: str) -> str:
+    """The dataset that a source is a part of; a source of no known family is its own.
+
+    Examples:
+        >>> family("aitw_install"), family("agent-studio"), family("omniact")
+        ('aitw', 'agent_studio', 'omniact')
+    """
+    return next((name for part, name in FAMILIES.items() if part in source), source)
+
+
+def means(columns: Mapping[str, Floats], *, seed: int = 0) -> dict[str, Any]:
+    """The mean of each column.
+
+    Args:
+        columns: name -> float64 (N,), e.g. accuracy as 0 and 1, and edit distance; a row with a NaN
+            in any column was not judged and is left out.
+        seed: of the bootstrap.
+
+    Returns:
+        The means by name, None over nothing; `ci95` with a pair or None for each; `rows`, how many
+        were judged.
+
+    Examples:
+        >>> table = means({"accuracy": np.array([1.0, 0.0, 1.0, np.nan])})
+        >>> round(table["accuracy"], 3), table["rows"]
+        (0.667, 3)
+    """
+    values = np.column_stack([*columns.values()])
+    values = values[~np.isnan(values).any(axis=1)]
+    rows = len(values)
+    if not rows:
+        nothing = dict.fromkeys(columns, None)
+        return {**nothing, "ci95": nothing, "rows": 0}
+    # Rows with equal values are interchangeable: resampling costs kinds, not rows.
+    kinds, frequency = np.unique(values, axis=0, return_counts=True)
+    found = frequency @ kinds / rows
+    intervals = _intervals(_draws(frequency, seed) @ kinds / rows)
+    return {
+        **dict(zip(columns, found.tolist(), strict=True)),
+        "ci95": dict(zip(columns, intervals, strict=True)),
+        "rows": rows,
+    }
+
+
+def critic_table(counts: Confusion, *, seed: int = 0) -> dict[str, Any]:
+    """Accuracy, precision, recall and F1 of the positive class, success.
+
+    Args:
+        counts: responses by truth and prediction.
+        seed: of the bootstrap.
+
+    Returns:
+        `RATES` by name; `ci95` with a pair or None for each; `undefined`, the rates that divide
+        nothing by nothing, which are 0 as in scikit-learn (None where there is no row at all);
+        `confusion`, the counts; `rows`.
+
+    Examples:
+        >>> table = critic_table(Confusion(tp=0, fp=0, fn=3, tn=1))
+        >>> [table[name] for name in RATES], table["undefined"]
+        ([0.25, 0.0, 0.0, 0.0], ['precision'])
+    """
+    cells = np.array(counts, dtype=np.int64)
+    found = rates(cells)
+    undefined = [name for name, rate in zip(RATES, found.tolist(), strict=True) if rate != rate]
+    table: dict[str, Any] = dict.fromkeys(RATES)
+    intervals: dict[str, Any] = dict.fromkeys(RATES)
+    if cells.any():
+        table = dict(zip(RATES, np.nan_to_num(found).tolist(), strict=True))
+        draws = np.nan_to_num(rates(_draws(cells, seed)))
+        intervals = dict(zip(RATES, _intervals(draws), strict=True))
+    return {
+        **table,
+        "ci95": intervals,
+        "undefined": undefined,
+        "confusion": counts._asdict(),
+        "rows": int(cells.sum()),
+    }
+
+
+def by_group(
+    table: Callable[[npt.NDArray[np.bool_]], dict[str, Any]],
+    labels: Sequence[str | None],
+    order: Sequence[str] = (),
+) -> dict[str, dict[str, Any]]:
+    """A table for each label.
+
+    Args:
+        table: makes the table of the rows that a mask, bool (N,), selects.
+        labels: one per row; None = in no group.
+        order: labels to put first, in this order; the others follow sorted.
+
+    Examples:
+        >>> hits = np.array([1.0, 0.0, 1.0])
+        >>> groups = by_group(lambda rows: means({"hit": hits[rows]}), ["web", "web", "mobile"])
+        >>> {name: group["hit"] for name, group in groups.items()}
+        {'mobile': 1.0, 'web': 0.5}
+    """
+    numbers, names = codes(labels, order)
+    return {name: table(numbers == code) for code, name in enumerate(names)}
+
+
+def _draws(frequency: Ints, seed: int) -> Ints:
+    """(RESAMPLES, K): how often each of K kinds of rows is drawn, as many draws as rows."""
+    rows = int(frequency.sum())
+    return np.random.default_rng(seed).multinomial(rows, frequency / rows, size=RESAMPLES)
+
+
+def _intervals(draws: Floats) -> list[list[float]]:
+    found: list[list[float]] = np.percentile(draws, [2.5, 97.5], axis=0).T.tolist()
+    return found

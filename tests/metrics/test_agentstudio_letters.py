@@ -1,0 +1,273 @@
+"""Letters in responses, both readings, and their distance from what was done."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from omnidata.metrics.agentstudio_idm import (
+    edit_distance,
+    judge_multiple,
+    judge_single,
+    letters_of,
+)
+from omnidata.metrics.agentstudio_letters import (
+    read_letter,
+    read_letters,
+    released_letter,
+    released_letters,
+)
+
+SPACE = ["scroll up", "complete", "click", "enter", "right", "left", "type", "scroll down", "back"]
+
+# --- the release's readings -----------------------------------------------------------------------
+
+SINGLE: dict[str, str | None] = {
+    "ANSWER : H": "H",
+    "Answer:H": "H",
+    "Answer:\n\nH": "H",
+    "Answer: H. scroll down": "H",
+    "Answer: A, B": "A",
+    "**Answer: H**": "H",
+    "Answer: h": "h",
+    "Answer: Click": "C",
+    "Answer: H\n\nAnswer: X": "X",
+    "Answer: H\nThe answer: this is why": "t",
+    "Answer: H\nAnswer:": "H",
+    "Answer: Answer: H": "A",
+    "Answer: \u212a": "\u212a",
+    "Answer: \u017f": "\u017f",
+    "Answer: \u0131": "\u0131",
+    "Answer: \u0130": "\u0130",
+    "**Answer:** H": None,
+    "Answer: **H**": None,
+    "Answer: (H)": None,
+    "Answer: 1": None,
+    "Answer：H": None,
+    '{"answer": "H"}': None,
+    "H": None,
+    "The answer is H": None,
+    "": None,
+}
+
+
+@pytest.mark.parametrize("text", SINGLE)
+def test_the_release_takes_one_character_after_the_last_answer(text: str) -> None:
+    assert released_letter(text) == SINGLE[text]
+
+
+MULTIPLE: dict[str, str] = {
+    "Answer:\nA\nB": "AB",
+    "Answer: A\nB": "AB",
+    "Answer:A\nB": "AB",
+    "**Answer:\nA\nB**": "AB",
+    "Answer:\nA\nB\n": "AB",
+    "Answer:\n\n\tA\nB": "AB",
+    "Answer:\nA\n\nB": "A",
+    "Answer:\nA \nB": "A",
+    "Answer:\nA\n B": "A",
+    "Answer:\r\nA\r\nB": "A",
+    "Answer:\nA,\nB": "A",
+    "Answer: A, B": "A",
+    "Answer: A B": "A",
+    "Answer: AB": "A",
+    "Answer: A -> B": "A",
+    "Answer:\n1. A\n2. B": "",
+    "Answer:\n- A\n- B": "",
+    "Answer:\n```\nA\nB\n```": "",
+    "**Answer:**\nA\nB": "",
+    "Answer :\nA\nB": "",
+    "A\nB": "",
+    "Answer:\nA. click\nB. type": "A",
+    "Answer:\nA\nB\nThe sequence is final": "ABT",
+    "Answer:\nA\nB\n\nThe sequence is final": "AB",
+    "Answer:\na\nb": "ab",
+    "Answer:\nA\nB\n\nAnswer:\nX\nY\nZ\n...": "XYZ",
+    "Answer:\nA\nAnswer:\nB": "AA",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("text", MULTIPLE)
+def test_the_release_takes_a_letter_a_line_after_the_last_answer(text: str) -> None:
+    assert released_letters(text) == tuple(MULTIPLE[text])
+
+
+pieces = st.lists(
+    st.sampled_from(
+        ["Answer", "answer:", "ANSWER :", "Answer:\n", "**", "A", "B\n", "\nC", " ", "\r\n", "d",
+         "(", "1. ", "- ", ", ", "->", "Click", ".", ":", "：", "\u212a", "\u017f", "```", "and",
+         "\n\n"]
+    ),
+    max_size=20,
+).map("".join)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=2_000)
+@given(pieces)
+@example("Answer: Answer: A")
+def test_the_linear_patterns_find_what_backtracking_finds(text: str) -> None:
+    single = re.findall(r"answer\s*:\s*([a-z])", text, re.IGNORECASE)
+    assert released_letter(text) == (single[-1] if single else None)
+    several = re.findall(r"answer:\s*([a-z](?:\n[a-z])*)", text, re.IGNORECASE)
+    assert released_letters(text) == (tuple(several[-1].split("\n")) if several else ())
+
+
+# --- the careful readings -------------------------------------------------------------------------
+
+READ: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "Answer:\nC\nG\nA", "Answer: C, G, A", "answer: c g a", "ANSWER:\r\nC\r\n\r\nG\r\nA",
+            "**Answer:**\nC\nG\nA", "**Answer**:\n**C**\n**G**\n**A**", "Answer: C -> G -> A",
+            "Answer: C → G → A", "Answer：C，G，A", "Answer:\n- C\n- G\n- A",
+            "Answer:\n* C\n* G\n* A",
+            "Answer:\n1. C\n2. G\n3. A", "Answer:\n1) **C**\n2) **G**\n3) **A**",
+            "Answer: 1. C 2. G 3. A", "Answer:\nStep 1: C\nStep 2: G\nStep 3: A",
+            "Answer:\nC. click\nG. type\nA. scroll up", "Answer:\nC: click\nG: type\nA: scroll up",
+            "Answer:\nC (click)\nG (type)\nA (scroll up)", "Answer:\n(C) click\n(G) type\n(A) up",
+            "Answer:\nC - click\nG – type\nA — scroll up", "Answer:\n```\nC\nG\nA\n```",
+            "Answer:\n```text\nC\nG\nA\n```", "Answer: C, then G, and finally A.",
+            '{"answer": ["C", "G", "A"]}', "Answer:\x0bC\x0bG\x0bA", "Answer: C; G; A",
+            "Answer:\nC\nG\nA\nThe sequence is final.", "Answer: C. click, G. type, A. scroll up",
+            "Answer:\nC. click, on Play\nG. type\nA", "_Answer:_ C, G, A!",
+            "Answer:\nB\nB\nNo.\n**Final answer:** C, G, A",
+            "Answer: C, G, A\nThe answer: this is why", "Answer: C, G, A\nAnswer:",
+            "Answer:\nC\nG\nA\n\nExplanation:\n- C: click",
+        ),
+        "CGA",
+    ),
+    "Answer:\nI\nA\nI": "IAI",
+    "Answer: A, I, A": "AIA",
+    "Answer:\nC\nG\n\nAnswer:\nX\nY\nZ\n...": "XYZ",
+}  # fmt: skip
+
+UNREAD = [
+    "C\nG\nA",
+    "The answer is C, G, A",
+    "Answer: click, type, scroll up",
+    "Answer: Click",
+    "Answer:\nclick\ntype",
+    "Answer: CGA",
+    "Answer: I think C",
+    "Answer: I'm not sure",
+    "Answer: i.e. nothing",
+    "Answer: T-shirt",
+    "Answer: A click\nB type",
+    "Answer: 1, 2, 3",
+    "Answer: \u212a",
+    "Answer: é",
+    "Answer:",
+    "Answer: and then",
+    "Answers: C",
+    "reanswer: C",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", READ)
+def test_a_careful_reader_takes_a_list_in_every_dress(text: str) -> None:
+    assert read_letters(text) == tuple(READ[text])
+    assert read_letter(text) == READ[text][0]
+
+
+@pytest.mark.parametrize("text", UNREAD)
+def test_words_are_not_letters(text: str) -> None:
+    assert read_letters(text) is None
+    assert read_letter(text) is None
+
+
+def test_a_single_letter_may_have_words_behind_it_unless_it_is_a_word_itself() -> None:
+    for text in ("Answer: C because a menu opened", "Answer: C.click", "Answer: C, the menu"):
+        assert read_letter(text) == "C", text
+    assert read_letter("Answer: A, the list moved up") == "A"
+    for text in ("Answer: A menu opened", "Answer: I see a menu", "Answer: X-rays"):
+        assert read_letter(text) is None, text
+
+
+letters = st.lists(st.sampled_from("ABCDEFGHIJK"), min_size=1, max_size=12)
+frames = st.sampled_from(
+    ["Answer:{}", "**answer :** {}", "So.\nAnswer: A\nNo.\n\nANSWER:\r\n{}\r\n"]
+)
+joints = st.sampled_from(
+    ["\n", "\r\n", "\n\n", "\n- ", "\n* ", ", ", " ", " -> ", "; ", "\x0b", "\n "]
+)
+
+
+@settings(deadline=None)
+@given(letters, joints, frames, st.booleans(), st.sampled_from(["{}", "**{}**", "({})", "`{}`"]))
+def test_letters_in_any_dress_are_read_back(
+    made: list[str], joint: str, frame: str, lower: bool, dress: str
+) -> None:
+    body = joint.join(dress.format(letter.lower() if lower else letter) for letter in made)
+    text = frame.format(body)
+    assert read_letters(text) == tuple(made)
+    assert read_letter(text) == made[0]
+
+
+@settings(deadline=None, max_examples=1_000)
+@given(pieces | st.text(st.characters(exclude_categories=())))
+def test_any_text_gives_letters_or_nothing(text: str) -> None:
+    found, first = read_letters(text), read_letter(text)
+    assert found is None or (found and all("A" <= letter <= "Z" for letter in found))
+    assert first is None or "A" <= first <= "Z"
+    assert found is None or first is not None
+
+
+# --- verdicts -------------------------------------------------------------------------------------
+
+
+def test_a_letter_is_the_operations_place_in_the_action_space() -> None:
+    assert letters_of(["scroll up", "back"], SPACE) == ("A", "I")
+    assert letters_of(["b"], ["a", "b", "b"]) == ("B",)  # the first of two
+    assert letters_of(["Back"], SPACE) is None
+
+
+def test_an_operation_outside_the_action_space_is_a_fault_of_the_row() -> None:
+    for reading in ("release", "paper"):
+        single = judge_single("hover", SPACE, "Answer: A", reading=reading)
+        several = judge_multiple(["back", "hover"], SPACE, "Answer: A", reading=reading)
+        for verdict in (single, several):
+            assert verdict == (None, None, ("A",), (), "operation-unknown")
+
+
+def test_an_empty_window_is_a_fault_of_the_row() -> None:
+    verdict = judge_multiple([], SPACE, "Answer: A", reading="release")
+    assert (verdict.correct, verdict.distance, verdict.fault) == (None, None, "window-empty")
+
+
+@pytest.mark.parametrize("text", [None, "", "no idea", "Answer: ?"])
+def test_an_unread_response_is_wrong_by_the_length_of_the_reference(text: str | None) -> None:
+    for reading in ("release", "paper"):
+        several = judge_multiple(["back", "click"], SPACE, text, reading=reading)
+        assert several == (False, 2, (), ("I", "C"), "unread")
+        single = judge_single("back", SPACE, text, reading=reading)
+        assert single == (False, 1, (), ("I",), "unread")
+
+
+def test_the_example_of_appendix_d_is_three_edits_away() -> None:
+    made = ["click", "click", "click", "click", "type"]
+    text = "3. They scrolled down (H)\n\nAnswer:\nC\nG\nH\nC\nI\nG"
+    for reading in ("release", "paper"):
+        verdict = judge_multiple(made, SPACE, text, reading=reading)
+        assert (verdict.correct, verdict.distance) == (False, 3)
+
+
+def test_lower_case_is_wrong_in_the_release_and_right_in_the_paper() -> None:
+    assert judge_single("click", SPACE, "Answer: c", reading="release").correct is False
+    assert judge_single("click", SPACE, "Answer: c", reading="paper").correct is True
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from("ABc"), max_size=9), st.lists(st.sampled_from("ABc"), max_size=9))
+def test_the_edit_distance_is_levenshteins(one: list[str], other: list[str]) -> None:
+    row = list(range(len(other) + 1))
+    for place, letter in enumerate(one, 1):
+        before, row = row, [place]
+        for column, wanted in enumerate(other, 1):
+            replaced = before[column - 1] + (letter != wanted)
+            row.append(min(replaced, before[column] + 1, row[-1] + 1))
+    assert edit_distance(one, other) == edit_distance(other, one) == row[-1]
