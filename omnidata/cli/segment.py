@@ -77,7 +77,7 @@ def segment(
     cut = Cut(
         offset_s=_seconds("--offset", offset, low=-math.inf),
         lead_s=_seconds("--lead", LEAD_S if lead is None else lead),
-        longest_s=_seconds("--max-clip", LONGEST_S if max_clip is None else max_clip),
+        longest_s=_seconds("--max-clip", LONGEST_S if max_clip is None else max_clip, low=0.001),
         trim=_trim(trim),
     )
     labels = Labels(
@@ -101,7 +101,7 @@ def _seconds(option: str, value: float, *, low: float = 0.0) -> float:
         raise UsageError(
             "the number makes no sense",
             where=f"{option} {value}",
-            expected="seconds" + (", 0 or more" if low == 0 else ""),
+            expected="seconds" + (f", {low:g} or more" if low > -math.inf else ""),
         )
     return value
 

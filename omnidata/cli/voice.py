@@ -51,7 +51,7 @@ def voice(
     from omnidata.tasks import get_task
     from omnidata.tasks.options import parse
 
-    engine = Command(command, seconds=time_limit or SECONDS) if command else Espeak()
+    engine = Command(command, seconds=time_limit or SECONDS) if command is not None else Espeak()
     source = get_task("omnigui").load(data, check_media=False)
     terminal.print_findings(source)
     steps = select(source.steps, where=parse(where, "--where"))

@@ -28,6 +28,7 @@ _MOST_APPS = 60
 _LONGEST_NAME = 28
 _COLOURS = {"zh": ("#b2452f", "#ebb8a8"), "en": ("#2b5c8a", "#a9c6e2")}
 _GREYS = ("#4a4a4a", "#bdbdbd")
+_KEYS = ("episodes", "steps")
 
 Numbers = Mapping[str, int]
 
@@ -36,10 +37,10 @@ def check(path: Path) -> None:
     """Make sure that a figure can be written there, before the data are read.
 
     Raises:
-        UsageError: another suffix than .png, .svg or .pdf, or there is no such folder.
-        PlatformError: matplotlib is not installed.
+        UsageError: another suffix than .png, .svg or .pdf, no such folder, or a folder is there.
+        PlatformError: matplotlib is not installed, or does not load.
     """
-    if path.suffix.lower() not in _METADATA or not path.parent.is_dir():
+    if path.suffix.lower() not in _METADATA or not _is_free(path):
         raise UsageError(
             "no figure can be written there",
             where=f"--plot {path}",
@@ -53,6 +54,23 @@ def check(path: Path) -> None:
             expected="the extra `plots`",
             remedy="pip install 'omnidata[plots]'",
         ) from None
+    except ValueError as error:  # it reads the user's settings while it is loaded
+        raise PlatformError(
+            f"matplotlib does not load ({error})",
+            expected="settings that it accepts",
+            remedy="unset MPLBACKEND, and mend matplotlibrc",
+        ) from None
+
+
+def _is_free(path: Path) -> bool:
+    """Whether a file could have that name."""
+    try:
+        path.with_name(f".{path.name}.new").lstat()
+    except FileNotFoundError:
+        pass
+    except OSError:  # a name that is too long, a file among the folders
+        return False
+    return path.parent.is_dir() and not path.is_dir()
 
 
 def draw(
@@ -68,11 +86,13 @@ def draw(
     Returns:
         The apps whose names no installed font can draw, and how they are written instead.
     """
-    from matplotlib import rc_context
+    from matplotlib import rc_context, rcParamsDefault
 
     suffix = path.suffix.lower()
-    made = figure(counts, distribution)
-    with replacing(path) as file, rc_context({"svg.hashsalt": "omnidata"}):
+    # A user's own settings may ask for TeX, fonts or a window that are not there.
+    settings = {**rcParamsDefault, "backend": "agg", "svg.hashsalt": "omnidata"}
+    with rc_context(settings), replacing(path) as file:
+        made = figure(counts, distribution)
         made.savefig(file, format=suffix[1:], dpi=DPI, metadata=_METADATA[suffix])
     _, written = spellings(counts["apps"])
     return {name: drawn for name, drawn in written.items() if drawn != name}
@@ -93,7 +113,7 @@ def figure(counts: Mapping[str, Any], distribution: Mapping[str, Mapping[str, Nu
     apps = _most(counts["apps"])
     made = Figure(figsize=(12, max(6.0, 1.2 + 0.26 * len(apps))), layout="constrained")
     panels = made.subplot_mosaic([["a", "b"], ["a", "c"]], width_ratios=(1.1, 1))
-    _draw_apps(panels["a"], apps, distribution["languages"])
+    _draw_apps(panels["a"], apps, len(counts["apps"]))
     _draw_groups(panels["b"], "(b) Task dimensions", distribution["dimensions"])
     _draw_groups(panels["c"], "(c) Multimodal dependency", distribution["dependencies"])
     return made
@@ -151,33 +171,48 @@ def _letters(path: str) -> set[str]:
 
 
 def _most(apps: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
-    """The apps by language and size; of very many, the smallest of a language together."""
+    """The apps by language and size; of very many, the smallest together."""
     ordered = sorted(apps.items(), key=lambda app: (-app[1]["episodes"], app[0]))
-    chosen: list[tuple[str, Mapping[str, Any]]] = ordered[:_MOST_APPS]
-    for language in ("zh", "en"):
-        rest = [row for _, row in ordered[_MOST_APPS:] if row["language"] == language]
-        if rest:
-            sums = {key: sum(row[key] for row in rest) for key in ("episodes", "steps")}
-            chosen.append((f"{len(rest)} other {language} apps", {"language": language, **sums}))
-    return sorted(chosen, key=lambda app: app[1]["language"], reverse=True)
+    chosen = sorted(ordered[:_MOST_APPS], key=lambda app: app[1]["language"], reverse=True)
+    rest = [row for _, row in ordered[_MOST_APPS:]]
+    if rest:
+        sums: dict[str, Any] = {
+            language: {key: sum(_part(row, language, key) for row in rest) for key in _KEYS}
+            for language in _COLOURS
+        }
+        chosen.append((f"{len(rest)} other apps", {"languages": sums}))
+    return chosen
 
 
-def _draw_apps(
-    axes: Axes, apps: Sequence[tuple[str, Mapping[str, Any]]], languages: Mapping[str, Numbers]
-) -> None:
-    for language, colours in _COLOURS.items():
-        places = [n for n, (_, row) in enumerate(apps) if row["language"] == language]
-        if not places:
-            continue
-        for offset, key, colour in zip((-0.2, 0.2), ("episodes", "steps"), colours, strict=True):
-            bars = axes.barh(
+def _part(row: Mapping[str, Any], language: str, key: str) -> int:
+    """How many episodes or steps of an app are in a language."""
+    numbers: Numbers = row["languages"].get(language, {})
+    return numbers.get(key, 0)
+
+
+def _draw_apps(axes: Axes, apps: Sequence[tuple[str, Mapping[str, Any]]], number: int) -> None:
+    """Bars of episodes and of steps; those of an app in both languages are stacked."""
+    for offset, key in zip((-0.2, 0.2), _KEYS, strict=True):
+        ends = [0] * len(apps)
+        for language, colours in _COLOURS.items():
+            parts = [_part(row, language, key) for _, row in apps]
+            places = [place for place, part in enumerate(parts) if part]
+            if not places:
+                continue
+            axes.barh(
                 [place + offset for place in places],
-                [apps[place][1][key] for place in places],
+                [parts[place] for place in places],
+                left=[ends[place] for place in places],
                 height=0.4,
-                color=colour,
-                label=f"{key}, {language} ({languages[language][key]:,})",
+                color=colours[_KEYS.index(key)],
+                label=f"{key}, {language} ({sum(parts):,})",
             )
-            axes.bar_label(bars, padding=2, fontsize=6)
+            ends = [end + part for end, part in zip(ends, parts, strict=True)]
+        for place, end in enumerate(ends):
+            axes.annotate(
+                str(end), (end, place + offset), (2, 0), textcoords="offset points",
+                va="center", fontsize=6,
+            )  # fmt: skip
     families, written = spellings(name for name, _ in apps)
     axes.set_yticks(
         range(len(apps)),
@@ -186,12 +221,12 @@ def _draw_apps(
         parse_math=False,
     )
     axes.set_ylim(len(apps) - 0.4, -0.6)
-    _finish(axes, f"(a) {sum(row['apps'] for row in languages.values())} apps")
+    _finish(axes, f"(a) {number} apps")
     axes.legend(fontsize=8, frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.03))
 
 
 def _draw_groups(axes: Axes, title: str, groups: Mapping[str, Numbers]) -> None:
-    for offset, key, colour in zip((-0.2, 0.2), ("episodes", "steps"), _GREYS, strict=True):
+    for offset, key, colour in zip((-0.2, 0.2), _KEYS, _GREYS, strict=True):
         numbers = [row[key] for row in groups.values()]
         total = sum(numbers)
         bars = axes.bar(
@@ -206,9 +241,11 @@ def _draw_groups(axes: Axes, title: str, groups: Mapping[str, Numbers]) -> None:
     names = [name.replace("_", "\n") for name in groups]
     axes.set_yticks([])
     axes.set_xticks(range(len(groups)), names, fontsize=9)
-    axes.margins(y=0.25)
+    axes.margins(y=0.2)
     _finish(axes, title)
-    axes.legend(fontsize=8, frameon=False, ncols=2, loc="upper left")
+    axes.legend(  # beside the title, where no bar's label can be
+        fontsize=8, frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1), borderpad=0
+    )
 
 
 def _finish(axes: Axes, title: str) -> None:

@@ -21,22 +21,22 @@ def count(steps: Sequence[Step]) -> dict[str, Any]:
     """Table 7 of some steps.
 
     Returns:
-        `apps`: name -> language, episodes, steps, and episodes per dimension and dependency level
-        in Table 7's abbreviations; `total`: their sums.
+        `apps`: name -> language ("zh+en" for an app with episodes in both), episodes, steps, and
+        episodes per dimension and dependency level in Table 7's abbreviations; and `languages`:
+        language -> episodes, steps. `total`: the sums. An episode is labelled as its first step.
     """
     apps: dict[str, dict[str, Any]] = {}
-    seen: set[tuple[str, str]] = set()
-    for step in steps:
-        app = step.tags["app"]
-        row = apps.setdefault(app, {"language": step.tags["language"], **dict.fromkeys(KEYS, 0)})
-        row["steps"] += 1
-        if (app, step.episode_id) in seen:
-            continue
-        seen.add((app, step.episode_id))
-        row["episodes"] += 1
+    for (app, _), (first, number) in _episodes(steps).items():
+        row = apps.setdefault(app, {"language": "", **dict.fromkeys(KEYS, 0), "languages": {}})
+        part = row["languages"].setdefault(first.tags["language"], {"episodes": 0, "steps": 0})
+        for numbers in (row, part):
+            numbers["episodes"] += 1
+            numbers["steps"] += number
         for tag in ("dimension", "dependency"):
-            if tag in step.tags:
-                row[_COLUMNS[step.tags[tag]]] += 1
+            if tag in first.tags:
+                row[_COLUMNS[first.tags[tag]]] += 1
+    for row in apps.values():
+        row["language"] = "+".join(sorted(row["languages"], reverse=True))
     total = {key: sum(row[key] for row in apps.values()) for key in KEYS}
     return {"apps": dict(sorted(apps.items())), "total": {"language": "", **total}}
 
@@ -48,23 +48,32 @@ def distribution(steps: Sequence[Step]) -> dict[str, dict[str, dict[str, int]]]:
 
     Returns:
         `languages`, `dimensions` and `dependencies`: name -> apps, episodes, steps; the names of
-        the paper always, and `unlabelled` where there are steps without a label.
+        the paper always, and `unlabelled` where there are episodes without a label. An episode is
+        labelled as its first step.
     """
+    episodes = _episodes(steps)
     found: dict[str, dict[str, dict[str, int]]] = {}
     for axis, (tag, names) in _AXES.items():
         apps: dict[str, set[str]] = {name: set() for name in names}
-        episodes: dict[str, set[tuple[str, str]]] = {name: set() for name in names}
-        steps_of: dict[str, int] = dict.fromkeys(names, 0)
-        for step in steps:
-            name = step.tags.get(tag, "unlabelled")
-            app = step.tags["app"]
+        groups = {name: {"apps": 0, "episodes": 0, "steps": 0} for name in names}
+        for (app, _), (first, number) in episodes.items():
+            name = first.tags.get(tag, "unlabelled")
             apps.setdefault(name, set()).add(app)
-            episodes.setdefault(name, set()).add((app, step.episode_id))
-            steps_of[name] = steps_of.get(name, 0) + 1
-        found[axis] = {
-            name: {"apps": len(apps[name]), "episodes": len(episodes[name]), "steps": number}
-            for name, number in steps_of.items()
-        }
+            group = groups.setdefault(name, {"apps": 0, "episodes": 0, "steps": 0})
+            group["apps"] = len(apps[name])
+            group["episodes"] += 1
+            group["steps"] += number
+        found[axis] = groups
+    return found
+
+
+def _episodes(steps: Sequence[Step]) -> dict[tuple[str, str], tuple[Step, int]]:
+    """App and id of every episode -> its first step and how many it has."""
+    found: dict[tuple[str, str], tuple[Step, int]] = {}
+    for step in steps:
+        key = step.tags["app"], step.episode_id
+        first, number = found.get(key, (step, 0))
+        found[key] = first, number + 1
     return found
 
 

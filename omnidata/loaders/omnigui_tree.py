@@ -104,13 +104,7 @@ class TreeWriter:
 
     def __init__(self, root: Path) -> None:
         """Make the folder."""
-        if root.exists() and (not root.is_dir() or any(root.iterdir())):
-            raise DataError(
-                "there is something here already",
-                where=str(root),
-                expected="a new or empty folder, so that episodes of two trees do not mix",
-                remedy="choose another folder, or remove this one",
-            )
+        check_new(root)
         root.mkdir(parents=True, exist_ok=True)
         self._root = root
         self._steps: dict[str, list[dict[str, Any]]] = {}
@@ -171,8 +165,8 @@ class TreeWriter:
     def _claim(self, app: str, name: str) -> None:
         """Reserve the folders of an episode; two apps may use the same id."""
         where = f"{app}/{name}"
-        _check_name(app, "app name", where)
-        _check_name(name, "episode id", where)
+        check_name(app, "app name", where)
+        check_name(name, "episode id", where)
         spelled = self._apps.setdefault(app.casefold(), app)
         taken = self._claimed.get(where.casefold())
         clash = taken or (f"the app {spelled}" if spelled != app else None)
@@ -194,8 +188,33 @@ class TreeWriter:
             _write(self._root / "dependency.jsonl", _lines(self._dependencies))
 
 
-def _check_name(name: str, role: str, where: str) -> None:
-    """Refuse what cannot name a folder on every common file system."""
+def check_new(root: Path) -> None:
+    """Refuse a folder with content.
+
+    Raises:
+        DataError: there is one, or a file.
+    """
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise DataError(
+            "there is something here already",
+            where=str(root),
+            expected="a new or empty folder, so that episodes of two trees do not mix",
+            remedy="choose another folder, or remove this one",
+        )
+
+
+def check_name(name: str, role: str, where: str, *, remedy: str = "") -> None:
+    """Refuse what cannot name a folder on every common file system.
+
+    Args:
+        name: an app's or an episode's.
+        role: what it names.
+        where: it is needed.
+        remedy: what helps, where that is not simply another spelling.
+
+    Raises:
+        DataError: it cannot.
+    """
     bad = (
         name in {"", ".", ".."}
         or name != name.strip()
@@ -208,7 +227,7 @@ def _check_name(name: str, role: str, where: str) -> None:
             where=where,
             expected=f'1 to {_LONGEST_NAME} bytes without / \\ : * ? " < > |, control characters '
             "or blanks at the ends, and neither . nor ..",
-            remedy=f"give the {role} another spelling",
+            remedy=remedy or f"give the {role} another spelling",
         )
 
 

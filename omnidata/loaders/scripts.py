@@ -18,6 +18,16 @@ _PER_WORD = 2
 """Chinese letters that say as much as one English word."""
 
 
+def has_chinese(text: str) -> bool:
+    """Whether there is a Chinese letter in a text.
+
+    Examples:
+        >>> has_chinese("打开 TED"), has_chinese("Open TED")
+        (True, False)
+    """
+    return _CHINESE.search(text) is not None
+
+
 def foreign(text: str, language: str) -> str:
     """Why a text cannot be in a language; empty if it can, and for languages other than en and zh.
 
@@ -34,7 +44,7 @@ def foreign(text: str, language: str) -> str:
         ''
     """
     if language == "zh":
-        return "it has no Chinese letter" if _LETTER.search(text) and not _chinese(text) else ""
+        return "it has no Chinese letter" if _LETTER.search(text) and not has_chinese(text) else ""
     if language != "en":
         return ""
     plain = _QUOTED.sub(" ", text)
@@ -45,7 +55,3 @@ def foreign(text: str, language: str) -> str:
     if letters >= _PER_WORD * (words + 1):
         return f"it has {letters} Chinese letters and {words} English words"
     return ""
-
-
-def _chinese(text: str) -> bool:
-    return _CHINESE.search(text) is not None

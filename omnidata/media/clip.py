@@ -6,6 +6,7 @@ are sought only where few of a long clip are wanted.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -176,8 +177,8 @@ def decode(
     """Frames with their numbers and times, within the budget."""
     rate = float(video.average_rate or 0) or 1.0
     begin = 0.0
-    for number, frame in enumerate(container.decode(video)):
-        seconds = number / rate if frame.time is None else frame.time
+    for number, (time, frame) in enumerate(timed(container, video)):
+        seconds = number / rate if time is None else time
         if number == 0:
             begin = seconds  # a cut clip may keep the clock of what it was cut from
         if number >= budget.max_frames or seconds - begin > budget.max_seconds:
@@ -188,6 +189,28 @@ def decode(
                 fault="refused",
             )
         yield number, seconds, frame
+
+
+def timed(
+    container: InputContainer, video: VideoStream
+) -> Iterator[tuple[float | None, VideoFrame]]:
+    """Frames with the seconds at which they are shown, None where the file does not say.
+
+    AVI has no times for frames but their place in the file. Where B-frames are stored in another
+    order than they are shown in, FFmpeg gives each frame the time of another; the packets' times in
+    their own order are right.
+    """
+    if container.format.name != "avi" or video.codec_context.skip_frame == "NONKEY":
+        for frame in container.decode(video):
+            yield frame.time, frame
+        return
+    stamps: deque[int] = deque()
+    for packet in container.demux(video):
+        if packet.size and packet.pts is not None:
+            stamps.append(packet.pts)
+        for frame in packet.decode():
+            stamp = stamps.popleft() if stamps else None
+            yield None if stamp is None else float(stamp * (video.time_base or 0)), frame
 
 
 def _at(decoded: Iterator[Decoded], wanted: list[int]) -> Iterator[Decoded]:

@@ -29,7 +29,7 @@ class Index:
         """Read all packets of the stream; nothing is decoded."""
         times: list[int] = []
         keys: list[int] = []
-        self.usable = True
+        self.usable = container.format.name != "avi"  # its frames cannot be told by their times
         for packet in container.demux(video):
             if not packet.size or packet.is_discard:
                 continue
@@ -64,19 +64,22 @@ def sought(
 ) -> Iterator[tuple[int, float, VideoFrame]]:
     """The wanted frames, in rising order: number, seconds, frame.
 
-    Ends early where the packets have promised a frame that the decoder does not give; whoever asks
-    must count.
+    Ends early where the packets have promised a frame that the decoder does not give, or a keyframe
+    that is none; whoever asks must count.
     """
     at: int | None = None
     decoder: Iterator[VideoFrame] = iter(())
     for number in wanted:
         key = index.key_before(number)
-        if at is None or key > at:
+        alone = at is not None and key <= at
+        if not alone:
             container.seek(key, stream=video, backward=True)
             decoder = container.decode(video)
         for frame in decoder:
             at = frame.pts
-            if at is None or at > index.times[number]:
+            if at == key:
+                alone = frame.key_frame  # packets are marked by the file, frames by the decoder
+            if at is None or at > index.times[number] or (at >= key and not alone):
                 return
             if at == index.times[number]:
                 yield number, float(frame.time or 0.0), frame

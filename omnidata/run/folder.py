@@ -221,10 +221,10 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        new.replace(path)
     except BaseException:
         new.unlink(missing_ok=True)
         raise
-    new.replace(path)
 
 
 def write_json(path: Path, value: Any) -> None:

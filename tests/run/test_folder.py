@@ -10,7 +10,7 @@ import pytest
 from omnidata.errors import RunError
 from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
-from omnidata.run.folder import RunFolder
+from omnidata.run.folder import RunFolder, replacing
 from omnidata.tasks import get_task
 from omnidata.types import Completion, Source
 from tests.trees import read_lines, write_lines
@@ -137,3 +137,10 @@ def test_text_with_lone_surrogates_survives_the_folder(tmp_path: Path) -> None:
         run.append("a", Completion(text="\ud800 {"))
     with RunFolder(tmp_path, {"model": "m"}) as run:
         assert run.done["a"].text == "\ud800 {"
+
+
+def test_a_file_that_cannot_take_its_place_is_not_left_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError), replacing(tmp_path / "folder") as file:
+        file.write(b"x")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]

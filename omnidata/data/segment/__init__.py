@@ -6,21 +6,23 @@ completion of the action before to the initiation of this one. `docs/segment.md`
 
 from __future__ import annotations
 
-import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from omnidata.data.segment.agentnet import is_agentnet, read_agentnet
 from omnidata.data.segment.cut import steps
 from omnidata.data.segment.events import read_events
-from omnidata.data.segment.log import UNLABELLED, Labels
+from omnidata.data.segment.log import UNLABELLED, Labels, Log
 from omnidata.data.segment.plan import LEAD_S, LONGEST_S, USUAL, Cut, Span, plan
 from omnidata.data.segment.recording import Recording, open_recording
 from omnidata.errors import DataError, Finding, RunError
-from omnidata.loaders.omnigui_apps import Language
-from omnidata.loaders.omnigui_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.omnigui_apps import Language, language_of
+from omnidata.loaders.omnigui_tree import TreeEpisode, TreeStep, TreeWriter, check_name, check_new
 
 __all__ = ["LEAD_S", "LONGEST_S", "Cut", "Labels", "Segmented", "segment"]
 
@@ -71,21 +73,26 @@ def segment(
 
     Raises:
         DataError: the log cannot be read or lacks the app or the instruction, no action lies in
-            the recording, or `out` holds something.
+            the recording, the names cannot be used, or `out` holds something, cannot be made or
+            has another writer.
         MediaError: the recording cannot be decoded.
         RunError: the finished tree cannot be given its name.
     """
-    _check_new(out)
+    place = _checked(out)
     log = read_agentnet(events) if is_agentnet(events) else read_events(events)
     film = open_recording(recording)
-    spans, doubts = plan(log, film, cut)
+    spans, trimmed, doubts = plan(log, film, cut)
     named, guesses = _named(labels.over(log.labels), recording, events)
-    findings = (*log.findings, *film.findings, *doubts, *guesses)
+    findings = (*_still_true(log, spans), *film.findings, *doubts, *guesses)
     made = _counted(steps(film, spans), len(spans), progress)
-    _write(out, _episode(named, made))
-    outside = sum(finding.code == "event-outside" for finding in doubts)
-    trimmed = len(log.events) - len(spans) - outside
+    _write(place, _episode(named, made))
     return Segmented(named, tuple(spans), film, trimmed, findings)
+
+
+def _still_true(log: Log, spans: Sequence[Span]) -> list[Finding]:
+    """The log's findings, without the one about an assumed end that was trimmed away."""
+    ends = any(span.event.earliest_s is not None for span in spans)
+    return [finding for finding in log.findings if ends or finding.code != "end-assumed"]
 
 
 def _named(labels: Labels, recording: Path, events: Path) -> tuple[Labels, list[Finding]]:
@@ -97,8 +104,13 @@ def _named(labels: Labels, recording: Path, events: Path) -> tuple[Labels, list[
             expected="an app, and an instruction in English or Chinese",
             remedy="give --app and --instruction-en or --instruction-zh, or a header in the log",
         )
+    check_name(
+        labels.episode or recording.stem, "episode id", str(recording), remedy="give --episode"
+    )
     language: Language | None = None
-    if not (labels.instruction_en and labels.instruction_zh):
+    if labels.instruction_en and labels.instruction_zh:
+        _check_language(labels, events)
+    else:
         language = "en" if labels.instruction_en else "zh"
     guessed = Labels(episode=recording.stem, dimension="localization", language=language)
     if labels.dimension:
@@ -112,6 +124,18 @@ def _named(labels: Labels, recording: Path, events: Path) -> tuple[Labels, list[
         "localization is written; give --dimension",
     )
     return labels.over(guessed), [finding]
+
+
+def _check_language(labels: Labels, events: Path) -> None:
+    """Make sure that readers can tell which of the two instructions counts."""
+    assert labels.app
+    if labels.language is None and language_of(labels.app) is None:
+        raise DataError(
+            f"the app {labels.app!r} is none of the paper's, and there are two instructions",
+            where=str(events),
+            expected="the language that the app is evaluated in",
+            remedy="give --language, or a language in the log's header",
+        )
 
 
 def _episode(labels: Labels, made: Iterator[TreeStep]) -> TreeEpisode:
@@ -137,35 +161,70 @@ def _counted(made: Iterator[TreeStep], total: int, progress: Progress | None) ->
             progress(done, total)
 
 
-def _check_new(out: Path) -> None:
-    """Refuse a folder with content before the work, not after it."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+def _checked(out: Path) -> Path:
+    """The absolute path of the folder to be made; refused before the work, not after it."""
+    try:
+        real = out.resolve()
+        check_new(real)
+    except (OSError, RuntimeError) as error:  # Python's own word for links in a circle
+        raise _impossible(out, error) from None
+    return real
+
+
+def _impossible(out: Path, error: OSError | RuntimeError) -> DataError:
+    reason = error.strerror if isinstance(error, OSError) else "its links lead in a circle"
+    return DataError(
+        f"no folder can be made there ({reason})",
+        where=str(out),
+        expected="a new folder in one that can be written",
+        remedy="choose another OUT",
+    )
+
+
+@contextmanager
+def _unfinished(out: Path) -> Iterator[Path]:
+    """A hidden folder beside `out` for one writer; a killed one's is taken over, and emptied."""
+    folder = out.with_name(f".{out.name}.unfinished")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".lock")
+        lock.acquire(timeout=0)
+    except Timeout:
         raise DataError(
-            "there is something here already",
+            "another process is cutting to the same place",
             where=str(out),
-            expected="a new or empty folder",
-            remedy="choose another folder, or remove this one",
-        )
+            expected="one at a time",
+            remedy="wait until it has ended, or choose another folder",
+        ) from None
+    except OSError as error:
+        raise _impossible(out, error) from None
+    tree = folder / "tree"
+    try:
+        shutil.rmtree(tree, ignore_errors=True)
+        yield tree
+        shutil.rmtree(folder, ignore_errors=True)
+    except RunError:  # the tree is whole, and can still be moved by hand
+        raise
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    finally:
+        lock.release()
 
 
 def _write(out: Path, episode: TreeEpisode) -> None:
     """Write beside `out` under a hidden name, and give it the name when all is there."""
-    out = out.resolve()
-    unfinished = out.with_name(f".{out.name}.{secrets.token_hex(4)}.unfinished")
-    try:
+    with _unfinished(out) as unfinished:
         with TreeWriter(unfinished) as tree:
             tree.add(episode)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
-    try:
-        if out.exists():
-            out.rmdir()
-        unfinished.rename(out)
-    except OSError as error:
-        raise RunError(
-            f"the finished tree cannot be moved ({type(error).__name__})",
-            where=str(out),
-            expected="a new or empty folder, as at the start",
-            remedy=f"move {unfinished} there by hand",
-        ) from None
+        try:
+            if out.exists():
+                out.rmdir()
+            unfinished.rename(out)
+        except OSError as error:
+            raise RunError(
+                f"the finished tree cannot be moved ({type(error).__name__})",
+                where=str(out),
+                expected="a new or empty folder, as at the start",
+                remedy=f"move {unfinished} there by hand",
+            ) from None

@@ -31,6 +31,7 @@ from omnidata.data.segment.agentnet_files import (
 )
 from omnidata.data.segment.log import Event, Labels, Log, objects
 from omnidata.errors import DataError, Finding, Severity
+from omnidata.loaders.scripts import has_chinese
 
 EVENTS: Final = "reduced_events_vis.jsonl"
 END_AFTER_S = 2.0
@@ -38,7 +39,6 @@ END_AFTER_S = 2.0
 settled and the annotator has not yet gone to stop the recorder."""
 
 _DETAILS: Final = "reduced_events_complete.jsonl"
-_CHINESE = re.compile("[一-鿿]")
 _LABELLED = re.compile(r"\s*(?:double |right )?click(?:ed)? on (.+)", re.IGNORECASE | re.DOTALL)
 _WINDOWS = frozenset({"WindowControl", "PaneControl"})
 _KEYS: Mapping[str, str] = {"space": " ", "enter": "\n", "return": "\n", "tab": "\t"}
@@ -56,26 +56,24 @@ def read_agentnet(path: Path) -> Log:
     """Read the log of one recording.
 
     Args:
-        path: the recording's folder, the folder that holds it as `recording`, or the file of
-            events in it.
+        path: the recording's folder, the folder that holds it as `recording`, or a file of events
+            in it, which need not be all of them.
 
     Raises:
         DataError: a file is missing or not what the recorder writes.
     """
     folder = _folder(path)
+    kept = path if path.is_file() else folder / EVENTS
     metadata = read_object(folder / "metadata.json", Metadata)
     if min(metadata.screen_width, metadata.screen_height) < 1:
         raise broken(folder / "metadata.json", "the screen has no size", "its size in pixels")
     details = {one.id: one for _, one in read_lines(folder / _DETAILS, Details)}
     reader = _Reader(metadata, details)
-    events = [
-        event
-        for where, shown in read_lines(folder / EVENTS, Shown)
-        if (event := reader(shown, where))
-    ]
+    events = [event for where, shown in read_lines(kept, Shown) if (event := reader(shown, where))]
     if not events:
-        raise broken(folder / EVENTS, "no action can be used", "at least one action")
-    events.append(_end(max(event.end_s for event in events), str(folder)))
+        raise broken(kept, "no action can be used", "at least one action")
+    ends = [event.end_s for event in events] + [end for _, end in reader.left_out]
+    events.append(_end(max(ends), str(folder)))
     reader.findings.append(
         Finding(
             "end-assumed",
@@ -86,7 +84,8 @@ def read_agentnet(path: Path) -> Log:
             "remove the last step if this one did not",
         )
     )
-    return Log(tuple(events), _labels(folder, metadata), tuple(reader.findings))
+    labels = _labels(folder, metadata)
+    return Log(tuple(events), labels, tuple(reader.findings), tuple(reader.left_out))
 
 
 def _folder(path: Path) -> Path:
@@ -98,7 +97,7 @@ def _folder(path: Path) -> Path:
 def _labels(folder: Path, metadata: Metadata) -> Labels:
     path = folder / "task_name.json"
     goal = read_object(path, Task).task_name if path.exists() else None
-    chinese = goal is not None and _CHINESE.search(goal) is not None
+    chinese = goal is not None and has_chinese(goal)
     return Labels(
         app=metadata.system or None,
         instruction_en=None if chinese else goal,
@@ -116,6 +115,7 @@ class _Reader:
 
     def __init__(self, metadata: Metadata, details: Mapping[int, Details]) -> None:
         self.findings: list[Finding] = []
+        self.left_out: list[tuple[float, float]] = []
         self._metadata = metadata
         self._details = details
 
@@ -130,8 +130,11 @@ class _Reader:
             )
         if shown.end_time < shown.start_time:
             raise broken(where, "the action ends before it begins", "end_time >= start_time")
+        zero = self._metadata.video_start_timestamp
+        start, end = shown.start_time - zero, shown.end_time - zero
         action = self._action(details, shown, where)
         if action is None:
+            self.left_out.append((start, end))
             self._note(
                 "action-unmapped",
                 "error",
@@ -141,9 +144,7 @@ class _Reader:
                 "the step is left out; write the log by hand (docs/segment.md) if it matters",
             )
             return None
-        zero = self._metadata.video_start_timestamp
         extra = {"source_action": shown.description.strip(), "source_label": shown.action}
-        start, end = shown.start_time - zero, shown.end_time - zero
         return Event(start, end, action, where, extra=extra)
 
     def _action(self, details: Details, shown: Shown, where: str) -> Action | None:

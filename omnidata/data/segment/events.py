@@ -118,6 +118,8 @@ def _action(kind: Primitive, row: Mapping[str, Any], header: _Header, where: str
             row.get(key), str
         ):
             raise _bad(key, row.get(key), "a text", where)
+    if row.get("text") == "":
+        raise _bad("text", "", "what is typed", where)
     if "unit" in row and row["unit"] not in _CHOICES["unit"]:
         raise _bad("unit", row["unit"], f"one of {', '.join(_CHOICES['unit'])}", where)
     unit = cast(Space, row.get("unit", header.unit))
@@ -127,8 +129,8 @@ def _action(kind: Primitive, row: Mapping[str, Any], header: _Header, where: str
         start = _regions(row[form], form, unit, header, where)
     end: tuple[Region, ...] = ()
     if "to" in row:
-        many = isinstance(row["to"], list) and len(row["to"]) != 2
-        end = _regions(row["to"], "box" if many else "point", unit, header, where)
+        box = isinstance(row["to"], list) and len(row["to"]) == 4
+        end = (_region(row["to"], "box" if box else "point", unit, header, where),)
     return Action(kind, start, end, text=row.get("text"), words=row.get("words"))
 
 

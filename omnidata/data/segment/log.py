@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import Any
 
 from omnidata.actions import Action
 from omnidata.errors import DataError, Finding
-from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders.omnigui_apps import Dependency, Dimension, Language
 
 MAX_BYTES = 512 * 1024**2
@@ -81,11 +81,14 @@ class Log:
         events: in the order of the file; `plan` sorts them.
         labels: those that the log states.
         findings: what was doubtful or could not be read as one of the primitives.
+        left_out: start and end, as in `Event`, of each action that is none of the primitives: no
+            clip may show one.
     """
 
     events: tuple[Event, ...]
     labels: Labels
     findings: tuple[Finding, ...] = ()
+    left_out: tuple[tuple[float, float], ...] = ()
 
 
 def objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -116,13 +119,29 @@ def objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _object(line: bytes, where: str) -> dict[str, Any]:
     try:
-        value = decode(line.decode("utf-8-sig"))
+        value = json.loads(line.decode("utf-8-sig"), object_pairs_hook=_unique)
     except UnicodeDecodeError:
         what = "the line is not UTF-8"
     except RecursionError:
         what = "the line is nested too deeply"
+    except _TwiceError as error:
+        what = f"the line has {str(error)!r} twice"
+    except ValueError:
+        what = "the line is not JSON"
     else:
         if isinstance(value, dict):
             return value
-        what = "the line is " + ("not JSON" if value is BROKEN else f"a {type(value).__name__}")
+        what = f"the line is a {type(value).__name__}"
     raise DataError(what, where=where, expected="one JSON object per line", remedy="mend the line")
+
+
+class _TwiceError(Exception):
+    """An object has a key twice, and readers of JSON do not agree which one counts."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _TwiceError(next(key for key in keys if keys.count(key) > 1))
+    return row

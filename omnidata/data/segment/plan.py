@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,6 +30,7 @@ clocks are good to a few tenths of a second, and a click is seen before it is lo
 LONGEST_S = 10.0
 """Of a clip; of a longer wait its end is kept, which is what leads to the action."""
 
+_MOST_FINDINGS = 20
 _ENDS = frozenset({Primitive.TASK_COMPLETE, Primitive.TASK_IMPOSSIBLE})
 
 
@@ -73,8 +75,10 @@ class Span:
     frames: int
 
 
-def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], list[Finding]]:
+def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], int, list[Finding]]:
     """Give every action its span: from the end of all actions before it to its own start.
+
+    Actions that the log could not map count as well: nobody's clip shows them.
 
     Source: OmniGUI, section 3.3.
 
@@ -84,7 +88,8 @@ def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], list[Fin
         cut: how to cut it.
 
     Returns:
-        The spans in the order of time, and what was doubtful or left out.
+        The spans in the order of time, how many actions lie outside the used part but within the
+        recording, and what was doubtful or left out.
 
     Raises:
         DataError: no action lies in the used part, there are too many, or one follows the end.
@@ -94,10 +99,14 @@ def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], list[Fin
     if events != list(log.events):
         findings.append(_unordered(log.events))
     spans: list[Span] = []
+    outside: list[tuple[Event, float]] = []
+    others = deque(sorted(log.left_out))
     low, high = cut.trim[0], min(cut.trim[1], recording.seconds)
     over = low
     for event in events:
         start, end = event.start_s + cut.offset_s, event.end_s + cut.offset_s
+        while others and others[0][0] <= event.start_s:
+            over = max(over, others.popleft()[1] + cut.offset_s)
         if start > high and event.earliest_s is not None:
             start = end = max(high, event.earliest_s + cut.offset_s)
         if low <= start <= high:
@@ -105,10 +114,11 @@ def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], list[Fin
             findings.extend(_doubts(span, over if spans else low, recording))
             spans.append(span)
         elif not 0 <= start <= recording.seconds:
-            findings.append(_outside(event, start, recording.seconds))
+            outside.append((event, start))
         over = max(over, end)
     _check(spans, log, cut, recording.seconds)
-    return spans, findings
+    findings += _outside(outside, recording.seconds)
+    return spans, len(events) - len(spans) - len(outside), findings
 
 
 def _span(event: Event, start: float, end: float, over: float, fps: Fraction, cut: Cut) -> Span:
@@ -194,12 +204,16 @@ def _unordered(events: tuple[Event, ...]) -> Finding:
     )
 
 
-def _outside(event: Event, start: float, seconds: float) -> Finding:
-    return Finding(
-        "event-outside",
-        "error",
-        event.where,
-        f"{event.action.kind.name} begins at {start:.2f} s of the recording",
-        f"0 to {seconds:.2f} s",
-        "the step is left out; give the clock's --offset, or the whole recording",
-    )
+def _outside(events: list[tuple[Event, float]], seconds: float) -> Iterator[Finding]:
+    """A finding for each of the first, and one for all others: a wrong clock misses all."""
+    for number, (event, start) in enumerate(events[: _MOST_FINDINGS + 1]):
+        more = len(events) - number if number == _MOST_FINDINGS else 1
+        yield Finding(
+            "event-outside",
+            "error",
+            event.where,
+            f"{event.action.kind.name} begins at {start:.2f} s of the recording"
+            + (f", and {more - 1} more lie outside" if more > 1 else ""),
+            f"0 to {seconds:.2f} s",
+            "the step is left out; give the clock's --offset, or the whole recording",
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from omnidata.actions import Screen
 from omnidata.errors import Finding
-from omnidata.media.containers import broken, opened, video_stream
+from omnidata.media.clip import timed
+from omnidata.media.containers import audio_stream, broken, opened, video_stream
 from omnidata.media.paths import Budget
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
+    from av.audio.stream import AudioStream
     from av.container import InputContainer
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
@@ -36,7 +39,8 @@ class Recording:
     Attributes:
         ref: the file.
         origin_s: the first frame's time by the container's clock.
-        seconds: from the first frame to the end of the last one.
+        seconds: from the first frame to the end of the last one, or of the sound where that lasts
+            longer: a recorder that writes a frame only on a change leaves the last one standing.
         tick_s: how coarse the times of its frames are; Matroska rounds them to milliseconds.
         fps: frames per second of the clips that are cut from it.
         coded: width and height of the frames as they are stored, in pixels.
@@ -69,10 +73,10 @@ def open_recording(path: Path) -> Recording:
         MediaError: it is missing, no film, or its frames are too large or too small.
     """
     real = path.resolve()  # whoever names a link means what it leads to
-    ref = MediaRef("video", real.parent, real.name)
+    ref = MediaRef("video", real.parent, f"./{real.name}")  # no name is a URL then
     with opened(ref, BUDGET) as container:
         video = video_stream(container, ref, BUDGET, None)
-        first = next(container.decode(video), None)
+        time, first = next(timed(container, video), (None, None))
         if first is None or min(first.width, first.height) < 2:
             raise broken(ref, "there is no frame of at least 2 x 2 pixels", "a screen recording")
         coded, turned = (first.width, first.height), _quarters(ref, first)
@@ -81,9 +85,10 @@ def open_recording(path: Path) -> Recording:
     with opened(ref, BUDGET) as container:
         video = video_stream(container, ref, BUDGET, None)
         fps = _rate(video)
-        begin, end = _extent(container, video, fps)
+        sound = audio_stream(container, ref, None) if sounds else None
+        begin, end = _extent(container, video, sound, fps)
         tick = min(float(video.time_base or 0), _COARSEST_S)
-    begin = begin if first.time is None else first.time
+    begin = begin if time is None else time
     if not 0 < end - begin <= BUDGET.max_seconds:
         raise broken(ref, f"it lasts {end - begin:.1f} s", f"up to {BUDGET.max_seconds:.0f} s")
     findings = [_ends_early(ref, end - begin, stated)] if end - begin < stated - _SHORT_S else []
@@ -106,24 +111,35 @@ def _rate(video: VideoStream) -> Fraction:
     return guess if guess and 1 <= guess <= _FASTEST else USUAL_FPS
 
 
-def _extent(container: InputContainer, video: VideoStream, fps: Fraction) -> tuple[float, float]:
-    """When the first frame begins and the last one ends, by the packets."""
+def _extent(
+    container: InputContainer, video: VideoStream, sound: AudioStream | None, fps: Fraction
+) -> tuple[float, float]:
+    """When the first frame begins, and when picture and sound have ended, by the packets."""
     begin, end = float("inf"), float("-inf")
-    tick = video.time_base or 0
-    for packet in container.demux(video):
+    for packet in container.demux([stream for stream in (video, sound) if stream]):
         stamp = packet.dts if packet.pts is None else packet.pts
         if stamp is None or not packet.size or packet.is_discard:
             continue
+        is_frame = packet.stream.index == video.index
+        tick = packet.stream.time_base or 0
         seconds = float(stamp * tick)
-        length = float(packet.duration * tick) if packet.duration else float(1 / fps)
-        begin, end = min(begin, seconds), max(end, seconds + length)
+        length = float((packet.duration or 0) * tick) or (float(1 / fps) if is_frame else 0.0)
+        begin = min(begin, seconds) if is_frame else begin
+        end = max(end, seconds + length)
     return begin, end
 
 
 def _quarters(ref: MediaRef, frame: VideoFrame) -> int:
-    """Quarter turns of the container's rotation mark, anticlockwise."""
+    """Quarter turns of the container's display matrix, anticlockwise."""
+    from av.sidedata.sidedata import SideData
+
     if frame.rotation % 90:
         raise broken(ref, f"the picture is turned by {frame.rotation} degrees", "quarter turns")
+    matrix = frame.side_data.get("DISPLAYMATRIX")
+    if isinstance(matrix, SideData):
+        a, b, _, c, d = struct.unpack_from("=5i", bytes(matrix))
+        if a * d < b * c:
+            raise broken(ref, "the container mirrors the picture", "quarter turns at most")
     return frame.rotation // 90 % 4
 
 
@@ -160,7 +176,7 @@ def _ends_early(ref: MediaRef, seconds: float, stated: float) -> Finding:
         "recording-short",
         "warning",
         str(ref.root / ref.path),
-        f"the picture ends after {seconds:.2f} s, the header says {stated:.2f} s",
+        f"it ends after {seconds:.2f} s, the header says {stated:.2f} s",
         "a whole file",
         "copy it again; actions after its end are left out",
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from omnidata.data.encode import AUDIO_RATE
 from omnidata.data.segment.recording import BUDGET, Recording
+from omnidata.media.clip import timed
 from omnidata.media.containers import audio_stream, broken, opened, video_stream
 
 if TYPE_CHECKING:
@@ -83,11 +84,11 @@ def _frames(recording: Recording) -> Generator[tuple[float, VideoFrame], None, N
         video = video_stream(container, ref, BUDGET, None)
         video.thread_type = "AUTO"
         last = 0.0
-        for number, frame in enumerate(container.decode(video)):
-            if frame.time is None:
+        for number, (time, frame) in enumerate(timed(container, video)):
+            if time is None:
                 last += float(1 / recording.fps) if number else 0.0
             else:
-                last = frame.time - recording.origin_s
+                last = time - recording.origin_s
             yield last, frame
 
 

@@ -8,16 +8,21 @@ import shlex
 import shutil
 import signal
 import subprocess
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
-from omnidata.data.voice.engine import VoiceError
+from omnidata.data.voice.engine import MAX_BYTES, VoiceError
 from omnidata.errors import UsageError
 from omnidata.loaders.omnigui_apps import Language
 from omnidata.types import MediaRef
 
 SECONDS = 120.0
 _PLACE = re.compile(r"\{(text|out|language)\}")
-_TAIL = 2000
+_TAIL = 2000  # bytes of what the program says
+_LOOK_S = 0.2  # between looks at the size of what it writes
+_PATIENCE_S = 1.0
 
 
 class Command:
@@ -57,29 +62,43 @@ class Command:
 
     def speak(self, text: str, language: Language, scratch: Path) -> MediaRef:
         """As `Voice.speak`; what the program wrote, unread."""
-        out = scratch / "spoken.wav"
+        out = scratch.absolute() / "spoken.wav"  # the program may work in another folder
         values = {"text": text, "out": str(out), "language": language}
-        self._run([_filled(argument, values) for argument in self._arguments], scratch / "log")
+        self._run([_filled(argument, values) for argument in self._arguments], out)
         return MediaRef("audio", scratch, out.name)
 
-    def _run(self, arguments: list[str], log: Path) -> None:
-        """Run the program to its end; it and its children are killed when time is up."""
-        with log.open("wb") as output:
+    def _run(self, arguments: list[str], out: Path) -> None:
+        """Run the program to its end, and end whatever it has started and left running."""
+        try:
             process = subprocess.Popen(
                 arguments,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            try:
-                code = process.wait(self._seconds)
-            except subprocess.TimeoutExpired:
-                raise VoiceError(f"the command ran for more than {self._seconds:g} s") from None
-            finally:
-                _kill(process)
+        except OSError as error:  # no interpreter, no executable, too long a text
+            raise VoiceError(f"the command cannot be started ({error.strerror})") from None
+        said = bytearray()
+        listener = threading.Thread(target=_listen, args=(process, said), daemon=True)
+        listener.start()
+        try:
+            code = self._wait(process, out)
+        finally:
+            _kill(process)
+        listener.join(_PATIENCE_S)  # a process that left the group may hold the pipe for ever
         if code:
-            raise VoiceError(f"the command ended with {code}: {_last_words(log)}")
+            raise VoiceError(f"the command ended with {code}: {_last_words(said)}")
+
+    def _wait(self, process: subprocess.Popen[bytes], out: Path) -> int:
+        """The program's exit code."""
+        deadline = time.monotonic() + self._seconds
+        while (left := deadline - time.monotonic()) > 0:
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(min(left, _LOOK_S))
+            if _size(out) > MAX_BYTES:
+                raise VoiceError(f"the command wrote more than {MAX_BYTES} bytes")
+        raise VoiceError(f"the command ran for more than {self._seconds:g} s")
 
 
 def _unusable(command: str, what: str) -> UsageError:
@@ -98,17 +117,31 @@ def _filled(argument: str, values: dict[str, str]) -> str:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is not None:
-        return
+    """End the program's group, also where the program itself has ended and left it behind."""
     if os.name == "posix":
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError, PermissionError):  # nobody is left
+            os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()
     process.wait()
 
 
-def _last_words(log: Path) -> str:
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - _TAIL))
-        lines = file.read().decode("utf-8", "replace").strip().splitlines()
+def _listen(process: subprocess.Popen[bytes], said: bytearray) -> None:
+    """Keep the end of what the program says; the rest goes nowhere."""
+    assert process.stdout is not None
+    with process.stdout as pipe:
+        while block := os.read(pipe.fileno(), 1 << 16):
+            said += block
+            del said[:-_TAIL]
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
+
+
+def _last_words(said: bytearray) -> str:
+    lines = said.decode("utf-8", "replace").strip().splitlines()
     return lines[-1] if lines else "it said nothing"

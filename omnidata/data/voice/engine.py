@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from omnidata.errors import OmnidataError
 from omnidata.loaders.omnigui_apps import Language
 from omnidata.types import MediaRef
+
+MAX_BYTES: Final = 256 * 1024**2
+"""Of what an engine writes for one text; an hour at 24 kHz takes less."""
 
 
 class VoiceError(OmnidataError):

@@ -10,6 +10,7 @@ import hashlib
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
 
@@ -52,12 +53,17 @@ class VoiceFolder:
     Args:
         path: the folder; made if missing.
         engine: what is going to speak.
+        wanted: what it shall hold.
+
+    Attributes:
+        missing: those that are wanted and have no file, or another one than is listed.
 
     Raises:
         RunError: the folder holds other things, speech of another engine, or has another writer.
+            No file in it was changed then.
     """
 
-    def __init__(self, path: Path, engine: Voice) -> None:
+    def __init__(self, path: Path, engine: Voice, wanted: Iterable[Utterance]) -> None:
         """Open or make the folder and read what it has."""
         self.path = path
         self._engine = engine
@@ -67,24 +73,30 @@ class VoiceFolder:
             others = [entry.name for entry in path.iterdir() if entry.name[0] != "."]
         except OSError as error:
             raise _refused(path, f"the folder cannot be made ({error.strerror})") from None
-        if others and not self._list.exists():
+        if others and not self._list.is_file():
             raise _refused(path, f"the folder holds {', '.join(sorted(others)[:3])} and no {LIST}")
         self._lock = FileLock(path / ".lock")
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
             raise _refused(path, "another process is writing into the folder") from None
+        except OSError as error:
+            raise _refused(path, f"the folder cannot be written ({error.strerror})") from None
         try:
             self._listed = self._read()
             self._check_voice()
+            self.missing = [utterance for utterance in wanted if not self._has(utterance)]
             self._save()
         except BaseException:
             self._lock.release()
             raise
 
     def _read(self) -> dict[str, Spoken]:
-        """The lines by MD5, the last one counts; what cannot be read is as if it were not there."""
-        listed = {}
+        """The lines by MD5, the last one counts; what cannot be read is as if it were not there.
+
+        Lines without a file do not count: nothing of that voice is left to be mixed with.
+        """
+        listed: dict[str, Spoken] = {}
         lines = self._list.read_bytes().splitlines() if self._list.exists() else []
         for line in lines:
             try:
@@ -92,7 +104,10 @@ class VoiceFolder:
             except (msgspec.ValidationError, RecursionError):
                 continue
             listed[entry.md5] = entry
-        return listed
+        return {md5: entry for md5, entry in listed.items() if self._file(md5).exists()}
+
+    def _file(self, md5: str) -> Path:
+        return self.path / f"{md5}.wav"
 
     def _check_voice(self) -> None:
         for entry in self._listed.values():
@@ -105,21 +120,14 @@ class VoiceFolder:
                     f'asked for is "{now[0]}", voice "{now[1]}"',
                 )
 
-    def missing(self, wanted: Iterable[Utterance]) -> list[Utterance]:
-        """Those without a file, or whose file is not the one that is listed.
-
-        Raises:
-            RunError: there is a file that is not listed.
-        """
-        return [utterance for utterance in wanted if not self._has(utterance)]
-
     def _has(self, utterance: Utterance) -> bool:
         path = self.path / utterance.file
         entry = self._listed.get(path.stem)
         if not path.exists():
             return False
-        if entry is None:
-            raise _refused(path, f"there is a file that {LIST} does not list")
+        if entry is None or not path.is_file():
+            what = "a file" if path.is_file() else "something that is no file"
+            raise _refused(path, f"there is {what} that {LIST} does not list")
         same = (entry.text, entry.language) == (utterance.text, utterance.language)
         return same and hashlib.sha256(path.read_bytes()).hexdigest() == entry.sha256
 
@@ -143,12 +151,11 @@ class VoiceFolder:
         """Remove a file that is not what it should be and could not be made again."""
         (self.path / utterance.file).unlink(missing_ok=True)
 
-    def scratch(self) -> Path:
-        """An empty folder inside this one."""
+    def scratch(self) -> TemporaryDirectory[str]:
+        """An empty folder inside this one, under a name that no other text had before."""
         path = self.path / ".scratch"
-        shutil.rmtree(path, ignore_errors=True)
-        path.mkdir()
-        return path
+        path.mkdir(exist_ok=True)
+        return TemporaryDirectory(dir=path, ignore_cleanup_errors=True)
 
     def __enter__(self) -> Self:
         return self
@@ -169,7 +176,7 @@ class VoiceFolder:
         """Write the list anew: sorted, without half lines and files that are not there."""
         with replacing(self._list) as file:
             for md5, entry in sorted(self._listed.items()):
-                if (self.path / f"{md5}.wav").exists():
+                if self._file(md5).exists():
                     file.write(encode(entry) + b"\n")
 
 

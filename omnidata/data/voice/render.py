@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from omnidata.data.encode import AUDIO_RATE, encode_wav
-from omnidata.data.voice.engine import Voice, VoiceError
+from omnidata.data.voice.engine import MAX_BYTES, Voice, VoiceError
 from omnidata.data.voice.folder import VoiceFolder
 from omnidata.data.voice.texts import Utterance, utterances
 from omnidata.errors import Finding, MediaError
@@ -19,7 +19,7 @@ from omnidata.media.probing import SILENCE
 from omnidata.tasks.omnigui_prompt import MIN_VOICE_BYTES
 from omnidata.types import Step
 
-_BUDGET = Budget(max_bytes=256 * 1024**2, max_seconds=600)
+_BUDGET = Budget(max_bytes=MAX_BYTES, max_seconds=600)
 _IN_A_ROW = 3
 """After so many failures without a success between them the engine is tried with an easy text."""
 
@@ -65,32 +65,35 @@ def render(
     """
     wanted, findings = utterances(steps)
     texts = len(wanted) + len(findings)
-    with VoiceFolder(out, engine) as folder:
-        missing = folder.missing(wanted)
+    with VoiceFolder(out, engine, wanted) as folder:
+        missing = folder.missing
+        report = progress or (lambda done, total: None)
+        report(0, len(missing))
         rendered = failures = 0
-        for number, utterance in enumerate(missing):
-            if progress is not None:
-                progress(number, len(missing))
+        for number, utterance in enumerate(missing, 1):
             try:
-                wav = _wav(utterance.spoken, utterance.language, engine, folder.scratch())
+                with folder.scratch() as scratch:
+                    wav = _wav(utterance.spoken, utterance.language, engine, Path(scratch))
                 folder.put(utterance, wav)
             except (VoiceError, MediaError) as error:
                 folder.drop(utterance)
                 findings.append(_failed(utterance, error))
                 failures += 1
-                if failures % _IN_A_ROW == 0 and not _works(engine, utterance, folder.scratch()):
-                    findings += [_untried(other) for other in missing[number + 1 :]]
+                if failures % _IN_A_ROW == 0 and not _works(engine, utterance, folder):
+                    findings += [_untried(other) for other in missing[number:]]
                     break
             else:
                 rendered += 1
                 failures = 0
+            report(number, len(missing))
     return Rendering(texts, rendered, len(wanted) - len(missing), tuple(findings))
 
 
-def _works(engine: Voice, failed: Utterance, scratch: Path) -> bool:
+def _works(engine: Voice, failed: Utterance, folder: VoiceFolder) -> bool:
     """Whether it was the texts that the engine failed at, and not the engine."""
     try:
-        _wav(_EASY[failed.language], failed.language, engine, scratch)
+        with folder.scratch() as scratch:
+            _wav(_EASY[failed.language], failed.language, engine, Path(scratch))
     except (VoiceError, MediaError):
         return False
     return True

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from omnidata.errors import Finding
 from omnidata.loaders.omnigui_apps import Language
+from omnidata.loaders.scripts import has_chinese
 from omnidata.tasks.omnigui_prompt import spoken, voice_file
 from omnidata.types import Step
 
 MAX_LETTERS = 2000
 """The longest text that is spoken, about two minutes; an instruction has a few sentences."""
-
-_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ def language_of(text: str) -> Language:
         >>> language_of("打开 TED"), language_of("Open TED")
         ('zh', 'en')
     """
-    return "zh" if _HAN.search(text) else "en"
+    return "zh" if has_chinese(text) else "en"
 
 
 def readable(text: str) -> str:

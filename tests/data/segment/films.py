@@ -7,7 +7,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import av
 import numpy as np
@@ -53,7 +53,7 @@ def film(
     sound_start: float = 0.0,
     gap: float = 0.0,
     tracks: int = 1,
-    codec: str = "pcm_s16le",
+    codec: Literal["pcm_s16le", "aac"] = "pcm_s16le",
     options: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a recording.
