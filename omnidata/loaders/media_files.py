@@ -52,13 +52,15 @@ def check_media_files(steps: Sequence[Step], note: Callable[[Finding], None]) ->
 
 def media_absent(steps: Sequence[Step]) -> Finding:
     """The one finding for annotations alone."""
-    roots = Counter(ref.root for step in steps for ref in step.media.values() if ref)
+    refs = [ref for step in steps for ref in step.media.values() if ref]
+    roots = Counter(ref.root for ref in refs)
+    pictures = bool(refs) and all(ref.kind == "image" for ref in refs)
     return Finding(
         "media-absent",
         "warning",
         str(roots.most_common(1)[0][0]) if roots else "media",
         "none of the media that the rows name exists",
-        "screenshots, clips and audio",
+        "screenshots" if pictures else "screenshots, clips and audio",
         "fine for scoring; a model needs the media below that folder",
     )
 
@@ -77,8 +79,9 @@ def medium_broken(step: Step, role: str, what: str, expected: str) -> Finding:
 
 def size_differs(step: Step, role: str, size: Screen) -> Finding | None:
     """The finding for a screenshot that is not of the size that its row states."""
-    stated = (step.source.get("image_width"), step.source.get("image_height"))
-    if role != "screenshot" or not all(stated) or size == step.screen:
+    row = step.source
+    stated = row.get("resolution") or (row.get("image_width") and row.get("image_height"))
+    if role != "screenshot" or not stated or size == step.screen:
         return None
     return Finding(
         "size-differs",

@@ -21,14 +21,19 @@ _SLACK = 5.0
 _POINT_REACH = 20.0
 """Units of 0-1000 about a target that is a point."""
 
-_KIND = re.compile(rf"({'|'.join(sorted((kind.name for kind in Primitive), key=len)[::-1])})\b")
-_PLACE = re.compile(r"\[\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)\s*\]")
+_NUMBER = r"\s*(-?\d+(?:\.\d+)?)\s*"
+_PLACE = re.compile(rf"\[{_NUMBER},{_NUMBER}\]")
+_FORM = re.compile(
+    rf"({'|'.join(kind.name for kind in Primitive)})"
+    rf'(?: at {_PLACE.pattern}| from {_PLACE.pattern}(?: to {_PLACE.pattern})?| text: ".*")?\s*',
+    re.DOTALL,
+)
 _TYPED = re.compile(r'INPUT text: "(.*)"\s*', re.DOTALL)
 
 
-def _is_history(value: object) -> TypeGuard[Sequence[Mapping[str, Any]]]:
-    """Whether a row brings its history, rendered; an empty list counts, null does not."""
-    return isinstance(value, list) and all(
+def _is_history(value: Sequence[object]) -> TypeGuard[Sequence[Mapping[str, Any]]]:
+    """Whether a list is a history, rendered."""
+    return all(
         isinstance(entry, dict) and {"step_index", "action_text"} <= entry.keys() for entry in value
     )
 
@@ -95,19 +100,12 @@ class HistoryCheck:
             where: the row's place.
         """
         history = row.get("action_history")
-        if not _is_history(history):
+        if not isinstance(history, list):  # as null: the row brings none
             return
-        numbers = [entry["step_index"] for entry in history]
-        reason = ""
-        if numbers != list(range(index)):
-            reason = f"it lists the steps {str(numbers)[:60]}"
-        for number, text in ((e["step_index"], str(e["action_text"])) for e in history):
-            target = past.get(number) if isinstance(number, int) else None
-            if target is None or (number, text) in self._said:
-                continue
-            if contradiction := _contradicts(text, target, screens[number]):
-                self._said.add((number, text))
-                reason = reason or f"step {number}, {text[:60]!r}: {contradiction}"
+        if _is_history(history):
+            reason = self._compared(history, index, past, screens)
+        else:
+            reason = f"an entry is no {{step_index, action_text}}: {str(history)[:60]}"
         if reason:
             self._note(
                 Finding(
@@ -120,16 +118,37 @@ class HistoryCheck:
                 )
             )
 
+    def _compared(
+        self,
+        history: Sequence[Mapping[str, Any]],
+        index: int,
+        past: Mapping[int, Action | None],
+        screens: Mapping[int, Screen],
+    ) -> str:
+        """Where the history and the targets part; empty if nowhere."""
+        numbers = [entry["step_index"] for entry in history]
+        reason = ""
+        if numbers != list(range(index)):
+            reason = f"it lists the steps {str(numbers)[:60]}"
+        for number, text in ((e["step_index"], str(e["action_text"])) for e in history):
+            target = past.get(number) if isinstance(number, int) else None
+            if target is None or (number, text) in self._said:
+                continue
+            if contradiction := _contradicts(text, target, screens[number]):
+                self._said.add((number, text))
+                reason = reason or f"step {number}, {text[:60]!r}: {contradiction}"
+        return reason
+
 
 def _contradicts(text: str, target: Action, screen: Screen) -> str:
     """Why the text cannot be said of the action; empty if it can."""
     if target.words is not None:
         same = text.split() == target.words.split()
         return "" if same else f"its action_text is {target.words[:60]!r}"
-    kind = _KIND.match(text)
-    if kind is None:  # in words of its own
+    form = _FORM.fullmatch(text)
+    if form is None:  # in words of its own
         return ""
-    if kind[0] != target.kind.name:
+    if form[1] != target.kind.name:
         return f"its target is {target.kind.name}"
     if target.kind is Primitive.INPUT:
         typed = _TYPED.fullmatch(text)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from omnidata.errors import PlatformError, UsageError
 from omnidata.loaders.repository import is_repository, open_dataset
 
-BUILDERS = {"omnigui": "omnidata.loaders.hub"}
-"""Benchmark -> the module with its one builder."""
+_HOME = "omnidata.loaders.builders"
+BUILDERS = {
+    "omnigui": (f"{_HOME}.omnigui", "OmniGui"),
+    "groundui": (f"{_HOME}.groundui", "GroundUi"),
+    "idm-single": (f"{_HOME}.idm_single", "IdmSingle"),
+    "idm-multiple": (f"{_HOME}.idm_multiple", "IdmMultiple"),
+    "criticbench": (f"{_HOME}.criticbench", "CriticBench"),
+}
+"""Benchmark -> the module with its one builder, and the builder's name."""
 
 
 def register() -> None:
@@ -38,10 +46,10 @@ def register() -> None:
             expected="datasets 3.6 to 5.2",
             remedy="call omnidata.load_dataset instead, which needs no table",
         )
-    for name, module in BUILDERS.items():
+    for name, (module, _) in BUILDERS.items():
         # The builder's cache folder carries a fingerprint of its own, so the hash may stay fixed.
         table[name] = (module, name)
-        extensions.setdefault(name, [".jsonl", ".json"])
+        extensions.setdefault(name, [".jsonl", ".json", ".parquet"])
         for optional in ("_MODULE_TO_METADATA_FILE_NAMES", "_MODULE_TO_METADATA_EXTENSIONS"):
             if isinstance(getattr(packaged, optional, None), dict):
                 getattr(packaged, optional).setdefault(name, [])
@@ -60,9 +68,9 @@ def load_dataset(
     """Load a benchmark as a Hugging Face dataset, without the scan of the media folder.
 
     Args:
-        task: "omnigui".
+        task: one of `BUILDERS`, e.g. "omnigui".
         data: whatever the task's loader reads.
-        name: the subset: "all", an app, a dimension, a dependency level, "en" or "zh".
+        name: the subset: "all", or a value of a tag, e.g. an app or a platform.
         split: "test" for a `Dataset`; None for a `DatasetDict`.
         streaming: an `IterableDataset` (or a dict of them) that writes no cache.
         num_proc: processes that build the cache.
@@ -85,9 +93,8 @@ def load_dataset(
             Path(data), task, name, split=split, streaming=streaming, num_proc=num_proc,
             cache_dir=None if cache_dir is None else str(cache_dir),
         )  # fmt: skip
-    from omnidata.loaders.hub import OmniGui
-
-    builder = OmniGui(
+    module, builder_name = BUILDERS[task]
+    builder = getattr(import_module(module), builder_name)(
         config_name=name,
         data_dir=str(data),
         cache_dir=None if cache_dir is None else str(cache_dir),

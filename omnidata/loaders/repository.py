@@ -15,7 +15,7 @@ from typing import Any
 
 from omnidata.errors import DataError, Finding, MediaError
 from omnidata.loaders.media_files import check_media_files
-from omnidata.loaders.rows import Reader
+from omnidata.loaders.rows import Reader, tag_column
 from omnidata.loaders.subsets import subset_key
 from omnidata.media import Budget, resolve
 from omnidata.types import Cell, MediaRef, Modality, Source, Step
@@ -320,7 +320,7 @@ def _types(tags: Sequence[str]) -> dict[str, Any]:
         **dict.fromkeys(("step_index", "num_steps"), number),
         "instruction": text,
         **dict.fromkeys(("screen_width", "screen_height"), number),
-        **dict.fromkeys(tags, text),
+        **dict.fromkeys(map(tag_column, tags), text),
         "history": pa.list_(action),
         "action": action,
         "source": text,

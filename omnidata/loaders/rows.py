@@ -16,6 +16,9 @@ from omnidata.types import MediaRef, Modality, Step
 if TYPE_CHECKING:
     import datasets
 
+_TAKEN = ("instruction", "history", "action", "source", "media", "position", "row")
+"""Columns that a tag might be named like."""
+
 
 def features(
     tags: Sequence[str], roles: Mapping[str, Modality], *, linked: bool = False
@@ -23,7 +26,7 @@ def features(
     """The columns of a row.
 
     Args:
-        tags: names of the steps' tags, a column each.
+        tags: names of the steps' tags, a column each (`tag_column`).
         roles: the steps' media and their kinds, a column of undecoded media each.
         linked: give media columns a `path` alone. `datasets` caches rows with a `Video` column in
             batches of ten, and a million such rows take 9 s and 5.6 GB to open; with paths alone
@@ -56,13 +59,23 @@ def features(
             "instruction": text,
             "screen_width": number,
             "screen_height": number,
-            **dict.fromkeys(tags, text),
+            **dict.fromkeys(map(tag_column, tags), text),
             **media,
             "history": [action],
             "action": action,
             "source": text,
         }
     )
+
+
+def tag_column(tag: str) -> str:
+    """The column of a tag: its name, unless the row itself has that column.
+
+    Examples:
+        >>> tag_column("platform"), tag_column("source")
+        ('platform', 'source_tag')
+    """
+    return f"{tag}_tag" if tag in _TAKEN else tag
 
 
 def to_row(step: Step, tags: Sequence[str]) -> dict[str, Any]:
@@ -75,7 +88,7 @@ def to_row(step: Step, tags: Sequence[str]) -> dict[str, Any]:
         "instruction": storable(step.instruction),
         "screen_width": step.screen[0],
         "screen_height": step.screen[1],
-        **{name: storable(step.tags.get(name)) for name in tags},
+        **{tag_column(name): storable(step.tags.get(name)) for name in tags},
         "history": [_action(action) for action in step.history],
         "action": _action(step.action),
         "source": json.dumps(step.source, ensure_ascii=True),
@@ -89,12 +102,12 @@ class Reader:
     episode would otherwise hold the square of its length.
 
     Args:
-        tags: names of the columns that hold tags; null = the step lacks it.
+        tags: names of the tags, whose columns are null where a step lacks one.
     """
 
     def __init__(self, tags: Sequence[str]) -> None:
         """Remember no row."""
-        self._tags = tags
+        self._tags = {name: tag_column(name) for name in tags}
         self._last: tuple[list[Any], tuple[Action | None, ...]] = ([], ())
 
     def step(
@@ -132,7 +145,7 @@ class Reader:
             history=self._history(row["history"]),
             history_screens=history_screens,
             action=_read_action(row["action"]),
-            tags={name: row[name] for name in self._tags if row[name] is not None},
+            tags={k: row[column] for k, column in self._tags.items() if row[column] is not None},
             source=source,
         )
 

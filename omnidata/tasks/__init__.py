@@ -10,7 +10,7 @@ from omnidata.errors import UsageError
 if TYPE_CHECKING:
     from omnidata.types import Task
 
-NAMES = ("omnigui",)
+NAMES = ("omnigui", "groundui", "idm-single", "idm-multiple", "criticbench")
 """The benchmarks that can be loaded, run and scored."""
 
 
@@ -28,4 +28,10 @@ def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
         from omnidata.tasks.omnigui import OmniGui
 
         return OmniGui(options or {})
+    from omnidata.loaders.agentstudio_files import TASKS
+    from omnidata.tasks.agentstudio import AgentStudio
+
+    for known in TASKS:
+        if name == known:
+            return AgentStudio(known, options or {})
     raise UsageError(f'there is no task "{name}"', expected=f"one of {', '.join(NAMES)}")

@@ -1,0 +1,259 @@
+"""Where AgentStudio's rows lie: a JSON-lines file beside `images/`, or the Hub's Parquet files.
+
+A folder is searched by the columns that its files have, not by their names. Several files with the
+columns of the benchmark are no choice of ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from omnidata.errors import DataError, Finding
+from omnidata.jsontext import BROKEN, decode
+from omnidata.loaders import agentstudio_parquet as parquet
+from omnidata.loaders.agentstudio_columns import Form, Row, form, is_columnwise, rezip
+
+Note = Callable[[Finding], None]
+TaskName = Literal["groundui", "idm-single", "idm-multiple", "criticbench"]
+TASKS: tuple[TaskName, ...] = ("groundui", "idm-single", "idm-multiple", "criticbench")
+
+_FORMS: dict[TaskName, Form] = {
+    "groundui": "groundui",
+    "idm-single": "idm-single",
+    "idm-multiple": "trajectory",
+    "criticbench": "trajectory",
+}
+_COLUMNS: dict[Form, str] = {
+    "groundui": "image, instruction, bbox and resolution",
+    "idm-single": "obs_before, obs_after, operation and action_space",
+    "trajectory": "actions and action_space",
+}
+_SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})")
+_BOM = b"\xef\xbb\xbf"
+_PEEKED_LINES = 20
+_LONGEST_LINE = 64 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The annotation files of one benchmark.
+
+    Attributes:
+        paths: one JSON-lines file, or Parquet files in the order of their rows.
+        images: the folder that image paths are relative to; it need not exist.
+        stem: what the samples are named after.
+        missing: shards that the others' names say there are.
+    """
+
+    paths: Sequence[Path]
+    images: Path
+    stem: str
+    missing: int = 0
+
+    def fingerprint(self) -> str:
+        """SHA-256 over the annotations: the same wherever the data lies, images left out."""
+        digest = hashlib.sha256()
+        for path in self.paths:
+            stored = path.suffix == ".parquet"
+            content = parquet.fingerprint(path) if stored else path.read_bytes()
+            digest.update(f"{path.name}\0{len(content)}\0".encode("utf-8", "surrogateescape"))
+            digest.update(content)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of a file.
+
+    Attributes:
+        where: the file and the line, or the row of a Parquet file.
+        row: in the form of the authors' files; None for a line that could not be read.
+        held: the images that the file itself holds.
+    """
+
+    where: str
+    row: Row | None
+    held: parquet.Held | None = None
+
+
+def find(data: Path, task: TaskName) -> Files:
+    """The files with the benchmark's columns.
+
+    Raises:
+        DataError: nothing is there, no file or several have the columns, or they are another
+            benchmark's.
+    """
+    if data.is_file():
+        groups = [[data]]
+    elif data.is_dir():
+        groups = _groups(data)
+    else:
+        _refuse("there is no such file or folder", data, task)
+    forms = [_peek(paths[0]) for paths in groups]
+    wanted = _FORMS[task]
+    matching = [paths for paths, found in zip(groups, forms, strict=True) if found == wanted]
+    if data.is_file() and forms == [None]:
+        matching = groups  # its rows may be broken; the findings will say how
+    if len(matching) > 1:
+        raise DataError(
+            f"several files have the columns of {task}: "
+            + ", ".join(paths[0].name for paths in matching),
+            where=str(data),
+            expected="one such file, or the name of one",
+            remedy=f"name the file: {matching[0][0]}",
+        )
+    if not matching:
+        _refuse_others(data, task, forms)
+    paths = matching[0]
+    stem, count = _stem(paths[0])
+    missing = count - len(paths) if count and data.is_dir() else 0
+    return Files(paths, _images(paths[0].parent), stem, missing)
+
+
+def _groups(data: Path) -> list[list[Path]]:
+    """The files that may be meant; the shards of one Parquet table are one."""
+    groups: dict[tuple[Path, str], list[Path]] = {}
+    for folder in (data, data / "data"):
+        for path in sorted(folder.glob("*")):
+            if path.suffix in (".jsonl", ".parquet") and path.is_file():
+                stem, count = _stem(path)
+                name = f"{stem} {count}" if count else path.name
+                groups.setdefault((folder, name), []).append(path)
+    return list(groups.values())
+
+
+def _stem(path: Path) -> tuple[str, int]:
+    """The name without its number as a shard, and how many shards there are; 0 for no shard."""
+    found = _SHARD.fullmatch(path.stem)
+    if found and path.suffix == ".parquet":
+        return found["stem"], int(found["count"])
+    return path.stem, 0
+
+
+def _images(folder: Path) -> Path:
+    """`images` beside the file, or beside the `data` folder that the Hub puts it in."""
+    for candidate in (folder / "images", folder.parent / "images"):
+        if candidate.is_dir():
+            return candidate
+    return folder / "images"
+
+
+def _peek(path: Path) -> Form | None:
+    """The form of the first row; None where there is none that is known."""
+    if path.suffix == ".parquet":
+        columns = parquet.columns(path)
+        return form(dict.fromkeys(columns)) if columns else None
+    with path.open("rb") as file:
+        for _ in range(_PEEKED_LINES):
+            row = _decode(file.readline(_LONGEST_LINE))
+            if isinstance(row, dict):
+                return form(row)
+    return None
+
+
+def _refuse_others(data: Path, task: TaskName, forms: Sequence[Form | None]) -> NoReturn:
+    others = sorted({found for found in forms if found})
+    named = {
+        "trajectory": "idm-multiple or criticbench",
+        "groundui": "groundui",
+        "idm-single": "idm-single",
+        "omnigui": "omnigui",
+    }
+    if others:
+        found = ", ".join(named[other] for other in others)
+        raise DataError(
+            f"these are rows of {found}",
+            where=str(data),
+            expected=f"{task}: rows with {_COLUMNS[_FORMS[task]]}",
+            remedy=f"name the task {found}, or other data",
+        )
+    _refuse("no file there has the columns of the benchmark", data, task)
+
+
+def _refuse(what: str, data: Path, task: TaskName) -> NoReturn:
+    raise DataError(
+        what,
+        where=str(data),
+        expected=f"a .jsonl or .parquet file of {task}, or a folder with one: rows with "
+        f"{_COLUMNS[_FORMS[task]]}",
+    )
+
+
+def read(files: Files, note: Note) -> Iterator[Line]:
+    """Every row, also those that cannot be read, which have a finding.
+
+    Raises:
+        DataError: a Parquet file cannot be read.
+    """
+    if files.missing:
+        note(
+            Finding(
+                "shard-missing",
+                "error",
+                str(files.paths[0].parent),
+                f"{files.missing} of {files.missing + len(files.paths)} shards are missing",
+                "all shards that the names promise",
+                "download the others; the rows that are there are used until then",
+            )
+        )
+    for path in files.paths:
+        yield from (_parquet if path.suffix == ".parquet" else _lines)(path, note)
+
+
+def _parquet(path: Path, note: Note) -> Iterator[Line]:
+    for row, held in parquet.rows(path):
+        where = f"{path}, row {held.row}"
+        yield Line(where, _rezipped(row, where, note), held)
+
+
+def _lines(path: Path, note: Note) -> Iterator[Line]:
+    content = path.read_bytes().removeprefix(_BOM)
+    for at, text in enumerate(content.split(b"\n"), 1):
+        if not text.strip():
+            continue
+        where = f"{path}:{at}"
+        row = _decode(text)
+        if not isinstance(row, dict):
+            note(
+                Finding(
+                    "json-invalid",
+                    "error",
+                    where,
+                    "the line is not a JSON object",
+                    "one JSON object in UTF-8",
+                    "mend the line; it is skipped until then",
+                )
+            )
+            yield Line(where, None)
+        else:
+            plain = _rezipped(row, where, note) if is_columnwise(row) else row
+            yield Line(where, plain)
+
+
+def _rezipped(row: Row, where: str, note: Note) -> Row | None:
+    try:
+        return rezip(row)
+    except ValueError as error:
+        note(
+            Finding(
+                "columns-differ",
+                "error",
+                where,
+                f"the row cannot be read: {error}",
+                "a list of actions, or a dict of lists of one length",
+                "mend the row; it is skipped until then",
+            )
+        )
+        return None
+
+
+def _decode(text: bytes) -> Any:
+    try:
+        return decode(text.decode("utf-8"))
+    except (UnicodeDecodeError, RecursionError):
+        return BROKEN

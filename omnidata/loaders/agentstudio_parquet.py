@@ -1,0 +1,114 @@
+"""Parquet files of the Hub's form: rows without their images, and where the images lie."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omnidata.errors import DataError
+from omnidata.loaders.agentstudio_columns import IMAGES
+from omnidata.types import Cell, MediaRef
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_BATCH_ROWS = 128
+_BATCH_BYTES = 256 * 1024**2
+_LISTS = ("list", "element", "item", "array", "bag", "array_element")
+"""What Parquet's writers call the levels of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The images that a row of a Parquet file holds itself.
+
+    Attributes:
+        path: the file.
+        row: 0-based, counted through the file.
+        columns: those that hold an image each; the lists of a trajectory's are not opened.
+    """
+
+    path: Path
+    row: int
+    columns: frozenset[str]
+
+    def image(self, column: str, name: str) -> MediaRef:
+        """A reference to the image in that column, by the name that it had."""
+        cell = Cell(self.path.name, column, self.row)
+        return MediaRef("image", self.path.parent, name, cell=cell)
+
+
+def columns(path: Path) -> list[str]:
+    """The top-level columns.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    with _opened(path) as file:
+        return list(file.schema_arrow.names)
+
+
+def rows(path: Path) -> Iterator[tuple[dict[str, Any], Held]]:
+    """Every row; of images only the names are read.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    with _opened(path) as file:
+        leaves = [file.schema.column(number).path for number in range(len(file.schema))]
+        images = [leaf for leaf in leaves if _is_image(leaf)]
+        held = frozenset(leaf.removesuffix(".bytes") for leaf in images if leaf.count(".") == 1)
+        wanted = [leaf for leaf in leaves if leaf not in images]
+        number = 0
+        for batch in file.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=False):
+            if batch.nbytes > _BATCH_BYTES:
+                raise ValueError(f"{batch.num_rows} rows of {batch.nbytes} bytes")
+            for row in batch.to_pylist():
+                yield row, Held(path, number, held)
+                number += 1
+
+
+def _is_image(leaf: str) -> bool:
+    """Whether a leaf of the schema holds the bytes of images, in lists or not."""
+    parts = [part for part in leaf.split(".") if part not in _LISTS]
+    return len(parts) > 1 and parts[-1] == "bytes" and parts[-2] in IMAGES
+
+
+def fingerprint(path: Path) -> bytes:
+    """A hash of what the rows say, and of how much room the images take.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    digest = hashlib.sha256()
+    with _opened(path) as file:
+        about = file.metadata
+        for group in range(about.num_row_groups):
+            for column in range(about.num_columns):
+                size = about.row_group(group).column(column).total_compressed_size
+                digest.update(f"{size} ".encode())
+    for row, _ in rows(path):
+        digest.update(json.dumps(row, default=str).encode())
+    return digest.digest()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    """The file; whatever Arrow says of hostile bytes becomes a `DataError`."""
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            yield file
+    except Exception as error:
+        raise DataError(
+            f"the Parquet file cannot be read ({type(error).__name__}: {error})",
+            where=str(path),
+            expected="a whole Parquet file of the Hub's form",
+            remedy="download it again",
+        ) from None

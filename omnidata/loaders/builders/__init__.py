@@ -1,0 +1,1 @@
+"""One builder of `datasets` per module, which is how `datasets` finds it."""

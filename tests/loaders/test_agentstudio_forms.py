@@ -1,0 +1,324 @@
+"""The Hub's form of the rows, Parquet repositories and `datasets` all give the same steps."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import omnidata
+from omnidata.data.convert import convert
+from omnidata.data.validate import validate
+from omnidata.errors import DataError, MediaError
+from omnidata.loaders.agentstudio import UNKNOWN, load
+from omnidata.loaders.agentstudio_files import TASKS, TaskName
+from omnidata.media import image
+from omnidata.types import Source, Step
+from tests.loaders.agentstudio import (
+    REAL,
+    act,
+    codes,
+    columnwise,
+    ground,
+    pictures,
+    real_rows,
+    single,
+    trajectory,
+    write,
+)
+from tests.trees import NO_SHARED
+
+real = pytest.mark.skipif(not REAL["groundui"].is_file(), reason=NO_SHARED)
+EVERY = pytest.mark.parametrize("task", TASKS)
+ROWS: dict[TaskName, list[dict[str, Any]]] = {
+    "groundui": [ground(), ground(image="b.png", platform="mobile", source="motif")],
+    "idm-single": [single(), single(action_id="b", source="agent-studio", platform="desktop")],
+    "idm-multiple": [
+        trajectory(),
+        trajectory(*[act(n) for n in range(7)], annotation_id="e2", platform="mobile"),
+        trajectory(act(0), act(1, obs_after=None), annotation_id="e3"),
+    ],
+    "criticbench": [
+        trajectory(),
+        trajectory(*[act(n) for n in range(7)], annotation_id="e2", is_success=False),
+        trajectory(act(0, obs_after=None), annotation_id="e3"),
+    ],
+}
+
+
+def said(step: Step) -> dict[str, Any]:
+    """Everything about a step but where its media lie."""
+    fields = {field.name: getattr(step, field.name) for field in dataclasses.fields(step)}
+    return {**fields, "media": {role: ref and ref.path for role, ref in step.media.items()}}
+
+
+def written(folder: Path, task: TaskName) -> Path:
+    """The rows of a task with an image for every name."""
+    names = []
+    for row in ROWS[task]:
+        for item in row.get("actions", [row]):
+            names += [item[k] for k in ("image", "obs_before", "obs_after") if item.get(k)]
+    pictures(folder / "images", names)
+    return write(folder / "rows.jsonl", *ROWS[task])
+
+
+@real
+@EVERY
+def test_the_hubs_columns_give_equal_steps(tmp_path: Path, task: TaskName) -> None:
+    plain = load(REAL[task], task)
+    rows = map(columnwise, real_rows(task))
+    hub = load(write(tmp_path / REAL[task].name, *rows), task)
+    assert [said(step) for step in hub.steps] == [said(step) for step in plain.steps]
+    assert codes(hub) == codes(plain)
+    assert hub.roles == plain.roles
+
+
+def test_columns_of_different_lengths_are_told(tmp_path: Path) -> None:
+    row = columnwise(trajectory())
+    row["actions"]["operation"].append("TYPE")
+    odd = {**row, "actions": {**row["actions"], "operation": "CLICK"}}
+    data = write(tmp_path / "m.jsonl", columnwise(trajectory(annotation_id="e2")), row, odd)
+    source = load(data, "idm-multiple")
+    assert source.row_ids == ["m/0", None, None]
+    assert codes(source) == {"columns-differ": 2}
+
+
+def hub_table(rows: list[dict[str, Any]], images: Path, *, columns: bool) -> pa.Table:
+    """The trajectories as the Hub's Parquet has them, images inside."""
+    text, number = datasets.Value("string"), datasets.Value("float32")
+    box = dict.fromkeys(("x", "y", "width", "height"), number)
+    words = {"repr": text, "text": text}
+    action = {
+        **dict.fromkeys(("action_id", "operation", "obs_before_path", "obs_after_path"), text),
+        **dict.fromkeys(("obs_before", "obs_after"), datasets.Image(decode=False)),
+        "bbox": box,
+        "metadata": words,
+    }
+    features = datasets.Features(
+        {
+            **dict.fromkeys(("instruction", "annotation_id", "source", "platform"), text),
+            "metadata": words,
+            "actions": datasets.Sequence(action) if columns else [action],
+            "action_space": datasets.Sequence(text),
+            "is_success": datasets.Value("bool"),
+        }
+    )
+    found = []
+    for row in rows:
+        actions = []
+        for item in row["actions"]:
+            held = {f"{k}_path": item[k] for k in ("obs_before", "obs_after")}
+            for key in ("obs_before", "obs_after"):
+                path = item[key] and images / item[key]
+                held[key] = path and {"bytes": path.read_bytes(), "path": path.name}
+            actions.append({**item, **held})
+        spread = {key: [item[key] for item in actions] for key in actions[0]}
+        found.append({**row, "actions": spread if columns else actions})
+    table: pa.Table = datasets.Dataset.from_list(found, features=features).data.table
+    return table
+
+
+@pytest.mark.parametrize("columns", [True, False], ids=["columns", "structs"])
+@pytest.mark.parametrize("task", ["idm-multiple", "criticbench"])
+def test_the_hubs_parquet_of_trajectories_is_read(
+    tmp_path: Path, task: TaskName, columns: bool
+) -> None:
+    data = written(tmp_path / "plain", task)
+    table = hub_table(ROWS[task], data.parent / "images", columns=columns)
+    assert pa.types.is_struct(table.schema.field("actions").type) is columns
+    (tmp_path / "hub" / "data").mkdir(parents=True)
+    parts = [table.slice(0, 2), table.slice(2)]
+    for number, part in enumerate(parts):
+        name = f"rows-{number:05d}-of-00002.parquet"
+        pq.write_table(part, tmp_path / "hub" / "data" / name)
+    (data.parent / "images").rename(tmp_path / "hub" / "images")
+    hub = load(tmp_path / "hub", task)
+    (tmp_path / "hub" / "images").rename(data.parent / "images")
+    plain = load(data, task)
+    assert [said(step) for step in hub.steps] == [said(step) for step in plain.steps]
+    assert hub.findings == plain.findings == []
+
+
+def test_a_missing_shard_is_told(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist([ground()]), tmp_path / "t-00001-of-00003.parquet")
+    assert codes(load(tmp_path, "groundui")) == {"shard-missing": 1}
+
+
+def embedded(path: Path, images: Path, **options: Any) -> Path:
+    """GroundUI as the Hub's Parquet has it, images inside."""
+    rows = []
+    for row in ROWS["groundui"]:
+        content = (images / row["image"]).read_bytes()
+        rows.append({**row, "image": {"bytes": content, "path": None}, "image_path": row["image"]})
+    pq.write_table(pa.Table.from_pylist(rows), path, use_dictionary=False, **options)
+    return path
+
+
+def test_images_inside_parquet_are_the_media(tmp_path: Path) -> None:
+    plain = written(tmp_path / "plain", "groundui")
+    data = embedded(tmp_path / "test.parquet", plain.parent / "images", compression="none")
+    source = load(data, "groundui")
+    assert source.findings == []
+    assert [step.source for step in source.steps] == ROWS["groundui"]
+    for step, other in zip(source.steps, load(plain, "groundui").steps, strict=True):
+        ref, file = step.media["screenshot"], other.media["screenshot"]
+        assert ref
+        assert file
+        assert (image(ref).pixels == image(file).pixels).all()
+    opened = omnidata.load_dataset("groundui", data, split="test")
+    assert [shot["bytes"] for shot in opened["screenshot"]] == [
+        (plain.parent / "images" / row["image"]).read_bytes() for row in ROWS["groundui"]
+    ]
+
+
+def test_compressed_images_inside_parquet_are_refused_by_name(tmp_path: Path) -> None:
+    plain = written(tmp_path / "plain", "groundui")
+    data = embedded(tmp_path / "test.parquet", plain.parent / "images", compression="snappy")
+    ref = load(data, "groundui").steps[0].media["screenshot"]
+    assert ref
+    with pytest.raises(MediaError, match="snappy"):
+        image(ref)
+
+
+def test_the_fingerprint_of_parquet_changes_with_rows_and_images(tmp_path: Path) -> None:
+    images = written(tmp_path / "plain", "groundui").parent / "images"
+    data = embedded(tmp_path / "test.parquet", images, compression="none")
+    before = load(data, "groundui").fingerprint
+    pictures(images, ["a.png"], (300, 200))
+    embedded(data, images, compression="none")
+    after = load(data, "groundui").fingerprint
+    table = pq.read_table(data)
+    pq.write_table(table.set_column(1, "instruction", [["Tap", "Tap"]]), data, use_dictionary=False)
+    assert len({before, after, load(data, "groundui").fingerprint}) == 3
+
+
+def test_an_image_inside_a_table_has_no_known_size(tmp_path: Path) -> None:
+    images = written(tmp_path / "plain", "idm-single").parent / "images"
+    row = ROWS["idm-single"][0]
+    cell = {"bytes": (images / row["obs_before"]).read_bytes(), "path": None}
+    inside = {"obs_before": cell, "obs_after": cell}
+    paths = {f"{key}_path": row[key] for key in inside}
+    data = tmp_path / "test.parquet"
+    pq.write_table(pa.Table.from_pylist([{**row, **inside, **paths}]), data)
+    (step,) = load(data, "idm-single").steps
+    assert step.screen == UNKNOWN
+    assert step.source == row
+
+
+@EVERY
+@pytest.mark.parametrize("embed", [True, False], ids=["embed", "link"])
+def test_a_repository_gives_the_same_steps(tmp_path: Path, task: TaskName, embed: bool) -> None:
+    source = load(written(tmp_path, task), task)
+    convert(source, tmp_path / "out", embed=embed)
+    back = load(tmp_path / "out", task)
+    assert [said(step) for step in back.steps] == [said(step) for step in source.steps]
+    assert (back.row_ids, back.roles) == (source.row_ids, source.roles)
+    assert back.findings == source.findings == []
+    for step in back.steps:
+        for ref in step.media.values():
+            assert ref
+            assert image(ref).pixels.shape == (90, 144, 3)
+
+
+def test_a_repository_has_both_instructions(tmp_path: Path) -> None:
+    data = written(tmp_path, "groundui")
+    convert(load(data, "groundui", instructions="raw"), tmp_path / "out", embed=True)
+    raw = load(tmp_path / "out", "groundui", instructions="raw").steps
+    recaptioned = load(tmp_path / "out", "groundui").steps
+    assert {step.instruction for step in raw} == {"redirect_discounts"}
+    assert {step.instruction for step in recaptioned} == {'Click on "Discounts".'}
+
+
+def test_a_repository_of_another_benchmark_is_refused(tmp_path: Path) -> None:
+    source = load(written(tmp_path, "criticbench"), "criticbench")
+    convert(source, tmp_path / "out", embed=True)
+    with pytest.raises(DataError, match="the repository holds criticbench"):
+        load(tmp_path / "out", "idm-multiple")
+
+
+@EVERY
+def test_validate_looks_at_every_image(tmp_path: Path, task: TaskName) -> None:
+    data = written(tmp_path, task)
+
+    def report() -> Any:
+        return validate(load(data, task, check_media=False), workers=1)
+
+    whole = report()
+    blank = {"screenshot-blank"} if task == "groundui" else set()  # the pictures are plain
+    assert {finding.code for finding in whole.findings} == blank
+    broken = min((tmp_path / "images").rglob("*.png"))
+    broken.write_bytes(broken.read_bytes()[:40])
+    found = [finding for finding in report().findings if finding.code not in blank]
+    assert {finding.code for finding in found} <= {"media-truncated", "media-unreadable"}
+    assert len(found) == 1
+
+
+@pytest.fixture
+def _registered() -> None:
+    omnidata.register()
+
+
+def plainly(task: TaskName, data: Path, name: str | None = None, **options: Any) -> Any:
+    return datasets.load_dataset(task, name, data_dir=str(data), split="test", **options)
+
+
+def rows_of(source: Source) -> list[tuple[str, Any]]:
+    return [(step.sample_id, dict(step.source)) for step in source.steps]
+
+
+@EVERY
+@pytest.mark.usefixtures("_registered")
+def test_datasets_opens_every_benchmark(tmp_path: Path, task: TaskName) -> None:
+    source = load(written(tmp_path / "data", task), task)
+    opened = plainly(task, tmp_path / "data")
+    assert [(r["sample_id"], json.loads(r["source"])) for r in opened] == rows_of(source)
+    assert opened["source_tag"] == [step.tags["source"] for step in source.steps]
+    for step, row in zip(source.steps, opened, strict=True):
+        for role in source.roles:
+            ref = step.media.get(role)
+            path = str((ref.root / ref.path).resolve()) if ref else None
+            assert (row[role] or {"path": None})["path"] == path
+    own = omnidata.load_dataset(task, tmp_path / "data" / "rows.jsonl", split="test")
+    assert own.to_list() == opened.to_list()
+    assert list(plainly(task, tmp_path / "data", streaming=True)) == opened.to_list()
+    two = plainly(task, tmp_path / "data", num_proc=2, cache_dir=str(tmp_path / "two"))
+    assert two.to_list() == opened.to_list()
+
+
+@EVERY
+@pytest.mark.usefixtures("_registered")
+def test_every_tag_is_a_subset(tmp_path: Path, task: TaskName) -> None:
+    source = load(written(tmp_path, task), task, check_media=False)
+    for value in {value for step in source.steps for value in step.tags.values()}:
+        wanted = [s.sample_id for s in source.steps if value in s.tags.values()]
+        assert plainly(task, tmp_path, value)["sample_id"] == wanted
+    with pytest.raises(DataError, match="no subset"):
+        plainly(task, tmp_path, "nothing")
+    names = datasets.get_dataset_config_names(task, data_dir=str(tmp_path))
+    assert names[:4] == ["all", "web", "desktop", "mobile"]
+    assert "mind2web" in names
+
+
+@pytest.mark.usefixtures("_registered")
+def test_an_edit_is_noticed_and_another_trajectory_adds_columns(tmp_path: Path) -> None:
+    data = write(tmp_path / "m.jsonl", trajectory())
+    assert len(plainly("criticbench", tmp_path)) == 1
+    write(data, trajectory(), trajectory(*[act(n) for n in range(4)], annotation_id="e2"))
+    opened = plainly("criticbench", tmp_path)
+    assert len(opened) == 2
+    assert "observation_4" in opened.features
+    assert opened[0]["observation_4"] is None
+
+
+@pytest.mark.usefixtures("_registered")
+def test_no_data_is_named_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "test.jsonl", ground())
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match="no data is named"):
+        datasets.load_dataset("groundui", split="test")
