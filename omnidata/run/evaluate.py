@@ -205,7 +205,7 @@ def _unreadable(request: Request, step: Step, adapter: Adapter) -> str | None:
     """Why the step cannot be shown to this model; a failure never becomes a prediction."""
     if not adapter.accepts:
         return None
-    if "image" in adapter.accepts and step.media.get("screenshot") is None:
+    if "image" in adapter.accepts and step.media.get("screenshot", ...) is None:
         return f"{step.sample_id}: the row names no screenshot"
     for message in request.conversation:
         for part in message.parts:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 import omnidata
 from omnidata.errors import UsageError
+from omnidata.media import image
+from omnidata.types import Completion, GenerationParams, Modality, Request
 from tests.cli.running import as_json
 from tests.cli.running import omnidata as run
 from tests.trees import NO_SHARED, SHARED
@@ -111,3 +115,53 @@ def test_what_a_task_does_not_know_is_refused() -> None:
         task.baseline("center", [], {})
     with pytest.raises(UsageError, match="no options"):
         task.baseline("majority", [], {"seed": "1"})
+
+
+class Looking:
+    """A model that takes images; it answers with the number of those it was shown."""
+
+    name = "looking"
+    accepts: frozenset[Modality] = frozenset({"image"})
+    max_batch = 8
+
+    async def generate(
+        self, batch: Sequence[Request], params: GenerationParams
+    ) -> list[Completion]:
+        shown = []
+        for request in batch:
+            parts = [part for message in request.conversation for part in message.parts]
+            sizes = [image(part.media).pixels.shape for part in parts if part.media]
+            shown.append(Completion(text=f"{len(sizes)} images"))
+        return shown
+
+
+def with_images(name: str, folder: Path, rows: int) -> Path:
+    """The first rows of a set, and an image for every name in them."""
+    lines = (ROWS / FILES[name]).read_text("utf-8").splitlines()[:rows]
+    folder.mkdir()
+    (folder / FILES[name]).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    for step in omnidata.get_task(name).load(folder / FILES[name], check_media=False).steps:
+        size = step.screen if name == "groundui" else (64, 48)
+        for ref in filter(None, step.media.values()):
+            (ref.root / ref.path).parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", size, "white").save(ref.root / ref.path)
+    return folder
+
+
+@real
+@pytest.mark.parametrize("name", FILES)
+def test_models_are_shown_the_images_of_the_rows(name: str, tmp_path: Path) -> None:
+    folder = with_images(name, tmp_path / "data", 12)
+    task = omnidata.get_task(name)
+    source = task.load(folder)
+    assert not [found for found in source.findings if found.code.startswith("media")]
+    results = omnidata.evaluate(task, source, Looking(), tmp_path / "run")
+    assert results["outcomes"].keys() <= {"ok", "unparsed"}
+    for model in task.baselines:
+        found = omnidata.evaluate(task, source, f"baseline:{model}", tmp_path / model)
+        assert sum(found["outcomes"].values()) == 12
+    asked = [part for message in task.prompt(source.steps[0]) for part in message.parts]
+    shown = next(part.media for part in asked if part.media)
+    (shown.root / shown.path).unlink()
+    lacking = omnidata.evaluate(task, task.load(folder), Looking(), tmp_path / "lacking")
+    assert lacking["outcomes"]["media_error"] >= 1
