@@ -17,24 +17,6 @@ from omnidata.metrics.episodes import codes
 
 RESAMPLES = 1000
 PLATFORMS = ("web", "desktop", "mobile")
-FAMILIES: Mapping[str, str] = {
-    "mind2web": "mind2web",
-    "aitw": "aitw",
-    "vwa": "vwa",
-    "agent-studio": "agent_studio",
-    "agent_studio": "agent_studio",
-}
-"""Part of a source's name -> its family, as tables name it."""
-
-
-def family(source: str) -> str:
-    """The dataset that a source is a part of; a source of no known family is its own.
-
-    Examples:
-        >>> family("aitw_install"), family("agent-studio"), family("omniact")
-        ('aitw', 'agent_studio', 'omniact')
-    """
-    return next((name for part, name in FAMILIES.items() if part in source), source)
 
 
 def means(columns: Mapping[str, Floats], *, seed: int = 0) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from omnidata.metrics.agentstudio_totals import (
     PLATFORMS,
     by_group,
     critic_table,
-    family,
     means,
 )
 
