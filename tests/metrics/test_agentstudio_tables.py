@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omnidata.loaders.agentstudio_boxes import family
 from omnidata.metrics.agentstudio_critic import RATES, Confusion
 from omnidata.metrics.agentstudio_report import score_report
 from omnidata.metrics.agentstudio_totals import (
