@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal
 
 from omnidata.errors import MediaError, UsageError
@@ -70,16 +71,7 @@ def frames(
         MediaError: the file is missing or broken, ends early, or exceeds the budget.
         UsageError: not exactly one of the three, or a number that keeps nothing or too much.
     """
-    if sum(choice is not None for choice in (num_frames, fps, which)) != 1:
-        raise UsageError(
-            "it is not clear which frames are meant",
-            where=f"frames(num_frames={num_frames}, fps={fps}, which={which!r})",
-            expected="exactly one of num_frames, fps and which",
-        )
-    if (num_frames is not None and num_frames < 1) or (fps is not None and not 0 < fps <= MAX_FPS):
-        raise UsageError(
-            "nothing would be kept", where="frames", expected=f"1 or more, fps up to {MAX_FPS}"
-        )
+    check_choice(num_frames, fps, which)
     if num_frames is not None:
         return _evenly(ref, num_frames, stream, budget)
     with opened(ref, budget) as container:
@@ -94,17 +86,41 @@ def frames(
         return replace(_stacked(_shown(decoded, fps), video, ref, budget), fps=fps)
 
 
+def check_choice(num_frames: int | None, fps: float | None, which: str | None) -> None:
+    """Whether the three say which frames of a clip are meant.
+
+    Raises:
+        UsageError: not exactly one of the three, or a value that keeps nothing or too much.
+    """
+    where = f"num_frames={num_frames!r}, fps={fps!r}, which={which!r}"
+    if sum(choice is not None for choice in (num_frames, fps, which)) != 1:
+        raise UsageError(
+            "it is not clear which frames are meant",
+            where=where,
+            expected="exactly one of num_frames, fps and which",
+        )
+    counted = num_frames is None or (isinstance(num_frames, Integral) and num_frames >= 1)
+    paced = fps is None or (isinstance(fps, Real) and 0 < fps <= MAX_FPS)
+    if not counted or not paced or which not in (None, "all", "keyframes"):
+        raise UsageError(
+            "nothing would be kept, or too much",
+            where=where,
+            expected=f'a whole number from 1, fps up to {MAX_FPS:g}, "all" or "keyframes"',
+        )
+
+
 def _evenly(ref: MediaRef, num_frames: int, stream: int | None, budget: Budget) -> Frames:
     """Spread by the count that the header states, or, where that is wrong, by the packets."""
     with opened(ref, budget) as container:
         video = video_stream(container, ref, budget, stream)
         stated = video.frames
         seconds = (container.duration or 0) / 1e6
-        about = stated or seconds * float(video.average_rate or 0)
-        if about >= LONG and (found := _jumping(container, ref, num_frames, stream, budget)):
-            return found
-    with opened(ref, budget) as container:
-        found = _spread_over(container, stated, ref, num_frames, stream, budget)
+        long = (stated or seconds * float(video.average_rate or 0)) >= LONG
+        choose = _jumping if long else _spread_over
+        found = choose(container, stated, ref, num_frames, stream, budget)
+    if found is None and long:
+        with opened(ref, budget) as container:
+            found = _spread_over(container, stated, ref, num_frames, stream, budget)
     if found is None:
         count = _count(ref, budget, stream)
         with opened(ref, budget) as container:
@@ -115,13 +131,23 @@ def _evenly(ref: MediaRef, num_frames: int, stream: int | None, budget: Budget) 
 
 
 def _jumping(
-    container: InputContainer, ref: MediaRef, num_frames: int, stream: int | None, budget: Budget
+    container: InputContainer,
+    stated: int,
+    ref: MediaRef,
+    num_frames: int,
+    stream: int | None,
+    budget: Budget,
 ) -> Frames | None:
-    """The frames of a long clip by seeking; None where that does not pay or is not exact."""
+    """The frames of a long clip by seeking; None where that does not pay or is not exact.
+
+    They are spread over as many as the header states, where it does.
+    """
     video = video_stream(container, ref, budget, stream)
     index = Index(container, video)
     if len(index.times) > budget.max_frames or index.seconds > budget.max_seconds:
         return None  # one pass says what is too much
+    if stated not in (0, len(index.times)):
+        return None
     wanted = _spread(len(index.times), num_frames)
     if not index.usable or not index.pays(wanted):
         return None
