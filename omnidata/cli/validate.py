@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -78,6 +79,11 @@ def _check_target(path: Path) -> None:
             mine = file.read(len(_HEAD)) == _HEAD.encode()
     else:
         mine = not path.exists() and path.parent.is_dir()
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError:
+        mine = False
     if not mine:
         raise UsageError(
             "the file cannot be written here",
@@ -105,7 +111,7 @@ def _writable(sample: str) -> bool:
         sample.encode()
     except UnicodeEncodeError:
         return False
-    return "#" not in sample and sample == sample.strip() and len(sample.splitlines()) == 1
+    return sample == sample.strip() and len(sample.splitlines()) == 1
 
 
 def _print(found: Report, as_json: bool) -> None:

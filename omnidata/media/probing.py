@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -12,7 +13,8 @@ from omnidata.media.containers import audio_stream, broken, opened, video_stream
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.media.picture import image, image_size
 from omnidata.media.sound import samples
-from omnidata.media.wholeness import cut_short
+from omnidata.media.stored import stored
+from omnidata.media.wholeness import cut_short, torn
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
@@ -29,8 +31,14 @@ SILENCE = 1e-4
 
 _RATE = 16_000
 _LACKING_S = 0.25
-STILL = 16
-"""Levels of brightness, of 256, that a pixel of a still clip may change: what codecs do to it."""
+_SPARSE = ("mov", "matroska")
+"""Containers in which sound may pause between samples, so that there are fewer than seconds."""
+
+STILL, STILL_AREA = 16, 3
+"""Levels, of 256, by which brightness or colour of a still clip may change, in one pixel and in the
+mean of 8 x 8: what codecs do to it, up and down by turns."""
+
+_SIDE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +46,14 @@ class Probe:
     """Facts about one medium; None where they do not apply.
 
     Attributes:
-        codec: FFmpeg's or Pillow's name of it.
+        codec: FFmpeg's or Pillow's name of it, in lower case.
         width, height: in pixels.
         seconds: duration of what was decoded.
         stated_seconds: duration by the header of a clip or track, where it has one.
         frames: decoded frames of a clip.
         fps: the clip's average rate.
-        moves: whether a frame of the clip differs from the first, by more than `STILL` somewhere.
+        moves: whether a frame of the clip differs from the first, by more than `STILL` in a pixel
+            or by more than `STILL_AREA` in an area; None for a clip of one frame.
         rate: samples per second of the track, in Hz.
         channels: of the track.
         rms: root mean square of the samples, full scale 1.
@@ -100,15 +109,27 @@ def examine(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Probe:
         if error.fault == "unreadable" and (missing := cut_short(ref, budget=budget)):
             raise _truncated(ref, missing) from None
         raise
-    missing = cut_short(ref, budget=budget)
-    # Not asked of clips: a recorder that writes a frame only when the screen changes may state
-    # that the last one stays for seconds.
-    lacks = (found.stated_seconds or 0) - (found.seconds or 0)
-    if not missing and ref.kind == "audio" and lacks > _LACKING_S:
-        missing = f"{found.seconds:.2f} s of {found.stated_seconds:.2f} s"
-    if missing:
+    if ref.kind == "image":
+        return found  # what decodes is whole: behind it cameras keep a film, or what they like
+    if missing := cut_short(ref, budget=budget) or _lacking(ref, found, budget):
         raise _truncated(ref, missing)
+    if where := torn(ref, budget=budget):
+        raise broken(ref, f"the file is damaged: {where}", f"a whole {ref.kind} file")
     return found
+
+
+def _lacking(ref: MediaRef, found: Probe, budget: Budget) -> str:
+    """How much sound is missing by the track's header; empty if none.
+
+    Not asked of clips: a recorder that writes a frame only when the screen changes may state that
+    the last one stays for seconds.
+    """
+    seconds, stated = found.seconds or 0.0, found.stated_seconds or 0.0
+    if ref.kind != "audio" or stated - seconds <= _LACKING_S:
+        return ""
+    with opened(ref, budget) as container:
+        sparse = container.format.name.startswith(_SPARSE)
+    return "" if sparse else f"{seconds:.2f} s of {stated:.2f} s"
 
 
 def _truncated(ref: MediaRef, missing: str) -> MediaError:
@@ -123,7 +144,7 @@ def _picture(ref: MediaRef, budget: Budget) -> Probe:
     digest = hashlib.sha256(f"{width} {height} ".encode())
     digest.update(pixels.data)
     return Probe(
-        codec=ref.path.rpartition(".")[2].lower(),
+        codec=_format(ref, budget),
         width=width,
         height=height,
         pixels=digest.hexdigest(),
@@ -131,28 +152,42 @@ def _picture(ref: MediaRef, budget: Budget) -> Probe:
     )
 
 
+def _format(ref: MediaRef, budget: Budget) -> str | None:
+    """By the content: a name may end in anything."""
+    from PIL import Image
+
+    found = stored(ref, budget=budget)
+    with Image.open(io.BytesIO(found) if isinstance(found, bytes) else found) as picture:
+        return picture.format and picture.format.lower()
+
+
 def _clip(ref: MediaRef, budget: Budget) -> Probe:
     with opened(ref, budget) as container:
         video = video_stream(container, ref, budget, None)
         moves = _Moves(video)
-        times = []
+        times, stays = [], 0.0
         for _, seconds, frame in decode(container, video, ref, budget):
             times.append(seconds)
+            stays = float((frame.duration or 0) * (frame.time_base or 0))
             moves.see(frame)
         if not times:
             raise broken(ref, "no frame could be decoded", "at least one frame")
         context = video.codec_context
         fps = float(video.average_rate or 0) or None
-        stated, has_sound = _stated(video, container), bool(container.streams.audio)
+        span, stated = times[-1] - times[0], _stated(video, container)
+        seconds = span + (stays or (1 / fps if fps else 0.0))
+        if stated is not None and stated >= span:  # how long the last frame stays is often a guess
+            seconds = min(seconds, stated)
+        has_sound = bool(container.streams.audio)
     return Probe(
         codec=context.name,
         width=context.width,
         height=context.height,
-        seconds=times[-1] - times[0] + (1 / fps if fps else 0.0),
+        seconds=seconds,
         stated_seconds=stated,
         frames=len(times),
         fps=fps,
-        moves=moves.seen,
+        moves=moves.seen if len(times) > 1 else None,
         audio=_own_sound(ref, budget) if has_sound else "missing",
     )
 
@@ -164,7 +199,7 @@ class _Moves:
         from av.video.reformatter import VideoReformatter
 
         self.seen = False
-        self._first: npt.NDArray[np.uint8] | None = None
+        self._first: npt.NDArray[np.int16] | None = None
         self._converter = VideoReformatter()  # frames that convert themselves prepare anew
         # A size of its own for every frame: damaged streams change it midway.
         self._width, self._height = video.codec_context.width, video.codec_context.height
@@ -174,13 +209,25 @@ class _Moves:
 
         if self.seen:
             return
-        plain = self._converter.reformat(frame, self._width, self._height, "gray")
-        grey = plain.to_ndarray().astype(np.uint8, copy=False)
+        width, height = (max(2, extent - extent % 2) for extent in (self._width, self._height))
+        plain = self._converter.reformat(frame, width, height, "yuv420p")  # mostly as it is
+        planes = plain.to_ndarray().astype(np.int16)
         if self._first is None:
-            self._first = grey
+            self._first = planes
         else:
-            apart = np.maximum(grey, self._first) - np.minimum(grey, self._first)
-            self.seen = bool(apart.max() > STILL)
+            self.seen = _differ(planes - self._first)
+
+
+def _differ(apart: npt.NDArray[np.int16]) -> bool:
+    """Whether there is more than a codec's noise in a difference."""
+    import numpy as np
+
+    most = max(int(apart.max()), -int(apart.min()))
+    if most > STILL or most <= STILL_AREA:
+        return most > STILL
+    rows, columns = (np.arange(0, extent, _SIDE) for extent in apart.shape)
+    sums = np.add.reduceat(np.add.reduceat(apart, rows, axis=0), columns, axis=1)
+    return bool(np.abs(sums).max() > STILL_AREA * _SIDE**2)
 
 
 def _stated(stream: VideoStream | AudioStream, container: InputContainer) -> float | None:
@@ -192,7 +239,7 @@ def _stated(stream: VideoStream | AudioStream, container: InputContainer) -> flo
 
 
 def _track(ref: MediaRef, budget: Budget) -> Probe:
-    wave = samples(ref, rate=_RATE, budget=budget)
+    wave = _wave(ref, budget)
     heard = Probe(seconds=len(wave) / _RATE, rms=_rms(wave), audio=_loudness(wave))
     if ref.inline is not None:
         return heard
@@ -208,10 +255,19 @@ def _track(ref: MediaRef, budget: Budget) -> Probe:
         )
 
 
+def _wave(ref: MediaRef, budget: Budget) -> npt.NDArray[np.float32]:
+    import numpy as np
+
+    wave = samples(ref, rate=_RATE, budget=budget)
+    if not np.isfinite(wave).all():
+        raise broken(ref, "there are samples that are no numbers", "samples from -1 to 1")
+    return wave
+
+
 def _own_sound(ref: MediaRef, budget: Budget) -> AudioState:
     """The state of the sound in a clip."""
     try:
-        return _loudness(samples(ref, rate=_RATE, budget=budget))
+        return _loudness(_wave(ref, budget))
     except MediaError:
         return "corrupt"
 
@@ -226,9 +282,11 @@ def _unheard(ref: MediaRef, budget: Budget) -> AudioState:
 
 
 def _loudness(wave: npt.NDArray[np.float32]) -> AudioState:
+    """By how far the samples go from their mean, which nobody hears."""
     import numpy as np
 
-    return "silent" if float(np.abs(wave).max()) < SILENCE else "present"
+    apart = float(np.abs(wave - wave.mean(dtype=np.float64)).max())
+    return "silent" if apart < SILENCE else "present"
 
 
 def _rms(wave: npt.NDArray[np.float32]) -> float:

@@ -71,7 +71,7 @@ def _is(tag: str, found: str | None, wanted: str) -> bool:
 
 
 def read_exclude(path: Path, steps: Sequence[Step]) -> frozenset[str]:
-    """The sample ids of a file, one per line; `#` starts a comment.
+    """The sample ids of a file, one per line; `#` starts a comment, unless the whole line is an id.
 
     Raises:
         UsageError: the file cannot be read, or names a step that the data does not have.
@@ -87,7 +87,8 @@ def read_exclude(path: Path, steps: Sequence[Step]) -> frozenset[str]:
     known = {step.sample_id for step in steps}
     excluded = set()
     for number, line in enumerate(lines, 1):
-        sample_id = line.partition("#")[0].strip()
+        whole = line.strip()
+        sample_id = whole if whole in known else line.partition("#")[0].strip()
         if sample_id and sample_id not in known:
             raise UsageError(
                 f'no step has the id "{sample_id}"',

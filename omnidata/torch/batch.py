@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, get_args
 
 import torch
 from torch import Tensor
@@ -80,8 +80,9 @@ class Batch:
         sample_id, episode_id, num_steps, instruction, screen, history, history_screens, action,
             tags, errors: lists of what `Item` has.
         step_index: int64 (B,).
-        media: by role. Lists of uint8 (3, H, W), uint8 (T, 3, H, W) or float32 (N,); or padded to
-            uint8 (B, 3, H, W), uint8 (B, T, 3, H, W), float32 (B, N).
+        media: by role; one that no item has is there, too. Lists of uint8 (3, H, W), uint8
+            (T, 3, H, W) or float32 (N,); or padded to uint8 (B, 3, H, W), uint8 (B, T, 3, H, W),
+            float32 (B, N).
         placements: by role of the pictures; lists, None where there is no picture.
         pts_seconds: by role of the clips: a list of float64 (T,), or padded to float64 (B, T).
         fps: by role of the clips; lists, None where there is no clip.
@@ -163,14 +164,25 @@ class Collate:
 
     Raises:
         PlatformError: features are asked for, and torchaudio cannot be loaded.
-        UsageError: the items have different audio rates.
+        UsageError: `mel_bins` is another number; there is no item; or the items have different
+            audio rates.
     """
 
     pad: bool = False
     mel_bins: MelBins | None = None
 
+    def __post_init__(self) -> None:
+        if self.mel_bins not in (None, *get_args(MelBins)):
+            raise UsageError(
+                "Whisper has no such features",
+                where=f"Collate(mel_bins={self.mel_bins})",
+                expected="80, 128 or None",
+            )
+
     def __call__(self, items: Sequence[Item]) -> Batch:
         """One batch of the items, in order."""
+        if not items:
+            raise UsageError("there is no item", where="Collate", expected="at least one item")
         rate = items[0].audio_rate
         if any(item.audio_rate != rate for item in items):
             raise UsageError(
@@ -179,18 +191,22 @@ class Collate:
                 expected="items of datasets with one `Decoding(audio_rate=...)`",
             )
         join: Callable[[list[Tensor | None]], Tensors] = pad if self.pad else list
-        media = _by_role(items, [item.media for item in items])
-        tracks = {role: waves for role, waves in media.items() if _are_tracks(waves)}
+        media = _by_role([item.media for item in items])
         joined = {role: join(tensors) for role, tensors in media.items()}
-        times = _by_role(items, [item.pts_seconds for item in items])
+        # What no item has keeps its place, so that batches are alike.
+        pictures, clips, tracks = (
+            [role for role in media if role in known] for known in (_PICTURES, _CLIPS, _TRACKS)
+        )
+        tracks += [role for role in media if role not in tracks and _are_tracks(media[role])]
+        times = _by_role([item.pts_seconds for item in items], clips)
         bins = self.mel_bins
         return Batch(
             **{name: [getattr(item, name) for item in items] for name in _LISTS},
             step_index=torch.tensor([item.step_index for item in items]),
             media=joined,
-            placements=_by_role(items, [item.placements for item in items]),
+            placements=_by_role([item.placements for item in items], pictures),
             pts_seconds={role: join(seconds) for role, seconds in times.items()},
-            fps=_by_role(items, [item.fps for item in items]),
+            fps=_by_role([item.fps for item in items], clips),
             mel={role: _mel(joined[role], bins, rate) for role in tracks} if bins else {},
             audio_rate=rate,
         )
@@ -198,10 +214,12 @@ class Collate:
 
 _LISTS = ("sample_id", "episode_id", "num_steps", "instruction", "screen", "history",
           "history_screens", "action", "tags", "errors")  # fmt: skip
+_PICTURES, _CLIPS, _TRACKS = ("screenshot", "history_screenshot"), ("video",), ("audio",)
 
 
-def _by_role(items: Sequence[Item], held: Sequence[Any]) -> dict[str, list[Any]]:
-    roles = dict.fromkeys(role for found in held for role in found)
+def _by_role(held: Sequence[Any], roles: Iterable[str] = ()) -> dict[str, list[Any]]:
+    """What the items hold for these roles, and for all that any item has."""
+    roles = dict.fromkeys((*roles, *(role for found in held for role in found)))
     return {role: [found.get(role) for found in held] for role in roles}
 
 
@@ -210,8 +228,10 @@ def _are_tracks(tensors: list[Tensor | None]) -> bool:
 
 
 def _mel(waves: Tensors, bins: MelBins, rate: int) -> Tensors:
+    if waves is None:
+        return None
     if not isinstance(waves, Padded):
-        return [None if w is None else log_mel(w, bins=bins, rate=rate) for w in waves or ()]
+        return [None if w is None else log_mel(w, bins=bins, rate=rate) for w in waves]
     values = log_mel(waves.values, bins=bins, rate=rate)
     lengths = -(-waves.sizes[:, 0] * RATE // rate)
     columns = (-(-lengths // HOP)).clamp(max=values.shape[-1])

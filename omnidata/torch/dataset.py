@@ -63,10 +63,19 @@ class StepStream(IterableDataset[Item]):
         steps: anything that can be gone through again for every epoch, and be pickled where workers
             are spawned.
         decoding: what is decoded, and how; as in `StepDataset`.
+
+    Raises:
+        UsageError: the steps are an iterator, which would be empty from the second epoch on.
     """
 
     def __init__(self, steps: Iterable[Step], decoding: Decoding = _DEFAULT) -> None:
         """Open nothing."""
+        if isinstance(steps, Iterator):
+            raise UsageError(
+                "the steps can be gone through only once",
+                where=f"StepStream({type(steps).__name__})",
+                expected="an object whose __iter__ begins anew: a list, or a class of your own",
+            )
         self._steps = steps
         self.decoding = decoding
 

@@ -13,7 +13,11 @@ from torch import Tensor
 from omnidata.actions import Action, Screen
 from omnidata.errors import MediaError, UsageError
 from omnidata.media import DEFAULT_BUDGET, Budget, Placement, frames, image, samples
+from omnidata.media.clip import check_choice
 from omnidata.types import MediaRef, Step
+
+LEAST_RATE = 1000
+"""Hz below which a track is no longer sound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +55,29 @@ class Decoding:
                 where=f"Decoding(num_frames={self.num_frames}, fps={self.fps}, which={self.which})",
                 expected="at most one of num_frames, fps and which",
             )
-        if self.on_error not in ("raise", "none"):
-            raise UsageError(
-                f"on_error is {self.on_error!r}", where="Decoding", expected='"raise" or "none"'
-            )
-        for name in ("num_frames", "fps", "audio_rate", "size"):
-            value = getattr(self, name)
-            if value is not None and np.min(value) <= 0:
+        if self.num_frames is not None or self.fps is not None or self.which is not None:
+            check_choice(self.num_frames, self.fps, self.which)
+        whole, size = (int, np.integer), self.size
+        for name, good, expected in (
+            ("on_error", self.on_error in ("raise", "none"), '"raise" or "none"'),
+            ("roles", not isinstance(self.roles, str), 'names, e.g. ("screenshot", "audio")'),
+            (
+                "audio_rate",
+                isinstance(self.audio_rate, whole) and self.audio_rate >= LEAST_RATE,
+                f"a whole number from {LEAST_RATE} Hz",
+            ),
+            (
+                "size",
+                size is None
+                or (len(size) == 2 and all(isinstance(s, whole) and s > 0 for s in size)),
+                "width and height, two positive whole numbers",
+            ),
+        ):
+            if not good:
                 raise UsageError(
-                    "nothing would be kept",
-                    where=f"Decoding({name}={value})",
-                    expected="a positive number",
+                    "nothing can be done with it",
+                    where=f"Decoding({name}={getattr(self, name)!r})",
+                    expected=expected,
                 )
 
 

@@ -41,8 +41,8 @@ class EpisodeSampler(Sampler[int]):
             together; zero unless `uneven` says otherwise.
 
     Raises:
-        UsageError: a rank out of range, `uneven` not said, or fewer episodes than processes that
-            must get equally many.
+        UsageError: a seed below 0, a rank out of range, `uneven` not said, or fewer episodes than
+            processes that must get equally many.
 
     Examples:
         >>> from omnidata.loaders.omnigui import load
@@ -69,6 +69,7 @@ class EpisodeSampler(Sampler[int]):
         uneven: Uneven | None = None,
     ) -> None:
         """Group the steps into episodes and deal those out."""
+        _check_number("seed", seed)
         if not 0 <= rank < num_replicas:
             raise UsageError(
                 f"there is no process {rank}",
@@ -100,7 +101,8 @@ class EpisodeSampler(Sampler[int]):
         self.dropped = int(np.maximum(loads - target, 0).sum())
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the order of that epoch; the same in all processes."""
+        """Choose the order of that epoch, from 0; the same in all processes."""
+        _check_number("epoch", epoch)
         self._epoch = epoch
 
     def __len__(self) -> int:
@@ -122,6 +124,15 @@ class EpisodeSampler(Sampler[int]):
         while len(own) < self._length:
             own += own[: self._length - len(own)]
         return iter(own[: self._length])
+
+
+def _check_number(name: str, value: int) -> None:
+    if not isinstance(value, int | np.integer) or value < 0:
+        raise UsageError(
+            "no order can be made from it",
+            where=f"EpisodeSampler, {name} {value}",
+            expected="a whole number from 0",
+        )
 
 
 def _episodes(steps: Iterable[Step]) -> list[list[int]]:

@@ -100,12 +100,48 @@ def test_a_quarantine_never_replaces_other_files(tmp_path: Path) -> None:
 def test_an_id_that_the_file_cannot_hold_is_named(tmp_path: Path) -> None:
     data = write_rows(
         tmp_path / "steps.json",
-        [row("a#b", result_action_type=99), row("c", result_action_type=99)],
+        [row("a\nb", result_action_type=99), row("c", result_action_type=99)],
     )
     bad = tmp_path / "bad.txt"
     done = omnidata("validate", "omnigui", data, "--quarantine", bad, code=1)
-    assert "unknown/a#b/0" in done.stderr
+    assert "rename it: unknown/a" in done.stderr
     assert bad.read_text().splitlines()[1:] == ["unknown/c/0"]
+
+
+def test_an_id_with_a_hash_is_left_out_like_any_other(tmp_path: Path) -> None:
+    data = write_rows(
+        tmp_path / "steps.json", [row("a #b", result_action_type=99), row("a"), row()]
+    )
+    bad = tmp_path / "bad.txt"
+    omnidata("validate", "omnigui", data, "--quarantine", bad, code=1)
+    assert bad.read_text().splitlines()[1:] == ["unknown/a #b/0"]
+    bad.write_text(bad.read_text() + "unknown/a/0 # and one with a comment\n")
+    model = ("--model", "baseline:oracle", "--out", tmp_path / "run", "--json")
+    command = ("evaluate", "omnigui", data, "--exclude", bad, *model)
+    assert as_json(omnidata(*command))["counts"]["steps"] == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder without files")
+def test_a_quarantine_that_cannot_be_written_is_told_before_media_are_looked_at(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "data")
+    done = omnidata("validate", "omnigui", tmp_path / "data", "--quarantine", "/proc/q", code=2)
+    assert "cannot be written here" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("limit", ["inf", "1e9"])
+def test_a_medium_may_take_any_time(tmp_path: Path, limit: str) -> None:
+    write(tmp_path / "data")
+    omnidata("validate", "omnigui", tmp_path / "data", "--timeout", limit)
+
+
+def test_annotations_alone_are_not_said_to_have_been_looked_at(tmp_path: Path) -> None:
+    media = write(tmp_path / "data")
+    for path in media.glob("*.[pmw]*"):
+        path.unlink()
+    assert "0 image, 0 video, 0 audio" in omnidata("validate", "omnigui", tmp_path / "data").stdout
 
 
 def test_control_characters_and_line_breaks_stay_inside_their_line(tmp_path: Path) -> None:
@@ -161,13 +197,38 @@ def test_a_decoder_that_is_killed_costs_its_medium_and_not_the_run(tmp_path: Pat
     (media / "2.mp4").write_bytes(endless())
     (media / "3.wav").unlink()
     process = _started(tmp_path / "data")
-    os.kill(_decoder(process.pid, media / "2.mp4"), signal.SIGKILL)
+    first_try = _decoder(process.pid, media / "2.mp4")
+    os.kill(first_try, signal.SIGKILL)
+    os.kill(_decoder(process.pid, media / "2.mp4", but=first_try), signal.SIGKILL)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 1
     first, second, summary, *_ = output.splitlines()
     assert first.startswith("error [media-crash] App/E/1: video: the process that decoded it ended")
     assert second.startswith("error [media-missing] App/E/2: audio")
     assert summary.startswith("2 errors, 0 warnings, 2 unusable steps")
+
+
+@needs_proc
+def test_workers_that_are_just_starting_pass_over_an_interrupt(tmp_path: Path) -> None:
+    """The terminal sends it to them as well; the parent alone decides what becomes of them."""
+    write(tmp_path / "data")
+    process = subprocess.Popen(
+        [*OMNIDATA, "validate", "omnigui", str(tmp_path / "data"), "--workers", "2"],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    told = set()
+    while process.poll() is None:
+        with suppress(OSError):  # whoever has ended meanwhile
+            for child in children.read_text().split():
+                if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    os.kill(int(child), signal.SIGINT)
+                    told.add(child)
+        time.sleep(0.01)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert len(told) == 2
+    assert "Traceback" not in errors
 
 
 def _started(data: Path, *options: str) -> subprocess.Popen[str]:
@@ -177,11 +238,13 @@ def _started(data: Path, *options: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def _decoder(parent: int, path: Path) -> int:
+def _decoder(parent: int, path: Path, *, but: int = 0) -> int:
     """The child process that has the file open, as soon as there is one."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+            if int(child) == but:
+                continue
             with suppress(OSError):
                 for link in Path(f"/proc/{child}/fd").iterdir():
                     with suppress(OSError):

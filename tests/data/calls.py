@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from multiprocessing import parent_process
+from pathlib import Path
 
 
 def double(number: int) -> int:
@@ -31,3 +32,12 @@ def exit_at_all(number: int) -> int:
 
 def is_elsewhere(number: int) -> bool:
     return parent_process() is not None
+
+
+def die_once(path: str) -> str:
+    """As a process that was ended from outside: the second time all is well."""
+    mark = Path(path)
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return mark.name

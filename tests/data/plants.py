@@ -93,6 +93,7 @@ def _repeated(spot: Spot) -> str:
 
 
 def _frozen(spot: Spot) -> str:
+    _later(spot, 1)
     spot.file("mp4").write_bytes(mp4(spot.step, moves=False))
     return spot.sample
 

@@ -85,6 +85,12 @@ def test_a_clip_that_freezes_where_the_screen_changed_is_found_after_a_wait(tmp_
     assert look(tmp_path / "data") == [("clip-frozen", "App/E/1")]
 
 
+def test_a_still_clip_before_the_first_action_is_as_it_should_be(tmp_path: Path) -> None:
+    media = write(tmp_path / "data")
+    (media / "1.mp4").write_bytes(mp4(0, moves=False))
+    assert look(tmp_path / "data") == []
+
+
 def test_a_broken_screenshot_puts_every_step_that_shows_it_into_quarantine(tmp_path: Path) -> None:
     media = write(tmp_path / "data")
     (media / "1.png").unlink()
@@ -163,6 +169,31 @@ def test_a_broken_medium_is_found_inside_a_parquet_repository(tmp_path: Path) ->
         ]
 
 
+def test_a_screenshot_that_is_embedded_twice_is_looked_at_and_reported_once(tmp_path: Path) -> None:
+    media = write(tmp_path / "data")
+    (media / "1.png").write_bytes((media / "1.png").read_bytes()[:-40])
+    (media / "3.png").write_bytes((media / "2.png").read_bytes())
+    convert(load(tmp_path / "data"), tmp_path / "repository", embed=True)
+    reports = [validate(load(tmp_path / name), workers=1) for name in ("data", "repository")]
+    assert found(reports[0]) == found(reports[1])
+    assert found(reports[1])[0] == ("media-truncated", "App/E/0")
+    assert "used by 2 steps" in reports[1].findings[0].what
+    assert reports[0].checked == reports[1].checked
+
+
+def test_an_embedded_file_that_an_earlier_step_has_named_is_found(tmp_path: Path) -> None:
+    import json
+
+    media = write(tmp_path / "data")
+    for path in (media / "E.json", tmp_path / "data" / "App" / "dataset_App.json"):
+        rows = json.loads(path.read_text())
+        rows[2]["image_path"] = rows[0]["image_path"]
+        path.write_text(json.dumps(rows))
+    convert(load(tmp_path / "data"), tmp_path / "repository", embed=True)
+    for name in ("data", "repository"):
+        assert look(tmp_path / name) == [("screenshot-repeated", "App/E/2")]
+
+
 def test_a_linked_file_that_changed_is_found(tmp_path: Path) -> None:
     media = write(tmp_path / "data")
     convert(load(tmp_path / "data"), tmp_path / "repository", embed=False)
@@ -189,6 +220,21 @@ def test_the_language_of_tasks_without_columns_for_it_is_looked_at(tmp_path: Pat
     steps = [replace(step, instruction="点击分享") for step in source.steps]
     report = validate(replace(source, steps=steps), workers=1)
     assert found(report) == [("language-differs", "App/E/0")]
+
+
+def test_a_text_that_the_loader_has_reported_is_not_reported_again(tmp_path: Path) -> None:
+    with TreeWriter(tmp_path / "data") as tree:
+        for name in ("E", "E/1", "E1", "F"):
+            step = TreeStep(TAP, screen=SIZE, screenshot=png(1))
+            tree.add(
+                TreeEpisode(
+                    name.replace("/", "_"), app="App", dimension="localization", steps=[step],
+                    language="en", instruction_en="点击分享" if name != "E1" else "Tap Share",
+                )
+            )  # fmt: skip
+    report = validate(load(tmp_path / "data"), workers=1)
+    where = [f.where.partition(" (")[0] for f in report.findings if f.code == "language-differs"]
+    assert sorted(where) == ["App/E", "App/E_1", "App/F"]
 
 
 def test_audio_that_rows_hold_themselves_is_looked_at(tmp_path: Path) -> None:

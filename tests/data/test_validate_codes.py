@@ -100,6 +100,7 @@ def test_every_threshold_in_the_table_is_that_of_the_code() -> None:
     text = TABLE.read_text("utf-8")
     for words in (
         f"more than {probing.STILL} of 256 levels",
+        f"the mean of 8 x 8 pixels by more than {probing.STILL_AREA}",
         f"above {probing.SILENCE} of full scale",
         f"more than {steps.LENGTH_S} s and by more than {steps.LENGTH_SHARE:.0%}".replace(
             "%", " %"

@@ -37,6 +37,20 @@ def test_a_process_that_is_killed_costs_its_own_answer(workers: int) -> None:
     assert found[:3] + found[4:] == EVEN[:3] + EVEN[4:]
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_call_whose_process_was_ended_from_outside_is_made_again(
+    tmp_path: Path, workers: int
+) -> None:
+    marks = [str(tmp_path / name) for name in "abcde"]
+    (tmp_path / "b").touch()
+    assert list(each(calls.die_once, marks, workers=workers, limit_s=60)) == [*"abcde"]
+
+
+@pytest.mark.parametrize("limit_s", [1e9, float("inf")])
+def test_there_may_be_no_limit(limit_s: float) -> None:
+    assert list(each(calls.double, [1, 2], workers=1, limit_s=limit_s)) == [2, 4]
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_call_that_hangs_is_ended(workers: int) -> None:
     found = list(each(calls.hang_at_three, range(8), workers=workers, limit_s=1))

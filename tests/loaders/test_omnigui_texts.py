@@ -14,7 +14,9 @@ from tests.trees import codes, load_rows, row, write_app
 
 @pytest.mark.parametrize(
     "text", ["Tap Share", "Search for 周杰伦", "Open 微信 and tap “发现”, then scroll down",
-             "Find “这里有一家非常好吃的火锅店” and save it", "Café", "", "42"]
+             "Find “这里有一家非常好吃的火锅店” and save it", "Café", "", "42",
+             "微信: open the chat with Anna", "[微信] Open settings", "'打开' the app",
+             "Search 蓝牙耳机 on 淘宝", "Play '周杰伦的晴天和稻香' in QQ", "Don't open Anna's 微信"]
 )  # fmt: skip
 def test_english_may_quote_chinese(text: str) -> None:
     assert foreign(text, "en") == ""
@@ -22,15 +24,30 @@ def test_english_may_quote_chinese(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["点击分享", "打开 Paper Lanterns and Night Ferry", "“搜索”", "Open 然后点击右上角的分享按钮"],
+    [
+        "设定を開く",
+        "カメラ",
+        "Откройте YouTube",
+        "설정 열기",
+        "点击分享",
+        "打开 Paper Lanterns and Night Ferry",
+        "“搜索”",
+        "Open 然后点击右上角的分享按钮",
+    ],
 )
 def test_chinese_is_not_english(text: str) -> None:
     assert foreign(text, "en")
 
 
-@pytest.mark.parametrize("text", ["点击分享", "打开 YouTube", "Spotify 搜索音乐", "", "42", "𠮷"])
+@pytest.mark.parametrize("text", ["点击分享", "打开 YouTube", "Spotify 搜索音乐", "", "42", "𠮷",
+                                  "QQ", "WeChat", "打开“カメラ”", "鲜の每日"])  # fmt: skip
 def test_chinese_may_name_english_apps(text: str) -> None:
     assert foreign(text, "zh") == ""
+
+
+@pytest.mark.parametrize("text", ["設定を開いて共有をタップ", "한국어 設定"])
+def test_japanese_and_korean_are_not_chinese(text: str) -> None:
+    assert foreign(text, "zh")
 
 
 @pytest.mark.parametrize("text", ["Tap Share", "Нажмите", "タップ", "탭"])
@@ -77,6 +94,9 @@ def episode(tmp_path: Path, said: object, **changes: Any) -> dict[str, int]:
         "点击",
         "",
         "TAPPING at [1, 2]",
+        "BACK to the start screen by touching the arrow",
+        "TAP at [1, 2] and hold",
+        "HOME, sweet home",
     ],
 )
 def test_a_history_that_may_be_said_of_the_target_passes(tmp_path: Path, text: str) -> None:
@@ -113,7 +133,12 @@ def test_a_history_of_other_steps_is_found(tmp_path: Path, said: object) -> None
     assert episode(tmp_path, said) == {"history-differs": 1}
 
 
-@pytest.mark.parametrize("said", [None, "TAP", 5, [1], [{"step": 0}], {}])
+@pytest.mark.parametrize("said", [["TAP"], [1], [{"step": 0}], [{"step_index": 0}], [None]])
+def test_a_list_that_is_no_history_is_found(tmp_path: Path, said: object) -> None:
+    assert episode(tmp_path, said) == {"history-differs": 1}
+
+
+@pytest.mark.parametrize("said", [None, "TAP", 5, {}])
 def test_what_is_no_history_is_built_from_the_targets(tmp_path: Path, said: object) -> None:
     assert episode(tmp_path, said) == {}
 

@@ -106,8 +106,9 @@ def test_no_budget_is_exceeded(sample: Path, budget: Budget, kind: Modality, nam
 
 @pytest.mark.parametrize(
     "choice",
-    [{}, {"num_frames": 4, "fps": 2.0}, {"num_frames": 0}, {"fps": -1.0}, {"fps": float("inf")}],
-)
+    [{}, {"num_frames": 4, "fps": 2.0}, {"num_frames": 0}, {"fps": -1.0}, {"fps": float("inf")},
+     {"num_frames": 2.5}, {"fps": float("nan")}, {"which": "keyframe"}],
+)  # fmt: skip
 def test_frames_need_one_clear_choice(sample: Path, choice: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="frames"):
         frames(ref(min(sample.glob("*/media/*/1.mp4")), "video"), **choice)

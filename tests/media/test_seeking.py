@@ -79,6 +79,36 @@ def test_damage_between_the_sought_frames_does_not_matter(tmp_path: Path) -> Non
         frames(ref, which="all")
 
 
+@pytest.mark.parametrize("every", [1, 37])
+def test_frames_that_are_only_marked_as_keyframes_are_not_trusted(
+    tmp_path: Path, every: int
+) -> None:
+    """Recorders and muxers mark packets that nothing can be decoded from."""
+    honest, path = tmp_path / "honest.mp4", tmp_path / "marked.mp4"
+    ground = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    with av.open(str(honest), "w") as container:
+        stream = container.add_stream("mpeg4", rate=30)
+        assert isinstance(stream, VideoStream)
+        stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
+        stream.gop_size, stream.max_b_frames = 150, 2
+        for number in range(COUNT):
+            frame = av.VideoFrame.from_ndarray(np.roll(ground, number, axis=1), format="rgb24")
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    with av.open(str(honest)) as source, av.open(str(path), "w") as target:
+        copy = target.add_stream_from_template(source.streams.video[0])
+        for number, packet in enumerate(source.demux(video=0)):
+            if packet.size:
+                packet.is_keyframe |= number % every == 0
+                packet.stream = copy
+                target.mux(packet)
+    ref = MediaRef("video", tmp_path, path.name)
+    pixels = frames(ref, which="all").pixels
+    for num_frames in (2, 3, 5):
+        found = frames(ref, num_frames=num_frames)
+        assert np.array_equal(found.pixels, pixels[found.indices])
+
+
 def test_sound_in_any_wav_is_what_was_written(tmp_path: Path) -> None:
     wave = (np.sin(np.arange(8000) / 9) * 12_000).astype(np.int16)
     fmt = b"fmt " + (16).to_bytes(4, "little") + np.array([1, 1], "<u2").tobytes()

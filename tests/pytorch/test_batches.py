@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -91,6 +92,27 @@ def test_a_medium_that_no_item_has_is_none_when_padded(steps: list[Step]) -> Non
     media = dict.fromkeys(steps[0].media)
     batch = Collate(pad=True)([StepDataset([replace(steps[0], media=media)])[0]] * 2)
     assert batch.screenshot is None and batch.audio is None and batch.frames is None
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_medium_that_no_item_has_keeps_its_place(steps: list[Step], padded: bool) -> None:
+    media = dict.fromkeys(steps[0].media)
+    item = StepDataset([replace(steps[0], media=media)])[0]
+    batch = Collate(pad=padded, mel_bins=80)([item, item])
+    empty = None if padded else [None, None]
+    assert batch.media == dict.fromkeys(media, empty)
+    assert batch.mel == {"audio": empty}
+    assert batch.pts_seconds == {"video": empty}
+    assert batch.fps == {"video": [None, None]}
+    assert batch.placements == {"screenshot": [None, None], "history_screenshot": [None, None]}
+
+
+def test_what_makes_no_batch_is_refused() -> None:
+    with pytest.raises(UsageError, match="at least one item"):
+        Collate()([])
+    wrong: Any = 99
+    with pytest.raises(UsageError, match="80, 128"):
+        Collate(mel_bins=wrong)
 
 
 def test_messages_of_broken_media_come_along(steps: list[Step]) -> None:

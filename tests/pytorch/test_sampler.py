@@ -143,6 +143,8 @@ def test_episodes_of_one_name_in_two_apps_are_two() -> None:
     ("wrong", "message"),
     [
         ({"num_replicas": 2, "rank": 2, "uneven": "keep"}, "a rank from 0 to 1"),
+        ({"seed": -1}, "a whole number from 0"),
+        ({"seed": 0.5}, "a whole number from 0"),
         ({"num_replicas": 2}, 'uneven="keep"'),
         ({"uneven": "pad"}, 'uneven="keep"'),
         ({"num_replicas": 4, "uneven": "drop"}, "at least one episode for each"),

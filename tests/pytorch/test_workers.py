@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, RandomSampler
 
 from omnidata.data.convert import convert
-from omnidata.errors import MediaError
+from omnidata.errors import MediaError, UsageError
 from omnidata.loaders.repository import load
 from omnidata.torch import (
     Batch,
@@ -95,7 +95,7 @@ def test_media_in_parquet_cells_are_decoded_in_workers(
     ids = [step.sample_id for step in steps]
     source = Source("omnigui", tmp_path, steps, [], 0, "0", ids, ("app", "language"), roles)
     convert(source, tmp_path / "repository", embed=True)
-    embedded = load(tmp_path / "repository", "omnigui").steps
+    embedded = load(tmp_path / "repository", "omnigui", ("app", "language")).steps
     assert all(ref is None or ref.cell for step in embedded for ref in step.media.values())
     wanted = batches(steps, 0)
     assert len(batches(list(embedded), 0)) == 5  # the parent has opened the shards
@@ -113,6 +113,11 @@ def test_a_stream_gives_every_step_once(steps: list[Step], workers: int) -> None
         assert sorted(names) == [step.sample_id for step in steps]
         assert workers > 1 or names == [step.sample_id for step in steps]
         assert isinstance(found[0].audio, list) and found[0].audio[0] is not None
+
+
+def test_steps_that_can_be_gone_through_only_once_are_refused(steps: list[Step]) -> None:
+    with pytest.raises(UsageError, match="only once"):
+        StepStream(step for step in steps)
 
 
 def test_persistent_workers_go_through_several_epochs(steps: list[Step]) -> None:

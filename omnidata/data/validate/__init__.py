@@ -6,13 +6,14 @@ judges. `validate` is both.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from omnidata.data.validate.episodes import check_annotations
-from omnidata.data.validate.media import LIMIT_S, Outcomes, key, look, references
+from omnidata.data.validate.media import LIMIT_S, Fault, Outcomes, key, look, references
 from omnidata.data.validate.steps import MediaChecks, Remark
 from omnidata.errors import Finding
 from omnidata.media import DEFAULT_BUDGET, Budget
@@ -29,7 +30,7 @@ class Report:
     Attributes:
         findings: the loader's, then those of each episode in the order of the source.
         quarantine: ids of the steps that an error makes unusable, in the order of the source.
-        checked: numbers of episodes, steps, skipped rows, and media by kind.
+        checked: numbers of episodes, steps, skipped rows, and media that are there, by kind.
     """
 
     findings: Sequence[Finding]
@@ -93,11 +94,11 @@ def report(source: Source, outcomes: Outcomes) -> Report:
         episodes[episode_key(step)].append(step)
     judged = list(_judged(source, episodes, outcomes))
     # A repository remembers what was broken when it was written; we have looked.
-    seen = {remark.finding.where for remark in judged if remark.finding.severity == "error"}
+    wrong = {remark.finding.where for remark in judged if remark.finding.severity == "error"}
     remarks = [
         remark
         for remark in _loaded(source)
-        if remark.finding.code != "media-broken" or seen.isdisjoint(remark.samples)
+        if remark.finding.code != "media-broken" or wrong.isdisjoint(remark.samples)
     ]
     remarks += judged
     unusable = {
@@ -106,7 +107,12 @@ def report(source: Source, outcomes: Outcomes) -> Report:
         if remark.finding.severity == "error"
         for sample in remark.samples
     }
-    kinds = Counter(ref.kind for ref in references(source.steps) if key(ref) in outcomes)
+    found = ((ref, outcomes.get(key(ref))) for ref in references(source.steps))
+    kinds = Counter(
+        ref.kind
+        for ref, seen in found
+        if seen is not None and not (isinstance(seen, Fault) and seen.kind == "missing")
+    )
     return Report(
         [remark.finding for remark in remarks],
         [step.sample_id for step in source.steps if step.sample_id in unusable],
@@ -127,14 +133,23 @@ def _judged(
     if absent is not None and absent.code not in {finding.code for finding in source.findings}:
         yield Remark(absent, ())
     told = {"language-differs", "instruction-missing"}
-    read = [finding.where for finding in source.findings if finding.code in told]
+    read = {
+        place
+        for finding in source.findings
+        if finding.code in told
+        for place in _places(finding.where)
+    }
     for steps in episodes.values():
         steps.sort(key=lambda step: step.step_index)
         place = f"{steps[0].tags.get('app', '')}/{steps[0].episode_id}"
-        known = any(f"{where} ".startswith((f"{place} ", f"{place}/")) for where in read)
-        yield from check_annotations(steps, language=not known)
+        yield from check_annotations(steps, language=place not in read)
         if absent is None:
             yield from checks.of_episode(steps)
+
+
+def _places(where: str) -> list[str]:
+    """An episode, a step or a file, with everything that it lies in: "a/b/1 (c)" lies in "a/b"."""
+    return [where, *(where[: end.start()] for end in re.finditer("[ /]", where))]
 
 
 def _loaded(source: Source) -> Iterator[Remark]:

@@ -40,8 +40,15 @@ Outcomes = Mapping[Hashable, Outcome]
 
 
 def key(ref: MediaRef) -> Hashable:
-    """What two references to the same medium have in common."""
-    return ref if ref.inline is None else id(ref)  # samples in rows are not hashable
+    """What two references to the same medium have in common.
+
+    A repository that embeds its media holds one that several steps use several times.
+    """
+    if ref.inline is not None:
+        return id(ref)  # samples in rows are not hashable
+    if ref.cell is not None and ref.sha256:
+        return ref.kind, ref.root, ref.path, ref.sha256
+    return ref
 
 
 def references(steps: Sequence[Step]) -> list[MediaRef]:

@@ -1,7 +1,8 @@
 """Calls in processes that may be lost: one hostile file costs its own answer and nothing else.
 
 `concurrent.futures` gives up every call when one process dies and cannot end a call that hangs;
-here a process is replaced, and the call that it died of is `Lost`.
+here a process is replaced, and the call that it died of is `Lost`: if it dies again while nothing
+else runs, for it may have been ended from outside, as where memory is short.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
@@ -23,6 +24,7 @@ Result = TypeVar("Result")
 
 _SPAWN = get_context("spawn")  # a fork of a process with threads (progress bars, Arrow) may hang
 _READY = "ready"
+_LONGEST_WAIT_S = 3600.0  # what the system takes for a timeout has an end
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def each(
         function: of a module, so that another process can import it; it must not raise.
         items: arguments, picklable.
         workers: processes.
-        limit_s: seconds that one call may take.
+        limit_s: seconds that one call may take; may be infinite.
 
     Raises:
         PlatformError: a process ends before it can take a call.
@@ -62,11 +64,17 @@ def each(
     crew: list[_Worker[Item, Result]] = []
     done: dict[int, Result | Lost] = {}
     following, wanted = 0, 0
+    again: list[int] = []  # calls whose process died; the first of them may be running
+    alone = False  # whether it is
     try:
-        crew += [_Worker(function, limit_s) for _ in range(min(workers, len(items)))]
+        for _ in range(min(workers, len(items))):
+            crew.append(_Worker(function, limit_s))
         while wanted < len(items):
+            if again and not alone and all(worker.number is None for worker in crew):
+                crew[-1].give(again[0], items[again[0]])  # the newest has done nothing yet
+                alone = True
             for worker in crew:
-                if worker.number is None and following < len(items):
+                if worker.number is None and following < len(items) and not again:
                     worker.give(following, items[following])
                     following += 1
             _wait(crew)
@@ -74,11 +82,16 @@ def each(
                 number, answer = worker.number, worker.answer()
                 if number is None or answer is None:
                     continue
-                done[number] = answer.value
-                if isinstance(answer.value, Lost):
+                lost = answer.value if isinstance(answer.value, Lost) else None
+                if lost and not lost.timed_out and not alone:
+                    again.append(number)
+                else:
+                    done[number] = answer.value
+                    again, alone = again[alone:], False
+                if lost:
                     crew.remove(worker)
                     worker.end()
-                    if following < len(items):
+                    if again or following < len(items):
                         crew.append(_Worker(function, limit_s))
             while wanted in done:
                 yield done.pop(wanted)
@@ -103,7 +116,8 @@ class _Worker(Generic[Item, Result]):
         self._limit_s = limit_s
         self._ready = False
         self._process = _SPAWN.Process(target=_work, args=(function, theirs), daemon=True)
-        self._process.start()
+        with _no_interrupt():
+            self._process.start()
         theirs.close()  # or the end of the process would not be seen
 
     def give(self, number: int, item: Item) -> None:
@@ -160,12 +174,26 @@ def _wait(crew: Sequence[_Worker[Any, Any]]) -> None:
     """Sleep until a process has something to say, or the time of one is up."""
     busy = [worker for worker in crew if worker.number is not None]
     deadlines = [worker.deadline for worker in busy if worker.deadline is not None]
-    left = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
-    wait([worker.pipe for worker in busy], timeout=left)
+    left = max(0.0, min(deadlines) - time.monotonic()) if deadlines else _LONGEST_WAIT_S
+    wait([worker.pipe for worker in busy], timeout=min(left, _LONGEST_WAIT_S))
+
+
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Ctrl-C is for the parent: a child that is started here never hears of it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # or the first `start` does it, and lets the signal through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _work(function: Callable[[Any], Any], pipe: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where `_no_interrupt` can do nothing
     pipe.send(_READY)
     with suppress(EOFError, OSError):  # the parent is gone
         while True:

@@ -164,7 +164,9 @@ class MediaChecks:
         ref, clip, shot = step.media.get("video"), self._probe(step, "video"), step.screen
         if ref is None or clip is None:
             return
-        rest = last is not None and not _acted(last) and self._same_screen(last, step)
+        # Nothing was done before the first step, nor by a wait that left the screen as it was.
+        waited = last is not None and not _acted(last) and self._same_screen(last, step)
+        rest = step.step_index == 0 or waited
         if clip.moves is False and not rest and self._first(ref, "frozen"):
             yield self._shared(
                 "clip-frozen",
@@ -172,7 +174,7 @@ class MediaChecks:
                 "video",
                 ref,
                 f"all {clip.frames} frames are the same",
-                "something that moves, unless the action before was to wait",
+                "something that moves after an action",
             )
         if clip.width and clip.height:
             ratio = clip.width / clip.height * shot[1] / shot[0]
