@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # nothing imports `datasets` before this line
 
-settings.register_profile("full", max_examples=2000, deadline=None)
-if os.environ.get("OMNIDATA_TEST_FULL"):
-    settings.load_profile("full")
+# Machines are noisy: an example that takes long is no defect.
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", _PATIENT)
+settings.register_profile("full", _PATIENT, max_examples=2000)
+settings.load_profile("full" if os.environ.get("OMNIDATA_TEST_FULL") else "quick")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background: the commands under test would inherit that nothing interrupts them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -44,6 +44,6 @@ def get_adapter(
     raise UsageError(
         f'no model is called "{spec}"',
         where=f"--model {spec}",
-        expected=" or ".join(FORMS),
+        expected=f"baseline:{'|'.join(task.baselines)} or {FORMS[-1]}",
         remedy="`omnidata info` lists what is supported",
     )
