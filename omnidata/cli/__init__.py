@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from omnidata.cli import convert, data, demo, evaluate, segment, terminal, validate, voice
+from omnidata.cli import audit, convert, data, demo, evaluate, segment, terminal, validate, voice
 from omnidata.errors import OmnidataError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("audit")(audit.audit)
 app.command("convert")(convert.convert)
 app.command("info")(data.info)
 app.command("evaluate")(evaluate.evaluate)

@@ -1,0 +1,220 @@
+"""The audit of a task's data: blind rules, their scores, and whether the best could be luck."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from omnidata.audit.answers import Blind, baselines, choices, constants, is_constant
+from omnidata.audit.features import features
+from omnidata.audit.learn import (
+    FOLDS,
+    LEARNERS,
+    Exam,
+    by_feature,
+    cross_validated,
+    described_tree,
+    ranked,
+)
+from omnidata.audit.shuffle import ALPHA, Chance, Ints, chance, groups
+from omnidata.predictions import Prediction
+from omnidata.run.score import score
+from omnidata.types import Profile, Step, Task
+
+CARRIERS = 5
+LEAST_GROUPS = 4 * FOLDS
+Kind = Literal["baseline", "constant", "learned"]
+Floats = npt.NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule that looks at nothing, and what it scores.
+
+    Attributes:
+        name: e.g. "baseline center", "always Answer: A", "tree of depth 3".
+        kind: "baseline", "constant" (the best of many, in hindsight), "learned" (cross-validated).
+        metric: the profile's first value, averaged; what rules are compared by.
+        overall: the profile's table.
+        ci95: its intervals.
+    """
+
+    name: str
+    kind: Kind
+    metric: float
+    overall: Mapping[str, float | None]
+    ci95: Mapping[str, Sequence[float] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an audit found.
+
+    Attributes:
+        task, profile, options: of the benchmark.
+        steps: all steps; `judged`: those that the profile judges; `groups`: of near-duplicates.
+        metric: the name of the column that rules are compared by, the profile's first.
+        rules: without any look, then learned.
+        unlearned: the best rule that learns nothing.
+        learned: the best learned rule; None where there is too little to learn from.
+        chance: the test of `learned`; None where it does not beat `unlearned`.
+        leak: whether the form of the prompt tells something about the answer (docs/audit.md).
+        carriers: features that alone, cross-validated, do better than `unlearned`.
+        tree: a tree of depth 3 over all steps, as text; empty without a leak.
+    """
+
+    task: str
+    profile: str
+    options: Mapping[str, str]
+    steps: int
+    judged: int
+    groups: int
+    metric: str
+    rules: Sequence[Rule]
+    unlearned: Rule
+    learned: Rule | None
+    chance: Chance | None
+    leak: bool
+    carriers: Mapping[str, float]
+    tree: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as a JSON object; rules are named where they stand for themselves."""
+        found = asdict(self)
+        for role in ("unlearned", "learned"):
+            found[role] = found[role] and found[role]["name"]
+        return {**found, "alpha": ALPHA}
+
+
+def audit(
+    task: Task,
+    steps: Sequence[Step],
+    profile: Profile,
+    *,
+    seed: int = 0,
+    progress: Progress = lambda done, total: None,
+) -> Report:
+    """Answer every step without looking at it, and judge the answers like a model's.
+
+    The rule by which a leak is called: the best of a tree, a linear classifier and every feature
+    alone, each cross-validated over groups of near-duplicates, scores higher than every baseline
+    and constant answer, and with features dealt out at random the best of them scores as high with
+    a probability of at most 1 %.
+
+    Args:
+        task: the benchmark with its options, which decide what the prompt shows.
+        steps: at least one.
+        profile: who judges; its first value is the mark, and its first column that value's mean.
+        seed: of folds, shuffles and the sample of constant answers.
+        progress: called with shuffles done and in all.
+    """
+    known = baselines(task, profile, steps)
+    fixed = constants(task, profile, steps, seed=seed)
+    table = _Table(task, profile, steps)
+    rules = [table.rule(each, "baseline") for each in known]
+    rules += [table.rule(each, "constant") for each in _others(known, fixed)[:1]]
+    unlearned = max(rules, key=lambda rule: rule.metric)
+    judged = np.flatnonzero(~np.isnan(fixed[0].hits))
+    kept = [steps[number] for number in judged.tolist()]
+    group = groups(kept)
+    plain = [each for each in known if is_constant(each, steps)]
+    offered = choices([*plain, *_others(plain, fixed)])
+    exam = _exam(task, kept, [each.hits[judged] for each in offered], group, seed)
+    learned = []
+    for name, picks in _picks(exam).items() if exam else ():
+        learned.append(table.rule(_chosen(name, offered, judged, picks, steps), "learned"))
+    best = max(learned, key=lambda rule: rule.metric, default=None)
+    luck = None
+    if exam and best and best.metric > unlearned.metric:
+        luck = chance(exam, group, best.metric, seed=seed, progress=progress)
+    leak = luck is not None and luck.p <= ALPHA
+    return Report(
+        task=task.name,
+        profile=profile.name,
+        options=task.options,
+        steps=len(steps),
+        judged=len(judged),
+        groups=len(set(group.tolist())),
+        metric=table.metric,
+        rules=[*rules, *learned],
+        unlearned=unlearned,
+        learned=best,
+        chance=luck,
+        leak=leak,
+        carriers=_carriers(exam, unlearned.metric) if exam and leak else {},
+        tree=_tree(exam, offered) if exam and leak else "",
+    )
+
+
+class _Table:
+    """From a rule to its line in the table."""
+
+    def __init__(self, task: Task, profile: Profile, steps: Sequence[Step]) -> None:
+        self.task, self.profile, self.steps = task, profile, steps
+        self.metric = next(iter(profile.columns))
+        self.whole = np.ones(len(steps), dtype=np.bool_)
+
+    def rule(self, rule: Blind, kind: Kind) -> Rule:
+        said = (Prediction(sample_id=s.sample_id, output=rule.answer(s)) for s in self.steps)
+        found = score(self.task, self.profile, self.steps, said, whole=self.whole)
+        columns = self.profile.columns
+        return Rule(
+            rule.name,
+            kind,
+            0.0 if np.isnan(rule.hits).all() else float(np.nanmean(rule.hits)),
+            {name: found["overall"][name] for name in columns},
+            {name: found["ci95"][name] for name in columns},
+        )
+
+
+def _others(known: Sequence[Blind], fixed: Sequence[Blind]) -> list[Blind]:
+    """The constants that are not a baseline by another name."""
+    seen = {rule.hits.tobytes() for rule in known}
+    return [rule for rule in fixed if rule.hits.tobytes() not in seen]
+
+
+def _exam(
+    task: Task, steps: Sequence[Step], hits: Sequence[Floats], group: Ints, seed: int
+) -> Exam | None:
+    """What is to be learned; None where there is nothing to choose, or too little to learn from."""
+    if len(hits) < 2 or len(set(group.tolist())) < LEAST_GROUPS:
+        return None
+    seen = features([task.prompt(step) for step in steps])
+    return Exam.of(seen, np.array(hits), group, seed=seed) if seen.names else None
+
+
+def _picks(exam: Exam) -> dict[str, Ints]:
+    """The picks of the best single feature, then of every learner."""
+    best, _ = ranked(exam)[0]
+    alone = {f"{exam.features.names[best]}, alone": by_feature(exam)[:, best]}
+    return alone | {name: cross_validated(exam, learner) for name, learner in LEARNERS.items()}
+
+
+def _chosen(
+    name: str, offered: Sequence[Blind], judged: Ints, picks: Ints, steps: Sequence[Step]
+) -> Blind:
+    """A learner's picks as a rule; a step that is not judged gets the first choice."""
+    rules = dict.fromkeys((step.sample_id for step in steps), offered[0])
+    hits = offered[0].hits.copy()
+    for number, pick in zip(judged.tolist(), picks.tolist(), strict=True):
+        rules[steps[number].sample_id] = offered[pick]
+        hits[number] = offered[pick].hits[number]
+    return Blind(name, lambda step: rules[step.sample_id].answer(step), hits)
+
+
+def _carriers(exam: Exam, mark: float) -> dict[str, float]:
+    """The best features that do better than the mark alone."""
+    names = exam.features.names
+    return {names[number]: share for number, share in ranked(exam)[:CARRIERS] if share > mark}
+
+
+def _tree(exam: Exam, offered: Sequence[Blind]) -> str:
+    """The tree's text, with the choices by their names, each in one line."""
+    names = [rule.name.replace("\n", "\\n") for rule in offered]
+    return re.sub(r"class: (\d+)", lambda found: names[int(found[1])], described_tree(exam))

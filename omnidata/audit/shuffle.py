@@ -1,0 +1,119 @@
+"""Whether a score could be luck: rows that belong together, and features dealt out at random."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from omnidata.audit.learn import FOLDS, LEARNERS, Exam, cross_validated, marks
+from omnidata.run.select import episode_key
+from omnidata.types import Step
+
+SHUFFLES = 199
+ALPHA = 0.01
+Ints = npt.NDArray[np.int64]
+
+
+def groups(steps: Sequence[Step]) -> Ints:
+    """A number per group of near-duplicates, (N,): steps of one episode, or of one instruction.
+
+    Instructions are compared without case and space. One that a fifth of the steps or more have
+    is a template, which joins nothing.
+
+    Examples:
+        >>> groups([])
+        array([], dtype=int64)
+    """
+    said = ["".join(step.instruction.casefold().split()) for step in steps]
+    counts = Counter(said)
+    head: dict[str, str] = {}
+
+    def find(key: str) -> str:
+        while head.setdefault(key, key) != key:
+            head[key] = head[head[key]]
+            key = head[key]
+        return key
+
+    for step, text in zip(steps, said, strict=True):
+        if text and counts[text] * FOLDS < len(steps):
+            head[find(f"said {text}")] = find(f"episode {episode_key(step)}")
+    numbers: dict[str, int] = {}
+    found = [find(f"episode {episode_key(step)}") for step in steps]
+    return np.array([numbers.setdefault(key, len(numbers)) for key in found], dtype=np.int64)
+
+
+def shuffled(group: Ints, rng: np.random.Generator) -> Ints:
+    """Whose features each row gets, (N,): neighbours are dealt out as neighbours.
+
+    The rows are laid out group by group, and beside them the features in another such order. What
+    the members of a group have in common stays together on both sides, so that chance is not taken
+    to be smaller than it is; nothing else is left of what the features knew.
+    """
+    rows: Ints = np.empty(len(group), dtype=np.int64)
+    rows[_by_group(group, rng)] = _by_group(group, rng)
+    return rows
+
+
+def _by_group(group: Ints, rng: np.random.Generator) -> Ints:
+    order = rng.permutation(int(group.max()) + 1)
+    return np.lexsort((rng.random(len(group)), order[group]))
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """How often shuffled features do as well.
+
+    Attributes:
+        p: the share of shuffles with a score as high, the data itself counted as one; after an
+            early stop the estimate of Besag and Clifford.
+        shuffles: how many were drawn.
+        highest: the best score among them.
+    """
+
+    p: float
+    shuffles: int
+    highest: float
+
+
+def chance(
+    exam: Exam,
+    group: Ints,
+    observed: float,
+    *,
+    seed: int,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Chance:
+    """The test of the best score: every learner and feature runs on every shuffle, the best counts.
+
+    Trying many of them therefore costs nothing in error. The draw ends as soon as the level
+    `ALPHA` is out of reach (Besag and Clifford, Sequential Monte Carlo p-values, 1991).
+
+    Args:
+        exam: what was learned.
+        group: int64 (N,), near-duplicates.
+        observed: the highest cross-validated score, of a learner or of a feature alone.
+        seed: of the shuffles.
+        progress: called with shuffles done and in all.
+    """
+    rng = np.random.default_rng(seed)
+    most = int(ALPHA * (SHUFFLES + 1)) - 1
+    as_high, highest = 0, 0.0
+    with threadpool_limits(1):  # many small matrices: threads would only wait for each other
+        for done in range(1, SHUFFLES + 1):
+            found = _best(exam, shuffled(group, rng))
+            highest = max(highest, found)
+            as_high += found >= observed
+            progress(done, SHUFFLES)
+            if as_high > most:
+                return Chance(as_high / done, done, highest)
+    return Chance((1 + as_high) / (SHUFFLES + 1), SHUFFLES, highest)
+
+
+def _best(exam: Exam, rows: Ints) -> float:
+    learned = [exam.score(cross_validated(exam, learn, rows)) for learn in LEARNERS.values()]
+    return max(float(marks(exam, rows).max()), *learned)

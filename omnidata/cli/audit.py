@@ -1,0 +1,122 @@
+"""`omnidata audit`: what a model that looks at nothing would score."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from omnidata.cli import terminal
+from omnidata.cli.evaluate import Data, Json, Profile, TaskName, TaskOptions
+
+if TYPE_CHECKING:
+    from omnidata.audit import Report, Rule
+    from omnidata.tasks.published import Published
+
+
+def audit(
+    task: TaskName,
+    data: Data,
+    task_options: TaskOptions,
+    profile: Profile = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of folds, shuffles and sampled answers.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Score answers that look at nothing, beside the best published score.
+
+    Constant answers, and shallow learners on the form of the prompt: number and order of parts,
+    lengths, texts that prompts share. No medium is opened. Exit code 1 means that the form tells
+    something about the answer; docs/audit.md has the rule.
+
+    Example: omnidata audit omnigui omnidata-demo/data
+    """  # fmt: skip
+    from omnidata.audit import audit as run
+    from omnidata.run.score import get_profile
+    from omnidata.tasks import get_task
+    from omnidata.tasks.options import parse
+    from omnidata.tasks.published import published
+
+    benchmark = get_task(task, parse(task_options, "-T"))
+    rules = get_profile(benchmark, profile)
+    source = benchmark.load(data, check_media=False)
+    terminal.print_findings(source)
+    with terminal.progress("shuffles") as progress:
+        report = run(benchmark, source.steps, rules, seed=seed, progress=progress)
+    best = published(benchmark)
+    if as_json:
+        terminal.print_json({**report.as_dict(), "published": best and _as_dict(best)})
+    else:
+        _print_table(report, best, rules.columns)
+        _print_verdict(report, best)
+    if report.leak:
+        raise typer.Exit(1)
+
+
+def _as_dict(best: Published) -> dict[str, Any]:
+    import msgspec
+
+    found: dict[str, Any] = msgspec.to_builtins(best)
+    return found
+
+
+def _print_table(report: Report, best: Published | None, columns: terminal.Columns) -> None:
+    rows = []
+    for rule in report.rules:
+        rows.append([_name(rule), *terminal.cells(rule.overall, columns)])
+        ends = [
+            terminal.cells(
+                {name: (rule.ci95[name] or (None, None))[end] for name in columns}, columns
+            )
+            for end in (0, 1)
+        ]
+        rows.append(["  95 % interval", *map(" - ".join, zip(*ends, strict=True))])
+    if best:
+        scores = {
+            name: best.metrics[name].score if name in best.metrics else None for name in columns
+        }
+        rows.append(["best published", *terminal.cells(scores, columns)])
+    title = f"{report.task} without looking, by {report.profile} (%)"
+    terminal.print_table(title, ("", *columns), rows)
+    terminal.note(
+        f"{report.judged} of {report.steps} steps judged, {report.groups} groups of near-duplicates"
+    )
+    if best:
+        others = "" if best.steps == report.steps else f", on {best.steps} other steps"
+        for name, metric in best.metrics.items():
+            terminal.note(f"best published {name}: {metric.model}, {metric.table}{others}")
+
+
+def _name(rule: Rule) -> str:
+    return {"constant": f"best constant: {rule.name}", "learned": f"learned: {rule.name}"}.get(
+        rule.kind, rule.name
+    )
+
+
+def _print_verdict(report: Report, best: Published | None) -> None:
+    """What the scores say, in words."""
+    metric, without, learned = report.metric, report.unlearned, report.learned
+    blind = without
+    mark = f"{terminal.percent(without.metric)} ({without.name})"
+    if learned is None:
+        terminal.say("too little to learn from: constant answers only")
+    elif report.chance is None:
+        terminal.say(f"no leak found: no learner exceeds {metric} {mark}")
+    else:
+        found = report.chance
+        terminal.say(
+            f"{'LEAK' if report.leak else 'no leak found'}: {learned.name} has {metric} "
+            f"{terminal.percent(learned.metric)} where {mark} is the most without learning; "
+            f"the best of {found.shuffles} shuffles has {terminal.percent(found.highest)}, "
+            f"p = {found.p:.3f}"
+        )
+    if report.leak and learned:
+        blind = learned
+        for name, share in report.carriers.items():
+            terminal.say(f"  {terminal.percent(share)} by this feature alone: {name}")
+        terminal.say(report.tree.rstrip())
+    top = best.metrics.get(metric) if best else None
+    if top and blind.metric > top.score:
+        terminal.say(
+            f"{blind.name} exceeds the best published {metric}, {terminal.percent(top.score)} "
+            f"({top.model}): the score alone does not show that a model looks"
+        )

@@ -1,0 +1,130 @@
+"""`omnidata audit` as a person runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from omnidata.loaders.agentstudio_files import TaskName
+from omnidata.predictions import Prediction
+from omnidata.run.score import score
+from omnidata.tasks import NAMES, get_task
+from omnidata.tasks.published import published
+from tests.audit.planted import rows
+from tests.cli.running import as_json, omnidata
+from tests.loaders.agentstudio import REAL
+from tests.trees import NO_SHARED, SHARED, write_lines
+
+real = pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
+
+
+def rules(found: dict[str, Any]) -> dict[str, float]:
+    return {rule["name"]: rule["metric"] for rule in found["rules"]}
+
+
+def test_a_leak_is_exit_code_1_and_no_leak_is_0(tmp_path: Path) -> None:
+    clean = write_lines(tmp_path / "clean.jsonl", rows("none", 0.5, count=150, seed=5))
+    leaky = write_lines(tmp_path / "leaky.jsonl", rows("last part", 1.0, count=150, seed=5))
+    assert "no leak found" in omnidata("audit", "criticbench", clean).stdout
+    done = omnidata("audit", "criticbench", leaky, code=1)
+    assert "LEAK" in done.stdout
+    assert "kind of part 2 from the end" in done.stdout
+    assert "exceeds the best published accuracy" in done.stdout
+    assert "on 350 other steps" in done.stderr
+
+
+def test_the_option_and_the_profile_are_those_asked_for(tmp_path: Path) -> None:
+    leaky = write_lines(tmp_path / "leaky.jsonl", rows("last part", 1.0, count=150, seed=5))
+    options = ("--profile", "agentstudio-release", "-T", "symmetric=true", "--seed", "3", "--json")
+    found = as_json(omnidata("audit", "criticbench", leaky, *options))
+    assert found["profile"] == "agentstudio-release"
+    assert found["options"]["symmetric"] == "true"
+    assert not found["leak"]
+    assert found["published"]["metrics"]["accuracy"]["score"] == 0.714
+
+
+def test_an_unknown_profile_is_bad_usage(tmp_path: Path) -> None:
+    data = write_lines(tmp_path / "clean.jsonl", rows("none", 0.5, count=20, seed=5))
+    assert (
+        "one of agentstudio-paper"
+        in omnidata("audit", "criticbench", data, "--profile", "no", code=2).stderr
+    )
+
+
+def test_steps_of_an_episode_are_told_apart_by_their_position(sample: Path) -> None:
+    found = as_json(omnidata("audit", "omnigui", sample, "--json", code=1))
+    assert found["learned"] not in {"baseline majority", found["unlearned"]}
+    assert found["leak"]
+    names = rules(found)
+    assert names[found["learned"]] > names["baseline majority"] + 0.1
+    assert {"lines", "characters"} & found["carriers"].keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_published_scores_are_of_columns_that_a_profile_has(name: str) -> None:
+    task = get_task(name)
+    found = published(task)
+    assert found is not None
+    assert list(found.metrics) == list(task.profiles[task.default_profile].columns)
+
+
+@real
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_a_profiles_first_value_is_that_of_its_first_column(name: TaskName) -> None:
+    task = get_task(name)
+    steps = task.load(REAL[name], check_media=False).steps
+    rule = task.baseline(task.baselines[1], steps, {})
+    said = [Prediction(sample_id=step.sample_id, output=rule(step)) for step in steps]
+    for profile in task.profiles.values():
+        values = [profile.judge(step, rule(step)).values[0] for step in steps]
+        table = score(task, profile, steps, said, whole=np.ones(len(steps), dtype=np.bool_))
+        mean = float(np.nanmean(np.array(values, dtype=np.float64)))
+        assert table["overall"][next(iter(profile.columns))] == pytest.approx(mean)
+
+
+@real
+def test_criticbench_is_passed_blind() -> None:
+    found = as_json(omnidata("audit", "criticbench", REAL["criticbench"], "--json", code=1))
+    scores = rules(found)
+    assert found["leak"]
+    assert scores["kind of part 2 from the end, alone"] == pytest.approx(270 / 350)
+    assert scores[found["learned"]] >= 0.77
+    assert scores[found["learned"]] > found["published"]["metrics"]["accuracy"]["score"]
+
+
+@real
+def test_a_symmetric_criticbench_leaves_no_leak() -> None:
+    found = as_json(
+        omnidata("audit", "criticbench", REAL["criticbench"], "-T", "symmetric=true", "--json")
+    )
+    assert not found["leak"]
+    assert rules(found)[found["learned"]] < 0.62
+
+
+@real
+def test_groundui_has_a_floor_of_3_6_percent() -> None:
+    found = as_json(omnidata("audit", "groundui", REAL["groundui"], "--json"))
+    assert rules(found)["baseline center"] == pytest.approx(0.036)
+    assert rules(found)["baseline center"] <= rules(found)[found["unlearned"]] < 0.06
+
+
+@real
+def test_constants_of_idm_are_scored() -> None:
+    found = as_json(omnidata("audit", "idm-single", REAL["idm-single"], "--json"))
+    assert rules(found)["baseline majority"] == pytest.approx(118 / 350)
+    assert rules(found)["always Answer: A"] == pytest.approx(75 / 350)
+    assert json.dumps(found).count("NaN") == 0
+
+
+@real
+def test_the_windows_length_of_idm_multiple_is_a_cue() -> None:
+    found = as_json(omnidata("audit", "idm-multiple", REAL["idm-multiple"], "--json", code=1))
+    assert list(found["carriers"]) == ["number of parts"]
+    best = found["published"]["metrics"]["accuracy"]["score"]
+    majority = rules(found)["baseline majority"]
+    assert majority == pytest.approx(61 / 345)
+    assert rules(found)[found["learned"]] > majority > best
