@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -152,7 +152,7 @@ def described_tree(exam: Exam) -> str:
     return text
 
 
-def _grown(numbers: Floats, labels: Ints):  # type: ignore[no-untyped-def]
+def _grown(numbers: Floats, labels: Ints) -> Any:
     from sklearn.tree import DecisionTreeClassifier
 
     grown = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF, random_state=0)

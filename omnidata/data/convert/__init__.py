@@ -106,8 +106,8 @@ def _write(
 ) -> list[Shard]:
     """Write all shards but those that an interrupted call has left."""
     # Before the threads: an import that several of them begin at once fails.
-    import av  # noqa: F401
-    from PIL import Image  # noqa: F401
+    import av  # noqa: F401  for the threads
+    from PIL import Image  # noqa: F401  for the threads
 
     settings = {
         "format": FORMAT,
