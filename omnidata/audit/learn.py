@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -76,14 +76,13 @@ def tree(exam: Exam, rows: Ints, train: Bools, test: Bools) -> Ints:
 
 def linear(exam: Exam, rows: Ints, train: Bools, test: Bools) -> Ints:
     """A linear classifier (ridge regression on the choices) over the bins of all features."""
-    from sklearn.linear_model import RidgeClassifier
+    from sklearn.linear_model import Ridge
 
     matrix = exam.features.matrix
     known = train & (exam.labels >= 0)
-    if len(np.unique(exam.labels[known])) < 2:
-        return np.full(int(test.sum()), exam.labels[known][0])
-    model = RidgeClassifier(alpha=RIDGE).fit(matrix[rows[known]], exam.labels[known])
-    picks: Ints = model.predict(matrix[rows[test]])
+    wanted = np.eye(len(exam.hits))[exam.labels[known]]
+    model = Ridge(alpha=RIDGE).fit(matrix[rows[known]], wanted)
+    picks: Ints = model.predict(matrix[rows[test]]).argmax(axis=1)
     return picks
 
 
@@ -142,13 +141,14 @@ def ranked(exam: Exam) -> list[tuple[int, float]]:
     return sorted(alone, key=lambda item: (-item[1], levels[item[0]]))
 
 
-def described_tree(exam: Exam) -> str:
-    """The tree over all prompts as text; `class: 2` in it is choice 2."""
+def described_tree(exam: Exam, names: Sequence[str]) -> str:
+    """The tree over all prompts as text, with the choices by their names, (C,)."""
     from sklearn.tree import export_text
 
     known = exam.labels >= 0
     grown = _grown(exam.features.numbers[known], exam.labels[known])
-    text: str = export_text(grown, feature_names=exam.features.cuts)
+    met = [names[choice] for choice in grown.classes_]
+    text: str = export_text(grown, feature_names=exam.features.cuts, class_names=met)
     return text
 
 

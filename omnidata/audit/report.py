@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -22,9 +21,10 @@ from omnidata.audit.learn import (
     ranked,
 )
 from omnidata.audit.shuffle import ALPHA, Chance, Ints, chance, groups
+from omnidata.errors import DataError
 from omnidata.predictions import Prediction
 from omnidata.run.score import score
-from omnidata.types import Profile, Step, Task
+from omnidata.types import Conversation, Profile, Step, Task
 
 CARRIERS = 5
 LEAST_GROUPS = 4 * FOLDS
@@ -40,7 +40,7 @@ class Rule:
     Attributes:
         name: e.g. "baseline center", "always Answer: A", "tree of depth 3".
         kind: "baseline", "constant" (the best of many, in hindsight), "learned" (cross-validated).
-        metric: the profile's first value, averaged; what rules are compared by.
+        metric: the report's value, averaged; what rules are compared by.
         overall: the profile's table.
         ci95: its intervals.
     """
@@ -59,7 +59,8 @@ class Report:
     Attributes:
         task, profile, options: of the benchmark.
         steps: all steps; `judged`: those that the profile judges; `groups`: of near-duplicates.
-        metric: the name of the column that rules are compared by, the profile's first.
+        value: what rules are compared by, the first of the profile's; higher is better.
+        metric: the table's column that is the mean of `value`; "" where no column is.
         rules: without any look, then learned.
         unlearned: the best rule that learns nothing.
         learned: the best learned rule; None where there is too little to learn from.
@@ -75,6 +76,7 @@ class Report:
     steps: int
     judged: int
     groups: int
+    value: str
     metric: str
     rules: Sequence[Rule]
     unlearned: Rule
@@ -105,27 +107,37 @@ def audit(
     The rule by which a leak is called: the best of a tree, a linear classifier and every feature
     alone, each cross-validated over groups of near-duplicates, scores higher than every baseline
     and constant answer, and with features dealt out at random the best of them scores as high with
-    a probability of at most 1 %.
+    a probability of at most 0.5 %.
 
     Args:
         task: the benchmark with its options, which decide what the prompt shows.
         steps: at least one.
-        profile: who judges; its first value is the mark, and its first column that value's mean.
+        profile: who judges; rules are compared by its first value.
         seed: of folds, shuffles and the sample of constant answers.
         progress: called with shuffles done and in all.
+
+    Raises:
+        DataError: the profile judges no step.
     """
     known = baselines(task, profile, steps)
     fixed = constants(task, profile, steps, seed=seed)
+    judged = np.flatnonzero(~np.isnan(fixed[0].hits))
+    if not len(judged):
+        raise DataError(
+            f"{profile.name} judges none of the {len(steps)} steps",
+            expected="at least one step with a usable target",
+            remedy="`omnidata info` lists what is wrong with the targets",
+        )
     table = _Table(task, profile, steps)
     rules = [table.rule(each, "baseline") for each in known]
     rules += [table.rule(each, "constant") for each in _others(known, fixed)[:1]]
     unlearned = max(rules, key=lambda rule: rule.metric)
-    judged = np.flatnonzero(~np.isnan(fixed[0].hits))
     kept = [steps[number] for number in judged.tolist()]
-    group = groups(kept)
+    prompts = [task.prompt(step) for step in kept]
+    group = groups(kept, prompts)
     plain = [each for each in known if is_constant(each, steps)]
     offered = choices([*plain, *_others(plain, fixed)])
-    exam = _exam(task, kept, [each.hits[judged] for each in offered], group, seed)
+    exam = _exam(prompts, [each.hits[judged] for each in offered], group, seed)
     learned = []
     for name, picks in _picks(exam).items() if exam else ():
         learned.append(table.rule(_chosen(name, offered, judged, picks, steps), "learned"))
@@ -134,6 +146,7 @@ def audit(
     if exam and best and best.metric > unlearned.metric:
         luck = chance(exam, group, best.metric, seed=seed, progress=progress)
     leak = luck is not None and luck.p <= ALPHA
+    rules += learned
     return Report(
         task=task.name,
         profile=profile.name,
@@ -141,8 +154,9 @@ def audit(
         steps=len(steps),
         judged=len(judged),
         groups=len(set(group.tolist())),
-        metric=table.metric,
-        rules=[*rules, *learned],
+        value=profile.values[0],
+        metric=_column(profile, rules),
+        rules=rules,
         unlearned=unlearned,
         learned=best,
         chance=luck,
@@ -157,7 +171,6 @@ class _Table:
 
     def __init__(self, task: Task, profile: Profile, steps: Sequence[Step]) -> None:
         self.task, self.profile, self.steps = task, profile, steps
-        self.metric = next(iter(profile.columns))
         self.whole = np.ones(len(steps), dtype=np.bool_)
 
     def rule(self, rule: Blind, kind: Kind) -> Rule:
@@ -167,7 +180,7 @@ class _Table:
         return Rule(
             rule.name,
             kind,
-            0.0 if np.isnan(rule.hits).all() else float(np.nanmean(rule.hits)),
+            float(np.nanmean(rule.hits)),
             {name: found["overall"][name] for name in columns},
             {name: found["ci95"][name] for name in columns},
         )
@@ -179,13 +192,23 @@ def _others(known: Sequence[Blind], fixed: Sequence[Blind]) -> list[Blind]:
     return [rule for rule in fixed if rule.hits.tobytes() not in seen]
 
 
+def _column(profile: Profile, rules: Sequence[Rule]) -> str:
+    """The first column that is the mean of the profile's first value for every rule, if any."""
+    for name in profile.columns:
+        totals = [rule.overall[name] for rule in rules]
+        means = [rule.metric for rule in rules]
+        if None not in totals and np.allclose(np.array(totals, dtype=np.float64), means):
+            return name
+    return ""
+
+
 def _exam(
-    task: Task, steps: Sequence[Step], hits: Sequence[Floats], group: Ints, seed: int
+    prompts: Sequence[Conversation], hits: Sequence[Floats], group: Ints, seed: int
 ) -> Exam | None:
     """What is to be learned; None where there is nothing to choose, or too little to learn from."""
     if len(hits) < 2 or len(set(group.tolist())) < LEAST_GROUPS:
         return None
-    seen = features([task.prompt(step) for step in steps])
+    seen = features(prompts)
     return Exam.of(seen, np.array(hits), group, seed=seed) if seen.names else None
 
 
@@ -217,4 +240,4 @@ def _carriers(exam: Exam, mark: float) -> dict[str, float]:
 def _tree(exam: Exam, offered: Sequence[Blind]) -> str:
     """The tree's text, with the choices by their names, each in one line."""
     names = [rule.name.replace("\n", "\\n") for rule in offered]
-    return re.sub(r"class: (\d+)", lambda found: names[int(found[1])], described_tree(exam))
+    return described_tree(exam, names)

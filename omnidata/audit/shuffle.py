@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,21 +12,26 @@ from threadpoolctl import threadpool_limits
 
 from omnidata.audit.learn import FOLDS, LEARNERS, Exam, cross_validated, marks
 from omnidata.run.select import episode_key
-from omnidata.types import Step
+from omnidata.types import Conversation, Step
 
 SHUFFLES = 199
-ALPHA = 0.01
+ALPHA = 0.005
 Ints = npt.NDArray[np.int64]
 
 
-def groups(steps: Sequence[Step]) -> Ints:
-    """A number per group of near-duplicates, (N,): steps of one episode, or of one instruction.
+def groups(steps: Sequence[Step], prompts: Sequence[Conversation]) -> Ints:
+    """A number per group of near-duplicates, (N,): of one episode, instruction or prompt.
 
     Instructions are compared without case and space. One that a fifth of the steps or more have
-    is a template, which joins nothing.
+    is a template, which joins nothing. Prompts are compared in all their parts; media by their
+    hash where the data has it, else by place and name.
+
+    Args:
+        steps: N of them.
+        prompts: of the steps.
 
     Examples:
-        >>> groups([])
+        >>> groups([], [])
         array([], dtype=int64)
     """
     said = ["".join(step.instruction.casefold().split()) for step in steps]
@@ -39,7 +44,10 @@ def groups(steps: Sequence[Step]) -> Ints:
             key = head[key]
         return key
 
-    for step, text in zip(steps, said, strict=True):
+    seen: dict[Hashable, int] = {}
+    for step, text, prompt in zip(steps, said, prompts, strict=True):
+        shown = seen.setdefault(_content(prompt), len(seen))
+        head[find(f"shown {shown}")] = find(f"episode {episode_key(step)}")
         if text and counts[text] * FOLDS < len(steps):
             head[find(f"said {text}")] = find(f"episode {episode_key(step)}")
     numbers: dict[str, int] = {}
@@ -47,21 +55,30 @@ def groups(steps: Sequence[Step]) -> Ints:
     return np.array([numbers.setdefault(key, len(numbers)) for key in found], dtype=np.int64)
 
 
+def _content(prompt: Conversation) -> Hashable:
+    """What is the same for two prompts that show the same."""
+    return tuple(
+        (message.role, part.kind, part.text, part.media and (part.media.sha256 or part.media))
+        for message in prompt
+        for part in message.parts
+    )
+
+
 def shuffled(group: Ints, rng: np.random.Generator) -> Ints:
-    """Whose features each row gets, (N,): neighbours are dealt out as neighbours.
+    """Whose features each row gets, (N,): every group gets those of one group.
 
-    The rows are laid out group by group, and beside them the features in another such order. What
-    the members of a group have in common stays together on both sides, so that chance is not taken
-    to be smaller than it is; nothing else is left of what the features knew.
+    Members come in random order; of a larger group some are left out, those of a smaller one are
+    dealt out in turn. What the members of a group have in common stays together, so that chance is
+    not taken to be smaller than it is; nothing else is left of what the features knew.
     """
-    rows: Ints = np.empty(len(group), dtype=np.int64)
-    rows[_by_group(group, rng)] = _by_group(group, rng)
+    members = np.lexsort((rng.random(len(group)), group))
+    sizes = np.bincount(group)
+    starts = np.cumsum(sizes) - sizes
+    place = np.empty(len(group), dtype=np.int64)
+    place[members] = np.arange(len(group)) - starts[group[members]]
+    giver = rng.permutation(len(sizes))[group]
+    rows: Ints = members[starts[giver] + place % sizes[giver]]
     return rows
-
-
-def _by_group(group: Ints, rng: np.random.Generator) -> Ints:
-    order = rng.permutation(int(group.max()) + 1)
-    return np.lexsort((rng.random(len(group)), order[group]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +108,8 @@ def chance(
     """The test of the best score: every learner and feature runs on every shuffle, the best counts.
 
     Trying many of them therefore costs nothing in error. The draw ends as soon as the level
-    `ALPHA` is out of reach (Besag and Clifford, Sequential Monte Carlo p-values, 1991).
+    `ALPHA` is out of reach, which is with the first shuffle that does as well (Besag and Clifford,
+    Sequential Monte Carlo p-values, 1991).
 
     Args:
         exam: what was learned.
@@ -100,10 +118,13 @@ def chance(
         seed: of the shuffles.
         progress: called with shuffles done and in all.
     """
+    from sklearn import config_context
+
     rng = np.random.default_rng(seed)
     most = int(ALPHA * (SHUFFLES + 1)) - 1
     as_high, highest = 0, 0.0
-    with threadpool_limits(1):  # many small matrices: threads would only wait for each other
+    # Many small matrices: threads would only wait for each other, and checks cost more than fits.
+    with threadpool_limits(1), config_context(assume_finite=True, skip_parameter_validation=True):
         for done in range(1, SHUFFLES + 1):
             found = _best(exam, shuffled(group, rng))
             highest = max(highest, found)

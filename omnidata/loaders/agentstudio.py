@@ -22,6 +22,7 @@ from omnidata.loaders.agentstudio_parquet import Held
 from omnidata.loaders.agentstudio_repeats import Repeats
 from omnidata.loaders.agentstudio_rows import Instructions, Place
 from omnidata.loaders.media_files import check_media_files
+from omnidata.loaders.recognition import naming_the_right_task
 from omnidata.media import image_size, unsafe
 from omnidata.types import MediaRef, Modality, Source, Step
 
@@ -85,11 +86,12 @@ def load(
             `strict` and there is a finding.
     """
     data = Path(data)
-    if repository.is_repository(data):
-        source = repository.load(data, task, TAGS, check_media=check_media)
-        source = replace(source, steps=[_restored(s, task, instructions) for s in source.steps])
-    else:
-        source = _read(data, task, instructions, check_media=check_media)
+    with naming_the_right_task(data, task):
+        if repository.is_repository(data):
+            source = repository.load(data, task, TAGS, check_media=check_media)
+            source = replace(source, steps=[_restored(s, task, instructions) for s in source.steps])
+        else:
+            source = _read(data, task, instructions, check_media=check_media)
     if strict and source.findings:
         raise DataError(
             f"{len(source.findings)} findings, the first: {source.findings[0]}",
@@ -201,15 +203,30 @@ class _Reader:
         """References by role; None where the row names no image."""
         if self.task in _COLUMNS:
             return {
-                role: self._image(row.get(column), role, place, held=line.held, column=column)
+                role: self._image(row.get(column), role, place, line.held, (column, None))
                 for role, column in _COLUMNS[self.task].items()
             }
-        names = {_role(position): name for position, name in enumerate(_observations(row))}
-        return {role: self._image(name, role, place) for role, name in names.items()}
+        count = len(row["actions"])
+        return {
+            _role(position): self._image(
+                name,
+                _role(position),
+                place,
+                line.held,
+                ("obs_before", position) if position < count else ("obs_after", count - 1),
+            )
+            for position, name in enumerate(_observations(row))
+        }
 
     def _image(
-        self, name: object, role: str, place: Place, *, held: Held | None = None, column: str = ""
+        self,
+        name: object,
+        role: str,
+        place: Place,
+        held: Held | None,
+        at: tuple[str, int | None],
     ) -> MediaRef | None:
+        """A reference; `at` is the column, and the number of the action that has it."""
         if isinstance(name, str):
             reason = unsafe(name)
         else:
@@ -227,8 +244,9 @@ class _Reader:
             )
         if not isinstance(name, str):
             return None
+        column, item = at
         if held and column in held.columns and not self.files.images.is_dir():
-            return held.image(column, name)
+            return held.image(column, name, item)
         return MediaRef("image", self.files.images, name)  # whoever opens it checks the path
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 Row = Mapping[str, Any]
-Form = Literal["groundui", "idm-single", "trajectory", "omnigui"]
+Form = Literal["groundui", "idm-single", "trajectory"]
 
 IMAGES = ("image", "obs_before", "obs_after")
 _BOX = ("x", "y", "width", "height")
@@ -33,7 +33,7 @@ def form(row: Row) -> Form | None:
         return "idm-single"
     if {"image", "bbox", "resolution"} <= keys:
         return "groundui"
-    return "omnigui" if "result_action_type" in keys else None
+    return None
 
 
 def is_columnwise(row: Row) -> bool:

@@ -1,7 +1,7 @@
 """Where AgentStudio's rows lie: a JSON-lines file beside `images/`, or the Hub's Parquet files.
 
 A folder is searched by the columns that its files have, not by their names. Several files with the
-columns of the benchmark are no choice of ours.
+columns of the benchmark are no choice of ours, unless one has the name that the release gives it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,11 @@ _COLUMNS: dict[Form, str] = {
     "idm-single": "obs_before, obs_after, operation and action_space",
     "trajectory": "actions and action_space",
 }
+_RELEASED: dict[TaskName, str] = {
+    "idm-multiple": "metadata_idmn2n",
+    "criticbench": "metadata_success_detection",
+}
+"""Stems of the two files of the release that have the same columns."""
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})")
 _BOM = b"\xef\xbb\xbf"
 _PEEKED_LINES = 20
@@ -85,8 +90,7 @@ def find(data: Path, task: TaskName) -> Files:
     """The files with the benchmark's columns.
 
     Raises:
-        DataError: nothing is there, no file or several have the columns, or they are another
-            benchmark's.
+        DataError: nothing is there, or no file or several have the columns.
     """
     if data.is_file():
         groups = [[data]]
@@ -99,20 +103,33 @@ def find(data: Path, task: TaskName) -> Files:
     matching = [paths for paths, found in zip(groups, forms, strict=True) if found == wanted]
     if data.is_file() and forms == [None]:
         matching = groups  # its rows may be broken; the findings will say how
+    released = [paths for paths in matching if _stem(paths[0])[0] == _RELEASED.get(task)]
+    if len(released) == 1:
+        matching = released
     if len(matching) > 1:
         raise DataError(
             f"several files have the columns of {task}: "
             + ", ".join(paths[0].name for paths in matching),
             where=str(data),
             expected="one such file, or the name of one",
-            remedy=f"name the file: {matching[0][0]}",
+            remedy=f'name the file of {task}; in Python, omnidata.load_dataset("{task}", FILE)',
         )
     if not matching:
-        _refuse_others(data, task, forms)
+        _refuse("no rows there have the columns of the benchmark", data, task)
     paths = matching[0]
     stem, count = _stem(paths[0])
     missing = count - len(paths) if count and data.is_dir() else 0
     return Files(paths, _images(paths[0].parent), stem, missing)
+
+
+def recognises(data: Path, task: TaskName) -> bool:
+    """Whether the first row of a file has the benchmark's columns.
+
+    Raises:
+        DataError, OSError: a file cannot be read.
+    """
+    groups = [[data]] if data.is_file() else _groups(data)
+    return any(_peek(paths[0]) == _FORMS[task] for paths in groups)
 
 
 def _groups(data: Path) -> list[list[Path]]:
@@ -154,25 +171,6 @@ def _peek(path: Path) -> Form | None:
             if isinstance(row, dict):
                 return form(row)
     return None
-
-
-def _refuse_others(data: Path, task: TaskName, forms: Sequence[Form | None]) -> NoReturn:
-    others = sorted({found for found in forms if found})
-    named = {
-        "trajectory": "idm-multiple or criticbench",
-        "groundui": "groundui",
-        "idm-single": "idm-single",
-        "omnigui": "omnigui",
-    }
-    if others:
-        found = ", ".join(named[other] for other in others)
-        raise DataError(
-            f"these are rows of {found}",
-            where=str(data),
-            expected=f"{task}: rows with {_COLUMNS[_FORMS[task]]}",
-            remedy=f"name the task {found}, or other data",
-        )
-    _refuse("no file there has the columns of the benchmark", data, task)
 
 
 def _refuse(what: str, data: Path, task: TaskName) -> NoReturn:

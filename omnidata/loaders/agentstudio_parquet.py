@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,17 +30,20 @@ class Held:
     Attributes:
         path: the file.
         row: 0-based, counted through the file.
-        columns: those that hold an image each; the lists of a trajectory's are not opened.
+        columns: where the schema has the images: by the names that the authors' files have, those
+            of a trajectory in lists.
     """
 
     path: Path
     row: int
-    columns: frozenset[str]
+    columns: Mapping[str, str]
 
-    def image(self, column: str, name: str) -> MediaRef:
-        """A reference to the image in that column, by the name that it had."""
-        cell = Cell(self.path.name, column, self.row)
-        return MediaRef("image", self.path.parent, name, cell=cell)
+    def image(self, column: str, name: str, item: int | None) -> MediaRef:
+        """A reference to an image by the name that it had; `item` is the action's number."""
+        # The Hub's cache links its files to others elsewhere, and the rows are from there too.
+        path = self.path.resolve()
+        cell = Cell(path.name, self.columns[column], self.row, item)
+        return MediaRef("image", path.parent, name, cell=cell)
 
 
 def columns(path: Path) -> list[str]:
@@ -62,7 +65,7 @@ def rows(path: Path) -> Iterator[tuple[dict[str, Any], Held]]:
     with _opened(path) as file:
         leaves = [file.schema.column(number).path for number in range(len(file.schema))]
         images = [leaf for leaf in leaves if _is_image(leaf)]
-        held = frozenset(leaf.removesuffix(".bytes") for leaf in images if leaf.count(".") == 1)
+        held = {_parts(leaf)[-2]: leaf.removesuffix(".bytes") for leaf in images}
         wanted = [leaf for leaf in leaves if leaf not in images]
         number = 0
         for batch in file.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=False):
@@ -75,8 +78,13 @@ def rows(path: Path) -> Iterator[tuple[dict[str, Any], Held]]:
 
 def _is_image(leaf: str) -> bool:
     """Whether a leaf of the schema holds the bytes of images, in lists or not."""
-    parts = [part for part in leaf.split(".") if part not in _LISTS]
-    return len(parts) > 1 and parts[-1] == "bytes" and parts[-2] in IMAGES
+    *above, column, last = ["", *_parts(leaf)]
+    return last == "bytes" and column in IMAGES and above in ([""], ["", "actions"])
+
+
+def _parts(leaf: str) -> list[str]:
+    """The path of a leaf without the levels of lists."""
+    return [part for part in leaf.split(".") if part not in _LISTS]
 
 
 def fingerprint(path: Path) -> bytes:

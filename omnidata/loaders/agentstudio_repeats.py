@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from omnidata.loaders.agentstudio_boxes import target_box
 from omnidata.loaders.agentstudio_columns import Row
 from omnidata.loaders.agentstudio_rows import Place
 
@@ -31,10 +32,10 @@ class Repeats:
             identity = row.get(key)
             if isinstance(identity, str) and (first := self._first(key, identity, place)):
                 self._tell("id-repeated", f"{key} {identity} is that of {first} too", place)
-        image, asked, box = row.get("image"), row.get("instruction"), row.get("bbox")
-        if isinstance(image, str) and isinstance(asked, str) and isinstance(box, list):
+        image, asked, box = row.get("image"), row.get("instruction"), target_box(row)
+        if isinstance(image, str) and isinstance(asked, str) and box:
             first = self._first("asked", (image, asked), place)
-            answered = self._first("answered", (image, asked, *box), place)
+            answered = self._first("answered", (image, asked, box), place)
             if first and not answered:
                 self._tell("target-ambiguous", f"{first} asks the same with another box", place)
 

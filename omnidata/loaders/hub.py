@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +23,7 @@ import datasets
 import pyarrow as pa
 
 from omnidata.errors import DataError, MediaError
+from omnidata.loaders.recognition import naming_the_right_task
 from omnidata.loaders.repository import is_repository
 from omnidata.loaders.rows import features, to_row
 from omnidata.loaders.subsets import ALL, subsets
@@ -174,8 +176,9 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
 
 def _fingerprint(benchmark: Benchmark, root: Path) -> str:
     """SHA-256 over the annotations, the media's folder and the loader's own code."""
-    digest = hashlib.sha256(benchmark.fingerprint(root).encode())
-    digest.update(str(root.resolve()).encode())
+    with naming_the_right_task(root, benchmark.task):
+        digest = hashlib.sha256(benchmark.fingerprint(root).encode())
+    digest.update(os.fsencode(root.resolve()))
     for folder in (resources.files("omnidata"), resources.files("omnidata.loaders")):
         for code in sorted(folder.iterdir(), key=lambda path: path.name):
             if code.name.endswith((".py", ".json")):

@@ -17,6 +17,7 @@ from omnidata.loaders.media_files import check_media_files
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, app_key, label, language_of
 from omnidata.loaders.omnigui_files import Annotations, Note, Row, as_name
 from omnidata.loaders.omnigui_texts import HistoryCheck, check_languages
+from omnidata.loaders.recognition import naming_the_right_task
 from omnidata.types import MediaRef, Source, Step
 
 TAGS = ("app", "language", "dimension", "dependency")
@@ -44,10 +45,11 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         DataError: nothing readable as OmniGUI is there, or `strict` and there is a finding.
     """
     data = Path(data)
-    if repository.is_repository(data):
-        source = repository.load(data, "omnigui", TAGS, check_media=check_media)
-    else:
-        source = _read(data, check_media=check_media)
+    with naming_the_right_task(data, "omnigui"):
+        if repository.is_repository(data):
+            source = repository.load(data, "omnigui", TAGS, check_media=check_media)
+        else:
+            source = _read(data, check_media=check_media)
     if strict and source.findings:
         raise DataError(
             f"{len(source.findings)} findings, the first: {source.findings[0]}",
@@ -75,7 +77,7 @@ def _read(data: Path, *, check_media: bool) -> Source:
             "no step could be read" + (f": {findings[0]}" if findings else ""),
             where=str(data),
             expected="at least one row with episode_id and step_id",
-            remedy="look at the findings above; `omnidata info DATA` lists them all",
+            remedy="look at the findings above; `omnidata info omnigui DATA` lists them all",
         )
     if check_media:
         check_media_files(steps, findings.append)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import PlatformError, UsageError
+from omnidata.loaders.recognition import naming_the_right_task
 from omnidata.loaders.repository import is_repository, open_dataset
 
 _HOME = "omnidata.loaders.builders"
@@ -89,10 +90,11 @@ def load_dataset(
             expected="one of the two",
         )
     if is_repository(Path(data)):
-        return open_dataset(
-            Path(data), task, name, split=split, streaming=streaming, num_proc=num_proc,
-            cache_dir=None if cache_dir is None else str(cache_dir),
-        )  # fmt: skip
+        with naming_the_right_task(Path(data), task):
+            return open_dataset(
+                Path(data), task, name, split=split, streaming=streaming, num_proc=num_proc,
+                cache_dir=None if cache_dir is None else str(cache_dir),
+            )  # fmt: skip
     module, builder_name = BUILDERS[task]
     builder = getattr(import_module(module), builder_name)(
         config_name=name,

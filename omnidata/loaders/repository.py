@@ -258,7 +258,7 @@ def _check_task(data: Path, manifest: Manifest, task: str) -> None:
             f"the repository holds {manifest.task}",
             where=str(data),
             expected=f"{task}, which was asked for",
-            remedy=f"name the task {manifest.task}, or other data",
+            remedy="name other data",
         )
 
 

@@ -5,6 +5,9 @@ is not a whole medium inside the dataset's folder.
 """
 
 from omnidata.media.clip import Frames, frames
+from omnidata.media.encoding import png, resized, wav, within
+from omnidata.media.glance import Glance, glance, hold
+from omnidata.media.held import Held
 from omnidata.media.paths import DEFAULT_BUDGET, Budget, linkable, place, resolve, unsafe
 from omnidata.media.picture import Picture, Placement, image, image_size
 from omnidata.media.probing import Probe, check, examine, probe
@@ -15,20 +18,28 @@ __all__ = [
     "DEFAULT_BUDGET",
     "Budget",
     "Frames",
+    "Glance",
+    "Held",
     "Picture",
     "Placement",
     "Probe",
     "check",
     "examine",
     "frames",
+    "glance",
+    "hold",
     "image",
     "image_size",
     "linkable",
     "place",
+    "png",
     "probe",
     "read_bytes",
+    "resized",
     "resolve",
     "samples",
     "stored",
     "unsafe",
+    "wav",
+    "within",
 ]

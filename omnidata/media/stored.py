@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -12,6 +14,8 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from omnidata.errors import MediaError, MediaFault
+from omnidata.media.held import Held
+from omnidata.media.pages import look
 from omnidata.media.paths import DEFAULT_BUDGET, Budget, place, resolve
 from omnidata.types import MediaRef
 
@@ -19,18 +23,55 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+_Key = tuple[Path, tuple[int, int], int, str]
+"""A column chunk: the file and its size and time, the row group, the leaf of the schema."""
+
+_BATCH_BYTES = 64 * 1024**2
 _KEPT_BYTES = 256 * 1024**2
-"""Of the column chunks that were read last; a step's media lie in up to four."""
+"""Of the batches of rows that were read last."""
+_KEPT_CURSORS = 4
+"""A step's media lie in up to four columns."""
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """A column chunk, which may be larger than the memory, one batch of rows after the other.
+
+    Attributes:
+        batches: of `rows` rows each, but for the last.
+        rows: of a batch.
+        left: rows that are still to come.
+        following: the number of the next batch.
+    """
+
+    batches: Iterator[pa.RecordBatch]
+    rows: int
+    left: int
+    following: int = 0
+
+    def read(self) -> pa.Array:
+        """The next batch."""
+        found = next(self.batches)
+        if found.num_rows != min(self.rows, self.left):
+            raise ValueError("a batch of another length: its rows would be taken for others")
+        self.left -= found.num_rows
+        self.following += 1
+        if not self.left:
+            self.batches = iter(())  # the reader's own memory is several times that of the rows
+        return found.column(0)
+
 
 _reading = Lock()  # a Parquet reader must not be used by two threads at once
-_chunks: OrderedDict[tuple[object, ...], pa.Array] = OrderedDict()
+_cursors: OrderedDict[_Key, _Cursor] = OrderedDict()
+_batches: OrderedDict[tuple[_Key, int], pa.Array] = OrderedDict()
 
 
 def _forget() -> None:
     """A child must not wait for a thread of its parent, nor read through its files."""
     global _reading
     _reading = Lock()
-    _chunks.clear()
+    _cursors.clear()
+    _batches.clear()
     _open.cache_clear()
 
 
@@ -44,6 +85,8 @@ def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
     Raises:
         MediaError: as `resolve`, or the Parquet file is broken or lacks the cell.
     """
+    if isinstance(ref, Held):
+        return ref.content
     return resolve(ref, budget=budget) if ref.cell is None else _read_cell(ref, budget)
 
 
@@ -78,8 +121,8 @@ def _read_cell(ref: MediaRef, budget: Budget) -> bytes:
         with _reading:
             starts = _open(shard, *stamp)[1]
             group = bisect_right(starts, cell.row) - 1
-            chunk = _chunk(shard, stamp, group, cell.column, 2 * budget.max_bytes)
-            value = chunk[cell.row - starts[group]].as_py()
+            key = (shard, stamp, group, f"{cell.column}.bytes")
+            value = _value(_row(key, cell.row - starts[group], 2 * budget.max_bytes), cell.item)
     except MediaError:
         raise
     except Exception as error:  # hostile bytes make Arrow raise whatever it likes
@@ -112,33 +155,76 @@ def _open(shard: Path, size: int, time: int) -> tuple[pq.ParquetFile, list[int]]
     return file, [0, *accumulate(rows)]
 
 
-def _chunk(shard: Path, stamp: tuple[int, int], group: int, column: str, limit: int) -> pa.Array:
-    """The bytes of a column, of one row group; those read last are kept."""
-    key = (shard, stamp, group, column)
-    if key in _chunks:
-        _chunks.move_to_end(key)
-        return _chunks[key]
+def _value(row: pa.Array, item: int | None) -> bytes | None:
+    """The bytes of a cell; only one leaf was read, so every struct has one field."""
+    from pyarrow import types
+
+    lists = 0
+    while types.is_nested(row.type):
+        if types.is_struct(row.type):
+            row = row.field(0)
+        else:
+            row, lists = row.flatten(), lists + 1
+    if lists != (item is not None):
+        raise TypeError("a list where a medium was named, or the other way round")
+    value: bytes | None = row[item or 0].as_py()
+    return value
+
+
+def _row(key: _Key, number: int, limit: int) -> pa.Array:
+    """A column's part of one row of a row group; the batches read last are kept."""
+    cursor = _cursors.pop(key, None) or _start(key, limit)
+    wanted = number // cursor.rows
+    if (key, wanted) in _batches:
+        _batches.move_to_end((key, wanted))
+    elif cursor.following > wanted:
+        cursor = _start(key, limit)
+    while (key, wanted) not in _batches:
+        following = cursor.following
+        _batches[key, following] = cursor.read()
+        while len(_batches) > 1 and sum(kept.nbytes for kept in _batches.values()) > _KEPT_BYTES:
+            _batches.popitem(last=False)
+    _cursors[key] = cursor
+    while len(_cursors) > _KEPT_CURSORS:
+        _cursors.popitem(last=False)
+    return _batches[key, wanted].slice(number % cursor.rows, 1)
+
+
+def _start(key: _Key, limit: int) -> _Cursor:
+    """The beginning of a chunk that takes no more memory than it may.
+
+    Compressed pages are as large as their headers say, and values that repeat stay references into
+    a dictionary. What is more than the limit must be about that large on the disk too.
+    """
+    import pyarrow.parquet as pq
+
+    shard, stamp, group, leaf = key
     file, _ = _open(shard, *stamp)
-    wanted = f"{column}.bytes"
     about = file.metadata.row_group(group)
-    leaf = next(
-        leaf
-        for leaf in map(about.column, range(about.num_columns))
-        if leaf.path_in_schema == wanted
+    chunk = next(
+        chunk
+        for chunk in map(about.column, range(about.num_columns))
+        if chunk.path_in_schema == leaf
     )
-    # What is neither compressed nor repeated by reference takes no more memory than file.
-    bomb = leaf.compression != "UNCOMPRESSED" or leaf.has_dictionary_page
-    if bomb or leaf.total_uncompressed_size > limit:
+    with shard.open("rb") as content:
+        pages = look(content, chunk)
+    # References cannot be read in batches: every one would have a dictionary of its own.
+    most = limit if pages.dictionary else max(limit, 2 * chunk.total_compressed_size)
+    if pages.largest > limit or pages.bytes > most:
         raise MediaError(
-            f"row group {group} holds {leaf.total_uncompressed_size} bytes of {column}, "
-            f"{leaf.compression.lower()}"
-            + (", with a dictionary" if leaf.has_dictionary_page else ""),
+            f"row group {group} holds {pages.bytes} bytes of {leaf} in "
+            f"{chunk.total_compressed_size} bytes of the file, up to {pages.largest} in a page",
             where=str(shard),
-            expected=f"row groups of at most {limit} bytes, uncompressed, without a dictionary",
-            remedy="convert the dataset again with omnidata convert",
+            expected=f"at most {limit} bytes in a page, and in a row group too if it has a "
+            "dictionary or is compressed to less than half",
+            remedy="write the dataset again in smaller row groups",
         )
-    table = file.read_row_group(group, columns=[wanted], use_threads=False)
-    _chunks[key] = table.column(column).combine_chunks().field("bytes")
-    while len(_chunks) > 1 and sum(chunk.nbytes for chunk in _chunks.values()) > _KEPT_BYTES:
-        _chunks.popitem(last=False)
-    return _chunks[key]
+    rows = about.num_rows
+    if pages.dictionary:
+        file = pq.ParquetFile(
+            shard, memory_map=True, page_checksum_verification=True, read_dictionary=[leaf]
+        )
+    else:
+        rows = max(1, min(rows, rows * min(limit, _BATCH_BYTES) // max(1, pages.bytes)))
+    found = file.iter_batches(rows, row_groups=[group], columns=[leaf], use_threads=False)
+    return _Cursor(found, rows, about.num_rows)

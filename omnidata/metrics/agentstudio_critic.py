@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.metrics.agentstudio_answer import answers
+from omnidata.metrics.agentstudio_answer import DRESS, answers
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -24,7 +24,7 @@ Ints = npt.NDArray[np.int64]
 RATES = ("accuracy", "precision", "recall", "f1")
 
 _TRUTH = re.compile(
-    r"[\s*_`\"'“‘(\[]*+(true|false)(?![^\W_])"
+    rf"[\s{re.escape(DRESS)}]*+(true|false)(?![^\W_])"
     r"(?![\s*_`\"'”’]*+(?:or\b|[/|])[\s*_`\"'“‘]*+(?:true|false))",
     re.IGNORECASE,
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from omnidata.metrics.agentstudio_answer import answers
+from omnidata.metrics.agentstudio_answer import DRESS, answers
 
 Letters = tuple[str, ...]
 
@@ -93,18 +93,20 @@ def read_letters(text: str | None) -> Letters | None:
 
 # --- the lines of an answer -----------------------------------------------------------------------
 
-_DRESS = " \t\xa0*_`\"'“”‘’()[]{}<>+-–—•·#~$|.…,;:=!?"
-"""What may stand around a letter without being part of it, bullets among it."""
-
 _NUMBERING = re.compile(r"(?:(?:step|action)\s*+)?+\d++\s*+[.):-]", re.IGNORECASE)
-_SEPARATOR = re.compile(r"[,;|→⇒➔]|[-=]?+>")
+_LONE = r"[*_`\"'(]*+[A-Za-z][*_`\"')]*+"
+_SEPARATOR = re.compile(
+    r"[,;|→⇒➔]|[-=]?+>"
+    rf"|(?<=\s)[-–—](?=\s++{_LONE}(?:\s++[-–—]\s|\s*+$))"  # A - B, but not A - click
+    r"|(?<=\s)(?=\d++[.)]\s)"  # 1. A (click) 2. B (type)
+)
 _CONNECTIVE = re.compile(r"and|then|finally|&|\d++[.):]", re.IGNORECASE)
 _LABEL = re.compile(
     r"([A-Za-z])[*_`\"'”’)\]}]*+"
     r"(?:(?<=[)\]}])|\s*+[:=(]|\s++[-–—]|\.(?=[\s*_`\"']))"
 )
 _LETTER_BEFORE_WORDS = re.compile(
-    rf"[\s{re.escape(_DRESS)}]*+([B-HJ-Z]|[AI](?!\s++[^\W\d_]))(?!['’-]?\w)"
+    rf"[\s{re.escape(DRESS)}]*+([B-HJ-Z]|[AI](?!\s++[^\W\d_]))(?!['’-]?\w|\.\w\.)"
 )
 
 
@@ -112,7 +114,7 @@ def _letters(answer: str) -> Letters:
     """The letters at the beginning of what follows `Answer:`; () = it begins with prose."""
     found: list[str] = []
     for line in answer.splitlines():
-        bare = line.strip(_DRESS)
+        bare = line.strip(DRESS)
         if not bare or line.lstrip().startswith("```"):
             continue
         letters = _of_line(bare)
@@ -138,9 +140,9 @@ def _of_line(line: str) -> list[str]:
 
 def _of_part(part: str) -> list[str] | None:
     """The letters of what stands between two separators; None = it is prose."""
-    part = _without_number(part.strip(_DRESS))
+    part = _without_number(part.strip(DRESS))
     words = [word for word in part.split() if not _CONNECTIVE.fullmatch(word)]
-    letters = [word.strip(_DRESS) for word in words]
+    letters = [word.strip(DRESS) for word in words]
     if all(map(_is_letter, letters)):
         return [letter.upper() for letter in letters]
     label = _LABEL.match(part)
@@ -149,7 +151,7 @@ def _of_part(part: str) -> list[str] | None:
 
 def _without_number(text: str) -> str:
     number = _NUMBERING.match(text)
-    return text[number.end() :].strip(_DRESS) if number else text
+    return text[number.end() :].strip(DRESS) if number else text
 
 
 def _is_letter(text: str) -> bool:

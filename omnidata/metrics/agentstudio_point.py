@@ -2,10 +2,10 @@
 
 Two readings. The *release* takes the last `(number, number)` and wants it strictly inside the box.
 The *paper* says that the point "lies within" the box, so its edges count, and is read here as a
-careful person reads: the last `(X, Y)`; only without one, the last `[X, Y]`; only without either, a
-response that is nothing but two numbers. Names (`x=`), scientific notation, `1.` and full-width
-signs are spellings of the same pair. Percentages, four numbers and fractions are not pairs: they
-stay unread, because what they mean would have to be guessed.
+careful person reads: what the last `Answer:` with a pair says; only without one, the last `(X, Y)`;
+then the last `[X, Y]`; then a response that is nothing but two numbers. Names (`x=`), scientific
+notation, `1.` and full-width signs are spellings of the same pair. Percentages, four numbers and
+fractions are not pairs: they stay unread, because what they mean would have to be guessed.
 
 The unit of the coordinates is an argument. The released evaluator takes it from a model's name.
 """
@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from omnidata.actions import Space, ratio
-from omnidata.metrics.agentstudio_answer import WIDE
+from omnidata.metrics.agentstudio_answer import WIDE, answers
 
 Pair = tuple[float, float]
+ToScreen = Callable[[Pair], Pair]
+"""From pixels of the picture that a model was shown to those of the row's."""
 Corners = tuple[float, float, float, float]
 Fault = Literal["", "no-pair", "box-unusable", "resolution-unusable"]
 
@@ -48,11 +50,16 @@ _PLAIN = r"([-+]?+(?:\d++(?:\.\d++)?+|\.\d++))"
 _RELEASE = re.compile(rf"\(\s*+{_PLAIN}\s*+,\s*+{_PLAIN}\s*+\)")
 
 _NUMBER = r"([-+]?+(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?+\d++)?+)"
-_PAIR = rf"(?:[xX]\s*+[=:]\s*+)?+{_NUMBER}\s*+,\s*+(?:[yY]\s*+[=:]\s*+)?+{_NUMBER}\s*+"
-_ROUND = re.compile(rf"\(\s*+{_PAIR}\)")
-_SQUARE = re.compile(rf"\[\s*+{_PAIR}\]")
+_PAIR = rf"(?:[xX]\s*+[=:]\s*+)?+{_NUMBER}\s*+,\s*+(?:[yY]\s*+[=:]\s*+)?+{_NUMBER}"
+_ROUND = re.compile(rf"\(\s*+{_PAIR}\s*+\)")
+_SQUARE = re.compile(rf"\[\s*+{_PAIR}\s*+\]")
 _MARKUP = r"[\s*_`\"']*+"
-_BARE = re.compile(rf"{_MARKUP}(?:(?i:answer){_MARKUP}:{_MARKUP})?+{_PAIR}{_MARKUP}\.?+\s*+")
+_STATED = re.compile(
+    rf"{_MARKUP}(?:\(\s*+{_PAIR}\s*+\)|\[\s*+{_PAIR}\s*+\]"
+    rf"|{_PAIR}(?=[*_`\"']*+\.?+(?!\S))(?!\s*+[,;%]))"
+    r"(?!\s*+[,;]?+\s*+[(\[]\s*+[-+.\d])"  # two corners are a box
+)
+_BARE = re.compile(rf"{_MARKUP}{_PAIR}{_MARKUP}\.?+\s*+")
 
 
 def read_released(text: str | None) -> Pair | None:
@@ -70,17 +77,23 @@ def read_released(text: str | None) -> Pair | None:
 
 
 def read_point(text: str | None) -> Pair | None:
-    """The point that a response names, read as the module's head describes; None = unread.
+    r"""The point that a response names, read as the module's head describes; None = unread.
 
     Examples:
         >>> read_point("The link is at (x=0.85, y=7e-2)."), read_point("`0.85, 0.07`")
         ((0.85, 0.07), (0.85, 0.07))
         >>> read_point("[1] I would click [0.85, 0.07]")
         (0.85, 0.07)
+        >>> read_point("Answer: (0.85, 0.07)\nThe icon at (0.1, 0.1) is another one.")
+        (0.85, 0.07)
         >>> read_point("(0.8, 0.1, 0.9, 0.2)") or read_point("(85%, 7%)")
     """
     if not text:
         return None
+    for answer in answers(text):
+        if stated := _STATED.match(answer):
+            x, y = filter(None, stated.groups())
+            return float(x), float(y)
     text = text.translate(WIDE)
     found = _last(_ROUND, text) or _last(_SQUARE, text)
     if found is None and (bare := _BARE.fullmatch(text)):
@@ -98,17 +111,24 @@ def _last(pattern: re.Pattern[str], text: str) -> Pair | None:
 # --- judging --------------------------------------------------------------------------------------
 
 
-def judge_released(row: Mapping[str, Any], text: str | None, *, space: Space) -> PointVerdict:
+def judge_released(
+    row: Mapping[str, Any],
+    text: str | None,
+    *,
+    space: Space,
+    to_screen: ToScreen | None = None,
+) -> PointVerdict:
     """The released verdict: strictly inside the box, in pixels, products in float64.
 
-    The released evaluator raises where a verdict here has a row's fault. It knows no "norm1000",
-    which is read here in the same way, and takes "px" for one model's name only.
+    The released evaluator raises where a verdict here has a row's fault. It takes "px" for one
+    model's name only and knows no "norm1000": of that, no profile makes a released score.
 
     Args:
         row: the untouched row; `bbox` is [left, top, right, bottom] and `resolution` [W, H], both
             in pixels.
         text: the response; None = there is none.
         space: unit of the coordinates in the response.
+        to_screen: for pixels of a picture that had another size; None = it had the row's.
 
     Examples:
         >>> row = {"bbox": [1064, 99, 1148, 140], "resolution": [1440, 900]}
@@ -120,7 +140,7 @@ def judge_released(row: Mapping[str, Any], text: str | None, *, space: Space) ->
     pair = read_released(text)
     if pair is None:
         return PointVerdict(False, None, "no-pair")
-    point = _in_pixels(pair, row.get("resolution"), space)
+    point = _in_pixels(pair, row.get("resolution"), space, to_screen)
     if point is None:
         return PointVerdict(None, None, "resolution-unusable")
     box = _numbers(row.get("bbox"), 4)
@@ -130,7 +150,13 @@ def judge_released(row: Mapping[str, Any], text: str | None, *, space: Space) ->
     return PointVerdict(left < point[0] < right and top < point[1] < bottom, point)
 
 
-def judge_point(row: Mapping[str, Any], text: str | None, *, space: Space) -> PointVerdict:
+def judge_point(
+    row: Mapping[str, Any],
+    text: str | None,
+    *,
+    space: Space,
+    to_screen: ToScreen | None = None,
+) -> PointVerdict:
     """The paper's verdict: within the box, edges included.
 
     A billionth makes up for rounding: a point that was converted from an edge lies on that edge. A
@@ -141,6 +167,7 @@ def judge_point(row: Mapping[str, Any], text: str | None, *, space: Space) -> Po
             in pixels.
         text: the response; None = there is none.
         space: unit of the coordinates in the response.
+        to_screen: for pixels of a picture that had another size; None = it had the row's.
 
     Examples:
         >>> row = {"bbox": [336, 652, 466, 652], "resolution": [1440, 900]}
@@ -150,7 +177,7 @@ def judge_point(row: Mapping[str, Any], text: str | None, *, space: Space) -> Po
         PointVerdict(hit=None, point=(400.0, 652.0), fault='box-unusable')
     """
     pair = read_point(text)
-    point = None if pair is None else _in_pixels(pair, row.get("resolution"), space)
+    point = None if pair is None else _in_pixels(pair, row.get("resolution"), space, to_screen)
     box = _box(row.get("bbox"))
     if box is None:
         return PointVerdict(None, point, "box-unusable")
@@ -166,9 +193,11 @@ def _within(low: float, value: float, high: float) -> bool:
     return low - 1e-9 * abs(low) <= value <= high + 1e-9 * abs(high)
 
 
-def _in_pixels(pair: Pair, resolution: Any, space: Space) -> Pair | None:
+def _in_pixels(
+    pair: Pair, resolution: Any, space: Space, to_screen: ToScreen | None
+) -> Pair | None:
     if space == "px":
-        return pair
+        return to_screen(pair) if to_screen else pair
     size = _numbers(resolution, 2)
     if size is None:
         return None

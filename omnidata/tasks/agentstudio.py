@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from omnidata.actions import Action, Space
 from omnidata.loaders import agentstudio as loader
@@ -48,7 +49,9 @@ class AgentStudio:
         )
         self._prompt = Prompt(name, self.options)
         self.prompt_hash = self._prompt.hash
-        profiles = [self._profile(reading) for reading in READINGS]
+        # The released evaluator knows [0, 1] and, for one model, pixels.
+        readings = READINGS[:1] if self._space == "norm1000" else READINGS
+        profiles = [self._profile(reading) for reading in readings]
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
 
     def _profile(self, reading: Reading) -> Profile:
@@ -81,6 +84,6 @@ class AgentStudio:
             self.name, name, steps, space=self._space, options=options
         )
 
-    def read(self, text: str) -> Action | None:
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """Nothing: no prompt shows the model's own earlier answers."""
         return None

@@ -8,6 +8,7 @@ neither and counted.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from omnidata.metrics.agentstudio_critic import RATES, Confusion, read_success, 
 from omnidata.metrics.agentstudio_idm import LettersVerdict, judge_multiple, judge_single
 from omnidata.metrics.agentstudio_point import judge_point, judge_released
 from omnidata.metrics.agentstudio_totals import PLATFORMS, by_group, critic_table, means
+from omnidata.tasks.resizing import resizing
 from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
 
 Reading = Literal["paper", "release"]
@@ -104,9 +106,12 @@ class PointProfile(AgentStudioProfile):
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read the point and hold it against the row's box."""
         rule = judge_point if self.reading == "paper" else judge_released
-        found = rule(step.source, text, space=self.space)
+        resized = resizing(receipt, where=step.sample_id) if self.space == "px" else None
+        to_screen = resized.to_screen if resized else None
+        found = rule(step.source, text, space=self.space, to_screen=to_screen)
         outcome: Outcome = "unparsed" if found.fault == "no-pair" else "ok"
-        parsed = {"point": list(found.point)} if found.point else None
+        # JSON has no infinity: a number that no float holds is told as a text.
+        parsed = found.point and {"point": [x if math.isfinite(x) else str(x) for x in found.point]}
         return Verdict(outcome, (found.hit,), parsed, found.fault)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from omnidata.actions import Action, Point, Primitive, Region
 from omnidata.loaders import omnigui as loader
@@ -14,6 +15,7 @@ from omnidata.tasks import omnigui_baselines
 from omnidata.tasks.omnigui_profiles import SPACES, PaperProfile, ReleaseProfile
 from omnidata.tasks.omnigui_prompt import OPTIONS, Prompt
 from omnidata.tasks.options import resolve
+from omnidata.tasks.resizing import on_screen
 from omnidata.types import Conversation, Profile, Source, Step
 
 _FARTHEST = 1e9
@@ -67,11 +69,15 @@ class OmniGui:
         """Whether a step's prompt shows the model's own earlier answers."""
         return self.options["history"] == "predicted"
 
-    def read(self, text: str) -> Action | None:
-        """A model's text as an action, for histories of predictions; None if it is none."""
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
+        """A model's text as an action, for histories of predictions; None if it is none.
+
+        Pixels are those of the screenshot as the model was shown it, which the receipt tells.
+        """
         answer = parse(text)
         if isinstance(answer, Unread):
             return None
+        answer = on_screen(answer, self.space, receipt, where="the step before")
         start, end = self._region(answer.start), self._region(answer.end)
         return Action(Primitive(answer.kind), start, end, text=answer.text)
 

@@ -18,6 +18,7 @@ from omnidata.metrics import episodes, omnigui_paper, omnigui_release
 from omnidata.metrics.episodes import Ints
 from omnidata.metrics.omnigui_answer import Answer, Unread
 from omnidata.metrics.omnigui_parser import parse
+from omnidata.tasks.resizing import on_screen
 from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
 
 Values = tuple[bool | None, bool | None, bool, bool | None]
@@ -98,12 +99,16 @@ class OmniGuiProfile:
         self.space = space
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer and hold it against the step's target."""
+        """Read one answer and hold it against the step's target.
+
+        Pixels are those of the screenshot as the model was shown it, which the receipt tells.
+        """
         answer = parse(text)
         if isinstance(answer, Unread):
             return Verdict("unparsed", self._values(step, None), None, answer.reason)
+        meant = on_screen(answer, self.space, receipt, where=step.sample_id)
         try:
-            return Verdict("ok", self._values(step, answer), answer.as_dict())
+            return Verdict("ok", self._values(step, meant), answer.as_dict())
         except omnigui_release.RaisesError as error:
             return Verdict("unparsed", _WRONG, None, str(error))
 

@@ -154,7 +154,7 @@ class Prompt:
         past = step.media.get("history_screenshot")
         if past and self.options["history_screenshot"] == "on":
             parts += [
-                Part("text", "[History Screenshot]:"),
+                Part("text", "[History Screenshot]:", role="history_screenshot"),
                 Part("image", media=past, role="history_screenshot"),
             ]
         if "V" in modalities and (clip := step.media.get("video")):

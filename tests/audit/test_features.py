@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from omnidata.audit.features import MAX_BINS, features
 from omnidata.audit.shuffle import groups, shuffled
 from omnidata.tasks import get_task
 from omnidata.types import Conversation, MediaRef, Message, Part
-from tests.loaders.agentstudio import trajectory
+from tests.loaders.agentstudio import act, trajectory
 from tests.trees import write_lines
 
 IMAGE = Part("image", media=MediaRef("image", Path("nowhere"), "none.png"))
@@ -27,6 +28,14 @@ def column(prompts: list[Conversation], name: str) -> list[str]:
     number = found.names.index(name)
     first = found.starts[number]
     return [found.levels[first + code] for code in found.codes[:, number]]
+
+
+def grouped(tmp_path: Path, rows: list[dict[str, Any]]) -> list[int]:
+    """The group of each row of CriticBench."""
+    task = get_task("criticbench")
+    steps = task.load(write_lines(tmp_path / "a.jsonl", rows), check_media=False).steps
+    found: list[int] = groups(steps, [task.prompt(step) for step in steps]).tolist()
+    return found
 
 
 def test_parts_are_counted_by_kind_without_opening_them() -> None:
@@ -68,16 +77,29 @@ def test_rows_of_one_episode_or_instruction_are_a_group(tmp_path: Path) -> None:
         trajectory(instruction=text, annotation_id=f"e{number}")
         for number, text in enumerate(["Buy it", "buy  IT", *map(str, range(10))])
     ]
-    task = get_task("criticbench")
-    found = groups(task.load(write_lines(tmp_path / "a.jsonl", rows), check_media=False).steps)
-    assert found.tolist() == [0, 0, *range(1, 11)]
+    assert grouped(tmp_path, rows) == [0, 0, *range(1, 11)]
 
 
 def test_an_instruction_of_all_rows_is_no_group(tmp_path: Path) -> None:
-    rows = [trajectory(annotation_id=f"e{number}") for number in range(10)]
-    task = get_task("criticbench")
-    found = groups(task.load(write_lines(tmp_path / "a.jsonl", rows), check_media=False).steps)
-    assert found.tolist() == [*range(10)]
+    rows = [trajectory(act(number), annotation_id=f"e{number}") for number in range(10)]
+    assert grouped(tmp_path, rows) == [*range(10)]
+
+
+def test_rows_with_the_same_prompt_are_a_group_and_those_with_other_images_are_not(
+    tmp_path: Path,
+) -> None:
+    rows = [trajectory(act(number % 10), annotation_id=f"e{number}") for number in range(20)]
+    for each in rows:
+        each["actions"][0]["metadata"] = {"repr": "the same"}
+    assert grouped(tmp_path, rows) == [*range(10)] * 2
+
+
+def test_every_group_gets_the_features_of_one_group_in_a_shuffle() -> None:
+    group = np.repeat(np.arange(6), [1, 40, 2, 7, 1, 3])
+    for seed in range(20):
+        rows = shuffled(group, np.random.default_rng(seed))
+        givers = [set(group[rows[group == number]].tolist()) for number in range(6)]
+        assert sorted(giver.pop() for giver in givers if len(giver) == 1) == [*range(6)]
 
 
 def test_a_shuffle_deals_every_row_once_and_keeps_groups_of_one_size_together() -> None:

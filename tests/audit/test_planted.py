@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 
 import pytest
 
+from omnidata.audit import audit
+from omnidata.errors import DataError
+from omnidata.tasks import get_task
+from omnidata.tasks.agentstudio_profiles import CriticProfile
 from tests.audit.planted import CUES, Cue, audited, rows, shuffled
+from tests.loaders.agentstudio import ground
+from tests.trees import row, write_app, write_lines
 
 FULL = bool(os.environ.get("OMNIDATA_TEST_FULL"))
 NAMES = {
@@ -18,7 +25,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("strength, count", [(0.6, 1200), (0.75, 300), (1.0, 200)])
+@pytest.mark.parametrize("strength, count", [(0.65, 500), (0.75, 200), (1.0, 60)])
 @pytest.mark.parametrize("cue", CUES)
 def test_a_planted_leak_is_found_and_named(
     tmp_path: Path, cue: Cue, strength: float, count: int
@@ -53,8 +60,8 @@ def test_a_cue_of_copied_rows_is_no_leak(tmp_path: Path) -> None:
     """Each row comes four times: who answers copies from memory knows everything, and nothing."""
     given = rows("none", 0.5, count=60, seed=5)
     copies = [
-        {**row, "annotation_id": f"{row['annotation_id']}:{copy}"}
-        for row in given
+        {**each, "annotation_id": f"{each['annotation_id']}:{copy}"}
+        for each in given
         for copy in "abcd"
     ]
     report = audited(tmp_path / "rows.jsonl", copies)
@@ -62,17 +69,109 @@ def test_a_cue_of_copied_rows_is_no_leak(tmp_path: Path) -> None:
     assert not report.leak
 
 
+def test_a_cue_of_copied_prompts_is_no_leak_whatever_they_are_called(tmp_path: Path) -> None:
+    """One instruction for all, so that only the prompts themselves tell that they are copies."""
+    given = [
+        {**each, "instruction": "Find a house"} for each in rows("none", 0.5, count=30, seed=3)
+    ] * 20
+    report = audited(tmp_path / "rows.jsonl", given)
+    assert report.groups == 30
+    assert not report.leak
+
+
+@pytest.mark.parametrize("seed", [1000, 1001, 1003, 1006])
+def test_large_groups_among_small_ones_are_no_leak(tmp_path: Path, seed: int) -> None:
+    """A chance agreement of one large group counts many times on both sides of the comparison."""
+    draw = random.Random(seed)
+    given = [
+        each
+        for each in rows("none", 0.5, count=60, seed=seed)
+        for _ in range(min(40, int(draw.paretovariate(0.9))))
+    ]
+    assert not audited(tmp_path / "rows.jsonl", given).leak
+
+
+def test_a_text_that_looks_like_the_trees_own_is_left_alone(tmp_path: Path) -> None:
+    word = "class: 99"
+    given = rows("last part", 1.0, count=60, seed=5)
+    for each in given:
+        each["actions"][-1]["obs_after"] = None
+        each["action_space"] = [*each["action_space"], word if each["is_success"] else "other"]
+    report = audited(tmp_path / "rows.jsonl", given)
+    assert f'has "{word}" <= 0.50' in report.tree
+    assert "class: baseline always-false" in report.tree
+
+
+@pytest.mark.parametrize("success", [True, False])
+def test_one_answer_that_is_always_right_is_no_leak(tmp_path: Path, success: bool) -> None:
+    given = [{**each, "is_success": success} for each in rows("none", 0.5, count=40, seed=5)]
+    report = audited(tmp_path / "rows.jsonl", given)
+    assert report.learned is None
+    assert not report.leak
+    assert report.unlearned.metric == 1
+
+
+def test_more_answers_than_can_be_tried_are_no_leak(tmp_path: Path) -> None:
+    given = [
+        ground(bbox=[n % 140, n // 140, n % 140, n // 140], instruction=str(n)) for n in range(400)
+    ]
+    task = get_task("groundui")
+    steps = task.load(write_lines(tmp_path / "rows.jsonl", given), check_media=False).steps
+    report = audit(task, steps, task.profiles[task.default_profile])
+    assert report.learned is None
+    assert not report.leak
+    assert report.unlearned.metric == pytest.approx(1 / 400)
+
+
+def test_an_audit_of_one_row_says_what_a_constant_scores(tmp_path: Path) -> None:
+    report = audited(tmp_path / "rows.jsonl", rows("none", 0.5, count=1, seed=5))
+    assert (report.steps, report.groups, report.unlearned.metric) == (1, 1, 1)
+    assert not report.leak
+
+
+def test_steps_without_a_usable_target_are_not_called_clean(tmp_path: Path) -> None:
+    app = write_app(tmp_path / "TED", [row(f"T{n}", result_action_type=77) for n in range(30)])
+    task = get_task("omnigui")
+    steps = task.load(app, check_media=False).steps
+    with pytest.raises(DataError, match="judges none of the 30 steps"):
+        audit(task, steps, task.profiles[task.default_profile])
+
+
+class F1First(CriticProfile):
+    """The same rules, another table."""
+
+    columns = dict.fromkeys(("f1", "recall", "precision", "accuracy"), "share")
+
+
+class NoAccuracy(CriticProfile):
+    """A table without the mean of the first value."""
+
+    columns = dict.fromkeys(("recall", "precision"), "share")
+
+
+@pytest.mark.parametrize("profile, column", [(F1First, "accuracy"), (NoAccuracy, "")])
+def test_the_column_of_the_score_is_found_wherever_it_stands(
+    tmp_path: Path, profile: type[CriticProfile], column: str
+) -> None:
+    task = get_task("criticbench")
+    given = rows("none", 0.5, count=15, seed=5)
+    steps = task.load(write_lines(tmp_path / "rows.jsonl", given), check_media=False).steps
+    report = audit(task, steps, profile("paper"))
+    assert (report.value, report.metric) == ("score", column)
+
+
 def test_an_option_that_takes_the_cue_out_of_the_prompt_takes_the_leak_away(
     tmp_path: Path,
 ) -> None:
-    given = rows("last part", 1.0, count=200, seed=5)
-    assert audited(tmp_path / "rows.jsonl", given).leak
+    """What is found without the option, `test_a_planted_leak_is_found_and_named` shows."""
+    given = rows("last part", 1.0, count=60, seed=5)
     assert not audited(tmp_path / "rows.jsonl", given, symmetric="true").leak
 
 
 def test_the_same_seed_gives_the_same_report(tmp_path: Path) -> None:
-    given = rows("word", 0.75, count=200, seed=5)
+    given = rows("none", 0.5, count=100, seed=7)
     first, second = (audited(tmp_path / "rows.jsonl", given) for _ in "ab")
+    assert first.chance is not None
     assert first == second
 
 

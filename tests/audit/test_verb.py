@@ -27,8 +27,8 @@ def rules(found: dict[str, Any]) -> dict[str, float]:
 
 
 def test_a_leak_is_exit_code_1_and_no_leak_is_0(tmp_path: Path) -> None:
-    clean = write_lines(tmp_path / "clean.jsonl", rows("none", 0.5, count=150, seed=5))
-    leaky = write_lines(tmp_path / "leaky.jsonl", rows("last part", 1.0, count=150, seed=5))
+    clean = write_lines(tmp_path / "clean.jsonl", rows("none", 0.5, count=60, seed=5))
+    leaky = write_lines(tmp_path / "leaky.jsonl", rows("last part", 1.0, count=60, seed=5))
     assert "no leak found" in omnidata("audit", "criticbench", clean).stdout
     done = omnidata("audit", "criticbench", leaky, code=1)
     assert "LEAK" in done.stdout
@@ -38,7 +38,7 @@ def test_a_leak_is_exit_code_1_and_no_leak_is_0(tmp_path: Path) -> None:
 
 
 def test_the_option_and_the_profile_are_those_asked_for(tmp_path: Path) -> None:
-    leaky = write_lines(tmp_path / "leaky.jsonl", rows("last part", 1.0, count=150, seed=5))
+    leaky = write_lines(tmp_path / "leaky.jsonl", rows("last part", 1.0, count=60, seed=5))
     options = ("--profile", "agentstudio-release", "-T", "symmetric=true", "--seed", "3", "--json")
     found = as_json(omnidata("audit", "criticbench", leaky, *options))
     assert found["profile"] == "agentstudio-release"

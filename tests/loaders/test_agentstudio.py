@@ -229,10 +229,20 @@ def test_a_file_is_recognised_by_its_columns_not_by_its_name(tmp_path: Path) -> 
 
 
 def test_several_files_with_the_columns_are_named(tmp_path: Path) -> None:
-    write(tmp_path / "metadata_idmn2n.jsonl", trajectory())
-    write(tmp_path / "metadata_success_detection.jsonl", trajectory())
-    with pytest.raises(DataError, match=r"metadata_idmn2n.jsonl, metadata_success_detection.jsonl"):
+    for stem in ("one", "two", "metadata_idmn2n"):
+        write(tmp_path / f"{stem}.jsonl", trajectory())
+    with pytest.raises(DataError, match=r"metadata_idmn2n.jsonl, one.jsonl, two.jsonl") as caught:
         load(tmp_path, "criticbench")
+    assert "metadata_idmn2n" not in caught.value.remedy
+
+
+def test_the_releases_two_files_with_the_same_columns_may_lie_together(tmp_path: Path) -> None:
+    stems = {"idm-multiple": "metadata_idmn2n", "criticbench": "metadata_success_detection"}
+    for stem in (*stems.values(), "another"):
+        write(tmp_path / f"{stem}.jsonl", trajectory(instruction=stem))
+    for task in TRAJECTORIES:
+        (step,) = load(tmp_path, task).steps
+        assert (step.sample_id, step.instruction) == (f"{stems[task]}/0", stems[task])
 
 
 @pytest.mark.parametrize("folder", [True, False], ids=["folder", "file"])

@@ -82,6 +82,8 @@ KEPT: list[tuple[TaskName, dict[str, Any], str]] = [
     ("groundui", ground(image=7), "path-unsafe"),
     ("idm-single", single(bbox=BAD_BOX), "box-unusable"),
     ("idm-single", single(bbox=[1, 2, 3, 4]), "box-unusable"),
+    ("idm-single", single(image="a.png", bbox=[[1], {}]), "box-unusable"),
+    ("criticbench", trajectory(image="a.png", bbox=[[1], {}]), ""),
     ("idm-single", single(source="vwa_reddit", bbox=act()["bbox"]), "box-unusable"),
     ("idm-single", single(bbox={"x": 1, "y": 2, "width": 3, "height": 0}), "box-flat"),
     ("idm-single", single(bbox={"x": 1, "y": 2, "width": -3, "height": 1}), "box-unusable"),
@@ -223,7 +225,7 @@ def test_any_change_of_a_row_gives_a_step_or_a_finding(
 ) -> None:
     task = data.draw(st.sampled_from(TASKS))
     row = dict(GOOD[task])
-    for key in data.draw(st.lists(st.sampled_from([*row, "obs_before_path"]), max_size=3)):
+    for key in data.draw(st.lists(st.sampled_from([*row, "obs_before_path", "image"]), max_size=3)):
         row[key] = data.draw(values)
     folder = tmp_path_factory.mktemp("any")
     source = _load(folder, task, GOOD[task], row)

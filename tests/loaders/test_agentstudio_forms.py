@@ -15,10 +15,10 @@ import pytest
 import omnidata
 from omnidata.data.convert import convert
 from omnidata.data.validate import validate
-from omnidata.errors import DataError, MediaError
+from omnidata.errors import DataError
 from omnidata.loaders.agentstudio import UNKNOWN, load
 from omnidata.loaders.agentstudio_files import TASKS, TaskName
-from omnidata.media import image
+from omnidata.media import image, read_bytes
 from omnidata.types import Source, Step
 from tests.loaders.agentstudio import (
     REAL,
@@ -177,13 +177,75 @@ def test_images_inside_parquet_are_the_media(tmp_path: Path) -> None:
     ]
 
 
-def test_compressed_images_inside_parquet_are_refused_by_name(tmp_path: Path) -> None:
-    plain = written(tmp_path / "plain", "groundui")
-    data = embedded(tmp_path / "test.parquet", plain.parent / "images", compression="snappy")
-    ref = load(data, "groundui").steps[0].media["screenshot"]
-    assert ref
-    with pytest.raises(MediaError, match="snappy"):
-        image(ref)
+def hub_rows(task: TaskName, images: Path) -> datasets.Dataset:
+    """The rows of GroundUI or IDM-Single as the Hub has them, images inside."""
+    keys = [key for key in ("image", "obs_before", "obs_after") if key in ROWS[task][0]]
+    found: list[dict[str, Any]] = []
+    for row in ROWS[task]:
+        held: dict[str, Any] = {f"{key}_path": row[key] for key in keys}
+        for key in keys:
+            path = images / row[key]
+            held[key] = {"bytes": path.read_bytes(), "path": path.name}
+        found.append({**row, **held})
+    made = datasets.Dataset.from_list(found)
+    for key in keys:
+        made = made.cast_column(key, datasets.Image())
+    return made
+
+
+@EVERY
+@pytest.mark.parametrize("by", ["datasets", "pyarrow", "columns"])
+@pytest.mark.usefixtures("_registered")
+def test_every_image_in_the_hubs_parquet_is_a_medium(
+    tmp_path: Path, task: TaskName, by: str
+) -> None:
+    plain = load(written(tmp_path / "plain", task), task)
+    images, data = tmp_path / "plain" / "images", tmp_path / "hub" / "rows.parquet"
+    data.parent.mkdir()
+    if task in ("groundui", "idm-single"):
+        made = hub_rows(task, images)
+    else:
+        made = datasets.Dataset(hub_table(ROWS[task], images, columns=by == "columns"))
+    if by == "pyarrow" and task in ("idm-multiple", "criticbench"):
+        pq.write_table(made.data.table, data)
+    else:
+        made.to_parquet(data)
+        if by == "pyarrow":
+            pq.write_table(pq.read_table(data), data)
+    hub = load(data, task)
+    assert [said(step) for step in hub.steps] == [
+        {**said(step), "screen": hub.steps[number].screen}
+        for number, step in enumerate(plain.steps)
+    ]
+    assert hub.findings == []
+    opened = plainly(task, data.parent)
+    for step, other, row in zip(hub.steps, plain.steps, opened, strict=True):
+        for role, ref in step.media.items():
+            file = other.media[role]
+            assert ref
+            assert file
+            assert read_bytes(ref) == row[role]["bytes"] == (file.root / file.path).read_bytes()
+    convert(hub, tmp_path / "out", embed=True)
+    for step, other in zip(load(tmp_path / "out", task).steps, hub.steps, strict=True):
+        assert [read_bytes(ref) for ref in step.media.values() if ref] == [
+            read_bytes(ref) for ref in other.media.values() if ref
+        ]
+    assert {f.code for f in validate(hub, workers=1).findings} <= {"screenshot-blank"}
+
+
+def test_images_are_read_where_the_hubs_cache_keeps_them(tmp_path: Path) -> None:
+    images = written(tmp_path / "plain", "groundui").parent / "images"
+    named = tmp_path / "snapshots" / "3f9c" / "data" / "test-00000-of-00001.parquet"
+    for folder in (tmp_path / "blobs", named.parent):
+        folder.mkdir(parents=True)
+    hub_rows("groundui", images).to_parquet(tmp_path / "blobs" / "70b1")
+    named.symlink_to("../../../blobs/70b1")
+    source = load(tmp_path / "snapshots" / "3f9c", "groundui")
+    assert [step.sample_id for step in source.steps] == ["test/0", "test/1"]
+    for step, row in zip(source.steps, ROWS["groundui"], strict=True):
+        ref = step.media["screenshot"]
+        assert ref
+        assert read_bytes(ref) == (images / row["image"]).read_bytes()
 
 
 def test_the_fingerprint_of_parquet_changes_with_rows_and_images(tmp_path: Path) -> None:
@@ -289,6 +351,14 @@ def test_datasets_opens_every_benchmark(tmp_path: Path, task: TaskName) -> None:
     assert list(plainly(task, tmp_path / "data", streaming=True)) == opened.to_list()
     two = plainly(task, tmp_path / "data", num_proc=2, cache_dir=str(tmp_path / "two"))
     assert two.to_list() == opened.to_list()
+
+
+@real
+@EVERY
+@pytest.mark.usefixtures("_registered")
+def test_datasets_opens_the_folder_of_all_real_rows(task: TaskName) -> None:
+    opened = plainly(task, REAL[task].parent)
+    assert [json.loads(source) for source in opened["source"]] == real_rows(task)
 
 
 @EVERY

@@ -127,14 +127,6 @@ def test_cells_and_row_groups_beyond_the_budget_are_refused(shard: Path) -> None
         read_bytes(ref(shard, 0), budget=Budget(max_bytes=999))
 
 
-@pytest.mark.parametrize("options", [{"compression": "zstd"}, {"use_dictionary": True}])
-def test_a_bomb_is_refused_before_it_is_read(shard: Path, options: dict[str, Any]) -> None:
-    cells = pa.table({"audio": [{"bytes": bytes(10_000_000)}] * 20})
-    pq.write_table(cells, shard, **{"compression": "none", "use_dictionary": False, **options})
-    with pytest.raises(MediaError, match="uncompressed, without a dictionary"):
-        read_bytes(ref(shard, 3))
-
-
 def test_a_shard_outside_the_dataset_is_refused(shard: Path, tmp_path: Path) -> None:
     inner = tmp_path / "data"
     inner.mkdir()

@@ -132,6 +132,8 @@ READ: dict[str, str] = {
             "Answer:\nC - click\nG – type\nA — scroll up", "Answer:\n```\nC\nG\nA\n```",
             "Answer:\n```text\nC\nG\nA\n```", "Answer: C, then G, and finally A.",
             '{"answer": ["C", "G", "A"]}', "Answer:\x0bC\x0bG\x0bA", "Answer: C; G; A",
+            "Answer: C - G - A", "Answer: **C** – **G** – **A**.",
+            "Answer: 1. C (click) 2. G (type) 3. A (scroll up)",
             "Answer:\nC\nG\nA\nThe sequence is final.", "Answer: C. click, G. type, A. scroll up",
             "Answer:\nC. click, on Play\nG. type\nA", "_Answer:_ C, G, A!",
             "Answer:\nB\nB\nNo.\n**Final answer:** C, G, A",
@@ -155,6 +157,7 @@ UNREAD = [
     "Answer: I think C",
     "Answer: I'm not sure",
     "Answer: i.e. nothing",
+    "Answer: E.g. nothing",
     "Answer: T-shirt",
     "Answer: A click\nB type",
     "Answer: 1, 2, 3",
@@ -181,7 +184,12 @@ def test_words_are_not_letters(text: str) -> None:
 
 
 def test_a_single_letter_may_have_words_behind_it_unless_it_is_a_word_itself() -> None:
-    for text in ("Answer: C because a menu opened", "Answer: C.click", "Answer: C, the menu"):
+    for text in (
+        "Answer: C because a menu opened",
+        "Answer: C.click",
+        "Answer: C, the menu",
+        "Answer: C - I saw a menu",
+    ):
         assert read_letter(text) == "C", text
     assert read_letter("Answer: A, the list moved up") == "A"
     for text in ("Answer: A menu opened", "Answer: I see a menu", "Answer: X-rays"):
@@ -193,7 +201,7 @@ frames = st.sampled_from(
     ["Answer:{}", "**answer :** {}", "So.\nAnswer: A\nNo.\n\nANSWER:\r\n{}\r\n"]
 )
 joints = st.sampled_from(
-    ["\n", "\r\n", "\n\n", "\n- ", "\n* ", ", ", " ", " -> ", "; ", "\x0b", "\n "]
+    ["\n", "\r\n", "\n\n", "\n- ", "\n* ", ", ", " ", " -> ", " - ", "; ", "\x0b", "\n "]
 )
 
 

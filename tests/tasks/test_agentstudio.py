@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ import pytest
 from PIL import Image
 
 import omnidata
+from omnidata.adapters import Model
 from omnidata.errors import UsageError
 from omnidata.media import image
-from omnidata.types import Completion, GenerationParams, Modality, Request
+from omnidata.types import Completion, GenerationParams, Modality, Prepared
 from tests.cli.running import as_json
 from tests.cli.running import omnidata as run
 from tests.trees import NO_SHARED, SHARED
@@ -117,7 +119,7 @@ def test_what_a_task_does_not_know_is_refused() -> None:
         task.baseline("majority", [], {"seed": "1"})
 
 
-class Looking:
+class Looking(Model):
     """A model that takes images; it answers with the number of those it was shown."""
 
     name = "looking"
@@ -125,11 +127,12 @@ class Looking:
     max_batch = 8
 
     async def generate(
-        self, batch: Sequence[Request], params: GenerationParams
+        self, batch: Sequence[Prepared], params: GenerationParams
     ) -> list[Completion]:
         shown = []
-        for request in batch:
-            parts = [part for message in request.conversation for part in message.parts]
+        for item in batch:
+            conversation = item.request.conversation
+            parts = [part for message in conversation for part in message.parts]
             sizes = [image(part.media).pixels.shape for part in parts if part.media]
             shown.append(Completion(text=f"{len(sizes)} images"))
         return shown
@@ -165,3 +168,21 @@ def test_models_are_shown_the_images_of_the_rows(name: str, tmp_path: Path) -> N
     (shown.root / shown.path).unlink()
     lacking = omnidata.evaluate(task, task.load(folder), Looking(), tmp_path / "lacking")
     assert lacking["outcomes"]["media_error"] >= 1
+
+
+def test_a_run_is_scored_with_the_instructions_that_it_was_asked_with(tmp_path: Path) -> None:
+    """A row without the raw wording is no step of such a run, and none that it missed."""
+    rows = [
+        {
+            "image": f"{n}.png", "instruction": "Tap", "bbox": [1, 1, 9, 9], "resolution": [20, 20],
+            "source": "web", "platform": "web", **({"raw_instruction": "tap"} if n else {}),
+        }
+        for n in range(3)
+    ]  # fmt: skip
+    data = tmp_path / "rows.jsonl"
+    data.write_text("".join(json.dumps(line) + "\n" for line in rows), "utf-8")
+    out = tmp_path / "run"
+    asked = ["evaluate", "groundui", data, "--model", "baseline:oracle", "--out", out, "--json"]
+    evaluated = as_json(run(*asked, "-T", "instructions=raw"))
+    scored = as_json(run("score", "groundui", data, out, "--json"))
+    assert evaluated["outcomes"] == scored["outcomes"] == {"ok": 2}

@@ -1,0 +1,134 @@
+"""What a dataset holds, as `omnidata info` shows it: the same for every benchmark, and its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
+
+from omnidata.types import Source
+
+_OWN = {"omnigui": "omnidata.data.overview.omnigui"}
+"""Benchmark -> the module whose `View` shows more than its tags."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table to print.
+
+    Attributes:
+        title: above it.
+        header: names of the columns; "" for none.
+        rows: as wide as the header.
+    """
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class View:
+    """How many episodes and steps have which tag.
+
+    A benchmark that has more to show overrides what it shows otherwise. An episode is labelled as
+    its first step.
+
+    Args:
+        source: what the benchmark's `load` gave.
+    """
+
+    published: ClassVar[Mapping[str, str]] = {}
+    """The published tables that counts can be compared with: name -> title."""
+    draws: ClassVar[bool] = False
+    """Whether there is a figure."""
+
+    def __init__(self, source: Source) -> None:
+        """Count."""
+        self.source = source
+        self.counts = self._count()
+        self.episodes: int = self.counts["total"]["episodes"]
+
+    def _count(self) -> dict[str, Any]:
+        """The counts; `total` has at least `episodes` and `steps`."""
+        episodes: dict[tuple[str | None, str], Mapping[str, str]] = {}
+        lengths: dict[tuple[str | None, str], int] = {}
+        for step in self.source.steps:
+            key = step.tags.get("app"), step.episode_id
+            episodes.setdefault(key, step.tags)
+            lengths[key] = lengths.get(key, 0) + 1
+        tags: dict[str, dict[str, dict[str, int]]] = {name: {} for name in self.source.tags}
+        for key, labels in episodes.items():
+            for name, groups in tags.items():
+                value = labels.get(name, "unlabelled")
+                group = groups.setdefault(value, {"episodes": 0, "steps": 0})
+                group["episodes"] += 1
+                group["steps"] += lengths[key]
+        total = {"episodes": len(episodes), "steps": len(self.source.steps)}
+        return {"tags": tags, "total": total}
+
+    def as_dict(self) -> dict[str, Any]:
+        """All that was counted, as JSON values by name."""
+        return {"counts": self.counts}
+
+    def tables(self) -> list[Table]:
+        """All that was counted, as tables."""
+        total = self.counts["total"]
+        rows = [
+            [f"{tag}: {value}", *_cells(group, total)]
+            for tag, groups in self.counts["tags"].items()
+            for value, group in groups.items()
+        ]
+        title = f"Episodes and steps of {self.source.task}"
+        header = ("", "episodes", "", "steps", "")
+        return [Table(title, header, [*rows, ["total", *_cells(total, total)]])]
+
+    def remarks(self) -> list[str]:
+        """What else the summary says of the steps."""
+        return []
+
+    def differences(self, table: str) -> list[str]:
+        """Where the counts differ from a published table, one sentence each.
+
+        Args:
+            table: one of `published`.
+        """
+        raise NotImplementedError(table)
+
+    def draw(self, path: Path) -> Mapping[str, str]:
+        """Draw the figure.
+
+        Args:
+            path: the file, which `omnidata.data.plots.check` has let pass.
+
+        Returns:
+            Names that no font can draw -> how they are written.
+        """
+        raise NotImplementedError(str(path))
+
+
+def view_of(task: str) -> type[View]:
+    """What shows the data of that benchmark."""
+    if task not in _OWN:
+        return View
+    own: type[View] = import_module(_OWN[task]).View
+    return own
+
+
+def share(part: int, whole: int) -> str:
+    """A share in percent.
+
+    Examples:
+        >>> share(1, 3), share(0, 0)
+        ('33.3 %', '-')
+    """
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def _cells(group: Mapping[str, int], total: Mapping[str, int]) -> list[str]:
+    return [
+        cell
+        for key in ("episodes", "steps")
+        for cell in (str(group[key]), share(group[key], total[key]))
+    ]

@@ -1,0 +1,139 @@
+"""What the pages of a Parquet column chunk take when they are read, by their own headers.
+
+The footer of a file may say anything of compression, dictionaries and sizes; readers allocate what
+the page headers say. They are in Thrift's compact protocol. Source: the Parquet format 2.11,
+`parquet.thrift`; the Thrift compact protocol specification.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_HEADER_BYTES = 64 * 1024
+_DEEPEST = 4
+_I32, _STRUCT = 5, 12
+_DICTIONARY, _V1, _V2 = 7, 5, 8
+"""Fields of a page header: the headers of the kinds of pages that hold values."""
+_ENCODING = {_DICTIONARY: 2, _V1: 2, _V2: 4}
+_LITERAL, _REFERENCES = (0,), (2, 8)
+"""Encodings whose values are no longer than the pages that hold them: PLAIN, and references."""
+
+_Fields = dict[int, tuple[int, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The pages of a column chunk.
+
+    Attributes:
+        bytes: what all take, decompressed, with 8 bytes for every value.
+        largest: the same for the largest page.
+        dictionary: whether values may be references into a dictionary.
+    """
+
+    bytes: int
+    largest: int
+    dictionary: bool
+
+
+def look(file: BinaryIO, chunk: pq.ColumnChunkMetaData) -> Pages:
+    """Read the headers of a chunk's pages; nothing is decompressed.
+
+    Args:
+        file: the Parquet file.
+        chunk: what its footer says of the chunk.
+
+    Raises:
+        ValueError: a header is broken, or values are encoded in a way that makes much out of little
+            (`DELTA_BYTE_ARRAY`) or that nobody uses for media.
+        OSError: the file cannot be read.
+    """
+    at = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
+    end = at + chunk.total_compressed_size
+    sizes, values, dictionary = [0], 0, False
+    while at < end and values < chunk.num_values:
+        file.seek(at)
+        fields, length = _struct(file.read(_HEADER_BYTES), 0)
+        size, stored = _number(fields, 2), _number(fields, 3)
+        count = 0
+        for kind in _ENCODING.keys() & fields.keys():
+            count += _count(fields, kind)
+            dictionary |= kind == _DICTIONARY
+            values += 0 if kind == _DICTIONARY else count
+        sizes.append(size + 8 * count)
+        at += length + stored
+    return Pages(sum(sizes), max(sizes), dictionary)
+
+
+def _count(fields: _Fields, kind: int) -> int:
+    """How many values a page holds, if their encoding is one that cannot blow up."""
+    kind_of_field, header = fields[kind]
+    if kind_of_field != _STRUCT:
+        raise ValueError("a page header is broken")
+    encoding = _number(header, _ENCODING[kind])
+    if encoding not in _LITERAL + _REFERENCES:
+        raise ValueError(f"a page has encoding {encoding}")
+    return _number(header, 1)
+
+
+def _number(fields: _Fields, name: int) -> int:
+    kind, value = fields.get(name, (0, 0))
+    if kind != _I32 or not 0 <= value < 1 << 31:
+        raise ValueError("a page header is broken")
+    return int(value)
+
+
+def _struct(data: bytes, at: int, depth: int = 0) -> tuple[_Fields, int]:
+    """The fields of a struct by number, with their types, and where it ends.
+
+    A field that comes twice is an error: readers may disagree about which one counts.
+    """
+    fields: _Fields = {}
+    name = 0
+    while at < len(data):
+        kind, step = data[at] & 15, data[at] >> 4
+        at += 1
+        if kind == 0:
+            return fields, at
+        if step == 0:
+            step, at = _zigzag(data, at)
+            name = 0
+        name += step
+        if name in fields or depth > _DEEPEST:
+            break
+        if kind == _STRUCT:
+            value, at = _struct(data, at, depth + 1)
+        else:
+            value, at = _scalar(data, at, kind)
+        fields[name] = kind, value
+    raise ValueError("a page header is broken")
+
+
+def _scalar(data: bytes, at: int, kind: int) -> tuple[Any, int]:
+    if kind in (1, 2):  # true, false
+        return kind == 1, at
+    if kind in (4, _I32, 6):
+        return _zigzag(data, at)
+    if kind == 8:  # a text, of statistics
+        length, at = _varint(data, at)
+        return None, at + length
+    raise ValueError(f"a page header has a field of type {kind}")
+
+
+def _zigzag(data: bytes, at: int) -> tuple[int, int]:
+    value, at = _varint(data, at)
+    return value >> 1 ^ -(value & 1), at
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift, byte in zip(range(0, 70, 7), data[at : at + 10], strict=False):
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+    raise ValueError("a page header is broken")

@@ -1,0 +1,144 @@
+"""Pixels that a model names are those of the screenshot as it was shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from omnidata.actions import Point
+from omnidata.adapters.capabilities import Capabilities
+from omnidata.adapters.render import render
+from omnidata.errors import PredictionError
+from omnidata.loaders.omnigui import load
+from omnidata.tasks import get_task
+from omnidata.tasks.agentstudio_profiles import PointProfile
+from omnidata.tasks.omnigui import OmniGui
+from omnidata.tasks.resizing import Resizing
+from omnidata.types import Step
+from tests.trees import row, write_rows
+
+BOX = (210, 786, 351, 850)  # of 720 x 1600, as tests.trees.row has it
+INSIDE = [280, 818]
+SMALL = {"role": "screenshot", "width": 450, "height": 1000, "original": [720, 1600]}
+RECEIPT = {"parts": [{"role": "video", "as": "frames"}, {**SMALL, "scale": 0.625}]}
+
+
+def answer(x: float, y: float) -> str:
+    return json.dumps({"action_type": 0, "coordinate": [x, y]})
+
+
+def one_step(folder: Path, **changes: Any) -> Step:
+    return load(write_rows(folder / "steps.json", [row(**changes)])).steps[0]
+
+
+@pytest.mark.parametrize("profile", ["omnigui-paper", "omnigui-release"])
+def test_an_answer_in_pixels_of_a_smaller_screenshot_hits_the_same_target(
+    tmp_path: Path, profile: str
+) -> None:
+    step = one_step(tmp_path)
+    judge = get_task("omnigui", {"coordinates": "px"}).profiles[profile].judge
+    small = answer(INSIDE[0] * 0.625, INSIDE[1] * 0.625)
+    assert judge(step, small, RECEIPT).values[1] is True
+    assert judge(step, small).values[1] is False
+    assert judge(step, answer(*INSIDE)).values[1] is True
+    assert judge(step, answer(*INSIDE), RECEIPT).values[1] is False
+    assert judge(step, answer(*INSIDE), {"parts": [{"role": "screenshot"}]}).values[1] is True
+
+
+@pytest.mark.parametrize("space", ["norm1000", "rel"])
+def test_relative_coordinates_do_not_depend_on_the_size(tmp_path: Path, space: str) -> None:
+    step = one_step(tmp_path)
+    judge = get_task("omnigui", {"coordinates": space}).profiles["omnigui-paper"].judge
+    unit = 1000 if space == "norm1000" else 1
+    text = answer(INSIDE[0] / 720 * unit, INSIDE[1] / 1600 * unit)
+    assert judge(step, text, RECEIPT) == judge(step, text)
+    assert judge(step, text).values[1] is True
+
+
+def test_the_record_keeps_what_the_model_wrote(tmp_path: Path) -> None:
+    judge = get_task("omnigui", {"coordinates": "px"}).profiles["omnigui-paper"].judge
+    verdict = judge(one_step(tmp_path), answer(175, 511), RECEIPT)
+    assert verdict.parsed == {"action_type": 0, "coordinate": (175, 511)}
+
+
+def test_both_ends_of_a_swipe_are_mapped(tmp_path: Path) -> None:
+    step = one_step(
+        tmp_path,
+        result_action_type=3,
+        result_touch_xy="[[300,1000],[400,1200]]",
+        result_lift_xy="[[300,100],[400,300]]",
+    )
+    judge = get_task("omnigui", {"coordinates": "px"}).profiles["omnigui-paper"].judge
+    ends = {"start_coordinate": [219, 688], "end_coordinate": [219, 125]}
+    text = json.dumps({"action_type": 3, **ends})
+    assert judge(step, text, RECEIPT).values[1] is True
+    assert judge(step, text).values[1] is False
+
+
+def test_where_the_unit_is_found_by_size_only_pixels_are_mapped(tmp_path: Path) -> None:
+    step = one_step(tmp_path, result_touch_xy="[[600,1400],[700,1500]]")
+    tall = {"parts": [{**SMALL, "width": 540, "height": 1200}]}
+    judge = get_task("omnigui", {"coordinates": "auto"}).profiles["omnigui-paper"].judge
+    assert judge(step, answer(487, 1088), tall).values[1] is True  # pixels of 540 x 1200
+    assert judge(step, answer(900, 910), tall).values[1] is True  # thousandths
+    assert judge(step, answer(487, 1088)).values[1] is False
+
+
+def test_the_receipt_that_is_written_maps_the_answer_back(tmp_path: Path) -> None:
+    Image.fromarray(np.zeros((1600, 720, 3), np.uint8)).save(tmp_path / "1.png")
+    step = one_step(tmp_path, image_path="1.png", video_path=None, audio_path=None)
+    task = get_task("omnigui", {"coordinates": "px"})
+    _, receipt = render(task.prompt(step), Capabilities(image_size=333))
+    [line] = receipt["parts"]
+    small = answer(280 * line["scale"], 818 * line["scale"])
+    written = json.loads(json.dumps(receipt))
+    assert task.profiles["omnigui-paper"].judge(step, small, written).values[1] is True
+
+
+def test_a_history_of_predictions_has_pixels_of_the_screen() -> None:
+    action = OmniGui({"coordinates": "px"}).read(answer(225, 500), RECEIPT)
+    assert action is not None
+    assert action.start == (Point(360, 800, "px"),)
+
+
+@pytest.mark.parametrize("reading", ["paper", "release"])
+def test_points_of_groundui_are_mapped_too(tmp_path: Path, reading: Any) -> None:
+    step = one_step(tmp_path)
+    source = {"bbox": list(BOX), "resolution": [720, 1600]}
+    ground = Step(**{name: getattr(step, name) for name in Step.__slots__} | {"source": source})
+    judge = PointProfile(reading, "px").judge
+    assert judge(ground, "(175, 511)", RECEIPT).values == (True,)
+    assert judge(ground, "(175, 511)").values == (False,)
+    assert judge(ground, "(280, 818)").values == (True,)
+    relative = PointProfile(reading, "rel").judge
+    assert relative(ground, "(0.39, 0.51)", RECEIPT) == relative(ground, "(0.39, 0.51)")
+
+
+def test_a_receipt_that_is_none_is_an_error_not_a_score(tmp_path: Path) -> None:
+    judge = get_task("omnigui", {"coordinates": "px"}).profiles["omnigui-paper"].judge
+    for line in ({**SMALL, "width": 0}, {**SMALL, "original": [720]}, "screenshot"):
+        with pytest.raises(PredictionError, match="receipt"):
+            judge(one_step(tmp_path), answer(*INSIDE), {"parts": [line]})
+
+
+SIDE = st.integers(1, 5000)
+
+
+@given(size=st.tuples(SIDE, SIDE), original=st.tuples(SIDE, SIDE))
+def test_corners_go_to_corners(size: tuple[int, int], original: tuple[int, int]) -> None:
+    resizing = Resizing(size, original)
+    assert resizing.to_screen((0, 0)) == (0, 0)
+    assert resizing.to_screen(size) == original
+
+
+def test_a_number_beyond_all_screens_stays_one(tmp_path: Path) -> None:
+    judge = get_task("omnigui", {"coordinates": "px"}).profiles["omnigui-paper"].judge
+    huge = answer(10**400, 5)
+    assert judge(one_step(tmp_path), huge, RECEIPT).values[1] is False
