@@ -23,7 +23,7 @@ $(VENV)/base.stamp: pyproject.toml constraints.txt
 # can transformers, which imports it; all that we use is in Python, and works without those files.
 $(VENV)/dev.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,local,plots,voice]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,gemini,local,openai,plots,voice]"
 	@$(BIN)/python -c "import torchaudio" 2>/dev/null || rm -f $(VENV)/lib/python*/site-packages/torchaudio/lib/*.so
 	touch $@ $(VENV)/base.stamp
 

@@ -102,6 +102,39 @@ class PlatformError(OmnidataError):
     """An installed library lacks what is needed: an extra, a table of names, a codec."""
 
 
+class CallError(OmnidataError):
+    """A model gave no answer to one attempt.
+
+    Args:
+        what, where, expected, remedy: as in every error.
+        transient: whether the same request may be answered later.
+        throttled: whether the model asked for fewer requests.
+        retry_after: seconds that the model asked to wait; None if it did not.
+        hopeless: whether no request of the run can be answered: a wrong key, a wrong address.
+    """
+
+    exit_code = 1
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        expected: str = "",
+        remedy: str = "",
+        transient: bool = True,
+        throttled: bool = False,
+        retry_after: float | None = None,
+        hopeless: bool = False,
+    ) -> None:
+        """Store the four answers and what may be done."""
+        super().__init__(what, where=where, expected=expected, remedy=remedy)
+        self.transient = transient
+        self.throttled = throttled
+        self.retry_after = retry_after
+        self.hopeless = hopeless
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A problem that does not stop the work, but that nobody may overlook.

@@ -40,13 +40,15 @@ class Cell:
 
     Attributes:
         shard: the file, relative to the dataset's folder.
-        column: the media column.
+        column: the media column, by its path in the schema.
         row: 0-based, counted through the file.
+        item: 0-based position in the row, where the column holds a list of media; else None.
     """
 
     shard: str
     column: str
     row: int
+    item: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +165,30 @@ Conversation = tuple[Message, ...]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an adapter gets for one step."""
+    """What is asked about one step."""
 
     sample_id: str
     conversation: Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request made ready for its model: media read, decoded and rendered.
+
+    Attributes:
+        request: what is asked.
+        payload: what the adapter hands to its model; only the adapter looks into it.
+        size: bytes that the payload holds in memory.
+        receipt: what the model will really get, part by part (see `Completion`).
+        key: SHA-256, in hexadecimal, of all that the model will see but the generation settings;
+            equal keys ask the same. Empty where answers must not be kept.
+    """
+
+    request: Request
+    payload: Any = None
+    size: int = 0
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+    key: str = ""
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -179,7 +201,9 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         usage: token counts as the API names them.
         latency_s: seconds from the request to the last byte.
         attempts: how often the request was sent.
-        receipt: what the model really got, per part.
+        receipt: what the model really got: "parts", one per medium (role, kind, final size in
+            pixels, frames and their times, seconds of audio, or "dropped" and why), "degraded" if
+            one was dropped, and "tokens" by modality where the model tells.
     """
 
     delivery: Delivery = "ok"
@@ -249,38 +273,71 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class GenerationParams:
-    """How to decode; the defaults are the paper's (Table 6).
+    """How to decode; the defaults are the paper's (OmniGUI, Table 6).
 
     Attributes:
-        temperature: 0 is greedy.
-        max_new_tokens: the answer's limit.
-        seed: for servers that take one.
+        temperature: 0 is greedy; None leaves it to the server.
+        max_new_tokens: the answer's limit; None leaves it to the server.
+        seed: for servers that take one; None sends none.
     """
 
-    temperature: float = 0.0
-    max_new_tokens: int = 4096
-    seed: int = 0
+    temperature: float | None = 0.0
+    max_new_tokens: int | None = 4096
+    seed: int | None = None
 
 
 class Adapter(Protocol):
-    """A model: conversations in, completions out."""
+    """A model: conversations in, completions out. `omnidata.adapters.Model` has the defaults."""
 
     @property
     def name(self) -> str:
         """The SPEC that names it, for `run.json`."""
 
     @property
+    def settings(self) -> Mapping[str, Any]:
+        """All that its answers depend on, as JSON values for `run.json`; never a key."""
+
+    @property
+    def params(self) -> GenerationParams:
+        """How it decodes unless the caller says otherwise."""
+
+    @property
     def accepts(self) -> frozenset[Modality]:
-        """The modalities that it takes; media of others are not prepared."""
+        """The modalities that it takes."""
 
     @property
     def max_batch(self) -> int:
         """How many requests one `generate` takes."""
 
+    @property
+    def concurrency(self) -> int:
+        """How many calls of `generate` may be open at a time, unless the caller says otherwise."""
+
+    @property
+    def timeout_s(self) -> float | None:
+        """Seconds after which a call has failed, unless the caller says otherwise; None = never."""
+
+    def refuses(self, conversation: Conversation) -> str:
+        """Why the model cannot take the whole conversation; empty if it can."""
+
+    def prepare(self, request: Request) -> Prepared:
+        """Make a request ready; called in threads, several at a time.
+
+        Raises:
+            MediaError: a medium cannot be read.
+        """
+
     async def generate(
-        self, batch: Sequence[Request], params: GenerationParams
+        self, batch: Sequence[Prepared], params: GenerationParams
     ) -> Sequence[Completion]:
-        """Answer a batch, in order; a failure is a completion with its delivery."""
+        """Answer a batch, in order, in one attempt; always called in one event loop.
+
+        Raises:
+            CallError: no answer came.
+        """
+
+    async def close(self) -> None:
+        """Give connections back; called once, in the same event loop."""
 
 
 class Task(Protocol):
@@ -329,5 +386,5 @@ class Task(Protocol):
     def needs_predictions(self) -> bool:
         """Whether a step's prompt shows the model's own earlier answers."""
 
-    def read(self, text: str) -> Action | None:
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none."""

@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from omnidata.adapters.base import Model
 from omnidata.errors import UsageError
 from omnidata.types import Adapter, Step, Task
+
+if TYPE_CHECKING:
+    from omnidata.adapters.presets import Preset
 
 if not __name__.startswith("omnidata."):
     raise ImportError("import omnidata.adapters: the top-level name only shows where the room is")
 
-FORMS = ("baseline:NAME", "replay:FILE")
+__all__ = ["FORMS", "Model", "get_adapter"]
+
+FORMS = ("baseline:NAME", "replay:FILE", "openai:MODEL", "gemini:MODEL", "PRESET", "PLUGIN:MODEL")
 """The SPECs that name a model."""
+
+_WIRES = {
+    "openai": ("openai_chat", "OpenAIChat"),
+    "gemini": ("gemini", "Gemini"),
+    "minicpm": ("minicpm", "MiniCPM"),
+    "vita": ("vita", "Vita"),
+    "baichuan": ("baichuan", "Baichuan"),
+}
 
 
 def get_adapter(
-    spec: str, task: Task, steps: Sequence[Step], *, options: Mapping[str, str] = {}
+    spec: str,
+    task: Task,
+    steps: Sequence[Step],
+    *,
+    options: Mapping[str, str] = {},
+    base_url: str | None = None,
+    key_file: Path | None = None,
+    models: Path | None = None,
 ) -> Adapter:
     """The model that a SPEC names.
 
@@ -25,12 +48,26 @@ def get_adapter(
         task: the benchmark, whose baselines have its answers' form.
         steps: the dataset's steps; only baselines look at them.
         options: as given with `-M key=value`.
+        base_url: the server's address, in place of the preset's.
+        key_file: holds the server's key, in place of the environment.
+        models: a TOML file of more presets.
 
     Raises:
-        UsageError: nothing has that SPEC, or the model has no such option.
+        UsageError: nothing has that SPEC, or the model has no such option, address or key.
         PredictionError: the file to replay cannot be read.
+        PlatformError: a library is missing.
     """
+    from omnidata.adapters import plugins, presets
+
     kind, _, rest = spec.partition(":")
+    preset = None
+    if kind not in ("baseline", "replay"):
+        preset = presets.find(spec, options, base_url=base_url, models=models)
+    if preset is not None:
+        return _behind_http(preset, key_file)
+    for flag, value in (("--base-url", base_url), ("--key-file", key_file)):
+        if value is not None:
+            raise UsageError("only presets, openai: and gemini: have that", where=flag)
     if kind == "baseline":
         from omnidata.adapters.baselines import Baseline
 
@@ -41,9 +78,30 @@ def get_adapter(
         if options:
             raise UsageError("replay has no options", where=f"-M {next(iter(options))}=...")
         return Replay(Path(rest))
+    plugin = plugins.find(spec, options)
+    if plugin is not None:
+        return plugin
+    named = [*presets.table(models), *plugins.names()]
     raise UsageError(
         f'no model is called "{spec}"',
         where=f"--model {spec}",
-        expected=f"baseline:{'|'.join(task.baselines)} or {FORMS[-1]}",
+        expected=f"baseline:{'|'.join(task.baselines)}, {', '.join(FORMS[1:4])}, "
+        + ", ".join(named),
         remedy="`omnidata info` lists what is supported",
     )
+
+
+def _behind_http(preset: Preset, key_file: Path | None) -> Adapter:
+    from omnidata.adapters.keys import Key
+
+    key = Key.find(preset.key_env, key_file)
+    if not key and preset.key_env and not preset.key_optional:
+        raise UsageError(
+            "there is no key",
+            where=f"--model {preset.spec}",
+            expected=f"the environment variable {preset.key_env}",
+            remedy=f"export {preset.key_env}=..., or give --key-file FILE",
+        )
+    module, name = _WIRES[preset.wire]
+    adapter: Adapter = getattr(import_module(f"omnidata.adapters.{module}"), name)(preset, key)
+    return adapter

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from omnidata.types import Completion, GenerationParams, Modality, Request, Step
+from omnidata.adapters.base import Model
+from omnidata.types import Completion, GenerationParams, Prepared, Step
 
 
-class Baseline:
+class Baseline(Model):
     """Answers each step by a rule of its task.
 
     Args:
@@ -16,7 +17,6 @@ class Baseline:
         policy: the rule: a step's answer, in the form that the task's prompt asks for.
     """
 
-    accepts: frozenset[Modality] = frozenset()
     max_batch = 256
 
     def __init__(self, name: str, steps: Sequence[Step], policy: Callable[[Step], str]) -> None:
@@ -26,7 +26,8 @@ class Baseline:
         self._steps = {step.sample_id: step for step in steps}
 
     async def generate(
-        self, batch: Sequence[Request], params: GenerationParams
+        self, batch: Sequence[Prepared], params: GenerationParams
     ) -> list[Completion]:
         """Answer each step by the rule."""
-        return [Completion(text=self._policy(self._steps[item.sample_id])) for item in batch]
+        steps = [self._steps[item.request.sample_id] for item in batch]
+        return [Completion(text=self._policy(step)) for step in steps]

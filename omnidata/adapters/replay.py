@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from omnidata import predictions
-from omnidata.types import Completion, GenerationParams, Modality, Request
+from omnidata.adapters.base import Model
+from omnidata.types import Completion, GenerationParams, Prepared
 
 
-class Replay:
+class Replay(Model):
     """Repeats a file of `{"sample_id", "output"}` lines; a run's `predictions.jsonl` is one.
 
     A step without a line comes back as `api_error`: nothing was answered, so nothing is judged.
     """
 
-    accepts: frozenset[Modality] = frozenset()
     max_batch = 256
 
     def __init__(self, path: Path) -> None:
@@ -30,13 +30,13 @@ class Replay:
         self.name = f"replay:{path}@{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
 
     async def generate(
-        self, batch: Sequence[Request], params: GenerationParams
+        self, batch: Sequence[Prepared], params: GenerationParams
     ) -> list[Completion]:
         """The recorded completions."""
         return [
             self._lines.get(
-                request.sample_id,
+                item.request.sample_id,
                 Completion(delivery="api_error", error=f"{self.name} has no line for this step"),
             )
-            for request in batch
+            for item in batch
         ]

@@ -10,7 +10,20 @@ import sys
 
 import typer
 
-from omnidata.cli import audit, convert, data, demo, evaluate, segment, terminal, validate, voice
+from omnidata.cli import (
+    audit,
+    convert,
+    data,
+    demo,
+    evaluate,
+    merge,
+    score,
+    segment,
+    suite,
+    terminal,
+    validate,
+    voice,
+)
 from omnidata.errors import OmnidataError
 
 app = typer.Typer(
@@ -28,8 +41,10 @@ app.command("audit")(audit.audit)
 app.command("convert")(convert.convert)
 app.command("info")(data.info)
 app.command("evaluate")(evaluate.evaluate)
-app.command("score")(evaluate.score)
+app.command("merge")(merge.merge)
+app.command("score")(score.score)
 app.command("segment")(segment.segment)
+app.command("suite")(suite.suite)
 app.command("validate")(validate.validate)
 app.command("voice")(voice.voice)
 

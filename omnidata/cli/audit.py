@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.evaluate import Data, Json, Profile, TaskName, TaskOptions
+from omnidata.cli.arguments import Data, Json, Profile, TaskName, TaskOptions
 
 if TYPE_CHECKING:
     from omnidata.audit import Report, Rule
@@ -94,11 +94,14 @@ def _name(rule: Rule) -> str:
 
 def _print_verdict(report: Report, best: Published | None) -> None:
     """What the scores say, in words."""
-    metric, without, learned = report.metric, report.unlearned, report.learned
+    without, learned = report.unlearned, report.learned
+    metric = report.metric or report.value
     blind = without
     mark = f"{terminal.percent(without.metric)} ({without.name})"
     if learned is None:
-        terminal.say("too little to learn from: constant answers only")
+        terminal.say(
+            "no leak tested for: too few groups, or one answer or one form for nearly all steps"
+        )
     elif report.chance is None:
         terminal.say(f"no leak found: no learner exceeds {metric} {mark}")
     else:
@@ -114,7 +117,7 @@ def _print_verdict(report: Report, best: Published | None) -> None:
         for name, share in report.carriers.items():
             terminal.say(f"  {terminal.percent(share)} by this feature alone: {name}")
         terminal.say(report.tree.rstrip())
-    top = best.metrics.get(metric) if best else None
+    top = best.metrics.get(report.metric) if best else None
     if top and blind.metric > top.score:
         terminal.say(
             f"{blind.name} exceeds the best published {metric}, {terminal.percent(top.score)} "

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.evaluate import Data, TaskName
+from omnidata.cli.arguments import Data, TaskName
 
 
 def convert(
@@ -32,9 +32,10 @@ def convert(
 ) -> None:
     """Write a Parquet repository that `datasets.load_dataset(OUT)` opens without omnidata.
 
-    Every app, dimension, dependency level and language is a subset over shared files; `all` is the
-    default. The same command goes on with an interrupted conversion. Exit code 1 means that the
-    repository is written, but that some media are missing or broken; the findings say which.
+    Every value of every tag (an app, a language, a platform, a source, ...) is a subset over shared
+    files; `all` is the default. The same command goes on with an interrupted conversion. Exit code
+    1 means that the repository is written, but that there are errors in the rows or the media; the
+    findings say which.
 
     Example: omnidata convert omnigui omnidata-demo/data omnidata-demo/parquet --embed
     """

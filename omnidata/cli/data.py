@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from omnidata.cli import terminal
-from omnidata.errors import UsageError
+from omnidata.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from omnidata.data.overview import View
     from omnidata.types import Source
+
+_USAGE = "omnidata info DATA, or omnidata info TASK DATA"
 
 
 def info(
+    task: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TASK", help="The benchmark, e.g. omnigui; needed where the data do not tell."
+        ),
+    ] = None,
     data: Annotated[
-        Path | None, typer.Argument(metavar="[DATA]", help="The dataset's folder or file.")
+        Path | None, typer.Argument(metavar="DATA", help="The dataset's folder or file.")
     ] = None,
     expect: Annotated[
         str | None,
-        typer.Option(metavar="TABLE", help="Compare the counts with the paper's: table7."),
+        typer.Option(
+            metavar="TABLE", help="Compare the counts with a published table (omnigui: table7)."
+        ),
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw the paper's Figure 2 of it: png, svg or pdf."),
+        typer.Option(
+            metavar="FILE", help="Draw them, as png, svg or pdf (omnigui: the paper's Figure 2)."
+        ),
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Make the first finding an error.")
@@ -33,60 +46,130 @@ def info(
 ) -> None:
     """Show what is supported, or what a dataset holds and what is wrong with it.
 
-    Exit code 1 means that something is missing or unusable, or that the counts differ from TABLE.
+    Without TASK the benchmark is the one that the data are rows of. Exit code 1 means that
+    something is missing or unusable, or that the counts differ from TABLE.
 
-    Example: omnidata info omnidata-demo/data
+    Example: omnidata info omnigui omnidata-demo/data
     """
-    if expect not in (None, "table7"):
-        raise UsageError(
-            "no such table", where=f"--expect {expect}", expected="table7", remedy="--expect table7"
-        )
-    if data is None:
+    if task is None:
         if expect or strict or plot:
-            raise UsageError("there is no data to look at", expected="omnidata info DATA ...")
+            raise UsageError("there is no data to look at", expected=_USAGE)
         _supported(as_json)
         return
-    from omnidata.loaders.omnigui_counts import compare, count, distribution
-    from omnidata.tasks import get_task
-
     if plot:
         from omnidata.data import plots
 
         plots.check(plot)
-    source = get_task("omnigui").load(data, strict=strict)
-    counts = count(source.steps)
-    spread = distribution(source.steps)
-    differences = compare(counts) if expect else []
+    name, place = (_only_task(Path(task)), Path(task)) if data is None else (task, data)
+    from omnidata.data.overview import view_of
+    from omnidata.tasks import get_task
+
+    benchmark = get_task(name)
+    kind = view_of(name)
+    _check_options(kind, name, expect, plot)
+    source = benchmark.load(place, strict=strict)
+    view = kind(source)
+    differences = view.differences(expect) if expect else []
     if as_json:
-        terminal.print_json(
-            {
-                "task": source.task,
-                "fingerprint": source.fingerprint,
-                "steps": len(source.steps),
-                "episodes": counts["total"]["episodes"],
-                "skipped": source.skipped,
-                "counts": counts,
-                "distribution": spread,
-                "findings": [finding.as_dict() for finding in source.findings],
-                "differences": differences,
-            }
-        )
+        _print_json(source, view, differences)
     else:
-        _print_counts(counts)
-        _print_distribution(spread, counts["total"])
-        for finding in source.findings:
-            terminal.note(str(finding))
-        _print_summary(source, counts["total"]["episodes"])
-        for difference in differences:
-            terminal.say(f"differs from Table 7: {difference}")
-        if expect and not differences:
-            terminal.say("all counts are those of Table 7")
+        _print(source, view, expect, differences)
     if plot:
-        for name, drawn in plots.draw(counts, spread, plot).items():
-            terminal.note(f"no installed font can draw the app {name!r}: it is written {drawn}")
+        for text, drawn in view.draw(plot).items():
+            terminal.note(f"no installed font can draw {text!r}: it is written {drawn}")
         terminal.note(f"figure: {plot}")
     if differences or any(finding.severity == "error" for finding in source.findings):
         raise typer.Exit(1)
+
+
+def _only_task(data: Path) -> str:
+    """The benchmark that the data are rows of.
+
+    Raises:
+        UsageError: they may be several's, or a benchmark is named in place of the data.
+        DataError: nothing is there, or rows of no benchmark.
+    """
+    from omnidata.loaders.recognition import either, recognised
+    from omnidata.tasks import NAMES
+
+    if not data.exists():
+        if str(data) in NAMES:
+            raise UsageError("there is no data to look at", expected=f"omnidata info {data} DATA")
+        raise DataError(
+            "there is no such file or folder", where=str(data), expected="the dataset's place"
+        )
+    found = recognised(data)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(
+            f"these may be rows of {either(found)}",
+            where=str(data),
+            expected=_USAGE,
+            remedy=f"name the task: omnidata info {found[0]} {data}",
+        )
+    raise DataError(
+        "these are rows of no benchmark that is known, or broken ones",
+        where=str(data),
+        expected=f"data of {either(list(NAMES))}",
+        remedy=f"name the task to see what is wrong: omnidata info TASK {data}",
+    )
+
+
+def _check_options(kind: type[View], task: str, expect: str | None, plot: Path | None) -> None:
+    """Refuse what the benchmark has not, before the data are read."""
+    if expect is not None and expect not in kind.published:
+        names = ", ".join(kind.published)
+        raise UsageError(
+            f"no such table of {task}",
+            where=f"--expect {expect}",
+            expected=names or "no --expect: there is no table to compare with",
+            remedy=f"--expect {names}" if names else "leave the option out",
+        )
+    if plot and not kind.draws:
+        raise UsageError(
+            f"there is no figure of {task}", where=f"--plot {plot}", remedy="leave the option out"
+        )
+
+
+def _print_json(source: Source, view: View, differences: list[str]) -> None:
+    terminal.print_json(
+        {
+            "task": source.task,
+            "fingerprint": source.fingerprint,
+            "steps": len(source.steps),
+            "episodes": view.episodes,
+            "skipped": source.skipped,
+            **view.as_dict(),
+            "findings": [finding.as_dict() for finding in source.findings],
+            "differences": differences,
+        }
+    )
+
+
+def _print(source: Source, view: View, expect: str | None, differences: list[str]) -> None:
+    from collections import Counter
+
+    for table in view.tables():
+        terminal.print_table(table.title, table.header, table.rows)
+    for finding in source.findings:
+        terminal.note(str(finding))
+    errors = sum(finding.severity == "error" for finding in source.findings)
+    parts = [
+        f"{view.episodes} episodes",
+        f"{len(source.steps)} steps",
+        f"{source.skipped} rows skipped",
+        *view.remarks(),
+        f"{errors} errors",
+        f"{len(source.findings) - errors} warnings",
+    ]
+    terminal.say(", ".join(parts))
+    for code, number in Counter(finding.code for finding in source.findings).most_common():
+        terminal.say(f"  {number} {code}")
+    for difference in differences:
+        terminal.say(f"differs from {view.published[expect or '']}: {difference}")
+    if expect and not differences:
+        terminal.say(f"all counts are those of {view.published[expect]}")
 
 
 def _supported(as_json: bool) -> None:
@@ -115,43 +198,3 @@ def _supported(as_json: bool) -> None:
         terminal.say(f"  baselines: {', '.join(task.baselines)}")
     terminal.say("models:   " + "  ".join(FORMS))
     terminal.say("logs:     " + ", ".join(READERS))
-
-
-def _print_counts(counts: dict[str, Any]) -> None:
-    keys = [key for key in counts["total"] if key != "language"]
-    rows = [
-        [name, row["language"], *(str(row[key]) for key in keys)]
-        for name, row in (*counts["apps"].items(), ("total", counts["total"]))
-    ]
-    terminal.print_table("Episodes and steps, as in Table 7", ("app", "lang", *keys), rows)
-
-
-def _print_distribution(spread: dict[str, Any], total: dict[str, Any]) -> None:
-    rows = []
-    for axis, groups in spread.items():
-        for name, row in groups.items():
-            shares = [f"{terminal.percent(row[k] / total[k])} %" for k in ("episodes", "steps")]
-            mean = f"{row['steps'] / row['episodes']:.2f}" if row["episodes"] else "-"
-            numbers = (str(row["apps"]), str(row["episodes"]), shares[0], str(row["steps"]))
-            rows.append([f"{axis}: {name}", *numbers, shares[1], mean])
-    mean = f"{total['steps'] / total['episodes']:.2f}"
-    rows.append(["total", "", str(total["episodes"]), "", str(total["steps"]), "", mean])
-    terminal.print_table(
-        "Distribution, as in Figure 2",
-        ("", "apps", "episodes", "", "steps", "", "steps/episode"),
-        rows,
-    )
-
-
-def _print_summary(source: Source, episodes: int) -> None:
-    from collections import Counter
-
-    errors = sum(finding.severity == "error" for finding in source.findings)
-    unusable = sum(step.action is None for step in source.steps)
-    terminal.say(
-        f"{episodes} episodes, {len(source.steps)} steps, {source.skipped} rows skipped, "
-        f"{unusable} steps without a usable target, {errors} errors, "
-        f"{len(source.findings) - errors} warnings"
-    )
-    for code, number in Counter(finding.code for finding in source.findings).most_common():
-        terminal.say(f"  {number} {code}")

@@ -149,6 +149,7 @@ def outcome_line(results: Mapping[str, Any]) -> str:
     for key, words in (
         ("without_usable_target", "left out for want of a usable target"),
         ("judged_by_extension", "judged by an extension of the paper's rules"),
+        ("degraded", "asked with less than all of their media"),
     ):
         if counts.get(key):
             parts.append(f"{counts[key]} {words}")
@@ -170,5 +171,5 @@ def print_findings(source: Source) -> None:
     if findings:
         kinds = Counter(finding.code for finding in findings)
         line += f"; findings: {', '.join(f'{n} {code}' for code, n in kinds.most_common())}"
-        line += f" (`omnidata info {source.root}` lists them all)"
+        line += f" (`omnidata info {source.task} {source.root}` lists them all)"
     note(line)

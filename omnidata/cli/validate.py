@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.evaluate import Data, TaskName
+from omnidata.cli.arguments import Data, TaskName
 from omnidata.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.evaluate import Data, Where
+from omnidata.cli.arguments import Data, Where
 from omnidata.errors import UsageError
 
 

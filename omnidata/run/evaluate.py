@@ -1,38 +1,31 @@
-"""One run: steps in, answers out, each batch recorded the moment it comes."""
+"""One run: steps in, answers out, each recorded the moment it comes, and the table at the end."""
 
 from __future__ import annotations
 
 import asyncio
 import platform
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from omnidata import adapters, media
-from omnidata.actions import Action
-from omnidata.errors import MediaError
+from omnidata import adapters
+from omnidata.errors import UsageError
 from omnidata.predictions import Prediction
+from omnidata.run.cache import ResponseCache
+from omnidata.run.engine import Engine, Progress
 from omnidata.run.folder import RunFolder
+from omnidata.run.limits import Limits
+from omnidata.run.prices import Budget
 from omnidata.run.score import get_profile, score
 from omnidata.run.select import episode_key, select, whole_episodes
-from omnidata.types import (
-    Adapter,
-    Completion,
-    GenerationParams,
-    Request,
-    Source,
-    Step,
-    Task,
-)
+from omnidata.run.shards import shard as take_shard
+from omnidata.types import Adapter, GenerationParams, Source, Step, Task
 
-GREEDY = GenerationParams()
+UNLIMITED = Limits()
 _RECORDED = ("omnidata", "datasets", "av", "pillow", "numpy", "msgspec")
-Progress = Callable[[int, int], None]
-"""Called with (steps done, steps in all)."""
 
 
 def evaluate(
@@ -46,7 +39,9 @@ def evaluate(
     where: Mapping[str, str] = {},
     exclude: frozenset[str] = frozenset(),
     limit: int | None = None,
-    params: GenerationParams = GREEDY,
+    shard: tuple[int, int] | None = None,
+    params: GenerationParams | None = None,
+    limits: Limits = UNLIMITED,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Ask a model about every step and score its answers.
@@ -63,26 +58,32 @@ def evaluate(
         where: tag -> value that an episode must have.
         exclude: sample ids to leave out.
         limit: ask about the first so many steps only.
-        params: how to decode.
-        progress: called after every batch.
+        shard: (i, n) asks about the i-th of n parts, i from 1, cut between episodes.
+        params: how to decode; the model's own if None.
+        limits: how fast, how long and how dearly to ask; no answer depends on it.
+        progress: called while the run goes on.
 
     Returns:
-        The content of `results.json`.
+        The content of `results.json`; `stopped` in it says why a run ended before its end.
 
     Raises:
         UsageError, PredictionError, RunError, DataError: see the messages.
     """
     began = time.perf_counter()
     judge = get_profile(task, profile)
-    steps = select(source.steps, where=where, exclude=exclude, limit=limit)
     adapter = model
     if isinstance(adapter, str):
         adapter = adapters.get_adapter(adapter, task, source.steps, options=model_options)
+    params = params or adapter.params
+    chosen = select(source.steps, where=where, exclude=exclude, limit=limit)
+    steps = take_shard(chosen, *shard) if shard else chosen
+    _check_taken(task, adapter, steps)
     settings = {
         "task": task.name,
         "options": dict(task.options),
         "model": adapter.name,
         "model_options": dict(model_options),
+        "model_settings": dict(adapter.settings),
         "generation": {
             "temperature": params.temperature,
             "max_new_tokens": params.max_new_tokens,
@@ -93,10 +94,18 @@ def evaluate(
         "where": dict(where),
         "exclude": sorted(exclude),
         "limit": limit,
+        "shard": list(shard) if shard else None,
     }
+    budget = Budget(limits, adapter.name)
+    cache = ResponseCache(limits.cache) if limits.cache else None
     with RunFolder(out, settings) as run:
+        if task.needs_predictions:
+            run.reopen(_stale(steps, run))
+        for completion in run.done.values():
+            if completion.usage:  # an answer out of the cache has none
+                budget.spend(completion.usage)
         asked = time.perf_counter()
-        _run(_ask(task, adapter, steps, run, params, progress))
+        engine = _run(_ask(task, adapter, steps, run, params, limits, budget, cache, progress))
         answered = time.perf_counter()
         results = score(
             task,
@@ -105,31 +114,42 @@ def evaluate(
             (Prediction.of(name, completion) for name, completion in run.done.items()),
             whole=whole_episodes(source.steps, steps),
             out=out,
+            stopped=engine.stopped,
         )
         run.finish(
             data=str(source.root),
             steps=len(steps),
             findings=len(source.findings),
+            stopped=engine.stopped,
+            usage=budget.totals(),
             versions={"python": platform.python_version()}
             | {name: version(name) for name in _RECORDED},
             timings={
                 "prepare_s": asked - began,
-                "model_s": answered - asked,
+                "ask_s": answered - asked,
+                **engine.meter.timings(),
                 "score_s": time.perf_counter() - answered,
             },
         )
     return results
 
 
-def _run(work: Coroutine[Any, Any, None]) -> None:
-    """Run to the end, also where an event loop runs already, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        asyncio.run(work)
-        return
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        thread.submit(asyncio.run, work).result()
+def _check_taken(task: Task, adapter: Adapter, steps: Sequence[Step]) -> None:
+    """Refuse, before the first request, media that the model cannot take."""
+    seen = set()
+    for step in steps:
+        kinds = frozenset((role, ref.kind) for role, ref in step.media.items() if ref)
+        if kinds in seen:
+            continue
+        seen.add(kinds)
+        if reason := adapter.refuses(task.prompt(step, [])):
+            raise UsageError(
+                f"{adapter.name} cannot take the step as it is: {reason}",
+                where=step.sample_id,
+                expected="a model that takes all media of the prompt",
+                remedy="choose fewer modalities with -T, or let the model do without them: "
+                "-M degrade=true (each such step is counted next to the score)",
+            )
 
 
 async def _ask(
@@ -138,50 +158,27 @@ async def _ask(
     steps: Sequence[Step],
     run: RunFolder,
     params: GenerationParams,
+    limits: Limits,
+    budget: Budget,
+    cache: ResponseCache | None,
     progress: Progress | None,
-) -> None:
-    """Batches of steps without an answer; with predicted history, episodes side by side."""
-    predicted = task.needs_predictions
-    waves = _side_by_side(steps, adapter.max_batch) if predicted else _batches(steps, adapter)
-    if predicted:
-        run.reopen(_stale(steps, run))
-    past: dict[str, list[Action | None]] = {}
-    for wave in waves:
-        open_steps = [step for step in wave if step.sample_id not in run.done]
-        ready: list[Request] = []
-        for step in open_steps:
-            conversation = task.prompt(step, past.get(episode_key(step), []))
-            request = Request(step.sample_id, conversation)
-            problem = _unreadable(request, step, adapter)
-            if problem is None:
-                ready.append(request)
-            else:
-                run.append(step.sample_id, Completion(delivery="media_error", error=problem))
-        if ready:
-            completions = await adapter.generate(ready, params)
-            for request, completion in zip(ready, completions, strict=True):
-                run.append(request.sample_id, completion)
-        if predicted:
-            for step in wave:
-                line = past.setdefault(episode_key(step), [])
-                line.extend([None] * (step.step_index - len(line)))  # steps that the data lacks
-                line.append(_predicted(task, run.done[step.sample_id]))
-        if progress:
-            progress(len(run.done), len(steps))
+) -> Engine:
+    engine = Engine(task, adapter, run, params, limits=limits, budget=budget, cache=cache)
+    try:
+        await engine.ask(steps, progress)
+    finally:
+        await adapter.close()
+    return engine
 
 
-def _batches(steps: Sequence[Step], adapter: Adapter) -> Iterator[Sequence[Step]]:
-    for begin in range(0, len(steps), adapter.max_batch):
-        yield steps[begin : begin + adapter.max_batch]
-
-
-def _side_by_side(steps: Sequence[Step], width: int) -> Iterator[list[Step]]:
-    """First steps of up to `width` episodes, then their second steps, and so on."""
-    episodes = [list(group) for _, group in groupby(steps, key=episode_key)]
-    for begin in range(0, len(episodes), width):
-        group = episodes[begin : begin + width]
-        for position in range(max(map(len, group))):
-            yield [episode[position] for episode in group if position < len(episode)]
+def _run(work: Coroutine[Any, Any, Engine]) -> Engine:
+    """Run to the end, also where an event loop runs already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def _stale(steps: Sequence[Step], run: RunFolder) -> frozenset[str]:
@@ -195,23 +192,3 @@ def _stale(steps: Sequence[Step], run: RunFolder) -> frozenset[str]:
         elif key in lacking:
             stale.add(step.sample_id)
     return frozenset(stale)
-
-
-def _predicted(task: Task, completion: Completion) -> Action | None:
-    return task.read(completion.text) if completion.delivery == "ok" else None
-
-
-def _unreadable(request: Request, step: Step, adapter: Adapter) -> str | None:
-    """Why the step cannot be shown to this model; a failure never becomes a prediction."""
-    if not adapter.accepts:
-        return None
-    if "image" in adapter.accepts and step.media.get("screenshot", ...) is None:
-        return f"{step.sample_id}: the row names no screenshot"
-    for message in request.conversation:
-        for part in message.parts:
-            if part.media and part.media.kind in adapter.accepts:
-                try:
-                    media.check(part.media)
-                except MediaError as error:
-                    return f"{step.sample_id}: {error}"
-    return None

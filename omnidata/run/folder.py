@@ -6,6 +6,7 @@ failed attempts, `scores.jsonl` and `results.json` belong to the profile last as
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -63,10 +64,11 @@ class RunFolder:
                 self._resume()
             else:
                 write_json(self._info, settings)
-            self._file: IO[bytes] = self.predictions.open("ab")
+            self._lines = Journal(self.predictions)
         except BaseException:
             self._lock.release()
             raise
+        self._failed = Journal(self.attempts)
 
     def _make(self) -> None:
         """Make the folder; one that holds anything but a run, or the start of one, is refused."""
@@ -146,22 +148,43 @@ class RunFolder:
         again = sample_ids & self.done.keys()
         if not again:
             return
-        self._file.flush()
         lines = list(predictions.read(self.predictions))
-        with self.attempts.open("ab") as file:
-            file.writelines(encode(line) + b"\n" for line in lines if line.sample_id in again)
-        self._file.close()
+        for line in lines:
+            if line.sample_id in again:
+                self._failed.append(line)
+        self._failed.sync()
+        self._lines.close()
         with replacing(self.predictions) as new:
             new.writelines(encode(line) + b"\n" for line in lines if line.sample_id not in again)
-        self._file = self.predictions.open("ab")
+        self._lines = Journal(self.predictions)
         for sample_id in again:
             del self.done[sample_id]
 
     def append(self, sample_id: str, completion: Completion) -> None:
-        """Record a step's final line; on disk when the call returns, but for the system's cache."""
-        self._file.write(encode(Prediction.of(sample_id, completion)) + b"\n")
-        self._file.flush()
+        """Record a step's final line; it outlives this process, and after `sync` the machine.
+
+        Raises:
+            RunError: the disk takes no more.
+        """
+        self._lines.append(Prediction.of(sample_id, completion))
         self.done[sample_id] = completion
+
+    def append_attempt(self, sample_id: str, completion: Completion) -> None:
+        """Record an attempt that is followed by another.
+
+        Raises:
+            RunError: the disk takes no more.
+        """
+        self._failed.append(Prediction.of(sample_id, completion))
+
+    def sync(self) -> None:
+        """Make all lines outlive the machine; may run in a thread beside `append`.
+
+        Raises:
+            RunError: the disk takes no more.
+        """
+        self._failed.sync()
+        self._lines.sync()
 
     def finish(self, **info: Any) -> None:
         """Add versions, timings and the like to `run.json`; times add up over resumed runs."""
@@ -181,10 +204,79 @@ class RunFolder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-        self._lock.release()
+        try:
+            self._failed.close()
+            self._lines.close()
+        finally:
+            self._lock.release()
+
+
+class Journal:
+    """Lines that are only ever added to the end of a file.
+
+    Args:
+        path: the file; made with the first line.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is opened before there is a line."""
+        self._path = path
+        self._file: int | None = None
+        self._dirty = False
+
+    def append(self, line: Prediction) -> None:
+        """Hand a line to the system, whole: what a full disk cut off is taken back.
+
+        Raises:
+            RunError: the disk takes no more.
+        """
+        data = encode(line) + b"\n"
+        try:
+            if self._file is None:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+                self._file = os.open(self._path, flags, 0o666)
+            written = os.write(self._file, data)
+            if written < len(data):
+                os.ftruncate(self._file, os.fstat(self._file).st_size - written)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise self._full(error) from None
+        self._dirty = True
+
+    def sync(self) -> None:
+        """Wait until the disk has what was appended.
+
+        Raises:
+            RunError: the disk takes no more.
+        """
+        if self._file is None or not self._dirty:
+            return
+        self._dirty = False  # before the call: a line that comes meanwhile may not be covered
+        try:
+            os.fsync(self._file)
+        except OSError as error:
+            raise self._full(error) from None
+
+    def close(self) -> None:
+        """Sync and close.
+
+        Raises:
+            RunError: the disk takes no more.
+        """
+        try:
+            self.sync()
+        finally:
+            if self._file is not None:
+                os.close(self._file)
+                self._file = None
+
+    def _full(self, error: OSError) -> RunError:
+        return RunError(
+            f"a line cannot be written ({error.strerror})",
+            where=str(self._path),
+            expected="room on the disk",
+            remedy="make room and repeat the command: it goes on after the last whole line",
+        )
 
 
 def read_info(run: Path) -> dict[str, Any]:

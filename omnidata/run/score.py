@@ -47,6 +47,7 @@ def score(
     out: Path | None = None,
     ignored: frozenset[str] = frozenset(),
     origin: Path | None = None,
+    stopped: str = "",
 ) -> dict[str, Any]:
     """Judge answers as they come and total them; memory does not grow with their text.
 
@@ -59,6 +60,7 @@ def score(
         out: folder for `scores.jsonl` and `results.json`; None writes nothing.
         ignored: ids of steps of the data that were not chosen; answers to them are passed over.
         origin: the file of the answers, for messages.
+        stopped: why not all steps were asked about; empty if they were.
 
     Returns:
         The content of `results.json`.
@@ -79,6 +81,10 @@ def score(
         "profile": profile.name,
         **profile.total(steps, judged.rows(whole)),
     }
+    if judged.degraded:
+        results["counts"]["degraded"] = judged.degraded
+    if stopped:
+        results["stopped"] = stopped
     if out is not None:
         write_json(out / "results.json", results)
     return results
@@ -88,7 +94,8 @@ class _Columns:
     """Verdicts as flat columns, filled in the order in which answers come.
 
     A dataset knows few different verdicts, so a step holds the number of its verdict, and what
-    every line with that verdict has in common is encoded once.
+    every line with that verdict has in common is encoded once. `degraded` counts the answers for
+    which the model did not get all media.
     """
 
     def __init__(self, profile: Profile, steps: Sequence[Step], origin: Path | None = None) -> None:
@@ -98,6 +105,7 @@ class _Columns:
         self.index = {step.sample_id: number for number, step in enumerate(steps)}
         self.verdicts = array("l", [_NONE]) * len(steps)
         self.kinds: dict[tuple[Outcome, Values], tuple[int, bytes]] = {}
+        self.degraded = 0
 
     def lines(self, answers: Iterable[Prediction], ignored: frozenset[str]) -> Iterator[bytes]:
         """Judge every answer, then every step without one; yields the lines of `scores.jsonl`."""
@@ -117,6 +125,8 @@ class _Columns:
                     remedy="remove one of the two lines",
                 )
             step = self.steps[number]
+            if "degraded" in answer.receipt:
+                self.degraded += 1
             if answer.delivery == "ok":
                 verdict = judge(step, answer.output or "", answer.receipt)
             else:

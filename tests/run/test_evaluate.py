@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from omnidata.actions import answer
+from omnidata.adapters import Model
 from omnidata.errors import UsageError
 from omnidata.media import resolve
 from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
 from omnidata.run.select import select, whole_episodes
 from omnidata.tasks import get_task
-from omnidata.types import Completion, GenerationParams, Modality, Request, Source
+from omnidata.types import Completion, GenerationParams, Modality, Prepared, Request, Source
 from tests.trees import read_lines, row, write_rows
 
 TASK = get_task("omnigui")
@@ -37,12 +38,10 @@ def test_the_oracle_scores_one_everywhere(source: Source, tmp_path: Path, space:
     assert results["overall"]["format_ok"] == 1.0 or space in ("px", "auto")
 
 
-class Memory:
+class Memory(Model):
     """Knows the right answer to everything it can tell apart, but does not take one modality."""
 
     name = "memory"
-    max_batch = 1
-    accepts: frozenset[Modality] = frozenset()
 
     def __init__(self, source: Source, blind_to: str) -> None:
         self.blind_to = blind_to
@@ -62,11 +61,11 @@ class Memory:
         return digest.hexdigest()
 
     async def generate(
-        self, batch: Sequence[Request], params: GenerationParams
+        self, batch: Sequence[Prepared], params: GenerationParams
     ) -> list[Completion]:
         return [
-            Completion(text=self.answers[self.see(request)].most_common(1)[0][0])
-            for request in batch
+            Completion(text=self.answers[self.see(item.request)].most_common(1)[0][0])
+            for item in batch
         ]
 
 
@@ -151,7 +150,7 @@ def test_a_tag_that_the_data_lacks_is_refused_with_those_it_has(
         select(source.steps, where=where)
 
 
-class Recorder:
+class Recorder(Model):
     """A model of the test's own: keeps what it is asked and answers by a function."""
 
     name = "recorder"
@@ -165,10 +164,10 @@ class Recorder:
         self.asked: list[Request] = []
 
     async def generate(
-        self, batch: Sequence[Request], params: GenerationParams
+        self, batch: Sequence[Prepared], params: GenerationParams
     ) -> list[Completion]:
-        self.asked += batch
-        return [self.reply(request) for request in batch]
+        self.asked += [item.request for item in batch]
+        return [self.reply(item.request) for item in batch]
 
 
 def test_a_step_with_a_broken_medium_is_not_asked_and_never_a_prediction(

@@ -1,0 +1,122 @@
+"""A model behind HTTP: what all wire formats share."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from omnidata import jsontext
+from omnidata.adapters.base import Model
+from omnidata.adapters.capabilities import RenderedMessage
+from omnidata.adapters.keys import Key
+from omnidata.adapters.layout import arrange
+from omnidata.adapters.presets import Preset
+from omnidata.adapters.render import lacking, render
+from omnidata.types import Completion, Conversation, GenerationParams, Prepared, Request
+
+
+class ApiModel(Model):
+    """A preset behind a wire format; a subclass says how a request is written and sent.
+
+    Attributes:
+        wire: the name of the wire format.
+        version: goes up with every change to what the wire format sends, so that a kept answer is
+            never taken for one to another request.
+
+    Args:
+        preset: the row that describes the model.
+        key: the secret that the server asks for.
+    """
+
+    wire: ClassVar[str]
+    version: ClassVar[int] = 1
+    concurrency = 16
+    timeout_s = 300.0
+
+    def __init__(self, preset: Preset, key: Key) -> None:
+        """Keep the row; no connection is opened before the first request."""
+        self.preset = preset
+        self.key = key
+        self.name = preset.spec
+        self.params = preset.params
+        self.capabilities = preset.capabilities
+        self.accepts = self.capabilities.accepts
+        self.settings: Mapping[str, Any] = {
+            **preset.settings,
+            "wire": f"{self.wire}-{self.version}",
+        }
+
+    def refuses(self, conversation: Conversation) -> str:
+        """What of the conversation the model cannot take, unless it may be left out."""
+        if self.capabilities.degrade:
+            return ""
+        arranged, _ = arrange(conversation, self.preset.layout, self.preset.release)
+        return lacking(arranged, self.capabilities)
+
+    def prepare(self, request: Request) -> Prepared:
+        """Render the conversation and write the request; runs in a thread.
+
+        Raises:
+            MediaError: a medium cannot be read.
+        """
+        arranged, dropped = arrange(request.conversation, self.preset.layout, self.preset.release)
+        messages, receipt = render(arranged, self.capabilities)
+        if dropped:
+            reasons = [f"{part['role']}: {part['dropped']}" for part in dropped]
+            receipt = {
+                **receipt,
+                "parts": [*receipt["parts"], *dropped],
+                "degraded": [*receipt.get("degraded", ()), *reasons],
+            }
+        payload, size = self.write(messages)
+        return Prepared(request, payload, size, receipt, self._digest(messages))
+
+    def _digest(self, messages: Sequence[RenderedMessage]) -> str:
+        parts = [
+            [
+                message.role,
+                [(part.kind, part.text, part.mime, part.sha256) for part in message.parts],
+            ]
+            for message in messages
+        ]
+        asked = [self.version, self.preset.asked, parts]
+        return hashlib.sha256(jsontext.encode(asked)).hexdigest()
+
+    async def generate(
+        self, batch: Sequence[Prepared], params: GenerationParams
+    ) -> Sequence[Completion]:
+        """Send one request.
+
+        Raises:
+            CallError: no answer came; the key is not in its message.
+        """
+        [prepared] = batch
+        began = time.perf_counter()
+        with self.key.hidden():
+            answer = await self.send(prepared.payload, params)
+        return [
+            msgspec.structs.replace(
+                answer,
+                text=self.key.redact(answer.text),
+                error=self.key.redact(answer.error),
+                latency_s=time.perf_counter() - began,
+                receipt={**prepared.receipt, **answer.receipt},
+            )
+        ]
+
+    @abstractmethod
+    def write(self, messages: Sequence[RenderedMessage]) -> tuple[Any, int]:
+        """The request without its generation settings, encoded as far as can be, and its bytes."""
+
+    @abstractmethod
+    async def send(self, payload: Any, params: GenerationParams) -> Completion:
+        """One attempt; the receipt holds "tokens" by modality where the server tells.
+
+        Raises:
+            CallError: no answer came.
+        """

@@ -1,0 +1,76 @@
+"""What every model has unless it says otherwise."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from omnidata import media
+from omnidata.types import (
+    Completion,
+    Conversation,
+    GenerationParams,
+    Modality,
+    Prepared,
+    Request,
+)
+
+
+class Model(ABC):
+    """A model with the defaults; a new one defines `name` and `generate`.
+
+    Attributes:
+        name: the SPEC that names it.
+        settings: what its answers depend on beside the name, as JSON values; never a key.
+        params: how it decodes unless the caller says otherwise.
+        accepts: the modalities that it takes.
+        max_batch: how many requests one `generate` takes.
+        concurrency: how many calls of `generate` may be open at a time.
+        timeout_s: seconds after which a call has failed; None = never.
+
+    Examples:
+        >>> class Echo(Model):
+        ...     name = "echo"
+        ...     async def generate(self, batch, params):
+        ...         return [Completion(text=item.request.sample_id) for item in batch]
+        >>> Echo().max_batch
+        1
+    """
+
+    name: str
+    settings: Mapping[str, Any] = {}
+    params: GenerationParams = GenerationParams()
+    accepts: frozenset[Modality] = frozenset()
+    max_batch: int = 1
+    concurrency: int = 1
+    timeout_s: float | None = None
+
+    def refuses(self, conversation: Conversation) -> str:
+        """Why the model cannot take the whole conversation; this one never refuses."""
+        return ""
+
+    def prepare(self, request: Request) -> Prepared:
+        """Check that the media which the model takes can be opened.
+
+        Raises:
+            MediaError: one cannot.
+        """
+        for message in request.conversation:
+            for part in message.parts:
+                if part.media and part.media.kind in self.accepts:
+                    media.check(part.media)
+        return Prepared(request)
+
+    @abstractmethod
+    async def generate(
+        self, batch: Sequence[Prepared], params: GenerationParams
+    ) -> Sequence[Completion]:
+        """Answer a batch, in order, in one attempt.
+
+        Raises:
+            CallError: no answer came.
+        """
+
+    async def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,268 @@
+"""Chat Completions: OpenAI's own, and those of vLLM and other compatible servers."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from omnidata import jsontext
+from omnidata.adapters.api import ApiModel
+from omnidata.adapters.capabilities import RenderedMessage, RenderedPart
+from omnidata.adapters.http import fault
+from omnidata.adapters.keys import Key
+from omnidata.adapters.presets import Preset
+from omnidata.errors import CallError, PlatformError, UsageError
+from omnidata.types import Completion, GenerationParams
+
+if TYPE_CHECKING:
+    import httpx2
+    import openai
+
+_PATH = "/chat/completions"
+_OURS = frozenset(
+    {
+        "max_completion_tokens",
+        "max_tokens",
+        "messages",
+        "model",
+        "n",
+        "seed",
+        "stream",
+        "temperature",
+    }
+)
+_MODALITIES = ("text", "image", "audio", "video")
+_SLICE = 2**18  # bytes handed to the socket at a time, so that other requests get their turn
+_LONGEST_ANSWER = 16 * 2**20  # bytes; nothing longer is an answer
+_EXCERPT = 200
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Answer(msgspec.Struct):
+    choices: list[_Choice]
+    usage: dict[str, Any] | None = None
+
+
+class OpenAIChat(ApiModel):
+    """A model behind Chat Completions, spoken to by the `openai` SDK.
+
+    Pictures go as `image_url` with a data URL, tracks as `input_audio` or `audio_url`, whole clips
+    as `video_url` (the last two are vLLM's). The messages are encoded in `write`, which runs in a
+    thread, and sent as bytes, so that the event loop encodes nothing that grows with the media.
+
+    Args:
+        preset: the row that describes the model.
+        key: the secret that the server asks for; a server that asks for none is sent "EMPTY".
+
+    Raises:
+        PlatformError: the extra `openai` is not installed.
+        UsageError: `extra_body` holds what the request says elsewhere.
+    """
+
+    wire: ClassVar[str] = "openai"
+
+    def __init__(self, preset: Preset, key: Key) -> None:
+        """Load the SDK; no connection is opened before the first request."""
+        super().__init__(preset, key)
+        _load()
+        for name in sorted(_OURS & preset.extra_body.keys()):
+            raise UsageError(
+                f'"{name}" is not for extra_body: it is part of every request',
+                where=f"--model {preset.spec}",
+                remedy="use the options temperature, max_new_tokens and seed",
+            )
+        self._url = preset.base_url + _PATH
+        self._client: openai.AsyncOpenAI | None = None
+
+    def write(self, messages: Sequence[RenderedMessage]) -> tuple[bytes, int]:
+        """The messages as JSON, media in base64."""
+        body = msgspec.json.encode(
+            [
+                {"role": message.role, "content": [self._part(part) for part in message.parts]}
+                for message in messages
+            ]
+        )
+        return body, len(body)
+
+    def _part(self, part: RenderedPart) -> dict[str, Any]:
+        if part.kind == "text":
+            return {"type": "text", "text": msgspec.Raw(jsontext.encode(part.text))}
+        if part.kind == "audio" and self.preset.audio_part == "input_audio":
+            sound = {"data": part.data, "format": _format(part.mime)}
+            return {"type": "input_audio", "input_audio": sound}
+        kind = f"{part.kind}_url"
+        return {"type": kind, kind: {"url": _data_url(part)}}
+
+    async def send(self, payload: bytes, params: GenerationParams) -> Completion:
+        """One attempt.
+
+        Raises:
+            CallError: no answer came.
+        """
+        import aiohttp
+        import httpx2
+        import openai
+
+        head = msgspec.json.encode(self._settings(params))[:-1] + b',"messages":'
+        size = len(head) + len(payload) + 1
+        unread: bool = True
+        try:
+            response = await self._connected().post(
+                _PATH,
+                cast_to=httpx2.Response,
+                content=_body(head, payload),
+                options={"headers": {"Content-Length": str(size)}},
+                stream=unread,
+                stream_cls=openai.AsyncStream[Any],
+            )
+            assert isinstance(response, httpx2.Response)  # as `cast_to` says, streamed or not
+            text = await _read(response, self._url)
+        except openai.APIStatusError as error:
+            where = self._where(error.response.headers)
+            raise fault(
+                error.status_code, error.response.headers, error.response.text, where=where
+            ) from None
+        except (openai.APIConnectionError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
+            cause = error.__cause__ or error
+            raise CallError(
+                f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__,
+                where=self._url,
+                remedy="check the address and that the server is up",
+            ) from None
+        return _completion(text, params, self._where(response.headers))
+
+    def _settings(self, params: GenerationParams) -> dict[str, Any]:
+        """All of the request but its messages."""
+        settings = {
+            "model": self.preset.model,
+            "temperature": params.temperature,
+            self.preset.token_limit: params.max_new_tokens,
+            "seed": params.seed,
+        }
+        given = {name: value for name, value in settings.items() if value is not None}
+        return given | self.preset.extra_body
+
+    def _connected(self) -> openai.AsyncOpenAI:
+        """The client, made in the event loop; it neither retries nor follows redirects."""
+        if self._client is None:
+            sdk = _load()
+            self._client = sdk.AsyncOpenAI(
+                api_key=self.key.value or "EMPTY",
+                base_url=self.preset.base_url,
+                max_retries=0,
+                timeout=None,
+                http_client=sdk.DefaultAioHttpClient(timeout=None, follow_redirects=False),
+            )
+        return self._client
+
+    def _where(self, headers: Mapping[str, str]) -> str:
+        request = headers.get("x-request-id", "")
+        return f"{self._url} (request {request[:_EXCERPT]})" if request else self._url
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.close()
+
+
+def _load() -> Any:
+    try:
+        import openai
+    except ImportError as error:
+        raise PlatformError(
+            f"{error.name} is not installed",
+            expected="the libraries of the extra `openai`",
+            remedy="pip install 'omnidata[openai]'",
+        ) from error
+    return openai
+
+
+def _data_url(part: RenderedPart) -> msgspec.Raw:
+    """The medium as a JSON string; base64 and MIME types hold nothing that JSON escapes."""
+    return msgspec.Raw(b'"data:%b;base64,%b"' % (part.mime.encode(), base64.b64encode(part.data)))
+
+
+def _format(mime: str) -> str:
+    """The format as `input_audio` names it: audio/x-wav and audio/wav are "wav"."""
+    name = mime.partition("/")[2].removeprefix("x-")
+    return {"mpeg": "mp3", "wave": "wav", "mp4": "m4a"}.get(name, name)
+
+
+async def _body(head: bytes, messages: bytes) -> AsyncIterator[bytes]:
+    """The request in slices, so that no copy of the whole is made."""
+    yield head
+    for begin in range(0, len(messages), _SLICE):
+        yield messages[begin : begin + _SLICE]
+    yield b"}"
+
+
+async def _read(response: httpx2.Response, where: str) -> bytes:
+    """The whole answer.
+
+    Raises:
+        CallError: it is longer than any answer.
+    """
+    body = bytearray()
+    try:
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > _LONGEST_ANSWER:
+                raise CallError(
+                    f"the answer is longer than {_LONGEST_ANSWER:,} bytes",
+                    where=where,
+                    transient=False,
+                )
+    finally:
+        await response.aclose()
+    return bytes(body)
+
+
+def _completion(body: bytes, params: GenerationParams, where: str) -> Completion:
+    """What the server said.
+
+    Raises:
+        CallError: it is no answer.
+    """
+    try:
+        value = jsontext.decode(body.decode())
+        answer = msgspec.convert(value, _Answer)
+        choice = answer.choices[0]
+    except (ValueError, RecursionError, IndexError) as error:
+        said = " ".join(body[:_EXCERPT].decode(errors="replace").split())
+        what = "has no choices" if isinstance(error, IndexError) else "is no chat completion"
+        raise CallError(f"the answer {what}: {said or '(nothing)'}", where=where) from None
+    usage = answer.usage or {}
+    completion = Completion(
+        text=choice.message.content or "",
+        usage=usage,
+        receipt={"tokens": tokens} if (tokens := _tokens(usage)) else {},
+    )
+    if choice.message.refusal or choice.finish_reason == "content_filter":
+        reason = choice.message.refusal or "the answer was held back by a content filter"
+        return msgspec.structs.replace(completion, delivery="refused", error=reason)
+    if choice.finish_reason == "length":
+        limit = params.max_new_tokens
+        reason = f"the answer was cut at {limit} tokens" if limit else "the answer was cut"
+        return msgspec.structs.replace(completion, delivery="truncated", error=reason)
+    return completion
+
+
+def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
+    """Tokens of the prompt by modality, where the server tells."""
+    details = usage.get("prompt_tokens_details")
+    if not isinstance(details, dict):
+        return {}
+    counts = {name: details.get(f"{name}_tokens") for name in _MODALITIES}
+    return {name: count for name, count in counts.items() if isinstance(count, int)}

@@ -1,0 +1,295 @@
+"""Models as rows of a table: `presets.toml`, and a file of the user's."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from omnidata.adapters.addresses import OPENAI_URL, check_address, is_openai
+from omnidata.adapters.capabilities import Capabilities
+from omnidata.adapters.layout import ReleaseRules
+from omnidata.adapters.model_options import (
+    OF_WIRE,
+    AudioPart,
+    Layout,
+    Options,
+    TokenLimit,
+    parse,
+    split,
+)
+from omnidata.errors import UsageError
+from omnidata.types import GenerationParams
+
+Wire = Literal["openai", "gemini", "minicpm", "vita", "baichuan"]
+"""The wire formats, each a file of this folder."""
+
+MODELS_ENV = "OMNIDATA_MODELS"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class _Release(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `layout=release` changes: options, and the rules by which messages are rearranged."""
+
+    rules: ReleaseRules = ReleaseRules()
+
+
+class Row(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One model of a table.
+
+    Attributes:
+        wire: the wire format.
+        model: the name that the server knows it by.
+        base_url: the server's address.
+        base_url_env: the environment variable that may hold another address.
+        key_env: the environment variable that holds the key.
+        key_optional: whether the server may do without a key.
+        release: what `layout=release` changes.
+
+    The others are options.
+    """
+
+    wire: Wire
+    model: str
+    base_url: str = ""
+    base_url_env: str = ""
+    key_env: str = ""
+    key_optional: bool = False
+    release: _Release | None = None
+
+
+class Preset(msgspec.Struct, frozen=True, kw_only=True):
+    """A model, ready to be asked: its row, the options of the command line, and the defaults.
+
+    Attributes:
+        spec: the SPEC that names it.
+        wire: the wire format.
+        model: the name that the server knows it by.
+        base_url: the server's address without a slash at the end; empty for a wire format's own.
+        key_env: the environment variable that holds the key; empty if none does.
+        key_optional: whether the server may do without a key.
+        layout: "paper", or "release" for what the benchmark's own adapter sent.
+        release: the rules by which `layout=release` rearranges messages.
+        extra_body: merged into the request at the top level.
+        capabilities: what it takes.
+        params: how it decodes unless the caller says otherwise.
+        audio_part, token_limit, api_version, fps, inline_limit_mb: see `Options`.
+    """
+
+    spec: str
+    wire: Wire
+    model: str
+    base_url: str = ""
+    key_env: str = ""
+    key_optional: bool = False
+    layout: Layout = "paper"
+    release: ReleaseRules = ReleaseRules()
+    extra_body: dict[str, Any] = {}
+    capabilities: Capabilities = Capabilities()
+    params: GenerationParams = GenerationParams()
+    audio_part: AudioPart = "input_audio"
+    token_limit: TokenLimit = "max_tokens"
+    api_version: str = ""
+    fps: float | None = None
+    inline_limit_mb: float = 20
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that answers depend on beside the generation settings, as JSON values."""
+        return self.asked | {"capabilities": _json(self.capabilities)}
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """Of the settings those that the content of a rendered conversation does not show."""
+        names = ["wire", "model", "base_url", "layout", "extra_body"]
+        names += [name for name, wire in OF_WIRE.items() if wire == self.wire]
+        asked = {name: _json(getattr(self, name)) for name in names}
+        return asked | ({"release": _json(self.release)} if self.layout == "release" else {})
+
+
+def find(
+    spec: str,
+    options: Mapping[str, str],
+    *,
+    base_url: str | None = None,
+    models: Path | None = None,
+) -> Preset | None:
+    """The model that a SPEC names: `openai:MODEL`, `gemini:MODEL`, or a row's name.
+
+    Args:
+        spec: the SPEC.
+        options: as given with `-M key=value`.
+        base_url: the server's address, in place of the row's.
+        models: a file of the user's own rows; the one that `OMNIDATA_MODELS` names if None.
+
+    Returns:
+        The preset; None if no row has that name.
+
+    Raises:
+        UsageError: the file, an option or the address cannot be used.
+    """
+    row = _generic(spec) or table(models).get(spec)
+    if row is None:
+        return None
+    given = parse(options, row.wire)
+    layout = given.get("layout", row.given().get("layout", "paper"))
+    if layout == "release" and row.release is None:
+        raise UsageError(
+            f'no released adapter is known for "{spec}"',
+            where="-M layout=release",
+            expected="layout=paper",
+        )
+    release = row.release if layout == "release" and row.release else _Release()
+    capabilities, params, own = split(row.given() | release.given() | given)
+    url = _address(row, base_url, spec)
+    own.setdefault("token_limit", _token_limit(url))
+    return Preset(
+        spec=spec,
+        wire=row.wire,
+        model=row.model,
+        base_url=url,
+        key_env=row.key_env,
+        key_optional=row.key_optional or (spec.startswith("openai:") and not is_openai(url)),
+        release=release.rules,
+        capabilities=capabilities,
+        params=params,
+        **own,
+    )
+
+
+def table(models: Path | None = None) -> dict[str, Row]:
+    """The built-in rows and the user's, by name.
+
+    Raises:
+        UsageError: the user's file cannot be read; the message names file, row and key.
+    """
+    built_in = files("omnidata.adapters") / "presets.toml"
+    rows = _rows(built_in.read_text(encoding="utf-8"), "presets.toml")
+    path = models or (Path(os.environ[MODELS_ENV]) if os.environ.get(MODELS_ENV) else None)
+    if path is None:
+        return rows
+    own = _rows(_read(path), str(path))
+    for name in own.keys() & rows.keys():
+        raise UsageError(
+            "there is a built-in model of that name",
+            where=f"{path}: [{name}]",
+            remedy="give the row another name",
+        )
+    return rows | own
+
+
+def _generic(spec: str) -> Row | None:
+    """The row behind `openai:MODEL` and `gemini:MODEL`."""
+    kind, _, model = spec.partition(":")
+    if kind == "openai" and model:
+        return Row(
+            wire="openai",
+            model=model,
+            base_url=OPENAI_URL,
+            base_url_env="OPENAI_BASE_URL",
+            key_env="OPENAI_API_KEY",
+        )
+    if kind == "gemini" and model:
+        return msgspec.structs.replace(table()["gemini-2.5-pro"], model=model)
+    return None
+
+
+def _address(row: Row, base_url: str | None, spec: str) -> str:
+    if base_url is not None:
+        return check_address(base_url, "--base-url")
+    if row.base_url_env and os.environ.get(row.base_url_env):
+        return check_address(os.environ[row.base_url_env], f"${row.base_url_env}")
+    if row.base_url or row.wire == "gemini":
+        return row.base_url.rstrip("/")
+    if row.wire == "openai" and not row.base_url_env:
+        return OPENAI_URL
+    also = f", or set {row.base_url_env}" if row.base_url_env else ""
+    raise UsageError(
+        "nothing says where the model's server is",
+        where=f"--model {spec}",
+        remedy=f"give --base-url http://HOST:PORT{also}",
+    )
+
+
+def _token_limit(url: str) -> TokenLimit:
+    """OpenAI's newer models take the new field alone, many compatible servers only the old one.
+
+    Ollama and llama-cpp-python accept `max_completion_tokens` and then ignore it, so that an answer
+    goes on until the context is full.
+    """
+    return "max_completion_tokens" if is_openai(url) else "max_tokens"
+
+
+def _rows(text: str, file: str) -> dict[str, Row]:
+    try:
+        parsed = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"{error}", where=file, expected="a TOML file of models") from None
+    return {name: _row(name, value, file) for name, value in parsed.items()}
+
+
+def _row(name: str, value: object, file: str) -> Row:
+    where = f"{file}: [{name}]"
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            "a model cannot have that name",
+            where=where,
+            expected="letters, digits, dots, hyphens and underscores",
+        )
+    try:
+        row = msgspec.convert(_without_none(value), Row)
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `$")
+        raise UsageError(
+            what,
+            where=f"{where} {path.strip('.`')}".rstrip(),
+            expected=_expected(what, path),
+            remedy="see docs/models.md",
+        ) from None
+    for option, wire in OF_WIRE.items():
+        if option in row.given() and wire != row.wire:
+            raise UsageError(f'only wire = "{wire}" has that option', where=f"{where} {option}")
+    if row.base_url:
+        check_address(row.base_url, f"{where} base_url")
+    return row
+
+
+def _without_none(row: object) -> object:
+    """TOML has no word for no value; here `"none"` is one, as it is for `-M`."""
+    if not isinstance(row, dict):
+        return row
+    changed = {name: None if value == "none" else value for name, value in row.items()}
+    if "release" in changed:
+        changed["release"] = _without_none(changed["release"])
+    return changed
+
+
+def _expected(what: str, path: str) -> str:
+    if "unknown field" in what:
+        return f"one of {', '.join(Row.__struct_fields__)}"
+    words = get_args(Wire) if path.startswith(".wire") else ()
+    return f"one of {', '.join(words)}" if words else ""
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UsageError(
+            f"the models cannot be read: {reason}", where=str(path), expected="a TOML file"
+        ) from None
+
+
+def _json(value: Any) -> Any:
+    """The value as JSON has it; sets in order, so that equal settings are equal texts."""
+    if isinstance(value, Capabilities):
+        fields = {name: getattr(value, name) for name in Capabilities.__dataclass_fields__}
+        value = fields | {"accepts": sorted(value.accepts)}
+    return msgspec.json.decode(msgspec.json.encode(value))

@@ -1,0 +1,196 @@
+"""A conversation's media in the form in which a model takes them, and the receipt that says so.
+
+Bytes are passed on untouched where nothing has to change. Every medium is read once, from then on
+out of memory, and decoded and encoded at most once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from omnidata import media
+from omnidata.adapters.capabilities import Capabilities, RenderedMessage, RenderedPart
+from omnidata.adapters.fitting import Fit, fit, flat, lacking
+from omnidata.errors import MediaError, UsageError
+from omnidata.types import Conversation, MediaRef, Part
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["RATE", "lacking", "render"]
+
+RATE = 16_000
+"""Samples per second of every waveform, in Hz."""
+
+Line = dict[str, Any]
+"""What the receipt says of one medium."""
+
+
+def render(
+    conversation: Conversation, capabilities: Capabilities
+) -> tuple[tuple[RenderedMessage, ...], Line]:
+    """Read the media of a conversation and bring them into the form that a model takes.
+
+    Args:
+        conversation: in the order in which the model is to read it.
+        capabilities: what the model takes.
+
+    Returns:
+        The messages, without those of which nothing is left; and the receipt: "parts", in order,
+        one for each medium: its role, kind and, unless it was "dropped" (why), "as" ("file",
+        "frames" or "waveform"), mime, bytes, sha256 (of frames: one after the other), width and
+        height in pixels as sent, seconds of sound or of a clip, the number of frames and times_s,
+        when they are shown, in seconds after the first. A picture made smaller also has "scale"
+        (sent / original) and "original" (width, height). "degraded" lists what is less than the
+        step has, if anything.
+
+    Raises:
+        MediaError: a medium that is to be sent is missing, broken or cut short.
+        UsageError: the model cannot take the conversation, and `degrade` is off.
+    """
+    problem = "" if capabilities.degrade else lacking(conversation, capabilities)
+    if problem:
+        raise UsageError(
+            problem,
+            expected="a step that the model can take whole",
+            remedy="leave the modality out with -T modalities, or allow it with -M degrade=true",
+        )
+    plan = fit(flat(conversation), capabilities)
+    messages: list[RenderedMessage] = []
+    lines: list[Line] = []
+    number = 0
+    for message in conversation:
+        left_out = {
+            part.role
+            for at, part in enumerate(message.parts, number)
+            if part.media and at in plan.dropped
+        }
+        rendered: list[RenderedPart] = []
+        for at, part in enumerate(message.parts, number):
+            if part.media is None:
+                # A text with a role is the label of the medium that has it.
+                if not part.role or part.role not in left_out:
+                    rendered.append(RenderedPart("text", part.text))
+                continue
+            line: Line = {"role": part.role, "kind": part.kind}
+            lines.append(line)
+            if at in plan.dropped:
+                line["dropped"] = plan.dropped[at]
+            else:
+                sent, about = _sent(part, part.media, plan.frames.get(at), capabilities)
+                rendered += sent
+                line |= about
+        number += len(message.parts)
+        if rendered:
+            messages.append(RenderedMessage(message.role, tuple(rendered)))
+    receipt: Line = {"parts": lines}
+    if degraded := _degraded(flat(conversation), plan):
+        receipt["degraded"] = degraded
+    return tuple(messages), receipt
+
+
+def _degraded(parts: Sequence[Part], plan: Fit) -> list[str]:
+    reasons = [f"{parts[number].role}: {why}" for number, why in sorted(plan.dropped.items())]
+    for number, count in plan.frames.items():
+        if 0 < count < plan.wanted:
+            role = parts[number].role
+            reasons.append(f"{role}: {count} of {plan.wanted} frames; {plan.reason}")
+    return reasons
+
+
+def _sent(
+    part: Part, ref: MediaRef, frames: int | None, capabilities: Capabilities
+) -> tuple[list[RenderedPart], Line]:
+    """A medium as the parts that are sent, and what the receipt says of them."""
+    if frames is not None:
+        return _frames(part.role, media.hold(ref), frames, capabilities)
+    if ref.kind == "audio":
+        if ref.inline is not None or capabilities.audio == "waveform":
+            return _waveform(part.role, ref)
+        return _track(part.role, media.hold(ref), capabilities)
+    held = media.hold(ref)
+    about = media.glance(held)
+    size = about.width or 0, about.height or 0
+    if ref.kind == "image" and (fitted := media.within(size, capabilities.image_size)) != size:
+        pixels = media.resized(media.image(held).pixels, fitted)
+        line: Line = {"scale": max(fitted) / max(size), "original": list(size)}
+        return _file(part, media.png(pixels), "image/png", *fitted, **line)
+    line = {"seconds": about.seconds} if about.seconds is not None else {}
+    return _file(part, held.content, about.mime, *size, **line)
+
+
+def _file(
+    part: Part, data: bytes, mime: str, width: int, height: int, **more: Any
+) -> tuple[list[RenderedPart], Line]:
+    assert part.kind != "text"
+    sent = RenderedPart(part.kind, data=data, mime=mime, role=part.role, sha256=_hash(data))
+    line = {"as": "file", "mime": mime, "bytes": len(data), "width": width, "height": height}
+    return [sent], {**line, **more, "sha256": sent.sha256}
+
+
+def _frames(
+    role: str, clip: media.Held, count: int, capabilities: Capabilities
+) -> tuple[list[RenderedPart], Line]:
+    decoded = media.frames(clip, num_frames=count)
+    count, height, width = decoded.pixels.shape[:3]
+    size = media.within((width, height), capabilities.image_size)
+    times = (decoded.pts_seconds - decoded.pts_seconds[0]).round(3).tolist()
+    sent: list[RenderedPart] = []
+    whole, total = hashlib.sha256(), 0
+    for time, pixels in zip(times, decoded.pixels, strict=True):
+        data = media.png(media.resized(pixels, size))
+        whole.update(data)
+        total += len(data)
+        if capabilities.frame_times:
+            sent.append(RenderedPart("text", f"[Video frame at {time:.2f} s]:"))
+        sent.append(RenderedPart("image", "", data, "image/png", role, _hash(data)))
+    line: Line = {"as": "frames", "mime": "image/png", "bytes": total}
+    line |= {"width": size[0], "height": size[1]}
+    if size != (width, height):
+        line |= {"scale": max(size) / max(width, height), "original": [width, height]}
+    return sent, {**line, "frames": count, "times_s": times, "sha256": whole.hexdigest()}
+
+
+def _track(
+    role: str, track: media.Held, capabilities: Capabilities
+) -> tuple[list[RenderedPart], Line]:
+    """The file itself, where it is of a format that the model takes and holds nothing but sound."""
+    about = media.glance(track)
+    known = about.format in capabilities.audio_formats and not about.pictures
+    if not known or (about.format == "wav" and not (about.codec or "").startswith("pcm_")):
+        return _waveform(role, track)
+    data = track.content
+    sent = RenderedPart("audio", "", data, about.mime, role, _hash(data))
+    line: Line = {"as": "file", "mime": about.mime, "bytes": len(data)}
+    if about.seconds is not None:
+        line["seconds"] = about.seconds
+    return [sent], {**line, "sha256": sent.sha256}
+
+
+def _waveform(role: str, ref: MediaRef) -> tuple[list[RenderedPart], Line]:
+    samples = _samples(ref if ref.inline is not None else media.hold(ref))
+    data = media.wav(samples, RATE)
+    sent = RenderedPart("audio", "", data, "audio/wav", role, _hash(data))
+    line = {"as": "waveform", "mime": sent.mime, "bytes": len(data)}
+    return [sent], {**line, "seconds": len(samples) / RATE, "sha256": sent.sha256}
+
+
+def _samples(ref: MediaRef) -> npt.NDArray[np.float32]:
+    import numpy as np
+
+    samples = media.samples(ref, rate=RATE)
+    if not np.isfinite(samples).all():
+        raise MediaError(
+            "there are samples that are no numbers",
+            where=media.place(ref),
+            expected="samples from -1 to 1",
+            remedy="record the step again, or leave it out with --exclude",
+        )
+    return samples
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

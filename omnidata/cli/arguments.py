@@ -1,0 +1,86 @@
+"""Arguments and options that several verbs have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+TaskName = Annotated[str, typer.Argument(metavar="TASK", help="The benchmark, e.g. omnigui.")]
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="The dataset's folder or file.")]
+TaskOptions = Annotated[
+    list[str],
+    typer.Option(
+        "-T",
+        metavar="KEY=VALUE",
+        help="A task option, e.g. modalities=I (repeatable).",
+        default_factory=list,
+        show_default=False,
+    ),
+]
+ModelOptions = Annotated[
+    list[str],
+    typer.Option(
+        "-M",
+        metavar="KEY=VALUE",
+        help="A model option, e.g. layout=release (repeatable).",
+        default_factory=list,
+        show_default=False,
+    ),
+]
+Profile = Annotated[
+    str | None, typer.Option(help="The scoring rules; the task's default follows its paper.")
+]
+Where = Annotated[
+    list[str],
+    typer.Option(
+        metavar="TAG=VALUE",
+        help="Only episodes with this tag, e.g. dimension=localization (repeatable).",
+        default_factory=list,
+        show_default=False,
+    ),
+]
+Exclude = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Sample ids to leave out, one per line.")
+]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N steps.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Make findings in the data an error.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
+
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="The server, e.g. http://127.0.0.1:8000/v1."),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Holds the server's key, in place of the environment."),
+]
+Models = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A TOML file of models of your own.")
+]
+Concurrency = Annotated[
+    int | None, typer.Option(help="Requests in flight at the start; fewer after a refusal.")
+]
+Rpm = Annotated[float | None, typer.Option(help="Requests per minute at most.")]
+Tpm = Annotated[float | None, typer.Option(help="Tokens per minute at most.")]
+Timeout = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="One attempt may take so long.")
+]
+Attempts = Annotated[int, typer.Option(help="One request is sent so often at most.")]
+MaxCost = Annotated[
+    float | None, typer.Option(help="Stop before the run costs more; needs --prices.")
+]
+MaxTokens = Annotated[int | None, typer.Option(help="Stop before the run uses more tokens.")]
+Prices = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="What models cost (docs/evaluate.md).")
+]
+Cache = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Keep answers in this database and use them.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show the first conversation and an estimate; send none.")
+]
+ShardOf = Annotated[
+    str | None, typer.Option(metavar="I/N", help="Only the I-th of N parts (omnidata merge).")
+]

@@ -1,0 +1,53 @@
+"""What the verbs say of a run: its table, what it lacks, and how to go on."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omnidata.cli import terminal
+
+if TYPE_CHECKING:
+    from omnidata.types import Task
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """When interrupted, print the command that goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        terminal.note(f"interrupted; the same command resumes: {_command()}")
+        raise
+
+
+def _command() -> str:
+    return shlex.join(["omnidata", *sys.argv[1:]])
+
+
+def lacking(results: Mapping[str, Any]) -> tuple[int, int]:
+    """How many steps got no answer, and how many an answer to less than all of their media."""
+    answered = ("ok", "unparsed")
+    failed = sum(n for outcome, n in results["outcomes"].items() if outcome not in answered)
+    return failed, results["counts"].get("degraded", 0)
+
+
+def print_results(results: Mapping[str, Any], task: Task, as_json: bool) -> None:
+    """The results, as a table or as JSON."""
+    if as_json:
+        terminal.print_json(results)
+    else:
+        terminal.print_results(results, task.profiles[results["profile"]].columns)
+
+
+def print_run(results: Mapping[str, Any], task: Task, out: Path, as_json: bool) -> None:
+    """The results of a run, where they lie, and how to go on if it stopped."""
+    print_results(results, task, as_json)
+    terminal.note(f"run folder: {out}")
+    if stopped := results.get("stopped"):
+        terminal.note(f"the run stopped: {stopped}")
+        terminal.note(f"the same command resumes: {_command()}")

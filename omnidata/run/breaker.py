@@ -1,0 +1,36 @@
+"""Stops a run in which everything fails."""
+
+from __future__ import annotations
+
+from omnidata.errors import CallError
+
+FAILURES = 10
+"""Steps in a row without an answer after which nothing more is asked."""
+
+HOPELESS = 3
+"""The same where the reason will not go away: a wrong key, a wrong address."""
+
+
+class Breaker:
+    """Counts failures since the last answer."""
+
+    def __init__(self) -> None:
+        """Nothing has failed."""
+        self._failures = 0
+        self._hopeless = 0
+
+    def answered(self) -> None:
+        """An answer came; whatever failed before, not everything does."""
+        self._failures = self._hopeless = 0
+
+    def failed(self, error: CallError) -> str:
+        """A step got no answer in all its attempts.
+
+        Returns:
+            Why the run is to stop; empty to go on.
+        """
+        self._failures += 1
+        self._hopeless += error.hopeless
+        if self._hopeless < HOPELESS and self._failures < FAILURES:
+            return ""
+        return f"the last {self._failures} steps all got no answer; the last reason: {error.what}"

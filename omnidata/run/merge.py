@@ -1,0 +1,220 @@
+"""Parts of a run become the run: `omnidata merge`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from omnidata import predictions
+from omnidata.errors import PredictionError, RunError, UsageError
+from omnidata.jsontext import encode
+from omnidata.predictions import Prediction
+from omnidata.run.folder import read_info, replacing, write_json
+from omnidata.run.recorded import recorded_steps, recorded_task
+from omnidata.run.score import get_profile, score
+from omnidata.run.select import whole_episodes
+from omnidata.types import Source, Step
+
+_FACTS = ("data", "steps", "findings", "stopped", "versions", "timings", "usage")
+"""What `run.json` says beside the settings."""
+
+Info = dict[str, Any]
+
+
+def merge(
+    runs: Sequence[Path], out: Path, *, data: Path | None = None, profile: str | None = None
+) -> dict[str, Any]:
+    """Join the run folders of all parts of a run, and score them as one.
+
+    What comes out is what one run over all steps would have left: its command, without `--shard`,
+    resumes it.
+
+    Args:
+        runs: one folder per part, in any order.
+        out: the new run folder.
+        data: the dataset; where the first part had it if None.
+        profile: the task's default if None.
+
+    Returns:
+        The content of `results.json`.
+
+    Raises:
+        UsageError, RunError, PredictionError, DataError: a part is missing, unfinished, given
+            twice or of another run, or `out` holds something.
+    """
+    infos = [read_info(run) for run in runs]
+    _check_out(out)
+    _check_parts(runs, infos)
+    whole: Info = {**infos[0], "shard": None}
+    task = recorded_task(whole)
+    judge = get_profile(task, profile)
+    source = task.load(_place(data, runs[0], infos[0]), check_media=False)
+    steps = recorded_steps(whole, source, runs[0])
+    answers: dict[str, Prediction] = {}
+    for run, info in zip(runs, infos, strict=True):
+        answers |= _answers(run, recorded_steps(info, source, run))
+    unfinished = out.with_name(f".{out.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)  # what an interrupted call left
+    unfinished.mkdir(parents=True)
+    try:
+        ordered = [answers[step.sample_id] for step in steps]
+        with replacing(unfinished / "predictions.jsonl") as file:
+            file.writelines(encode(line) + b"\n" for line in ordered)
+        _join_attempts(runs, unfinished / "attempts.jsonl")
+        results = score(
+            task, judge, steps, ordered, whole=whole_episodes(source.steps, steps), out=unfinished
+        )
+        write_json(unfinished / "run.json", whole | _facts(infos, runs, source, len(steps)))
+        if out.exists():
+            out.rmdir()
+        unfinished.rename(out)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    return results
+
+
+def _check_out(out: Path) -> None:
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise RunError(
+            "the place holds something",
+            where=f"--out {out}",
+            expected="a new or empty folder",
+            remedy="give another --out",
+        )
+
+
+def _check_parts(runs: Sequence[Path], infos: Sequence[Info]) -> None:
+    """Refuse what are not all parts of one run, each once."""
+    parts: dict[int, Path] = {}
+    first = infos[0]
+    for run, info in zip(runs, infos, strict=True):
+        if not info.get("shard"):
+            raise UsageError(
+                "the run is no part of one",
+                where=str(run),
+                expected="a folder made with --shard i/n",
+            )
+        number, count = info["shard"]
+        if number in parts and count == first["shard"][1]:
+            raise UsageError(
+                f"part {number}/{count} is given twice",
+                where=f"{parts[number]}, {run}",
+                expected="each part once",
+            )
+        parts[number] = run
+        _check_alike(runs[0], first, run, info)
+    count = first["shard"][1]
+    missing = [f"{number}/{count}" for number in range(1, count + 1) if number not in parts]
+    if missing:
+        raise UsageError(
+            f"of {count} parts {len(missing)} are missing: {', '.join(missing)}",
+            where=", ".join(map(str, runs)),
+            expected="all parts of the run",
+            remedy="run them with --shard, or name their folders",
+        )
+
+
+def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
+    """Refuse two parts that were not cut from the same run."""
+
+    def settings(said: Info) -> Info:
+        named = {key: value for key, value in said.items() if key not in (*_FACTS, "shard")}
+        return {**named, "number of parts": said["shard"][1]}
+
+    here, there = settings(first), settings(info)
+    differences = [
+        f"{key}: {here.get(key)!r} and {there.get(key)!r}"
+        for key in here | there
+        if here.get(key) != there.get(key)
+    ]
+    if differences:
+        raise RunError(
+            "the parts were run with different settings: " + "; ".join(differences),
+            where=f"{one}, {other}",
+            expected="parts of one run",
+        )
+
+
+def _place(data: Path | None, run: Path, info: Info) -> Path:
+    place = data or (Path(info["data"]) if info.get("data") else None)
+    if place is None:
+        raise UsageError(
+            "the part has not come to its end and does not say where its data are",
+            where=str(run),
+            expected="a finished part",
+            remedy="repeat its command, or name the dataset: --data",
+        )
+    return place
+
+
+def _answers(run: Path, steps: Sequence[Step]) -> dict[str, Prediction]:
+    """The final line of every step of one part."""
+    path = run / "predictions.jsonl"
+    due = {step.sample_id for step in steps}
+    found: dict[str, Prediction] = {}
+    for line in predictions.read(path):
+        if line.sample_id in found or line.sample_id not in due:
+            raise PredictionError(
+                f"step {line.sample_id} "
+                + ("has two lines" if line.sample_id in found else "is none of this part's"),
+                where=str(path),
+                expected="one final line for each step of the part",
+                remedy="remove the line, or run the part again in another folder",
+            )
+        found[line.sample_id] = line
+    if len(found) < len(due):
+        raise RunError(
+            f"{len(due) - len(found)} of {len(due)} steps have no line: the part is not finished",
+            where=str(run),
+            expected="a finished part",
+            remedy="repeat its command, which resumes it",
+        )
+    return found
+
+
+def _join_attempts(runs: Sequence[Path], path: Path) -> None:
+    """All failed attempts; a last line that a killed process tore is left out."""
+    found = [run / path.name for run in runs if (run / path.name).exists()]
+    if not found:
+        return
+    with replacing(path) as file:
+        for attempts in found:
+            with attempts.open("rb") as lines:
+                file.writelines(line for line in lines if line.endswith(b"\n"))
+
+
+def _facts(infos: Sequence[Info], runs: Sequence[Path], source: Source, steps: int) -> Info:
+    """What `run.json` of the whole says beside the settings."""
+    facts: Info = {
+        "data": str(source.root),
+        "steps": steps,
+        "findings": len(source.findings),
+        "merged": [str(run) for run in runs],
+    }
+    versions = [info.get("versions", {}) for info in infos]
+    facts["versions"] = {
+        name: ", ".join(dict.fromkeys(said[name] for said in versions if name in said))
+        for name in {name: None for said in versions for name in said}
+    }
+    for name in ("timings", "usage"):
+        said = [info[name] for info in infos if info.get(name)]
+        if said:
+            facts[name] = _added(said)
+    return facts
+
+
+def _added(parts: Sequence[Mapping[str, Any]]) -> Info:
+    """Numbers added up by name; of anything else the different values, once each."""
+    total: Info = {}
+    for name in {name: None for part in parts for name in part}:
+        values = [part[name] for part in parts if name in part]
+        if all(isinstance(value, Mapping) for value in values):
+            total[name] = _added(values)
+        elif all(isinstance(value, int | float) for value in values):
+            total[name] = round(sum(values), 6)
+        else:
+            total[name] = ", ".join(dict.fromkeys(map(str, values)))
+    return total

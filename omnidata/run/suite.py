@@ -1,0 +1,296 @@
+"""Many runs as one: models x tasks x options, from a TOML file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import groupby, product
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from omnidata.adapters import get_adapter
+from omnidata.errors import OmnidataError, UsageError
+from omnidata.run.engine import Progress
+from omnidata.run.evaluate import evaluate
+from omnidata.run.limits import Limits
+from omnidata.run.score import get_profile
+from omnidata.run.select import read_exclude
+from omnidata.tasks import get_task
+from omnidata.types import Source, Task
+
+Value = str | bool | int | float
+Options = dict[str, Value | list[Value]]
+"""Option -> its value, or several, each of which makes a run of its own."""
+
+
+class LimitsRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Limits of each run, named as the flags of `omnidata evaluate`; see `Limits`."""
+
+    concurrency: int | None = None
+    rpm: float | None = None
+    tpm: float | None = None
+    timeout: float | None = None
+    attempts: int | None = None
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    prices: str | None = None
+    cache: str | None = None
+
+
+class TaskRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A task on its data.
+
+    Attributes:
+        task: the benchmark.
+        data: the dataset's folder or file.
+        name: in the table and in names of folders; the benchmark's if empty.
+        options: as given with `-T`.
+        profile, where, exclude, limit: as the flags of `omnidata evaluate`.
+    """
+
+    task: str
+    data: str
+    name: str = ""
+    options: Options = {}
+    profile: str | None = None
+    where: dict[str, str] = {}
+    exclude: str | None = None
+    limit: int | None = None
+
+
+class ModelRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A model.
+
+    Attributes:
+        model: the SPEC.
+        name: in the table and in names of folders; the SPEC if empty.
+        options: as given with `-M`.
+        base_url, key_file, models: as the flags of `omnidata evaluate`.
+        limits: in place of the suite's.
+    """
+
+    model: str
+    name: str = ""
+    options: Options = {}
+    base_url: str | None = None
+    key_file: str | None = None
+    models: str | None = None
+    limits: LimitsRow = LimitsRow()
+
+
+class SuiteRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file; paths are taken from its own folder."""
+
+    out: str
+    tasks: list[TaskRow]
+    models: list[ModelRow]
+    limits: LimitsRow = LimitsRow()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run of a suite.
+
+    Attributes:
+        task, model: the rows that it joins.
+        task_options, model_options: as given with `-T` and `-M`.
+        varied: of these the ones that the file gives several values for.
+        limits: of the run.
+        folder: that the file's paths are taken from.
+        out: the run folder.
+    """
+
+    task: TaskRow
+    model: ModelRow
+    task_options: Mapping[str, str]
+    model_options: Mapping[str, str]
+    varied: Mapping[str, str]
+    limits: Limits
+    folder: Path
+    out: Path
+
+    @property
+    def benchmark(self) -> Task:
+        """The task, set up."""
+        return get_task(self.task.task, self.task_options)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a cell: the content of its `results.json`, or why there is none."""
+
+    cell: Cell
+    results: Mapping[str, Any] | None = None
+    error: str = ""
+
+
+def read_suite(path: Path) -> list[Cell]:
+    """The runs that a suite file asks for, those of one task and its options together.
+
+    Raises:
+        UsageError: the file cannot be read, is no suite, names a task, option or profile that does
+            not exist, or two of its runs would share a folder.
+    """
+    try:
+        suite = msgspec.toml.decode(path.read_bytes(), type=SuiteRow)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"the suite cannot be read: {getattr(error, 'strerror', None) or error}",
+            where=str(path),
+            expected="out, [[tasks]] with task and data, [[models]] with model",
+            remedy="`docs/evaluate.md` has an example",
+        ) from None
+    cells = [
+        _cell(path, suite, task, model, task_options, model_options)
+        for task in suite.tasks
+        for task_options in _combinations(task.options)
+        for model in suite.models
+        for model_options in _combinations(model.options)
+    ]
+    folders: dict[str, Cell] = {}
+    for cell in cells:
+        other = folders.setdefault(cell.out.name.lower(), cell)
+        if other is not cell:
+            raise UsageError(
+                f"two runs would share the folder {cell.out.name}",
+                where=str(path),
+                expected="rows that differ in their task or model",
+                remedy="give one of them a `name`",
+            )
+        try:
+            get_profile(cell.benchmark, cell.task.profile)
+        except UsageError as error:
+            error.where = f"{path}: {cell.task.name or cell.task.task}: {error.where}"
+            raise
+    if not cells:
+        raise UsageError(
+            "the suite asks for no run", where=str(path), expected="a task and a model at least"
+        )
+    return cells
+
+
+def _combinations(options: Options) -> Iterator[dict[str, str]]:
+    """Every choice of one value for each option."""
+    values = [value if isinstance(value, list) else [value] for value in options.values()]
+    for chosen in product(*values):
+        yield dict(zip(options, map(_text, chosen), strict=True))
+
+
+def _text(value: Value) -> str:
+    """The value as the command line takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cell(
+    path: Path,
+    suite: SuiteRow,
+    task: TaskRow,
+    model: ModelRow,
+    task_options: dict[str, str],
+    model_options: dict[str, str],
+) -> Cell:
+    several = {
+        name
+        for options in (task.options, model.options)
+        for name, value in options.items()
+        if isinstance(value, list)
+    }
+    given = task_options | model_options
+    varied = {name: given[name] for name in given if name in several}
+    names = [task.name or task.task, model.name or model.model]
+    names += [f"{name}={value}" for name, value in varied.items()]
+    safe = "--".join(re.sub(r"[^A-Za-z0-9._=+-]+", "-", name) for name in names)
+    limits = _limits(path.parent, suite.limits, model.limits)
+    out = path.parent / suite.out / safe
+    return Cell(task, model, task_options, model_options, varied, limits, path.parent, out)
+
+
+def _limits(folder: Path, *rows: LimitsRow) -> Limits:
+    """The limits of the last row that gives each."""
+    given: dict[str, Any] = {}
+    for row in rows:
+        given |= {
+            name: value for name, value in msgspec.structs.asdict(row).items() if value is not None
+        }
+    for flag, name in (
+        ("rpm", "requests_per_minute"),
+        ("tpm", "tokens_per_minute"),
+        ("timeout", "timeout_s"),
+    ):
+        if flag in given:
+            given[name] = given.pop(flag)
+    for name in ("prices", "cache"):
+        if name in given:
+            given[name] = folder / given[name]
+    return Limits(**given)
+
+
+def run_suite(
+    cells: Sequence[Cell],
+    *,
+    loaded: Callable[[Source], None],
+    watch: Callable[[Cell], AbstractContextManager[Progress]],
+) -> Iterator[Outcome]:
+    """Run one cell after the other; each resumes the run that its folder holds.
+
+    A cell that cannot be run does not stop the others.
+
+    Args:
+        cells: see `read_suite`.
+        loaded: called with the data of each task, once for all models.
+        watch: makes the context in which a cell runs, and what is told how far it is.
+    """
+    for _, same in groupby(cells, key=lambda cell: (cell.task, cell.task_options)):
+        first, *others = same
+        try:
+            task = first.benchmark
+            source = task.load(first.folder / first.task.data)
+        except (OmnidataError, OSError) as error:
+            yield from (Outcome(cell, error=str(error)) for cell in (first, *others))
+            continue
+        loaded(source)
+        for cell in (first, *others):
+            yield _run(cell, task, source, watch)
+
+
+def _run(
+    cell: Cell,
+    task: Task,
+    source: Source,
+    watch: Callable[[Cell], AbstractContextManager[Progress]],
+) -> Outcome:
+    row = cell.model
+    try:
+        adapter = get_adapter(
+            row.model,
+            task,
+            source.steps,
+            options=cell.model_options,
+            base_url=row.base_url,
+            key_file=cell.folder / row.key_file if row.key_file else None,
+            models=cell.folder / row.models if row.models else None,
+        )
+        excluded: frozenset[str] = frozenset()
+        if cell.task.exclude:
+            excluded = read_exclude(cell.folder / cell.task.exclude, source.steps)
+        with watch(cell) as progress:
+            results = evaluate(
+                task,
+                source,
+                adapter,
+                cell.out,
+                model_options=cell.model_options,
+                profile=cell.task.profile,
+                where=cell.task.where,
+                exclude=excluded,
+                limit=cell.task.limit,
+                limits=cell.limits,
+                progress=progress,
+            )
+    except (OmnidataError, OSError) as error:
+        return Outcome(cell, error=str(error))
+    return Outcome(cell, results)

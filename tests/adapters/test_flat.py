@@ -1,0 +1,296 @@
+"""MiniCPM-o, VITA and Baichuan-Omni against servers that look at what they are sent."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from omnidata.adapters.baichuan import Baichuan
+from omnidata.adapters.capabilities import Capabilities
+from omnidata.adapters.flat import FlatModel
+from omnidata.adapters.keys import Key
+from omnidata.adapters.layout import ReleaseRules
+from omnidata.adapters.minicpm import MiniCPM
+from omnidata.adapters.presets import Preset
+from omnidata.adapters.vita import Vita
+from omnidata.errors import CallError, UsageError
+from omnidata.types import Completion, GenerationParams, Message, Request
+from tests.adapters.servers import (
+    Fault,
+    Wire,
+    running,
+    seen_audio,
+    seen_image,
+    seen_text,
+    seen_video,
+)
+from tests.adapters.servers_http import KEY, MiniCPMServer, baichuan, vita
+from tests.adapters.shown import Shown
+
+SYSTEM = "You are an agent."
+GOAL = 'Goal: tap "分享"\nStep: 2'
+LABEL = "[History Screenshot]:"
+BLOCK = f"[System Instructions]\n{SYSTEM}\n[End System Instructions]\n\n[User]: {LABEL} {GOAL}"
+RULES = {
+    MiniCPM: ReleaseRules(system="block", last_only=("video", "audio")),
+    Vita: ReleaseRules(system="block", last_only=("image", "video", "audio")),
+    Baichuan: ReleaseRules(system="block", one_file=("video", "image", "audio")),
+}
+CONTROLS = {
+    MiniCPM: GenerationParams(),
+    Vita: GenerationParams(0.0, None),
+    Baichuan: GenerationParams(None, None),
+}
+SERVERS: list[tuple[type[FlatModel], Wire]] = [
+    (MiniCPM, MiniCPMServer()),
+    (Vita, vita()),
+    (Baichuan, baichuan()),
+]
+
+
+def made(kind: type[FlatModel], url: str, *, degrade: bool = False, **row: Any) -> FlatModel:
+    row = {
+        "capabilities": Capabilities(video="native", degrade=degrade),
+        "params": CONTROLS[kind],
+        "release": RULES[kind],
+        **row,
+    }
+    path = "/chat" if kind is Baichuan else ""
+    row |= {"wire": kind.wire, "base_url": url + path}
+    return kind(Preset(spec="test", model="test", **row), Key())
+
+
+def ask(model: FlatModel, request: Request) -> Completion:
+    async def run() -> Completion:
+        try:
+            [answer] = await model.generate([model.prepare(request)], model.params)
+            return answer
+        finally:
+            await model.close()
+
+    return asyncio.run(run())
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    return Shown(tmp_path_factory.mktemp("shown")).write()
+
+
+def lines(shown: Shown, *names: str) -> list[str]:
+    readers = {".png": seen_image, ".mp4": seen_video, ".wav": seen_audio}
+    return [readers[name[-4:]](shown.read(name)) for name in names]
+
+
+def test_minicpm_gets_all_texts_and_all_media(shown: Shown) -> None:
+    with running(MiniCPMServer()) as server:
+        answer = ask(made(MiniCPM, server.url), shown.request)
+    text = seen_text(f"{SYSTEM}\n\n{LABEL}\n{GOAL}")
+    media = lines(shown, "history_screenshot.png", "screenshot.png", "video.mp4", "audio.wav")
+    assert answer.text == "\n".join([text, *media])
+    assert "degraded" not in answer.receipt
+    assert answer.usage == {"inference_time_s": 0.5}
+
+
+def test_minicpm_in_the_layout_of_the_release_gets_one_block_of_text(shown: Shown) -> None:
+    with running(MiniCPMServer()) as server:
+        answer = ask(made(MiniCPM, server.url, layout="release"), shown.request)
+    media = lines(shown, "history_screenshot.png", "screenshot.png", "video.mp4", "audio.wav")
+    assert answer.text == "\n".join([seen_text(BLOCK), *media])
+
+
+@pytest.mark.parametrize(
+    ("params", "sent"),
+    [
+        (
+            GenerationParams(0.0, 4096),
+            {"temperature": 0.0, "do_sample": False, "max_new_tokens": 4096},
+        ),
+        (GenerationParams(0.7, None), {"temperature": 0.7, "do_sample": True}),
+        (GenerationParams(None, None), {}),
+    ],
+)
+def test_minicpm_samples_above_temperature_0(
+    shown: Shown, params: GenerationParams, sent: dict[str, Any]
+) -> None:
+    with running(MiniCPMServer()) as server:
+        ask(made(MiniCPM, server.url, params=params), shown.request)
+        payload = server.asked[0].payload
+    names = ("temperature", "do_sample", "max_new_tokens")
+    assert {name: payload[name] for name in names if name in payload} == sent
+
+
+def test_minicpm_may_answer_as_chat_completions_do(shown: Shown) -> None:
+    with running(MiniCPMServer(choices=True), [Fault(text="PRESS_BACK")]) as server:
+        assert ask(made(MiniCPM, server.url), shown.request).text == "PRESS_BACK"
+
+
+def test_vita_takes_one_medium_of_a_kind_and_refuses_more(shown: Shown) -> None:
+    model = made(Vita, "http://127.0.0.1:9")
+    said = model.refuses(shown.conversation)
+    assert "1 picture" in said
+    assert made(Vita, "http://127.0.0.1:9", degrade=True).refuses(shown.conversation) == ""
+
+
+def test_vita_gets_the_current_screen_when_the_rest_may_be_left_out(shown: Shown) -> None:
+    with running(vita()) as server:
+        answer = ask(made(Vita, server.url, degrade=True), shown.request)
+        fields = server.asked[0].payload
+    image, video, audio = lines(shown, "screenshot.png", "video.mp4", "audio.wav")
+    text = seen_text(f"{SYSTEM}\n\n{GOAL}")
+    expected = [text, f"image: {image}", f"video: {video}", f"audio: {audio}"]
+    assert answer.text == "\n".join(expected)
+    assert [part for part in answer.receipt["parts"] if "dropped" in part]
+    assert "history_screenshot" in answer.receipt["degraded"][0]
+    assert fields["model_type"] == fields["conv_mode"] == "qwen2p5_instruct"
+    assert fields["temperature"] == "0"
+
+
+def test_vita_in_the_layout_of_the_release_gets_the_last_of_each_kind(shown: Shown) -> None:
+    model = made(Vita, "http://127.0.0.1:9", layout="release")
+    assert model.refuses(shown.conversation) == ""
+    with running(vita()) as server:
+        answer = ask(made(Vita, server.url, layout="release"), shown.request)
+    image, video, audio = lines(shown, "screenshot.png", "video.mp4", "audio.wav")
+    expected = [seen_text(BLOCK), f"image: {image}", f"video: {video}", f"audio: {audio}"]
+    assert answer.text == "\n".join(expected)
+    assert answer.receipt["degraded"]
+
+
+def test_baichuan_takes_one_file_and_refuses_more(shown: Shown) -> None:
+    said = made(Baichuan, "http://127.0.0.1:9").refuses(shown.conversation)
+    assert "no more than 1 medium" in said
+    for role in ("history_screenshot", "audio", "screenshot"):
+        assert role in said
+
+
+@pytest.mark.parametrize("row", [{"degrade": True}, {"layout": "release"}])
+def test_baichuan_gets_the_clip_before_any_other_file(shown: Shown, row: dict[str, Any]) -> None:
+    with running(baichuan()) as server:
+        answer = ask(made(Baichuan, server.url, **row), shown.request)
+        fields = server.asked[0].payload
+    text = BLOCK if "layout" in row else f"{SYSTEM}\n\n{GOAL}"
+    assert answer.text == f"{seen_text(text)}\nvideo_file: {lines(shown, 'video.mp4')[0]}"
+    assert [part["role"] for part in answer.receipt["parts"] if "dropped" not in part] == ["video"]
+    assert len(answer.receipt["parts"]) == 4
+    assert answer.receipt["degraded"]
+    assert fields["generate_audio"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("names", "field"),
+    [
+        (("audio.wav", "history_screenshot.png", "screenshot.png"), "image_file"),
+        (("audio.wav",), "audio_file"),
+        ((), ""),
+    ],
+)
+def test_baichuan_gets_the_last_image_before_a_track(
+    shown: Shown, names: tuple[str, ...], field: str
+) -> None:
+    parts = tuple(shown.part(name, name) for name in names)
+    request = Request("a/T/0", (Message("user", parts), *shown.conversation[:1]))
+    with running(baichuan()) as server:
+        answer = ask(made(Baichuan, server.url, degrade=True), request)
+    expected = [f"{field}: {lines(shown, names[-1])[0]}"] if names else []
+    assert answer.text.split("\n")[1:] == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "server", "text"),
+    [
+        (Vita, vita("☜{}<|im_end|>"), "CLICK ☜"),
+        (Vita, vita("☜☜ {} <|im_end|>\n"), "a <|im_end|> b"),
+        (Baichuan, baichuan("{}<|endoftext|>"), "CLICK"),
+        (Baichuan, baichuan(" {} <|endoftext|>\n"), "a <|endoftext|> b"),
+    ],
+)
+def test_marks_are_cut_off_the_ends_of_a_reply(
+    shown: Shown, kind: type[FlatModel], server: Wire, text: str
+) -> None:
+    with running(server, [Fault(text=text)]) as running_server:
+        answer = ask(made(kind, running_server.url, layout="release"), shown.request)
+    assert answer.text == text
+
+
+@pytest.mark.parametrize(("kind", "wire"), SERVERS)
+def test_a_key_goes_as_a_bearer_token_and_only_if_there_is_one(
+    shown: Shown, kind: type[FlatModel], wire: Wire
+) -> None:
+    with running(wire) as server:
+        ask(made(kind, server.url, layout="release"), shown.request)
+        with_key = made(kind, server.url, layout="release")
+        with_key.key = Key(KEY)
+        ask(with_key, shown.request)
+        sent = [asked.headers.get("authorization") for asked in server.asked]
+    assert sent == [None, f"Bearer {KEY}"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        (MiniCPM, GenerationParams(seed=1)),
+        (Vita, GenerationParams(0.0, 100)),
+        (Baichuan, GenerationParams(0.0, None)),
+    ],
+)
+def test_a_setting_that_cannot_be_sent_is_refused(
+    kind: type[FlatModel], params: GenerationParams
+) -> None:
+    with pytest.raises(UsageError, match="cannot send"):
+        made(kind, "http://127.0.0.1:9", params=params)
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (Fault(status=429, headers={"Retry-After": "7"}), (True, True, 7.0, False)),
+        (Fault(status=500), (True, False, None, False)),
+        (Fault(status=422, body=b'{"detail": "no"}'), (False, False, None, False)),
+        (Fault(status=404, body=b'{"detail": "Not Found"}'), (False, False, None, True)),
+        (Fault(reset="before"), (True, False, None, False)),
+        (Fault(reset="mid-body"), (True, False, None, False)),
+        (Fault(body=b"<html>fine</html>"), (True, False, None, False)),
+        (Fault(body=b"\xff"), (True, False, None, False)),
+        (Fault(body=b'"PRESS_BACK"'), (True, False, None, False)),
+        (Fault(body=b'{"error": "out of memory"}'), (True, False, None, False)),
+        (Fault(body=b'{"text": null, "response": null}'), (True, False, None, False)),
+    ],
+)
+@pytest.mark.parametrize(("kind", "wire"), SERVERS)
+def test_every_fault_is_one_failed_call_of_its_kind(
+    shown: Shown,
+    kind: type[FlatModel],
+    wire: Wire,
+    fault: Fault,
+    expected: tuple[bool, bool, float | None, bool],
+) -> None:
+    with running(wire, [fault]) as server, pytest.raises(CallError) as caught:
+        ask(made(kind, server.url, layout="release"), shown.request)
+    error = caught.value
+    assert (error.transient, error.throttled, error.retry_after, error.hopeless) == expected
+    assert server.count == 1
+
+
+@pytest.mark.parametrize(("kind", "wire"), SERVERS)
+def test_an_empty_reply_is_an_answer(shown: Shown, kind: type[FlatModel], wire: Wire) -> None:
+    with running(wire, [Fault(text="")]) as server:
+        answer = ask(made(kind, server.url, layout="release"), shown.request)
+    assert (answer.delivery, answer.text) == ("ok", "")
+
+
+def test_large_media_arrive_whole(shown: Shown) -> None:
+    """Longer than what aiohttp sends in one piece."""
+    import numpy as np
+
+    from omnidata.data.encode import AUDIO_RATE, encode_wav
+
+    noise = np.random.default_rng(1).uniform(-1, 1, 90 * AUDIO_RATE)
+    (shown.folder / "long.wav").write_bytes(encode_wav(noise))
+    part = shown.part("audio", "long.wav")
+    request = Request("a/T/0", (Message("user", (part,)),))
+    for kind, wire in SERVERS:
+        with running(wire) as server:
+            answer = ask(made(kind, server.url), request)
+        assert answer.text.endswith(lines(shown, "long.wav")[0])

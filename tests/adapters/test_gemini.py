@@ -1,0 +1,341 @@
+"""Gemini through the real SDK, against a server that looks at what it is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Coroutine, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from omnidata.adapters.capabilities import Capabilities
+from omnidata.adapters.gemini import Gemini
+from omnidata.adapters.keys import Key
+from omnidata.adapters.layout import ReleaseRules
+from omnidata.adapters.presets import Preset
+from omnidata.errors import CallError
+from omnidata.types import Completion, GenerationParams, Message, Request
+from tests.adapters.servers import Fault, running, seen_text
+from tests.adapters.servers_http import KEY, GoogleFiles, GoogleGenAI
+from tests.adapters.shown import Shown
+
+Answer = TypeVar("Answer")
+WHOLE = Capabilities(video="native")
+PARAMS = GenerationParams()
+
+
+def gemini(url: str, key: str = KEY, **row: Any) -> Gemini:
+    row = {"capabilities": WHOLE, **row}
+    preset = Preset(spec="gemini:test", wire="gemini", model="gemini-test", base_url=url, **row)
+    return Gemini(preset, Key(key))
+
+
+def ask(model: Gemini, *requests: Request, params: GenerationParams = PARAMS) -> list[Completion]:
+    """All requests at once, one attempt each; then the model is closed."""
+
+    async def work() -> list[Completion]:
+        batches = [model.generate([model.prepare(item)], params) for item in requests]
+        return [answer for [answer] in await asyncio.gather(*batches)]
+
+    return closed_after(model, work())
+
+
+def closed_after(model: Gemini, work: Coroutine[Any, Any, Answer]) -> Answer:
+    async def run() -> Answer:
+        try:
+            return await work
+        finally:
+            await model.close()
+
+    return asyncio.run(run())
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    return Shown(tmp_path_factory.mktemp("shown")).write()
+
+
+def test_the_model_sees_every_part_in_its_place(shown: Shown) -> None:
+    with running(GoogleGenAI()) as server:
+        [answer] = ask(gemini(server.url), shown.request)
+    assert answer.text == "\n".join(shown.seen())
+    assert answer.delivery == "ok"
+
+
+def test_the_answer_says_what_was_sent_and_what_it_cost(shown: Shown) -> None:
+    with running(GoogleGenAI()) as server:
+        [answer] = ask(gemini(server.url), shown.request)
+    kinds = [part["kind"] for part in answer.receipt["parts"]]
+    assert kinds == ["image", "video", "audio", "image"]
+    assert answer.receipt["tokens"] == {"text": 60, "image": 40}
+    assert answer.usage["prompt_token_count"] == 100
+    assert answer.usage["candidates_token_count"] == 10
+    assert answer.usage["thoughts_token_count"] == 5
+
+
+def test_clips_can_go_as_frames(shown: Shown) -> None:
+    frames = Capabilities(video="frames", frames=3, frame_times=False)
+    with running(GoogleGenAI()) as server:
+        [answer] = ask(gemini(server.url, capabilities=frames), shown.request)
+    assert "video" not in answer.text
+    assert answer.text.count("user: image") == 2 + 3
+
+
+def test_the_layout_of_the_release_says_the_system_prompt_twice(shown: Shown) -> None:
+    rules = ReleaseRules(system="twice")
+    with running(GoogleGenAI()) as server:
+        [answer] = ask(gemini(server.url, layout="release", release=rules), shown.request)
+    block = "[System Instructions]\nYou are an agent.\n[End System Instructions]\n"
+    text = '[User]: [History Screenshot]: Goal: tap "分享"\nStep: 2'
+    media = [line for line in shown.seen() if not line.startswith(("system", "user: text"))]
+    lines = [shown.seen()[0], f"user: {seen_text(block)}", *media, f"user: {seen_text(text)}"]
+    assert answer.text == "\n".join(lines)
+
+
+def test_generation_settings_and_extra_body_are_merged(shown: Shown) -> None:
+    extra = {"generationConfig": {"mediaResolution": "MEDIA_RESOLUTION_LOW"}}
+    params = GenerationParams(temperature=0.5, max_new_tokens=77, seed=3)
+    with running(GoogleGenAI()) as server:
+        ask(gemini(server.url, extra_body=extra), shown.request, params=params)
+        ask(gemini(server.url), shown.request, params=GenerationParams(None, None))
+        sent = [asked.payload.get("generationConfig", {}) for asked in server.asked]
+    assert sent[0] == {
+        "temperature": 0.5,
+        "maxOutputTokens": 77,
+        "seed": 3,
+        "mediaResolution": "MEDIA_RESOLUTION_LOW",
+    }
+    assert sent[1] == {}
+
+
+def test_the_frame_rate_is_sent_with_clips_alone(shown: Shown) -> None:
+    with running(GoogleGenAI()) as server:
+        [answer] = ask(gemini(server.url, fps=5.0), shown.request)
+    assert [line for line in answer.text.split("\n") if line.endswith(" at 5.0 fps")] == [
+        line + " at 5.0 fps" for line in shown.seen() if "video" in line
+    ]
+
+
+def test_the_environment_changes_nothing(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_GENAI_API_VERSION", "v9")
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+    monkeypatch.setenv("GOOGLE_API_KEY", "another")
+    with running(GoogleGenAI()) as server:
+        [answer] = ask(gemini(server.url), shown.request)
+    assert answer.delivery == "ok"
+
+
+def test_large_media_are_uploaded_once_and_deleted_at_the_end(shown: Shown) -> None:
+    files = GoogleFiles(states=("PROCESSING", "PROCESSING", "ACTIVE"))
+    extra = {"generationConfig": {"mediaResolution": "MEDIA_RESOLUTION_LOW"}}
+    with running(GoogleGenAI(files)) as server:
+        model = gemini(server.url, inline_limit_mb=0.0, fps=2.0, extra_body=extra)
+        answers = ask(model, shown.request, shown.request)
+    seen = [line + (" at 2.0 fps" if "video" in line else "") for line in shown.seen()]
+    assert [answer.text for answer in answers] == ["\n".join(seen)] * 2
+    assert files.starts == 4
+    assert sorted(files.deleted) == ["f1", "f2", "f3", "f4"]
+
+
+def test_the_largest_media_are_uploaded_until_the_rest_fits(shown: Shown) -> None:
+    sizes = {name: len(shown.read(name)) for name in ("video.mp4", "audio.wav", "screenshot.png")}
+    largest = max(sizes, key=lambda name: sizes[name])
+    files = GoogleFiles()
+    total = sum(sizes.values()) + len(shown.read("history_screenshot.png"))
+    limit = (total - sizes[largest]) * 4 / 3 + 1000
+    with running(GoogleGenAI(files)) as server:
+        [answer] = ask(gemini(server.url, inline_limit_mb=limit / 1e6), shown.request)
+    assert answer.text == "\n".join(shown.seen())
+    assert [data for data, _ in files.kept.values()] == [shown.read(largest)]
+
+
+def test_a_file_about_to_expire_is_uploaded_again(shown: Shown) -> None:
+    soon = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
+    files = GoogleFiles(expires=soon)
+    with running(GoogleGenAI(files)) as server:
+        model = gemini(server.url, inline_limit_mb=0.0)
+
+        async def twice() -> None:
+            for _ in range(2):
+                await model.generate([model.prepare(shown.request)], PARAMS)
+
+        closed_after(model, twice())
+    assert files.starts == 8
+
+
+def test_a_file_that_the_service_cannot_read_fails_its_step_for_good(shown: Shown) -> None:
+    files = GoogleFiles(states=("PROCESSING", "FAILED"))
+    with running(GoogleGenAI(files)) as server, pytest.raises(CallError) as caught:
+        ask(gemini(server.url, inline_limit_mb=0.0), shown.request)
+    assert "no frames in it" in caught.value.what
+    assert not caught.value.transient
+    assert not caught.value.hopeless
+    assert len(files.deleted) == files.starts
+
+
+def test_a_failed_upload_is_tried_again_with_the_next_attempt(shown: Shown) -> None:
+    files = GoogleFiles(status=503)
+    clip = Request("a/T1/0", (Message("user", (shown.part("video", "video.mp4"),)),))
+    with running(GoogleGenAI(files)) as server:
+        model = gemini(server.url, inline_limit_mb=0.0)
+
+        async def twice() -> Sequence[Completion]:
+            with pytest.raises(CallError) as caught:
+                await model.generate([model.prepare(clip)], PARAMS)
+            assert caught.value.transient
+            assert files.starts == 1  # the SDK repeats nothing
+            files.status = 200
+            return await model.generate([model.prepare(clip)], PARAMS)
+
+        [answer] = closed_after(model, twice())
+    assert [answer.text] == [line for line in shown.seen() if "video" in line]
+
+
+@pytest.mark.parametrize(
+    ("finish", "delivery"),
+    [
+        ("stop", "ok"),
+        ("max_tokens", "truncated"),
+        ("safety", "refused"),
+        ("prohibited_content", "refused"),
+        ("blocklist", "refused"),
+        ("spii", "refused"),
+        ("recitation", "refused"),
+    ],
+)
+def test_the_finish_reason_tells_the_delivery(shown: Shown, finish: str, delivery: str) -> None:
+    with running(GoogleGenAI(), [Fault(finish=finish, text="TAP [1,2]")]) as server:
+        [answer] = ask(gemini(server.url), shown.request)
+    assert (answer.delivery, answer.text) == (delivery, "TAP [1,2]")
+    assert bool(answer.error) == (delivery != "ok")
+
+
+def test_a_blocked_prompt_is_a_refusal(shown: Shown) -> None:
+    with running(GoogleGenAI(), [Fault(refusal="PROHIBITED_CONTENT")]) as server:
+        [answer] = ask(gemini(server.url), shown.request)
+    assert (answer.delivery, answer.text) == ("refused", "")
+    assert "PROHIBITED_CONTENT" in answer.error
+
+
+def test_thoughts_are_no_answer(shown: Shown) -> None:
+    with running(GoogleGenAI(), [Fault(text=None)]) as server:
+        [answer] = ask(gemini(server.url), shown.request)
+    assert (answer.delivery, answer.text) == ("ok", "")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"usageMetadata": {"promptTokenCount": 1}},
+        {"candidates": []},
+        {"candidates": [{"finishReason": "OTHER"}]},
+        {"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]},
+        {"candidates": "none"},
+        [],
+    ],
+)
+def test_an_answer_without_a_candidate_is_a_failed_call(shown: Shown, answer: Any) -> None:
+    with running(GoogleGenAI(answer=answer)) as server, pytest.raises(CallError) as caught:
+        ask(gemini(server.url), shown.request)
+    assert caught.value.transient
+    assert server.count == 1
+
+
+FAULTS = [
+    (Fault(status=429, headers={"Retry-After": "7"}), (True, True, 7.0, False)),
+    (Fault(status=429), (True, True, None, False)),
+    (
+        Fault(status=429, body=b'{"error": {"details": [{"retryDelay": "37s"}]}}'),
+        (True, True, 37.0, False),
+    ),
+    (Fault(status=500), (True, False, None, False)),
+    (Fault(status=503, headers={"Retry-After": "2"}), (True, False, 2.0, False)),
+    (Fault(status=503, body=b"<html>down</html>"), (True, False, None, False)),
+    (Fault(status=400), (False, False, None, False)),
+    (
+        Fault(status=400, body=b'{"error": {"details": [{"reason": "API_KEY_INVALID"}]}}'),
+        (False, False, None, True),
+    ),
+    (Fault(status=401), (False, False, None, True)),
+    (Fault(status=403), (False, False, None, True)),
+    (Fault(status=404), (False, False, None, True)),
+    (Fault(status=413), (False, False, None, False)),
+    (Fault(status=307, headers={"Location": "/elsewhere"}), (False, False, None, True)),
+    (Fault(reset="before"), (True, False, None, False)),
+    (Fault(reset="mid-body"), (True, False, None, False)),
+    (Fault(body=b"<html>fine</html>"), (True, False, None, False)),
+    (Fault(body=b""), (True, False, None, False)),
+]
+
+
+@pytest.mark.parametrize(("fault", "expected"), FAULTS)
+def test_every_fault_is_one_failed_call_of_its_kind(
+    shown: Shown, fault: Fault, expected: tuple[bool, bool, float | None, bool]
+) -> None:
+    with running(GoogleGenAI(), [fault]) as server, pytest.raises(CallError) as caught:
+        ask(gemini(server.url), shown.request)
+    error = caught.value
+    assert (error.transient, error.throttled, error.retry_after, error.hopeless) == expected
+    assert server.count == 1
+
+
+def test_a_server_that_is_not_there_is_a_transient_fault(shown: Shown) -> None:
+    with pytest.raises(CallError) as caught:
+        ask(gemini("http://127.0.0.1:9"), shown.request)
+    assert caught.value.transient
+    assert caught.value.where.startswith("http://127.0.0.1:9/")
+
+
+def test_a_call_that_is_given_up_leaves_a_usable_client(shown: Shown) -> None:
+    with running(GoogleGenAI(), [Fault(hang=True)]) as server:
+        model = gemini(server.url)
+
+        async def run() -> Sequence[Completion]:
+            prepared = model.prepare(shown.request)
+            given_up = asyncio.create_task(model.generate([prepared], PARAMS))
+            while not server.asked:
+                await asyncio.sleep(0.01)
+            given_up.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await given_up
+            return await model.generate([prepared], PARAMS)
+
+        [answer] = closed_after(model, run())
+    assert answer.text == "\n".join(shown.seen())
+
+
+def test_the_key_is_in_no_error(shown: Shown) -> None:
+    body = f'{{"error": {{"message": "wrong key {KEY}"}}}}'.encode()
+    with (
+        running(GoogleGenAI(), [Fault(status=401, body=body)]) as server,
+        pytest.raises(CallError) as caught,
+    ):
+        ask(gemini(server.url), shown.request)
+    assert KEY not in str(caught.value)
+    assert "wrong key" in caught.value.what
+
+
+def test_other_media_have_another_key(shown: Shown, tmp_path: Path) -> None:
+    model = gemini("http://127.0.0.1:9")
+    other = Shown(tmp_path).write(seed=1)
+    assert model.prepare(shown.request).key == model.prepare(shown.request).key
+    assert model.prepare(shown.request).key != model.prepare(other.request).key
+
+
+def test_a_missing_sdk_is_named_with_its_extra() -> None:
+    code = (
+        "import sys\n"
+        "sys.modules['google.genai'] = None\n"
+        "try:\n"
+        "    import omnidata.adapters.gemini\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("PlatformError")
+    assert "pip install 'omnidata[gemini]'" in done.stdout

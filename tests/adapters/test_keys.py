@@ -1,0 +1,197 @@
+"""A key goes to its server and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import pickle
+import traceback
+from pathlib import Path
+
+import pytest
+
+from omnidata.adapters import get_adapter, presets
+from omnidata.adapters.keys import Key
+from omnidata.adapters.openai_chat import OpenAIChat
+from omnidata.errors import CallError, OmnidataError, UsageError
+from omnidata.tasks import get_task
+from omnidata.types import Adapter
+from tests.adapters.servers import ChatCompletions, Fault, Server, running
+from tests.adapters.shown import Shown
+
+CANARY = "sk-canary/0123+456789=="
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> Shown:
+    return Shown(tmp_path / "media").write()
+
+
+def echo(status: int = 200) -> Fault:
+    """A server that says the key in what it says."""
+    body = {"error": {"message": f"wrong key {CANARY}", "code": CANARY}}
+    if status == 200:
+        message = {"content": f"The key is {CANARY}"}
+        body = {"choices": [{"message": message, "finish_reason": "stop"}]}  # type: ignore[dict-item]
+    return Fault(status=status, body=json.dumps(body).encode())
+
+
+def adapter_for(server: Server) -> Adapter:
+    return get_adapter("openai:m", get_task("omnigui"), [], base_url=f"{server.url}/v1")
+
+
+@pytest.mark.parametrize(
+    "fault", [echo(), echo(401), echo(429), echo(500), Fault(body=CANARY.encode())]
+)
+def test_the_canary_is_nowhere_but_in_the_header(
+    shown: Shown,
+    fault: Fault,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    caplog.set_level(logging.DEBUG)
+    told: list[object] = []
+
+    async def once(adapter: Adapter) -> None:
+        ready = adapter.prepare(shown.request)
+        told.extend([adapter, vars(adapter), adapter.settings, adapter.params, ready])
+        try:
+            told.extend(await adapter.generate([ready], adapter.params))
+        except CallError as error:
+            told.extend([error, vars(error), *traceback.format_exception(error)])
+            link: BaseException | None = error
+            while link is not None:
+                told.extend([link, link.args])
+                link = link.__cause__ or link.__context__
+        finally:
+            await adapter.close()
+
+    with running(ChatCompletions(CANARY), [fault]) as server:
+        asyncio.run(once(adapter_for(server)))
+        assert server.asked[0].headers["authorization"] == f"Bearer {CANARY}"
+    assert len(told) > 5
+    texts = [text for item in told for text in (str(item), repr(item))]
+    texts += [record.getMessage() for record in caplog.records]
+    texts += [str(vars(record)) for record in caplog.records]
+    texts += capfd.readouterr()
+    assert not [text for text in texts if CANARY in text]
+
+
+def test_a_file_holds_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "of-the-environment")
+    file = tmp_path / "key"
+    file.write_text(f"{CANARY}\n")
+    assert Key.find("A_KEY", file).value == CANARY
+    assert Key.find("A_KEY").value == "of-the-environment"
+    assert Key.find(("NO_KEY", "A_KEY")).value == "of-the-environment"
+    assert not Key.find("NO_KEY")
+    assert not Key.find()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b" \n",
+        f"{CANARY} {CANARY}".encode(),
+        f"key = {CANARY}".encode(),
+        f"{CANARY}\n{CANARY}\n".encode(),
+        f"{CANARY}ä".encode(),
+        CANARY.encode() + b"\xff",
+        CANARY.encode() * 1000,
+    ],
+)
+def test_a_file_of_something_else_is_refused_without_quoting_it(
+    tmp_path: Path, content: bytes
+) -> None:
+    file = tmp_path / "key"
+    file.write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        Key.find("", file)
+    assert str(file) in str(caught.value)
+    assert "canary" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_an_absent_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        Key.find("", tmp_path / "key")
+    with pytest.raises(UsageError, match="directory"):
+        Key.find("", tmp_path)
+
+
+def test_a_broken_variable_is_refused_without_quoting_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", f"{CANARY}\n{CANARY}")
+    with pytest.raises(UsageError, match=r"\$A_KEY") as caught:
+        Key.find("A_KEY")
+    assert "canary" not in str(caught.value)
+
+
+def test_a_model_that_needs_a_key_says_where_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+        get_adapter("openai:m", get_task("omnigui"), [])
+    adapter = get_adapter("openai:m", get_task("omnigui"), [], base_url="http://localhost:1/v1")
+    assert adapter.name == "openai:m"
+
+
+def test_any_error_is_cleaned_with_its_causes() -> None:
+    class OddError(Exception):
+        def __str__(self) -> str:
+            return f"odd {self.args[0][0]}"
+
+    key = Key(CANARY)
+    with pytest.raises(ValueError, match=r"bad \[key\]") as caught, key.hidden():
+        try:
+            raise KeyError(CANARY)
+        except KeyError as error:
+            raise ValueError(f"bad {CANARY}") from error
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
+    with pytest.raises(OmnidataError, match=r"a \[key\]") as said, key.hidden():
+        raise OmnidataError(f"a {CANARY}", where=CANARY, expected=CANARY, remedy=CANARY)
+    assert CANARY not in f"{said.value} {vars(said.value)}"
+    with pytest.raises(CallError, match="OddError") as hopeless, key.hidden():
+        raise OddError([CANARY])
+    assert CANARY not in "".join(traceback.format_exception(hopeless.value))
+
+
+def test_an_address_quotes_the_key_otherwise() -> None:
+    assert Key(CANARY).redact("?key=sk-canary%2F0123%2B456789%3D%3D&x") == "?key=[key]&x"
+
+
+def test_a_placeholder_is_a_word_that_answers_may_hold() -> None:
+    assert Key("EMPTY").redact("the cart is EMPTY") == "the cart is EMPTY"
+
+
+def test_a_key_is_not_pickled() -> None:
+    with pytest.raises(TypeError, match="key"):
+        pickle.dumps(Key(CANARY))
+
+
+def test_addresses_with_secrets_are_refused_without_quoting_them() -> None:
+    for url in (
+        f"http://me:{CANARY}@h/v1",
+        f"http://{CANARY}@h/v1",
+        f"https://h/v1?key={CANARY}",
+        f"https://h/v1#{CANARY}",
+        f"ftp://h/{CANARY}",
+        f"file:///{CANARY}",
+        f"h:8000/{CANARY}",
+        f"http://[{CANARY}",
+        f"http:///{CANARY}",
+        f"http://h/ {CANARY}",
+    ):
+        with pytest.raises(UsageError, match="--base-url") as caught:
+            presets.find("openai:m", {}, base_url=url)
+        assert "canary" not in str(caught.value)
+
+
+def test_settings_name_the_server_and_never_the_key() -> None:
+    preset = presets.find("openai:m", {}, base_url="http://h:1/v1/")
+    assert preset is not None
+    settings = OpenAIChat(preset, Key(CANARY)).settings
+    assert settings["base_url"] == "http://h:1/v1"
+    assert CANARY not in json.dumps(settings)

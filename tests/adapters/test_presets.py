@@ -1,0 +1,460 @@
+"""Models are rows: the paper's, the user's, and those of other distributions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnidata.adapters import get_adapter, presets
+from omnidata.adapters.model_options import Options
+from omnidata.adapters.presets import Preset
+from omnidata.errors import OmnidataError, UsageError
+from omnidata.tasks import get_task
+from omnidata.types import Adapter, GenerationParams
+from tests.adapters.servers import ChatCompletions, running
+from tests.adapters.shown import Shown
+from tests.trees import NO_SHARED, SHARED
+
+URL = "http://127.0.0.1:9"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs/models.md"
+OF_TABLE_6 = {
+    "Gemini 3.0 Pro": "gemini-3-pro",
+    "Gemini 3.0 Flash": "gemini-3-flash",
+    "Gemini 2.5 Pro": "gemini-2.5-pro",
+    "Gemini 2.5 Flash": "gemini-2.5-flash",
+    "Qwen3-Omni": "qwen3-omni",
+    "MiniCPM-o 4.5": "minicpm-o-4.5",
+    "VITA-1.5": "vita-1.5",
+    "Baichuan-Omni-1.5": "baichuan-omni-1.5",
+}
+
+
+def find(spec: str, options: Mapping[str, str] = {}, *, models: Path | None = None) -> Preset:
+    preset = presets.find(spec, options, base_url=URL, models=models)
+    assert preset is not None
+    return preset
+
+
+def get(spec: str, **options: str) -> Adapter:
+    return get_adapter(spec, get_task("omnigui"), [], options=options)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
+def test_presets_decode_as_table_6_says() -> None:
+    tables = json.loads((SHARED / "tables/omnigui.json").read_text(encoding="utf-8"))
+    rows = {row["model"]: row for row in tables["table6"]}
+    assert rows.keys() == OF_TABLE_6.keys()
+    for model, name in OF_TABLE_6.items():
+        printed = [rows[model][column] for column in ("temperature", "max_tokens", "seed")]
+        said = [None if value == "Server Default" else value for value in printed]
+        assert GenerationParams(*said) == find(name).params, name
+
+
+def test_every_row_makes_a_model_in_both_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "not-a-key")
+    assert {*OF_TABLE_6.values(), "gemini-3.1-pro"} == presets.table().keys()
+    for name in presets.table():
+        for layout in ("paper", "release"):
+            adapter = get_adapter(
+                name, get_task("omnigui"), [], options={"layout": layout}, base_url=URL
+            )
+            assert adapter.name == name
+            assert adapter.settings["layout"] == layout
+            assert adapter.accepts == {"image", "video", "audio"}
+            assert json.loads(json.dumps(adapter.settings)) == adapter.settings
+
+
+@pytest.mark.parametrize("name", ["gemini-2.5-pro", "qwen3-omni"])
+def test_the_release_sends_four_frames_where_the_paper_has_the_clip(name: str) -> None:
+    assert find(name).capabilities.video == "native"
+    release = find(name, {"layout": "release"}).capabilities
+    assert (release.video, release.frames, release.frame_times) == ("frames", 4, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("minicpm-o-4.5", ["history_screenshot", "video", "audio", "screenshot"]),
+        ("vita-1.5", ["video", "audio", "screenshot"]),
+        ("baichuan-omni-1.5", ["video"]),
+    ],
+)
+def test_the_release_drops_media_and_the_receipt_says_so(
+    tmp_path: Path, name: str, sent: list[str]
+) -> None:
+    shown = Shown(tmp_path / "media").write()
+    adapter = get_adapter(
+        name, get_task("omnigui"), [], options={"layout": "release"}, base_url=URL
+    )
+    assert adapter.refuses(shown.conversation) == ""
+    receipt = adapter.prepare(shown.request).receipt
+    parts = receipt["parts"]
+    assert len(parts) == 4
+    assert [part["role"] for part in parts if "dropped" not in part] == sent
+    assert len(receipt.get("degraded", [])) == 4 - len(sent)
+
+
+def test_the_command_line_has_the_last_word() -> None:
+    preset = find(
+        "qwen3-omni",
+        {
+            "layout": "release",
+            "frames": "7",
+            "temperature": "none",
+            "max_new_tokens": "16",
+            "seed": "3",
+            "image_size": "640",
+            "max_images": "5",
+            "accepts": "image, video",
+            "extra_body": '{"reasoning_effort": "none"}',
+        },
+    )
+    assert preset.params == GenerationParams(None, 16, 3)
+    assert preset.capabilities.frames == 7
+    assert preset.capabilities.image_size == 640
+    assert preset.capabilities.accepts == {"image", "video"}
+    assert preset.extra_body == {"reasoning_effort": "none"}
+    assert preset.audio_part == "audio_url"  # still the release's
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("frame", "4", "no option"),
+        ("fps", "2", "no option"),  # Gemini's
+        ("frames", "0", ">= 1"),
+        ("frames", "many", "int"),
+        ("frames", "none", "int"),
+        ("temperature", "-1", ">= 0"),
+        ("temperature", "nan", ">= 0"),
+        ("temperature", "inf", "<= 100"),
+        ("layout", "papre", "paper, release"),
+        ("video", "", "native, frames"),
+        ("degrade", "maybe", "bool"),
+        ("accepts", "image,smell", "image, video, audio"),
+        ("extra_body", "{", "truncated"),
+        ("extra_body", "[1]", "object"),
+        ("extra_body", "\ud800", "surrogates"),
+    ],
+)
+def test_options_that_do_not_exist_are_refused(option: str, value: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        find("openai:m", {option: value})
+    assert f"-M {option}=" in str(caught.value)
+
+
+@given(
+    st.sampled_from(Options.__struct_fields__), st.text() | st.sampled_from(["[" * 9999, "1e999"])
+)
+def test_no_text_of_an_option_does_worse_than_to_be_refused(option: str, value: str) -> None:
+    try:
+        preset = find("openai:m", {option: value})
+    except UsageError:
+        return
+    json.dumps(preset.settings, allow_nan=False)
+
+
+@given(st.text(alphabet="[]\"'=m\n.,{}1e", max_size=40) | st.sampled_from(["a=" + "[" * 9999]))
+def test_no_file_of_models_does_worse_than_to_be_refused(text: str) -> None:
+    with TemporaryDirectory() as folder, contextlib.suppress(UsageError):
+        presets.table(write(Path(folder) / "models.toml", text))
+
+
+def test_unknown_options_are_refused_with_the_list() -> None:
+    with pytest.raises(UsageError) as caught:
+        find("gemini-2.5-pro", {"frame": "4"})
+    for name in ("layout", "video", "frames", "temperature", "extra_body", "accepts", "fps"):
+        assert name in caught.value.expected
+    assert "audio_part" not in caught.value.expected
+
+
+def test_four_lines_make_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Shown(tmp_path / "media").write()
+    with running(ChatCompletions()) as server:
+        file = write(
+            tmp_path / "models.toml",
+            f'[my-model]\nwire = "openai"\nmodel = "some/model"\nbase_url = "{server.url}/v1"\n',
+        )
+        monkeypatch.setenv("OMNIDATA_MODELS", str(file))
+        adapter = get("my-model")
+
+        async def once() -> str:
+            [answer] = await adapter.generate([adapter.prepare(shown.request)], adapter.params)
+            await adapter.close()
+            return answer.text
+
+        text = asyncio.run(once())
+        assert server.asked[0].payload["model"] == "some/model"
+    assert text.split("\n")[-3] == shown.seen()[-2]
+    monkeypatch.delenv("OMNIDATA_MODELS")
+    assert find("my-model", models=file).model == "some/model"
+    with pytest.raises(UsageError, match='no model is called "my-model"') as caught:
+        get("my-model")
+    assert "qwen3-omni" in caught.value.expected
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "said"),
+    [
+        ("[m", "models.toml", "Expected"),
+        ("m = 1", "models.toml: [m]", "object"),
+        ('[m]\nmodel = "x"', "models.toml: [m]", "wire"),
+        ('[m]\nwire = "openai"', "models.toml: [m]", "model"),
+        ('[m]\nwire = "opnai"\nmodel = "x"', "models.toml: [m] wire", "openai, gemini, minicpm"),
+        ('[m]\nwire = "openai"\nmodel = "x"\nframe = 4', "models.toml: [m]", "frames"),
+        ('[m]\nwire = "openai"\nmodel = "x"\nframes = "4"', "models.toml: [m] frames", "int"),
+        ('[m]\nwire = "openai"\nmodel = "x"\nfps = 2', "models.toml: [m] fps", "gemini"),
+        (
+            '[m]\nwire = "openai"\nmodel = "x"\nbase_url = "http://u:p@h"',
+            "models.toml: [m] base_url",
+            "password",
+        ),
+        (
+            '[m]\nwire = "openai"\nmodel = "x"\nbase_url = "localhost:8000"',
+            "models.toml: [m] base_url",
+            "HTTP",
+        ),
+        (
+            '[m]\nwire = "openai"\nmodel = "x"\nrelease = {frames = 0}',
+            "models.toml: [m] release.frames",
+            ">= 1",
+        ),
+        ('["a:b"]\nwire = "openai"\nmodel = "x"', "models.toml: [a:b]", "name"),
+        ('[qwen3-omni]\nwire = "openai"\nmodel = "x"', "models.toml: [qwen3-omni]", "built-in"),
+        ("\udcff", "models.toml", "UTF-8"),
+    ],
+)
+def test_a_wrong_row_is_named_with_its_file_and_key(
+    tmp_path: Path, text: str, where: str, said: str
+) -> None:
+    file = tmp_path / "models.toml"
+    file.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(UsageError, match=said) as caught:
+        find("m", models=file)
+    assert caught.value.where.endswith(where)
+
+
+def test_an_absent_file_of_models_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        find("m", models=tmp_path / "models.toml")
+
+
+def test_the_word_none_is_no_value_but_not_within_extra_body(tmp_path: Path) -> None:
+    row = '[m]\nwire = "openai"\nmodel = "x"\ntemperature = "none"\nextra_body = {effort = "none"}'
+    preset = find("m", models=write(tmp_path / "models.toml", row))
+    assert preset.params.temperature is None
+    assert preset.extra_body == {"effort": "none"}
+
+
+def test_a_server_is_named_by_option_before_environment_before_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def url(base_url: str | None = None) -> str:
+        preset = presets.find("openai:m", {}, base_url=base_url)
+        assert preset is not None
+        return preset.base_url
+
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert url() == "https://api.openai.com/v1"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://env/v1/")
+    assert url() == "http://env/v1"
+    assert url("http://option/v1") == "http://option/v1"
+
+
+def test_a_preset_without_a_server_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("QWEN3_BASE_URL", raising=False)
+    with pytest.raises(UsageError, match=r"--base-url.*QWEN3_BASE_URL"):
+        get("qwen3-omni")
+
+
+def test_a_row_without_a_release_has_no_such_layout() -> None:
+    with pytest.raises(UsageError, match="no released adapter"):
+        find("openai:m", {"layout": "release"})
+    assert find("gemini:any", {"layout": "release"}).release.system == "twice"
+
+
+def test_flags_of_servers_are_refused_where_there_is_none(tmp_path: Path) -> None:
+    task = get_task("omnigui")
+    with pytest.raises(UsageError, match="--base-url"):
+        get_adapter("baseline:center", task, [], base_url=URL)
+    with pytest.raises(UsageError, match="--key-file"):
+        get_adapter("replay:x", task, [], key_file=tmp_path)
+
+
+PLUGIN = '''
+"""A model of another distribution: it answers with what it was called."""
+
+from omnidata.adapters import Model
+from omnidata.errors import UsageError
+from omnidata.types import Completion
+
+
+class Echo(Model):
+    """Says its model's name and the last text that it was shown.
+
+    Args:
+        model: what stands after the colon of the SPEC.
+        prefix: said first.
+    """
+
+    accepts = frozenset({"image"})
+    concurrency = 4
+
+    def __init__(self, model, prefix):
+        self.name = f"echo:{model}"
+        self.settings = {"prefix": prefix}
+        self._model = model
+
+    async def generate(self, batch, params):
+        [asked] = batch
+        text = asked.request.conversation[-1].parts[-1].text
+        return [Completion(text=f"{self.settings['prefix']}{self._model}: {text}")]
+
+
+def make(model, options):
+    """The model of a SPEC; options are as given with -M."""
+    unknown = options.keys() - {"prefix"}
+    if unknown:
+        raise UsageError("echo has the option prefix alone", where=f"-M {min(unknown)}=...")
+    return Echo(model, options.get("prefix", ""))
+
+
+def broken(model, options):
+    raise RuntimeError("out of order")
+
+
+def nothing(model, options):
+    return object()
+'''
+
+
+def install(
+    folder: Path, name: str = "omnidata-echo", points: str = "echo = echo_plugin:make"
+) -> None:
+    """A distribution as an installer leaves it."""
+    write(folder / "echo_plugin.py", PLUGIN)
+    info = folder / f"{name.replace('-', '_')}-1.2.dist-info"
+    info.mkdir(parents=True)
+    write(info / "METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
+    write(info / "entry_points.txt", f"[omnidata.adapters]\n{points}\n")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "echo_plugin", raising=False)
+    return folder
+
+
+def test_a_file_of_another_distribution_is_a_model(site: Path, tmp_path: Path) -> None:
+    install(site)
+    shown = Shown(tmp_path / "media").write()
+    adapter = get("echo:loud", prefix="> ")
+    assert (adapter.name, adapter.concurrency) == ("echo:loud", 4)
+    [answer] = asyncio.run(adapter.generate([adapter.prepare(shown.request)], adapter.params))
+    assert answer.text == '> loud: Goal: tap "分享"\nStep: 2'
+    assert get("echo").name == "echo:"
+    with pytest.raises(UsageError, match="echo has the option prefix alone"):
+        get("echo:x", suffix="!")
+    with pytest.raises(UsageError, match="echo") as caught:
+        get("ecco:x")
+    assert "echo" in caught.value.expected
+
+
+@pytest.mark.parametrize(
+    ("point", "said"),
+    [
+        ("echo_plugin:broken", "RuntimeError: out of order"),
+        ("echo_plugin:nothing", "lacks name, settings"),
+        ("echo_plugin:absent", "AttributeError"),
+        ("no_such_module:make", "ModuleNotFoundError"),
+    ],
+)
+def test_a_broken_plugin_is_named_with_its_distribution(site: Path, point: str, said: str) -> None:
+    install(site, points=f"echo = {point}")
+    with pytest.raises(OmnidataError, match=r"omnidata-echo 1\.2") as caught:
+        get("echo:x")
+    assert said in str(caught.value)
+
+
+def test_two_distributions_with_one_name_are_named(site: Path) -> None:
+    install(site)
+    install(site, name="other-echo")
+    with pytest.raises(UsageError, match=r"omnidata-echo 1\.2.*other-echo 1\.2"):
+        get("echo:x")
+
+
+def test_a_missing_extra_is_said_and_how_to_get_it() -> None:
+    code = (
+        "import sys; sys.modules['openai'] = None\n"
+        "from omnidata.adapters import get_adapter\n"
+        "from omnidata.errors import PlatformError\n"
+        "from omnidata.tasks import get_task\n"
+        "try:\n"
+        "    get_adapter('openai:m', get_task('omnigui'), [], base_url='http://h/v1')\n"
+        "except PlatformError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'omnidata[openai]'" in done.stdout
+
+
+def test_presets_are_read_without_any_sdk() -> None:
+    code = (
+        "import sys; from omnidata.adapters import presets\n"
+        "presets.find('gemini-2.5-pro', {}); presets.find('openai:m', {})\n"
+        "print([name for name in ('openai', 'google.genai', 'aiohttp') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.skipif(not DOCUMENT.is_file(), reason="needs a checkout: the sdist has no docs")
+def test_every_preset_and_option_is_documented() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    for name, row in presets.table().items():
+        line = next(line for line in text.splitlines() if line.startswith(f"| `{name}` | `"))
+        assert f"`{row.wire}` | `{row.model}`" in line
+        for variable in (row.base_url_env, row.key_env):
+            assert f"`{variable}`" in text or not variable
+    for name in (*Options.__struct_fields__, *presets.Row.__struct_fields__):
+        assert f"`{name}`" in text or name in ("model", "release"), name
+
+
+@pytest.mark.skipif(not DOCUMENT.is_file(), reason="needs a checkout: the sdist has no docs")
+def test_the_documents_four_lines_are_a_model(tmp_path: Path) -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    block = text.split("```toml\n")[1].split("```")[0]
+    assert len(block.splitlines()) == 4
+    preset = presets.find("my-model", {}, models=write(tmp_path / "models.toml", block))
+    assert preset is not None
+    assert preset.base_url == "http://localhost:8000/v1"
+
+
+@pytest.mark.skipif(not DOCUMENT.is_file(), reason="needs a checkout: the sdist has no docs")
+def test_the_documents_class_is_a_model(site: Path, tmp_path: Path) -> None:
+    block = DOCUMENT.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    install(site, points="echo = documented:Echo")
+    write(site / "documented.py", block)
+    adapter = get("echo:x", a="b")
+    assert adapter.settings == {"a": "b"}
+    shown = Shown(tmp_path / "media").write()
+    [answer] = asyncio.run(adapter.generate([adapter.prepare(shown.request)], adapter.params))
+    assert answer.text == shown.request.sample_id

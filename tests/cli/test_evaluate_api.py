@@ -1,0 +1,213 @@
+"""`evaluate` on a model behind HTTP: limits, prices, cache, dry run, interruption."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from omnidata.loaders.omnigui import load
+from tests.adapters.servers import Fault
+from tests.cli.asking import WAIT, evaluate, info, server
+from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.trees import read_lines
+
+PRICES = """
+date = 2026-11-01
+currency = "EUR"
+[models."openai:tiny"]
+input = 10_000
+output = 20_000
+"""
+
+
+@pytest.fixture
+def prices(tmp_path: Path) -> Path:
+    path = tmp_path / "prices.toml"
+    path.write_text(PRICES)
+    return path
+
+
+def test_a_model_behind_http_is_asked_within_its_limits(
+    sample: Path, tmp_path: Path, prices: Path
+) -> None:
+    run = tmp_path / "run"
+    with server(lambda number: Fault(text=WAIT.text, delay_s=0.05)) as asked:
+        done = omnidata(
+            *evaluate(asked, sample), "--out", run, "--limit", "8", "--json",
+            "--concurrency", "2", "--prices", prices, "-T", "modalities=I",
+        )  # fmt: skip
+    assert as_json(done)["outcomes"] == {"ok": 8}
+    assert (asked.count, asked.most) == (8, 2)
+    usage = info(run)["usage"]
+    assert {"requests": 8, "input_tokens": 800, "output_tokens": 80}.items() <= usage.items()
+    assert (usage["cost"], usage["currency"]) == (9.6, "EUR")
+
+
+def test_a_dry_run_shows_what_the_server_would_see_and_sends_nothing(
+    sample: Path, tmp_path: Path
+) -> None:
+    with server() as asked:
+        arguments = evaluate(asked, sample, "--out", tmp_path / "run")
+        arguments += ["-M", "frame_times=false", "--limit", "1"]
+        seen = as_json(omnidata(*arguments, "--dry-run", "--json"))
+        printed = omnidata(*arguments, "--dry-run").stdout
+        assert asked.count == 0
+        assert not (tmp_path / "run").exists()
+        omnidata(*arguments)
+    parts = [part for message in seen["conversation"] for part in message["parts"]]
+    said = [line.partition(": ")[2] for line in asked.asked[0].seen]
+    assert [p["text"] for p in parts if "text" in p] == [
+        line.removeprefix("text ") for line in said if line.startswith("text ")
+    ]
+    media = [part for part in parts if "text" not in part]
+    assert sum(part.get("frames", 1) for part in media) == len(said) - (len(parts) - len(media))
+    assert {part["kind"] for part in media} == {"image", "video", "audio"}
+    for part in parts:
+        assert part.get("text", part.get("path")) in printed
+    assert "4 frames at 0.0, " in printed
+    assert seen["bytes"] == pytest.approx(len(str(asked.asked[0].payload)), rel=0.02)
+
+
+def test_the_estimate_counts_what_is_left_and_learns_from_answers(
+    sample: Path, tmp_path: Path, prices: Path
+) -> None:
+    steps = len(load(sample).steps)
+    with server() as asked:
+        arguments = evaluate(asked, sample, "--out", tmp_path / "run")
+        arguments += ["--prices", prices, "-T", "modalities=I"]
+        guessed = as_json(omnidata(*arguments, "--dry-run", "--json"))
+        omnidata(*arguments, "--limit", "5")
+        learned = as_json(omnidata(*arguments, "--dry-run", "--json"))
+        assert asked.count == 5
+        printed = omnidata(*arguments, "--dry-run").stdout
+    assert (guessed["steps"], guessed["answered"], guessed["requests"]) == (steps, 0, steps)
+    assert guessed["tokens"]["output"] == 4096 * steps
+    assert "texts only" in guessed["tokens"]["how"]
+    left = steps - 5
+    assert (learned["answered"], learned["requests"]) == (5, left)
+    assert (learned["tokens"]["input"], learned["tokens"]["output"]) == (100 * left, 10 * left)
+    assert learned["tokens"]["image"] == 40 * left
+    assert learned["cost"]["amount"] == pytest.approx(1.2 * left)
+    assert f"cost: {1.2 * left:.2f} EUR (with prices of 2026-11-01" in printed
+
+
+def test_a_dry_run_of_a_baseline_says_that_it_sends_nothing(sample: Path, tmp_path: Path) -> None:
+    done = omnidata(
+        "evaluate", "omnigui", sample, "--model", "baseline:center", "--out", tmp_path / "run",
+        "--dry-run",
+    )  # fmt: skip
+    assert "to send: 0 bytes" in done.stdout
+    assert "[screenshot " in done.stdout
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_budget_ends_a_run_which_goes_on_with_a_larger_one(sample: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with server() as asked:
+        arguments = evaluate(asked, sample, "--out", run, "--limit", "20")
+        arguments += ["--concurrency", "1", "-T", "modalities=I"]
+        done = omnidata(*arguments, "--max-tokens", "1000", code=1)
+        assert asked.count == 9  # 110 tokens each
+        assert "--max-tokens 1000: 9 answers used 990" in done.stderr
+        assert "the same command resumes: omnidata evaluate omnigui" in done.stderr
+        omnidata(*arguments, "--max-tokens", "1000", code=1)
+        assert asked.count == 9
+        omnidata(*arguments, "--max-tokens", "10000")
+        assert asked.count == 20
+
+
+def test_a_limit_on_the_cost_needs_a_price_before_the_first_request(
+    sample: Path, tmp_path: Path, prices: Path
+) -> None:
+    with server() as asked:
+        arguments = evaluate(asked, sample, "--out", tmp_path / "run", "--max-cost", "1")
+        other = ["--model", "openai:x", "--prices", str(prices)]
+        for more in ([], other):
+            assert "has no price" in omnidata(*arguments, *more, code=2).stderr
+        assert asked.count == 0
+    assert not (tmp_path / "run").exists()
+
+
+def test_answers_out_of_the_cache_are_not_asked_or_paid_again(sample: Path, tmp_path: Path) -> None:
+    with server() as asked:
+        arguments = evaluate(asked, sample, "--limit", "6", "--json")
+        arguments += ["--cache", tmp_path / "answers.db", "-T", "modalities=I"]
+        first = omnidata(*arguments, "--out", tmp_path / "1")
+        sent = asked.count
+        second = omnidata(*arguments, "--out", tmp_path / "2")
+        assert asked.count == sent == 6
+    assert as_json(first) == as_json(second)
+    lines = read_lines(tmp_path / "2" / "predictions.jsonl")
+    assert all(line["receipt"]["cached"] for line in lines)
+    assert info(tmp_path / "2")["usage"]["requests"] == 0
+
+
+def test_a_damaged_cache_is_an_error_and_nothing_is_asked(sample: Path, tmp_path: Path) -> None:
+    (tmp_path / "answers.db").write_text("no database " * 1000)
+    with server() as asked:
+        done = omnidata(
+            *evaluate(asked, sample), "--out", tmp_path / "run",
+            "--cache", tmp_path / "answers.db", code=2,
+        )  # fmt: skip
+        assert asked.count == 0
+    assert "answers.db: the cache cannot be used" in done.stderr
+    assert "Remedy: remove answers.db" in done.stderr
+
+
+def test_steps_asked_with_less_than_their_media_are_counted_and_exit_with_1(
+    sample: Path, tmp_path: Path
+) -> None:
+    with server() as asked:
+        arguments = evaluate(asked, sample, "--limit", "4")
+        arguments += ["-M", "accepts=image,video"]
+        refused = omnidata(*arguments, "--out", tmp_path / "1", code=2)
+        assert asked.count == 0
+        assert "degrade=true" in refused.stderr
+        done = omnidata(*arguments, "-M", "degrade=true", "--out", tmp_path / "2", code=1)
+    assert "4 asked with less than all of their media" in done.stderr
+    assert "overall" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [("--attempts", "0"), ("--rpm", "-1"), ("--max-cost", "0"), ("--shard", "0/2"),
+     ("--concurrency", "0"), ("--timeout", "nan"), ("--prices", "none.toml")],
+)  # fmt: skip
+def test_a_limit_that_makes_no_sense_is_refused(
+    sample: Path, tmp_path: Path, flag: str, value: str
+) -> None:
+    out = tmp_path / "run"
+    omnidata(
+        "evaluate", "omnigui", sample, "--model", "baseline:center", "--out", out, flag, value,
+        code=2,
+    )  # fmt: skip
+    assert not out.exists()
+
+
+def test_the_command_printed_at_an_interrupt_goes_on(sample: Path, tmp_path: Path) -> None:
+    run = tmp_path / "a run; with 'signs'"
+    with server(lambda number: Fault(text=WAIT.text, delay_s=0.05)) as asked:
+        arguments = [*map(str, evaluate(asked, sample, "--out", run, "--limit", "40"))]
+        arguments += ["--concurrency", "1", "-T", "modalities=I"]
+        process = subprocess.Popen(
+            [*OMNIDATA, *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        deadline = time.monotonic() + 60
+        while asked.count < 5 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 130
+        (line,) = [line for line in errors.splitlines() if "the same command resumes: " in line]
+        program, *again = shlex.split(line.partition("resumes: ")[2])
+        assert (program, again) == ("omnidata", arguments)
+        done = len(read_lines(run / "predictions.jsonl"))
+        assert 4 <= done < 40
+        omnidata(*again)
+        assert asked.count <= 41
+    assert len({line["sample_id"] for line in read_lines(run / "predictions.jsonl")}) == 40

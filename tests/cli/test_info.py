@@ -1,0 +1,196 @@
+"""`omnidata info` of every benchmark, and what the verbs say of another benchmark's data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.loaders.subsets import subset_key
+from omnidata.tasks import NAMES
+from tests.cli.running import as_json, omnidata
+from tests.loaders.agentstudio import REAL, act, ground, single, trajectory, write
+from tests.trees import NO_SHARED, row, write_app, write_rows
+
+TRAJECTORIES = "idm-multiple or criticbench"
+RIGHT: Mapping[str, str] = {
+    "omnigui": "omnigui",
+    "groundui": "groundui",
+    "idm-single": "idm-single",
+    "idm-multiple": TRAJECTORIES,
+    "criticbench": TRAJECTORIES,
+}
+real = pytest.mark.skipif(not REAL["groundui"].is_file(), reason=NO_SHARED)
+
+
+def rows_of(task: str, folder: Path) -> Path:
+    """A file with two rows of the benchmark, alone in its folder."""
+    if task == "omnigui":
+        return write_rows(folder / "steps.json", [row("A", app="TED"), row("B", app="TED")])
+    rows = {
+        "groundui": [ground(), ground(image="b.png", platform="mobile", source="motif")],
+        "idm-single": [single(), single(action_id="b", source="agent-studio", platform="desktop")],
+    }
+    pair = [trajectory(), trajectory(act(0), annotation_id="e2", is_success=False)]
+    return write(folder / "rows.jsonl", *rows.get(task, pair))
+
+
+@pytest.mark.parametrize("task", NAMES)
+def test_info_counts_the_data_of_every_benchmark(tmp_path: Path, task: str) -> None:
+    data = rows_of(task, tmp_path)
+    found = as_json(omnidata("info", task, data, "--json"))
+    assert (found["task"], found["steps"], found["episodes"], found["skipped"]) == (task, 2, 2, 0)
+    assert found["counts"]["total"].items() >= {("episodes", 2), ("steps", 2)}
+    assert [finding["code"] for finding in found["findings"]] == ["media-absent"]
+    done = omnidata("info", task, data)
+    assert "2 episodes, 2 steps, 0 rows skipped" in done.stdout
+    assert "0 errors, 1 warnings\n  1 media-absent" in done.stdout
+    assert "media-absent" in done.stderr
+    assert ("without a usable target" in done.stdout) == (task == "omnigui")
+
+
+def test_episodes_are_counted_by_every_tag(tmp_path: Path) -> None:
+    rows = [ground(), ground(image="b.png"), ground(image="c.png", platform="mobile", source="x")]
+    data = write(tmp_path / "rows.jsonl", *rows)
+    counts = as_json(omnidata("info", data, "--json"))["counts"]
+    assert counts["tags"]["platform"] == {
+        "web": {"episodes": 2, "steps": 2},
+        "mobile": {"episodes": 1, "steps": 1},
+    }
+    assert counts["tags"].keys() == {"platform", "source", "subset"}
+    for groups in counts["tags"].values():
+        assert sum(group["steps"] for group in groups.values()) == 3
+    (line,) = (t for t in omnidata("info", data).stdout.splitlines() if "platform: web" in t)
+    assert line.split() == ["platform:", "web", "2", "66.7", "%", "2", "66.7", "%"]
+
+
+def test_an_error_in_the_rows_is_exit_code_1_and_with_strict_2(tmp_path: Path) -> None:
+    data = write(tmp_path / "rows.jsonl", ground(), ground(bbox=None), single())
+    done = omnidata("info", "groundui", data, code=1)
+    assert "1 steps, 2 rows skipped, 2 errors" in done.stdout
+    assert "rows/1" in done.stderr
+    assert "--strict" in omnidata("info", "groundui", data, "--strict", code=2).stderr
+
+
+@pytest.mark.parametrize("task", ["omnigui", "groundui", "idm-single"])
+def test_the_benchmark_is_found_by_the_rows(tmp_path: Path, task: str) -> None:
+    data = rows_of(task, tmp_path / "data")
+    told = omnidata("info", task, data, "--json").stdout
+    assert omnidata("info", data, "--json").stdout == told
+    assert as_json(omnidata("info", data.parent, "--json"))["task"] == task
+
+
+@pytest.mark.parametrize("task", NAMES)
+def test_a_repository_says_what_it_holds(tmp_path: Path, task: str) -> None:
+    out = tmp_path / "out"
+    made = omnidata("convert", task, rows_of(task, tmp_path / "data"), out, "--json")
+    found = as_json(omnidata("info", out, "--json"))
+    assert (found["task"], found["steps"]) == (task, 2)
+    if task != "omnigui":
+        tags = {value for groups in found["counts"]["tags"].values() for value in groups}
+        subsets = as_json(made)["subsets"]
+        assert sorted(map(subset_key, subsets)) == sorted({"all", *map(subset_key, tags)})
+
+
+def test_rows_that_may_be_of_two_benchmarks_need_a_name(tmp_path: Path) -> None:
+    data = rows_of("criticbench", tmp_path)
+    done = omnidata("info", data, code=2)
+    assert f"these may be rows of {TRAJECTORIES}" in done.stderr
+    assert f"omnidata info idm-multiple {data}" in done.stderr
+    assert as_json(omnidata("info", "criticbench", data, "--json"))["task"] == "criticbench"
+
+
+def test_what_is_no_data_exits_with_2_and_the_remedy(tmp_path: Path) -> None:
+    broken = tmp_path / "rows.jsonl"
+    broken.write_text("{\n")
+    for arguments, says in (
+        ([broken], "omnidata info TASK"),
+        ([tmp_path / "none"], "no such file"),
+        (["groundui"], "omnidata info groundui DATA"),
+        (["nothing", broken], "one of omnigui, groundui"),
+        (["groundui", broken], "json-invalid"),
+        ([broken, "groundui"], "there is no task"),
+    ):
+        done = omnidata("info", *arguments, code=2)
+        assert says in done.stderr
+        assert done.stdout == ""
+
+
+def test_data_may_be_called_like_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows_of("idm-single", tmp_path / "groundui")
+    assert as_json(omnidata("info", "groundui", "--json"))["task"] == "idm-single"
+
+
+def test_what_a_benchmark_has_not_is_refused_before_its_data_are_read(tmp_path: Path) -> None:
+    none = tmp_path / "none.jsonl"
+    done = omnidata("info", "groundui", none, "--expect", "table7", code=2)
+    assert "no such table of groundui" in done.stderr
+    done = omnidata("info", "groundui", none, "--plot", tmp_path / "f.png", code=2)
+    assert "no figure of groundui" in done.stderr
+    assert "table7" in omnidata("info", "omnigui", none, "--expect", "x", code=2).stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_list_of_findings_is_where_the_other_verbs_say(tmp_path: Path) -> None:
+    data = write(tmp_path / "rows.jsonl", trajectory(), trajectory())
+    told = omnidata("audit", "criticbench", data).stderr
+    (command,) = (part for part in told.split("`") if part.startswith("omnidata info"))
+    assert "row-repeated" in omnidata(*command.split()[1:]).stdout
+
+
+@pytest.mark.parametrize("asked", NAMES)
+@pytest.mark.parametrize("held", NAMES)
+def test_another_benchmarks_rows_are_refused_with_its_name(
+    tmp_path: Path, held: str, asked: str
+) -> None:
+    data = rows_of(held, tmp_path / "data")
+    if RIGHT[held] == RIGHT[asked]:
+        omnidata("info", asked, data)
+        return
+    done = omnidata("info", asked, data, code=2)
+    assert f"Remedy: these are rows of {RIGHT[held]}: name that task" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "audit", "validate", "convert", "score"])
+@pytest.mark.parametrize(("held", "asked"), [("groundui", "omnigui"), ("omnigui", "groundui")])
+def test_every_verb_names_the_right_task(tmp_path: Path, verb: str, held: str, asked: str) -> None:
+    data, out = rows_of(held, tmp_path / "data"), tmp_path / "out"
+    more: Mapping[str, list[Any]] = {
+        "evaluate": ["--model", "baseline:oracle", "--out", out],
+        "convert": [out],
+        "score": [write(tmp_path / "p.jsonl", {"sample_id": "x", "output": ""})],
+    }
+    done = omnidata(verb, asked, data, *more.get(verb, []), code=2)
+    assert f"these are rows of {held}" in done.stderr
+    assert not out.exists()
+
+
+def test_an_error_in_the_right_data_keeps_its_remedy(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "steps.json", [row()])
+    data.write_text(data.read_text()[:-1] + ', {"episode_id": }]')
+    done = omnidata("info", "omnigui", data, code=2)
+    assert "Remedy: mend the file at that line" in done.stderr
+    app = write_app(tmp_path / "TED", [row()])
+    (app / "dataset_TED.json").write_text("{}")
+    assert "name the file of steps" in omnidata("info", app, code=2).stderr
+
+
+def test_the_help_of_convert_is_true_of_every_benchmark() -> None:
+    text = " ".join(omnidata("convert", "--help").stdout.split())
+    assert "Every value of every tag" in text
+    assert "dependency level" not in text
+    assert "Example: omnidata convert" in text
+
+
+@real
+@pytest.mark.parametrize(("task", "steps"), [("groundui", 1000), ("criticbench", 350)])
+def test_info_counts_the_published_rows(task: Any, steps: int) -> None:
+    found = as_json(omnidata("info", task, REAL[task], "--json"))
+    assert found["steps"] == steps
+    platforms = found["counts"]["tags"]["platform"]
+    published = {"groundui": (400, 300, 300), "criticbench": (200, 50, 100)}[task]
+    assert tuple(platforms[name]["steps"] for name in ("web", "desktop", "mobile")) == published
+    assert found["differences"] == []

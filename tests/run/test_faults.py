@@ -1,0 +1,141 @@
+"""What a server can do wrong, and what becomes of the step: the real SDK against a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.adapters import get_adapter
+from omnidata.run.evaluate import evaluate
+from omnidata.run.limits import Limits
+from omnidata.tasks import get_task
+from omnidata.types import Source
+from tests.adapters.servers import FINE, ChatCompletions, Fault, Script, Server, running
+from tests.trees import read_lines
+
+TASK = get_task("omnigui", {"modalities": "I"})
+STEPS = 4
+
+
+@pytest.fixture
+def ask(source: Source, tmp_path: Path) -> Callable[..., tuple[dict[str, Any], Server]]:
+    def run(script: Script, times: int = 1, **limits: Any) -> tuple[dict[str, Any], Server]:
+        with running(ChatCompletions(), script) as server:
+            for _ in range(times):
+                adapter = get_adapter("openai:m", TASK, source.steps, base_url=f"{server.url}/v1")
+                results = evaluate(
+                    TASK,
+                    source,
+                    adapter,
+                    tmp_path / "run",
+                    limit=STEPS,
+                    limits=Limits(**{"concurrency": 1, "attempts": 3, **limits}),
+                )
+        return results, server
+
+    return run
+
+
+def lines(tmp_path: Path, name: str = "predictions") -> list[dict[str, Any]]:
+    return read_lines(tmp_path / "run" / f"{name}.jsonl")
+
+
+PASSING = {
+    "429 with Retry-After": (Fault(status=429, headers={"Retry-After": "1"}), "HTTP 429"),
+    "429 without": (Fault(status=429), "HTTP 429"),
+    "500": (Fault(status=500), "HTTP 500"),
+    "503": (Fault(status=503), "HTTP 503"),
+    "hang": (Fault(hang=True), "no answer within"),
+    "reset in mid-body": (Fault(reset="mid-body"), "127.0.0.1"),
+    "reset before the answer": (Fault(reset="before"), "127.0.0.1"),
+    "invalid JSON": (Fault(body=b'{"choices": ['), "no chat completion"),
+    "no choices": (Fault(body=b'{"choices": []}'), "no choices"),
+}
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_what_passes_is_tried_again_with_the_same_request(
+    ask: Callable[..., tuple[dict[str, Any], Server]], tmp_path: Path, name: str
+) -> None:
+    fault, said = PASSING[name]
+    results, server = ask([FINE, fault], timeout_s=1.0)
+    assert set(results["outcomes"]) <= {"ok", "unparsed"}
+    [attempt] = lines(tmp_path, "attempts")
+    assert said in attempt["error"]
+    assert attempt["output"] == ""
+    assert [line["attempts"] for line in lines(tmp_path)] == [1, 2, 1, 1]
+    assert server.asked[1].payload == server.asked[2].payload  # and the same sampling
+    assert server.count == STEPS + 1
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_what_does_not_pass_is_an_api_error_and_no_prediction(
+    ask: Callable[..., tuple[dict[str, Any], Server]], tmp_path: Path, name: str
+) -> None:
+    fault, said = PASSING[name]
+    results, server = ask([FINE, fault, fault], timeout_s=0.5, attempts=2)
+    assert results["outcomes"]["api_error"] == 1
+    line = lines(tmp_path)[1]
+    assert (line["delivery"], line["output"], line["attempts"]) == ("api_error", "", 2)
+    assert said in line["error"]
+    assert server.count == STEPS + 1
+
+
+ANSWERS = {
+    "empty": (Fault(text=""), "ok", ""),
+    "no content": (Fault(text=None), "ok", ""),
+    "refusal": (Fault(refusal="I cannot help with that."), "refused", ""),
+    "filtered": (Fault(finish="content_filter", text=""), "refused", ""),
+    "cut": (Fault(finish="length", text='{"action_type'), "truncated", '{"action_type'),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_what_the_model_itself_did_is_final(
+    ask: Callable[..., tuple[dict[str, Any], Server]], tmp_path: Path, name: str
+) -> None:
+    fault, delivery, output = ANSWERS[name]
+    results, server = ask([FINE, fault], times=2)  # the second has nothing left to ask
+    line = lines(tmp_path)[1]
+    assert (line["delivery"], line["output"], line["attempts"]) == (delivery, output, 1)
+    assert not (tmp_path / "run" / "attempts.jsonl").exists()
+    if delivery != "ok":
+        assert results["outcomes"][delivery] == 1
+    assert server.count == STEPS
+
+
+def test_a_stream_of_401_stops_the_run_and_names_the_reason(
+    ask: Callable[..., tuple[dict[str, Any], Server]], tmp_path: Path
+) -> None:
+    results, server = ask(lambda _: Fault(status=401))
+    assert "HTTP 401" in results["stopped"]
+    assert server.count == len(lines(tmp_path)) == 3
+    assert results["outcomes"] == {"api_error": 3, "missing": STEPS - 3}
+
+
+def test_a_server_that_is_down_stops_the_run(source: Source, tmp_path: Path) -> None:
+    with running(ChatCompletions()) as server:
+        address = f"{server.url}/v1"
+    adapter = get_adapter("openai:m", TASK, source.steps, base_url=address)
+    results = evaluate(
+        TASK, source, adapter, tmp_path / "run", limits=Limits(attempts=1, concurrency=2)
+    )
+    assert results["stopped"]
+    assert len(lines(tmp_path)) < len(source.steps)
+    assert {line["delivery"] for line in lines(tmp_path)} == {"api_error"}
+
+
+def test_requests_fall_in_number_while_the_server_asks_for_fewer(
+    ask: Callable[..., tuple[dict[str, Any], Server]], tmp_path: Path
+) -> None:
+    """The first wave is refused; afterwards at most half of it is under way at a time."""
+    refused = Fault(status=429, headers={"Retry-After": "0"})
+    results, server = ask(
+        lambda number: refused if number < 4 else Fault(delay_s=0.05), concurrency=4
+    )
+    assert set(results["outcomes"]) <= {"ok", "unparsed"}
+    assert server.most == 4
+    assert [line["attempts"] for line in lines(tmp_path)] == [2] * STEPS

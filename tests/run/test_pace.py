@@ -1,0 +1,125 @@
+"""How fast a run asks: places, rates, pauses, and when it gives up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnidata.errors import CallError
+from omnidata.run.breaker import FAILURES, HOPELESS, Breaker
+from omnidata.run.rates import Rates
+from omnidata.run.retry import LONGEST_ASKED_S, pause
+from omnidata.run.window import Window
+
+
+def test_no_more_are_open_than_there_are_places() -> None:
+    async def work() -> int:
+        window, most = Window(3), 0
+
+        async def one() -> None:
+            nonlocal most
+            async with window:
+                most = max(most, window.open)
+                await asyncio.sleep(0)
+
+        await asyncio.gather(*(one() for _ in range(20)))
+        assert window.open == 0
+        return most
+
+    assert asyncio.run(work()) == 3
+
+
+def test_a_wave_of_429_halves_the_places_once_and_answers_bring_them_back() -> None:
+    async def work() -> None:
+        window = Window(16)
+        sent = time.monotonic()
+        for _ in range(16):  # all of one wave say the same
+            window.throttled(sent, 0.0)
+        assert window.limit == 8
+        window.throttled(time.monotonic(), 0.0)
+        assert window.limit == 4
+        for _ in range(500):
+            window.throttled(time.monotonic(), 0.0)
+        assert window.limit == 1
+        for _ in range(1000):
+            window.answered()
+        assert window.limit == 16
+
+    asyncio.run(work())
+
+
+def test_nobody_enters_before_the_time_that_the_model_asked_for() -> None:
+    async def work() -> float:
+        window = Window(4)
+        window.throttled(time.monotonic(), 0.2)
+        began = time.monotonic()
+        async with window:
+            return time.monotonic() - began
+
+    assert asyncio.run(work()) >= 0.19
+
+
+def test_a_rate_of_requests_allows_no_burst() -> None:
+    async def work() -> float:
+        rates = Rates(60 * 50, None)
+        began = time.monotonic()
+        for _ in range(6):
+            await rates.take()
+        return time.monotonic() - began
+
+    assert asyncio.run(work()) >= 5 / 50 * 0.9
+
+
+def test_tokens_that_an_answer_took_beyond_its_share_are_waited_for() -> None:
+    async def work() -> float:
+        rates = Rates(None, 60 * 1000)
+        reserved = await rates.take()
+        rates.settle(reserved, [{"prompt_tokens": 150, "completion_tokens": 50}])
+        began = time.monotonic()
+        again = await rates.take()
+        assert again == 200  # the mean so far
+        rates.settle(again, [])  # a failed attempt took nothing
+        return time.monotonic() - began
+
+    assert asyncio.run(work()) >= 0.15
+
+
+@given(attempt=st.integers(1, 100), asked=st.none() | st.floats(0, LONGEST_ASKED_S))
+def test_a_pause_is_at_least_what_was_asked_and_never_longer_than_a_minute_more(
+    attempt: int, asked: float | None
+) -> None:
+    wait = pause(CallError("busy", retry_after=asked), attempt)
+    assert wait is not None
+    assert (asked or 0.0) <= wait <= (asked or 0.0) + min(60, 2 ** (attempt - 1))
+
+
+def test_pauses_are_drawn_from_the_whole_span() -> None:
+    drawn = [pause(CallError("busy"), 4) or 0.0 for _ in range(400)]
+    assert min(drawn) < 1 < 7 < max(drawn) <= 8
+
+
+def test_what_will_not_heal_or_takes_too_long_is_not_tried_again() -> None:
+    assert pause(CallError("no such field", transient=False), 1) is None
+    assert pause(CallError("quota", retry_after=LONGEST_ASKED_S + 1), 1) is None
+
+
+def test_the_breaker_stops_when_everything_fails_and_says_why() -> None:
+    breaker = Breaker()
+    busy, wrong = CallError("HTTP 503"), CallError("HTTP 401", hopeless=True)
+    said = [breaker.failed(busy) for _ in range(FAILURES)]
+    assert said[:-1] == [""] * (FAILURES - 1)
+    assert "HTTP 503" in said[-1]
+    breaker.answered()
+    said = [breaker.failed(wrong) for _ in range(HOPELESS)]
+    assert not any(said[:-1])
+    assert "HTTP 401" in said[-1]
+
+
+def test_one_answer_in_between_keeps_the_run_going() -> None:
+    breaker = Breaker()
+    for _ in range(10 * FAILURES):
+        assert not breaker.failed(CallError("HTTP 503"))
+        breaker.answered()
