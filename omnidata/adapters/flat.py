@@ -12,6 +12,7 @@ import aiohttp
 from omnidata import jsontext
 from omnidata.adapters.api import ApiModel
 from omnidata.adapters.capabilities import RenderedMessage, RenderedPart
+from omnidata.adapters.http import sendable
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.session import open_session
@@ -130,8 +131,7 @@ def form(fields: Mapping[str, str], files: Mapping[str, RenderedPart]) -> aiohtt
     """A multipart body; it can be sent once."""
     data = aiohttp.FormData(default_to_multipart=True)
     for name, value in fields.items():
-        # UTF-8 has no lone surrogates, which a hostile prompt may hold.
-        data.add_field(name, value.encode(errors="replace").decode())
+        data.add_field(name, sendable(value))
     for name, part in files.items():
         ending = _ENDINGS.get(part.mime) or part.mime.partition("/")[2].removeprefix("x-")
         data.add_field(

@@ -11,7 +11,7 @@ import aiohttp
 
 from omnidata.adapters.api import ApiModel
 from omnidata.adapters.capabilities import RenderedMessage, RenderedPart
-from omnidata.adapters.http import fault
+from omnidata.adapters.http import fault, sendable
 from omnidata.adapters.session import open_session
 from omnidata.errors import CallError, PlatformError
 from omnidata.types import Completion, GenerationParams
@@ -69,7 +69,10 @@ class Gemini(ApiModel):
         """The messages, and which of their media are to be uploaded."""
         parts = [part for message in messages for part in message.parts]
         system = [
-            part.text for message in messages if message.role == "system" for part in message.parts
+            sendable(part.text)
+            for message in messages
+            if message.role == "system"
+            for part in message.parts
         ]
         written = _Written(
             system="\n".join(system),
@@ -115,7 +118,7 @@ class Gemini(ApiModel):
 
     def _part(self, part: RenderedPart, uri: str) -> types.PartDict:
         if part.kind == "text":
-            return {"text": part.text}
+            return {"text": sendable(part.text)}
         sent: types.PartDict
         if uri:
             sent = {"file_data": {"file_uri": uri, "mime_type": part.mime}}

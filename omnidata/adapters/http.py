@@ -85,6 +85,16 @@ def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
     return float(delay.group(1)) if delay else None
 
 
+def sendable(text: str) -> str:
+    r"""The text with a question mark for each lone surrogate, which UTF-8 cannot hold.
+
+    Examples:
+        >>> sendable("go \ud800 back")
+        'go ? back'
+    """
+    return text.encode(errors="replace").decode()
+
+
 def _seconds(text: str) -> float | None:
     return float(text) if re.fullmatch(r"\s*\d{1,9}(\.\d*)?\s*", text, re.ASCII) else None
 

@@ -60,7 +60,7 @@ Models = Annotated[
     Path | None, typer.Option(metavar="FILE", help="A TOML file of models of your own.")
 ]
 Concurrency = Annotated[
-    int | None, typer.Option(help="Requests in flight at the start; fewer after a refusal.")
+    int | None, typer.Option(help="Requests in flight at most; fewer after a refusal.")
 ]
 Rpm = Annotated[float | None, typer.Option(help="Requests per minute at most.")]
 Tpm = Annotated[float | None, typer.Option(help="Tokens per minute at most.")]

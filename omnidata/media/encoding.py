@@ -1,16 +1,16 @@
 """Pixels to PNG and samples to WAV, in memory, for models that take files.
 
-The PNG encoder is FFmpeg's, with the filter "up" and zlib's fastest level. Measured on one core
-with frames of 360 x 800: 8 ms and 295 KB for a decoded frame of a noisy clip, where Pillow's
-fastest level takes 14 ms and 284 KB; 1.3 ms instead of 2.5 ms for a plain one. Both let go of the
-interpreter while they work.
+A PNG is little more than a zlib stream, and zlib is what takes the time. With Intel's ISA-L in its
+place a decoded frame of a noisy clip, 360 x 800, took 1.4 ms and 350 KB on one core, FFmpeg's
+encoder 7.2 ms and 310 KB, and Pillow's fastest level 14 ms and 284 KB.
 """
 
 from __future__ import annotations
 
 import io
+import struct
 import wave
-from fractions import Fraction
+import zlib
 from typing import TYPE_CHECKING
 
 from omnidata.actions import Screen
@@ -19,26 +19,38 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+_UP = 2
+"""The filter that stores a row as its difference from the one above (PNG, section 9.2)."""
+
+_RGB = 2
+_FASTEST = 1
+
 
 def png(pixels: npt.NDArray[np.uint8]) -> bytes:
-    """A picture as a PNG file, without loss; equal pixels give equal bytes.
+    """A picture as a PNG file, without loss; on one machine equal pixels give equal bytes.
 
     Args:
         pixels: uint8 (H, W, 3), RGB.
     """
-    from av.codec.context import CodecContext
-    from av.video.codeccontext import VideoCodecContext
-    from av.video.frame import VideoFrame
+    import numpy as np
+    from isal import isal_zlib
 
-    encoder = CodecContext.create("png", "w")
-    assert isinstance(encoder, VideoCodecContext)
-    encoder.height, encoder.width = pixels.shape[:2]
-    encoder.pix_fmt = "rgb24"
-    encoder.time_base = Fraction(1)
-    encoder.thread_count = 1  # with more, a picture is kept back until the next one comes
-    encoder.options = {"compression_level": "1", "pred": "up"}
-    packets = [*encoder.encode(VideoFrame.from_ndarray(pixels, format="rgb24")), *encoder.encode()]
-    return b"".join(map(bytes, packets))
+    height, width = pixels.shape[:2]
+    rows = pixels.reshape(height, width * 3)
+    filtered = np.empty((height, width * 3 + 1), np.uint8)
+    filtered[:, 0] = _UP
+    filtered[0, 1:] = rows[0]
+    np.subtract(rows[1:], rows[:-1], out=filtered[1:, 1:])
+    header = struct.pack(">IIBBBBB", width, height, 8, _RGB, 0, 0, 0)
+    data = isal_zlib.compress(filtered, _FASTEST)
+    chunks = (_chunk(b"IHDR", header), _chunk(b"IDAT", data), _chunk(b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    """Length, kind, data, and the sum over the last two (PNG, section 5.3)."""
+    check = zlib.crc32(data, zlib.crc32(kind))
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
 
 
 def wav(samples: npt.NDArray[np.float32], rate: int) -> bytes:

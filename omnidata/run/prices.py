@@ -151,7 +151,8 @@ class Budget:
     def refuses(self, in_flight: int) -> str:
         """Why one request more may exceed a limit, if it and those in flight take the mean.
 
-        Before the first answer nothing is known and nothing is refused.
+        Before the first answer nothing is known, so requests go out one at a time. With nothing in
+        flight a refusal is final; else those in flight may yet take less than the mean.
 
         Args:
             in_flight: requests that were sent and not yet told of.
@@ -161,7 +162,7 @@ class Budget:
         """
         metered = self.requests - self.unmetered
         if not metered:
-            return self._blind()
+            return self._blind(in_flight)
         then = self.requests + in_flight + 1
         flying = f", and {in_flight} are on their way" if in_flight else ""
         return "; ".join(
@@ -171,11 +172,13 @@ class Budget:
             if used * then > limit * metered
         )
 
-    def _blind(self) -> str:
+    def _blind(self, in_flight: int) -> str:
         """A limit that cannot be measured is not passed over in silence."""
-        if self.unmetered < _BLIND or not self._limited():
+        if not self._limited():
             return ""
-        return "the model does not say how many tokens its answers take, so no limit can be kept"
+        if self.unmetered >= _BLIND:
+            return "the model does not say how many tokens its answers take: no limit can be kept"
+        return "what an answer takes is not known yet" if in_flight else ""
 
     def _limited(self) -> list[tuple[str, float, float]]:
         """Each limit: how it is written, what has been used, what may be."""

@@ -16,7 +16,7 @@ from omnidata.adapters.minicpm import MiniCPM
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.vita import Vita
 from omnidata.errors import CallError, UsageError
-from omnidata.types import Completion, GenerationParams, Message, Request
+from omnidata.types import Completion, GenerationParams, Message, Part, Request
 from tests.adapters.servers import (
     Fault,
     Wire,
@@ -278,6 +278,13 @@ def test_an_empty_reply_is_an_answer(shown: Shown, kind: type[FlatModel], wire: 
     with running(wire, [Fault(text="")]) as server:
         answer = ask(made(kind, server.url, layout="release"), shown.request)
     assert (answer.delivery, answer.text) == ("ok", "")
+
+
+def test_a_text_that_utf8_cannot_hold_does_not_stop_a_run() -> None:
+    request = Request("a/T/0", (Message("user", (Part("text", "go \ud800 back"),)),))
+    for kind, wire in SERVERS:
+        with running(wire, [Fault(text="BACK")]) as server:
+            assert ask(made(kind, server.url), request).text == "BACK"
 
 
 def test_large_media_arrive_whole(shown: Shown) -> None:

@@ -18,7 +18,7 @@ from omnidata.adapters.keys import Key
 from omnidata.adapters.layout import ReleaseRules
 from omnidata.adapters.presets import Preset
 from omnidata.errors import CallError
-from omnidata.types import Completion, GenerationParams, Message, Request
+from omnidata.types import Completion, GenerationParams, Message, Part, Request
 from tests.adapters.servers import Fault, running, seen_text
 from tests.adapters.servers_http import KEY, GoogleFiles, GoogleGenAI
 from tests.adapters.shown import Shown
@@ -118,6 +118,14 @@ def test_the_frame_rate_is_sent_with_clips_alone(shown: Shown) -> None:
     assert [line for line in answer.text.split("\n") if line.endswith(" at 5.0 fps")] == [
         line + " at 5.0 fps" for line in shown.seen() if "video" in line
     ]
+
+
+def test_a_text_that_utf8_cannot_hold_is_sent_without_its_broken_signs() -> None:
+    broken = (Part("text", "go \ud800 back"),)
+    request = Request("a/T/0", (Message("system", broken), Message("user", broken)))
+    with running(GoogleGenAI()) as server:
+        [answer] = ask(gemini(server.url), request)
+    assert answer.text == "system: text go ? back\nuser: text go ? back"
 
 
 def test_the_environment_changes_nothing(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:

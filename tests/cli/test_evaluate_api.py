@@ -121,6 +121,15 @@ def test_a_budget_ends_a_run_which_goes_on_with_a_larger_one(sample: Path, tmp_p
         assert asked.count == 20
 
 
+def test_a_budget_holds_for_many_requests_at_a_time(sample: Path, tmp_path: Path) -> None:
+    with server(lambda number: Fault(text=WAIT.text, delay_s=0.02)) as asked:
+        arguments = evaluate(asked, sample, "--out", tmp_path / "run", "-T", "modalities=I")
+        done = omnidata(*arguments, "--max-tokens", "2000", "--concurrency", "16", code=1)
+        assert asked.count == 18  # 110 tokens each
+        assert asked.most > 1
+    assert "--max-tokens 2000: 18 answers used 1980" in done.stderr
+
+
 def test_a_limit_on_the_cost_needs_a_price_before_the_first_request(
     sample: Path, tmp_path: Path, prices: Path
 ) -> None:

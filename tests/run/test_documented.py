@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
+from omnidata.cli.evaluate import evaluate
 from omnidata.run.prices import read_prices
 from omnidata.run.suite import read_suite
 
@@ -28,3 +30,11 @@ def test_the_suite_of_the_page_is_one(tmp_path: Path) -> None:
     assert {cell.limits.concurrency for cell in cells} == {8, 32}
     assert {cell.limits.max_cost for cell in cells} == {20.0}
     assert {cell.limits.prices for cell in cells} == {tmp_path / "prices.toml"}
+
+
+def test_every_flag_is_documented() -> None:
+    parameters = inspect.signature(evaluate).parameters
+    pages = "".join(path.read_text("utf-8") for path in PAGE.parent.glob("*.md"))
+    named = {"task_options": "-T", "model_options": "-M", "as_json": "--json"}
+    for name in parameters.keys() - {"task", "data"}:
+        assert named.get(name, f"--{name.replace('_', '-')}") in pages

@@ -150,6 +150,13 @@ def test_what_is_in_flight_counts_as_if_it_were_spent() -> None:
     assert "--max-tokens 1000: 5 answers used 1000" in budget.refuses(0)
 
 
+def test_before_the_first_answer_requests_go_one_at_a_time() -> None:
+    budget = Budget(Limits(max_tokens=1000), "m")
+    assert budget.refuses(0) == ""
+    assert "not known yet" in budget.refuses(1)
+    assert Budget(Limits(), "m").refuses(1) == ""
+
+
 def test_a_limit_that_cannot_be_measured_is_not_passed_over() -> None:
     budget = Budget(Limits(max_tokens=1000), "m")
     for _ in range(8):
@@ -193,11 +200,10 @@ def test_a_cost_is_kept(file: Path) -> None:
 
 
 @given(st.integers(1, 1000), st.integers(1, 50), st.integers(1, 20))
-def test_no_more_is_spent_than_allowed_once_the_first_answer_came(
+def test_no_more_is_spent_than_allowed_when_answers_are_alike(
     size: int, answers: int, width: int
 ) -> None:
     budget = Budget(Limits(max_tokens=size * answers), "m")
-    budget.spend(used(size))
     flying = 0
     while flying or not budget.refuses(0):
         while flying < width and not budget.refuses(flying):

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import tempfile
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal, get_args
 
 from omnidata.errors import PlatformError, UsageError
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
 Family = Literal["qwen2.5-omni", "qwen3-omni", "gemma4"]
-_Build = Callable[[], "tuple[PreTrainedModel, Any]"]
 
 
 def make_tiny(family: Family, folder: Path, *, seed: int = 0) -> Path:
-    """Write a checkpoint of a few hundred thousand random weights, with all that goes with it.
+    """Write a checkpoint of less than a million random weights, with all that belongs to one.
 
-    `AutoProcessor` and `AutoModelForMultimodalLM` load it like a real one: the classes, the media
-    towers, the special tokens and the placeholders are the family's own, only narrow and shallow.
-    It takes text, pictures, clips and sound, and its answers depend on each; they mean nothing.
-    Its chat template marks what the assistant says (`return_assistant_tokens_mask`). Qwen families
-    are the thinkers, without the talker. Nothing is downloaded, and the same seed gives the same
-    files.
+    `AutoProcessor` and `AutoModelForMultimodalLM` load it like a real one: the classes, the towers
+    for media, the special tokens and the placeholders are the family's own, only narrow and
+    shallow. It takes text, pictures, clips and sound; its answers depend on each and mean nothing.
+    The Qwen families are the thinkers, without the talker. The chat template marks what the
+    assistant says, as training needs (`return_assistant_tokens_mask`). Nothing is downloaded; the
+    same seed gives the same files.
 
     Args:
         family: the architecture: Qwen2.5-Omni (arXiv:2503.20215), Qwen3-Omni (arXiv:2509.17765) or
@@ -38,28 +31,37 @@ def make_tiny(family: Family, folder: Path, *, seed: int = 0) -> Path:
         The folder.
 
     Raises:
-        UsageError: there is no such family, or something of that name exists.
+        UsageError: there is no such family, or the folder exists.
         PlatformError: the libraries of the extra `local` are not installed, or do not load.
     """
-    builders = _builders()
-    if family not in builders:
-        raise UsageError(
-            f'there is no tiny model "{family}"', expected=f"one of {', '.join(builders)}"
-        )
+    if family not in get_args(Family):
+        names = ", ".join(get_args(Family))
+        raise UsageError(f'there is no tiny model "{family}"', expected=f"one of {names}")
     if folder.exists():
-        raise UsageError("something of that name exists", where=str(folder))
-    import torch
+        raise UsageError("the folder exists", where=str(folder), remedy="choose another name")
+    try:
+        import torch
+        import torchvision  # noqa: F401  # the processors of clips need it
 
+        from omnidata.adapters.tiny import gemma, qwen
+    except (ImportError, OSError, RuntimeError) as error:
+        raise PlatformError(
+            f"torch and transformers cannot be loaded ({type(error).__name__}: {error})",
+            expected="the extra `local`",
+            remedy="pip install 'omnidata[local]'",
+        ) from error
+    builders = {
+        "qwen2.5-omni": qwen.qwen2_5_omni,
+        "qwen3-omni": qwen.qwen3_omni,
+        "gemma4": gemma.gemma4,
+    }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model, processor = builders[family]()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
-    try:
-        model.save_pretrained(unfinished)
-        processor.save_pretrained(unfinished)
-        unfinished.chmod(0o777 & ~_umask())
-        unfinished.rename(folder)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.") as unfinished:
+        made = Path(unfinished) / folder.name
+        model.save_pretrained(made)
+        processor.save_pretrained(made)
+        made.rename(folder)
     return folder

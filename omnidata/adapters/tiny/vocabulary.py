@@ -1,4 +1,4 @@
-"""A tokenizer for tiny models: any text, few tokens."""
+"""What tiny models share: their width, and a tokenizer that takes any text and needs few tokens."""
 
 from __future__ import annotations
 
@@ -9,34 +9,41 @@ from transformers import PreTrainedTokenizerFast
 
 from omnidata.actions import Primitive
 
+WIDTH = 64
+"""Of the text model, and of what the towers for media give to it."""
+
+SPREAD = 0.2
+"""Standard deviation of the weights: wide enough for one picture to change what is answered."""
+
 _SIZE = 640
-_WORDS = """
+_WORDS = """\
 You are an Android GUI Agent. You are given a task and your action history, with screenshots, audio
 and video. You need to perform the next action to complete the task. Output a single valid JSON
 object and nothing else. Range: 0-1000, normalized. Goal: Step: Action History: The current
-screenshot is the last image. Tap, double tap, long press, swipe up, down, left, right, input text,
-back, home, task complete, task impossible. Analyze the current screenshot and output the next
-action as JSON. Frame of the clip at second. Open the song, the button, the message and the list.
+screenshot is the last image in your input. Tap, double tap, long press, swipe up, down, left,
+right, input text, back, home, task complete, task impossible. Analyze the current screenshot and
+output the next action as JSON. Open the song, the button, the message and the list.
 """
 
 
-def tokenizer(special: Sequence[str], names: Mapping[str, str], *, end: str, pad: str) -> PreTrainedTokenizerFast:
-    """Byte-pair encoding learned from the words of GUI prompts and the actions of OmniGUI.
+def tokenizer(
+    special: Sequence[str], names: Mapping[str, str], *, end: str, pad: str
+) -> PreTrainedTokenizerFast:
+    """Byte pairs learned from the words of GUI prompts and from OmniGUI's actions.
 
     Args:
-        special: the family's special tokens; they get the first numbers.
-        names: what transformers calls some of them, e.g. {"image_token": "<|image_pad|>"}.
+        special: the family's special tokens beside those of `names`, `end` and `pad`.
+        names: what transformers calls some tokens, e.g. {"image_token": "<|image_pad|>"}.
         end: the token that ends a turn.
         pad: the token that fills a batch.
     """
     learned = Tokenizer(models.BPE())
     learned.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     learned.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
         vocab_size=_SIZE,
-        special_tokens=list(special),
-        initial_alphabet=sorted(alphabet),
+        special_tokens=[pad, end, *special, *names.values()],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     learned.train_from_iterator(_corpus(), trainer)
@@ -52,7 +59,7 @@ def tokenizer(special: Sequence[str], names: Mapping[str, str], *, end: str, pad
 def _corpus() -> Iterator[str]:
     yield from _WORDS.splitlines()
     for action in Primitive:
+        yield f'{{"action_type": {action}, "text": "hello"}}'
         for x in range(0, 1000, 50):
             yield f'{{"action_type": {action}, "coordinate": [{x}, {999 - x}]}}'
-            yield f'{{"action_type": {action}, "start_coordinate": [{x}, 500], "end_coordinate": '
-        yield f'{{"action_type": {action}, "text": "hello"}}'
+            yield f'"start_coordinate": [500, {x}], "end_coordinate": [500, {999 - x}]'

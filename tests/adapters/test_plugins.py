@@ -1,0 +1,142 @@
+"""Models that other distributions bring are found, and named where they are broken."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from omnidata.adapters import get_adapter
+from omnidata.errors import OmnidataError, UsageError
+from omnidata.tasks import get_task
+from omnidata.types import Adapter
+from tests.adapters.shown import Shown
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs/models.md"
+
+PLUGIN = '''
+"""A model of another distribution: it answers with what it was called."""
+
+from omnidata.adapters import Model
+from omnidata.errors import UsageError
+from omnidata.types import Completion
+
+
+class Echo(Model):
+    """Says its model's name and the last text that it was shown.
+
+    Args:
+        model: what stands after the colon of the SPEC.
+        prefix: said first.
+    """
+
+    accepts = frozenset({"image"})
+    concurrency = 4
+
+    def __init__(self, model, prefix):
+        self.name = f"echo:{model}"
+        self.settings = {"prefix": prefix}
+        self._model = model
+
+    async def generate(self, batch, params):
+        [asked] = batch
+        text = asked.request.conversation[-1].parts[-1].text
+        return [Completion(text=f"{self.settings['prefix']}{self._model}: {text}")]
+
+
+def make(model, options):
+    """The model of a SPEC; options are as given with -M."""
+    unknown = options.keys() - {"prefix"}
+    if unknown:
+        raise UsageError("echo has the option prefix alone", where=f"-M {min(unknown)}=...")
+    return Echo(model, options.get("prefix", ""))
+
+
+def broken(model, options):
+    raise RuntimeError("out of order")
+
+
+def nothing(model, options):
+    return object()
+'''
+
+
+def get(spec: str, **options: str) -> Adapter:
+    return get_adapter(spec, get_task("omnigui"), [], options=options)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def install(
+    folder: Path, name: str = "omnidata-echo", points: str = "echo = echo_plugin:make"
+) -> None:
+    """A distribution as an installer leaves it."""
+    write(folder / "echo_plugin.py", PLUGIN)
+    info = folder / f"{name.replace('-', '_')}-1.2.dist-info"
+    info.mkdir(parents=True)
+    write(info / "METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
+    write(info / "entry_points.txt", f"[omnidata.adapters]\n{points}\n")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "echo_plugin", raising=False)
+    return folder
+
+
+def test_a_file_of_another_distribution_is_a_model(site: Path, tmp_path: Path) -> None:
+    install(site)
+    shown = Shown(tmp_path / "media").write()
+    adapter = get("echo:loud", prefix="> ")
+    assert (adapter.name, adapter.concurrency) == ("echo:loud", 4)
+    [answer] = asyncio.run(adapter.generate([adapter.prepare(shown.request)], adapter.params))
+    assert answer.text == '> loud: Goal: tap "分享"\nStep: 2'
+    assert get("echo").name == "echo:"
+    with pytest.raises(UsageError, match="echo has the option prefix alone"):
+        get("echo:x", suffix="!")
+    with pytest.raises(UsageError, match="echo") as caught:
+        get("ecco:x")
+    assert "echo" in caught.value.expected
+
+
+@pytest.mark.parametrize(
+    ("point", "said"),
+    [
+        ("echo_plugin:broken", "RuntimeError: out of order"),
+        ("echo_plugin:nothing", "lacks name, settings"),
+        ("echo_plugin:absent", "AttributeError"),
+        ("no_such_module:make", "ModuleNotFoundError"),
+    ],
+)
+def test_a_broken_plugin_is_named_with_its_distribution(site: Path, point: str, said: str) -> None:
+    install(site, points=f"echo = {point}")
+    with pytest.raises(OmnidataError, match=r"omnidata-echo 1\.2") as caught:
+        get("echo:x")
+    assert said in str(caught.value)
+
+
+def test_two_distributions_with_one_name_are_named(site: Path) -> None:
+    install(site)
+    install(site, name="other-echo")
+    with pytest.raises(UsageError, match=r"omnidata-echo 1\.2.*other-echo 1\.2"):
+        get("echo:x")
+
+
+@pytest.mark.skipif(not DOCUMENT.is_file(), reason="needs a checkout: the sdist has no docs")
+def test_the_documents_class_is_a_model(site: Path, tmp_path: Path) -> None:
+    block = DOCUMENT.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    install(site, points="echo = documented:Echo")
+    write(site / "documented.py", block)
+    adapter = get("echo:x", a="b")
+    assert adapter.settings == {"a": "b"}
+    shown = Shown(tmp_path / "media").write()
+    [answer] = asyncio.run(adapter.generate([adapter.prepare(shown.request)], adapter.params))
+    assert answer.text == shown.request.sample_id
