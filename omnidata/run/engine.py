@@ -167,7 +167,8 @@ class Engine:
         return self._cache.get(self._key(made)) if self._cache and made.key else None
 
     def _key(self, made: Prepared) -> str:
-        return key(self._adapter.settings, self._params, made.key, made.request.sample_id)
+        model = {"name": self._adapter.name, **self._adapter.settings}
+        return key(model, self._params, made.key, made.request.sample_id)
 
     async def _answer(self, batch: Sequence[tuple[Step, Prepared]]) -> None:
         """Attempt after attempt, until there are answers or no hope, or the run stops."""

@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -97,8 +98,8 @@ def evaluate(
         "shard": list(shard) if shard else None,
     }
     budget = Budget(limits, adapter.name)
-    cache = ResponseCache(limits.cache) if limits.cache else None
-    with RunFolder(out, settings) as run:
+    kept = ResponseCache(limits.cache) if limits.cache else nullcontext()
+    with kept as cache, RunFolder(out, settings) as run:
         if task.needs_predictions:
             run.reopen(_stale(steps, run))
         for completion in run.done.values():
