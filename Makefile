@@ -19,12 +19,14 @@ $(VENV)/base.stamp: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
 	touch $@
 
-# torchaudio's usual build is linked against CUDA. Where that is absent it cannot be imported, nor
-# can transformers, which imports it; all that we use is in Python, and works without those files.
+# The usual builds of torchaudio and torchvision are linked against CUDA. Where that is absent they
+# cannot be imported, nor can transformers, which imports them; all that we use is in Python, and
+# works without torchaudio's libraries and the one file that registers torchvision's operators.
 $(VENV)/dev.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,gemini,local,openai,plots,voice]"
 	@$(BIN)/python -c "import torchaudio" 2>/dev/null || rm -f $(VENV)/lib/python*/site-packages/torchaudio/lib/*.so
+	@$(BIN)/python -c "import torchvision" 2>/dev/null || truncate -s 0 $(VENV)/lib/python*/site-packages/torchvision/_meta_registrations.py
 	touch $@ $(VENV)/base.stamp
 
 demo: $(VENV)/base.stamp

@@ -182,6 +182,7 @@ class Prepared:
         receipt: what the model will really get, part by part (see `Completion`).
         key: SHA-256, in hexadecimal, of all that the model will see but the generation settings;
             equal keys ask the same. Empty where answers must not be kept.
+        length: about how many tokens; a model that takes batches gets steps of like length.
     """
 
     request: Request
@@ -189,6 +190,7 @@ class Prepared:
     size: int = 0
     receipt: Mapping[str, Any] = field(default_factory=dict)
     key: str = ""
+    length: int = 0
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -338,6 +340,9 @@ class Adapter(Protocol):
 
     async def close(self) -> None:
         """Give connections back; called once, in the same event loop."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """What is worth knowing of the run that has ended, as JSON values for `run.json`."""
 
 
 class Task(Protocol):

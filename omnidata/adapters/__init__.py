@@ -19,7 +19,10 @@ if not __name__.startswith("omnidata."):
 
 __all__ = ["FORMS", "Model", "get_adapter"]
 
-FORMS = ("baseline:NAME", "replay:FILE", "openai:MODEL", "gemini:MODEL", "PRESET", "PLUGIN:MODEL")
+FORMS = (
+    *("baseline:NAME", "replay:FILE", "openai:MODEL", "gemini:MODEL", "hf:PATH"),
+    *("PRESET", "PLUGIN:MODEL"),
+)
 """The SPECs that name a model."""
 
 _WIRES = {
@@ -61,7 +64,7 @@ def get_adapter(
 
     kind, _, rest = spec.partition(":")
     preset = None
-    if kind not in ("baseline", "replay"):
+    if kind not in ("baseline", "replay", "hf"):
         preset = presets.find(spec, options, base_url=base_url, models=models)
     if preset is not None:
         return _behind_http(preset, key_file)
@@ -78,6 +81,10 @@ def get_adapter(
         if options:
             raise UsageError("replay has no options", where=f"-M {next(iter(options))}=...")
         return Replay(Path(rest))
+    if kind == "hf" and rest:
+        from omnidata.adapters import hf
+
+        return hf.load(rest, options)
     plugin = plugins.find(spec, options)
     if plugin is not None:
         return plugin
@@ -85,7 +92,7 @@ def get_adapter(
     raise UsageError(
         f'no model is called "{spec}"',
         where=f"--model {spec}",
-        expected=f"baseline:{'|'.join(task.baselines)}, {', '.join(FORMS[1:4])}, "
+        expected=f"baseline:{'|'.join(task.baselines)}, {', '.join(FORMS[1:5])}, "
         + ", ".join(named),
         remedy="`omnidata info` lists what is supported",
     )

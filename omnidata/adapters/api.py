@@ -13,11 +13,15 @@ import msgspec
 from omnidata import jsontext
 from omnidata.adapters.base import Model
 from omnidata.adapters.capabilities import RenderedMessage
+from omnidata.adapters.counts import counted, tokens
 from omnidata.adapters.keys import Key
 from omnidata.adapters.layout import arrange
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import lacking, render
+from omnidata.errors import UsageError
 from omnidata.types import Completion, Conversation, GenerationParams, Prepared, Request
+
+_LONGEST_ERROR = 1000
 
 
 class ApiModel(Model):
@@ -27,19 +31,30 @@ class ApiModel(Model):
         wire: the name of the wire format.
         version: goes up with every change to what the wire format sends, so that a kept answer is
             never taken for one to another request.
+        ours: fields of a request that `extra_body` may not say, inner ones behind a dot.
 
     Args:
         preset: the row that describes the model.
         key: the secret that the server asks for.
+
+    Raises:
+        UsageError: `extra_body` holds what the request says elsewhere.
     """
 
     wire: ClassVar[str]
     version: ClassVar[int] = 1
+    ours: ClassVar[frozenset[str]] = frozenset()
     concurrency = 16
     timeout_s = 300.0
 
     def __init__(self, preset: Preset, key: Key) -> None:
         """Keep the row; no connection is opened before the first request."""
+        for name in sorted(self.ours & _names(preset.extra_body)):
+            raise UsageError(
+                f'"{name}" is not for extra_body: it is part of every request',
+                where=f"--model {preset.spec}",
+                remedy="use the options temperature, max_new_tokens and seed",
+            )
         self.preset = preset
         self.key = key
         self.name = preset.spec
@@ -99,13 +114,16 @@ class ApiModel(Model):
         began = time.perf_counter()
         with self.key.hidden():
             answer = await self.send(prepared.payload, params)
+        usage = counted(answer.usage, self.key.redact)
+        said = {"tokens": by_modality} if (by_modality := tokens(usage)) else {}
         return [
             msgspec.structs.replace(
                 answer,
                 text=self.key.redact(answer.text),
-                error=self.key.redact(answer.error),
+                error=self.key.redact(answer.error)[:_LONGEST_ERROR],
+                usage=usage,
                 latency_s=time.perf_counter() - began,
-                receipt={**prepared.receipt, **answer.receipt},
+                receipt={**prepared.receipt, **said},
             )
         ]
 
@@ -115,8 +133,13 @@ class ApiModel(Model):
 
     @abstractmethod
     async def send(self, payload: Any, params: GenerationParams) -> Completion:
-        """One attempt; the receipt holds "tokens" by modality where the server tells.
+        """One attempt; the usage is as the server has it.
 
         Raises:
             CallError: no answer came.
         """
+
+
+def _names(body: Mapping[str, Any]) -> set[str]:
+    nested = {name: value for name, value in body.items() if isinstance(value, dict)}
+    return body.keys() | {f"{name}.{key}" for name, value in nested.items() for key in value}

@@ -21,6 +21,9 @@ class Baichuan(FlatModel):
 
     wire: ClassVar[str] = "baichuan"
     most: ClassVar[Mapping[str, int]] = {"max_media": 1}
+    ours: ClassVar[frozenset[str]] = frozenset(
+        {"text_query", "image_file", "video_file", "audio_file"}
+    )
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[_Form, int]:
         """The text and the file."""
@@ -39,8 +42,7 @@ class Baichuan(FlatModel):
             CallError: no answer came.
         """
         text, files = payload
-        fields = {"text_query": text, "generate_audio": "false"}
-        fields |= {name: str(value) for name, value in self.preset.extra_body.items()}
+        fields = {"text_query": text, "generate_audio": False, **self.preset.extra_body}
         answer = await self._post(form(fields, files))
         return Completion(text=clean(self._text(answer, "text", "response")))
 

@@ -72,5 +72,9 @@ class Model(ABC):
             CallError: no answer came.
         """
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027 - what most models have, not a gap to fill
         """Nothing is open."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """Nothing is known but what the engine measures."""
+        return {}

@@ -79,10 +79,8 @@ class FlatModel(ApiModel):
             CallError: there is none.
         """
         if self._session is None:
-            self._session = open_session()
+            self._session = open_session(self.key, bearer=True)
         headers = {"Content-Type": mime} if mime else {}
-        if self.key:
-            headers["Authorization"] = f"Bearer {self.key.value}"
         async with self._session.post(self.url, data=data, headers=headers) as response:
             body = await response.read()
         try:
@@ -105,7 +103,7 @@ class FlatModel(ApiModel):
         return next(filter(None, texts), "")
 
     def _unreadable(self, said: str) -> CallError:
-        excerpt = " ".join(said.split())[:_EXCERPT]
+        excerpt = " ".join(self.key.redact(said).split())[:_EXCERPT]
         return CallError(
             f"the answer is not what the server should send: {excerpt}", where=self.url
         )
@@ -127,11 +125,12 @@ def media_of(messages: Sequence[RenderedMessage], kind: str) -> list[RenderedPar
     return [part for turn in messages for part in turn.parts if part.kind == kind]
 
 
-def form(fields: Mapping[str, str], files: Mapping[str, RenderedPart]) -> aiohttp.FormData:
-    """A multipart body; it can be sent once."""
+def form(fields: Mapping[str, Any], files: Mapping[str, RenderedPart]) -> aiohttp.FormData:
+    """A multipart body; it can be sent once. Fields that are no text are sent as JSON."""
     data = aiohttp.FormData(default_to_multipart=True)
     for name, value in fields.items():
-        data.add_field(name, sendable(value))
+        text = value if isinstance(value, str) else jsontext.encode(value).decode()
+        data.add_field(name, sendable(text))
     for name, part in files.items():
         ending = _ENDINGS.get(part.mime) or part.mime.partition("/")[2].removeprefix("x-")
         data.add_field(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -60,6 +61,12 @@ class Gemini(ApiModel):
     """
 
     wire = "gemini"
+    ours = frozenset(
+        {
+            *("contents", "systemInstruction", "system_instruction"),
+            *(f"generationConfig.{name}" for name in ("temperature", "maxOutputTokens", "seed")),
+        }
+    )
 
     _session: aiohttp.ClientSession | None = None
     _client: genai.Client | None = None
@@ -105,11 +112,12 @@ class Gemini(ApiModel):
             )
         except errors.APIError as error:
             raise fault(error.code, {}, error.message or "", where=where) from error
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            # What the SDK lets through when an answer is not the JSON that it expects.
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            # What the SDK lets through when an answer is not the JSON that it expects; its words
+            # quote the answer.
             raise CallError(
-                f"the answer cannot be read: {type(error).__name__}: {error}", where=where
-            ) from error
+                f"the answer cannot be read ({type(error).__name__})", where=where
+            ) from None
         return completion(response, where)
 
     def _turn(self, message: RenderedMessage, uris: Mapping[str, str]) -> types.ContentDict:
@@ -131,7 +139,9 @@ class Gemini(ApiModel):
     def _open(self) -> tuple[genai.Client, Uploads]:
         """The client; kept, because one that nothing refers to closes itself."""
         if self._client is None or self._uploads is None:
-            self._session = open_session()
+            # The SDK's warnings of words that it does not know quote the server's answer.
+            warnings.filterwarnings("ignore", module=r"google\.genai\._common")
+            self._session = open_session(self.key)
             self._client = genai.Client(
                 api_key=self.key.value or "none",
                 vertexai=False,

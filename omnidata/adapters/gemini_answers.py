@@ -6,7 +6,6 @@ from google.genai.types import (
     Candidate,
     FinishReason,
     GenerateContentResponse,
-    GenerateContentResponseUsageMetadata,
 )
 
 from omnidata.errors import CallError
@@ -28,6 +27,8 @@ _REFUSALS = frozenset(
     }
 )
 
+_EXCERPT = 300
+
 
 def completion(response: GenerateContentResponse, where: str) -> Completion:
     """The answer; thoughts are left out of its text.
@@ -44,36 +45,27 @@ def completion(response: GenerateContentResponse, where: str) -> Completion:
     """
     usage = response.usage_metadata
     counts = usage.model_dump(mode="json", exclude_none=True) if usage else {}
-    receipt = {"tokens": tokens} if (tokens := _tokens(usage)) else {}
     feedback = response.prompt_feedback
     if feedback and feedback.block_reason:
         said = f"{feedback.block_reason.value} {feedback.block_reason_message or ''}".rstrip()
         error = f"the prompt was blocked: {said}"
-        return Completion(delivery="refused", error=error, usage=counts, receipt=receipt)
+        return Completion(delivery="refused", error=error, usage=counts)
     if not response.candidates:
         raise CallError("the answer has no candidate", where=where)
     candidate = response.candidates[0]
     text = _text(candidate)
     reason: FinishReason | None = candidate.finish_reason
-    said = f"{reason.value if reason else ''} {candidate.finish_message or ''}".strip()
+    said = f"{reason.value if reason else ''} {candidate.finish_message or ''}".strip()[:_EXCERPT]
     if reason in _REFUSALS:
-        return Completion(delivery="refused", text=text, error=said, usage=counts, receipt=receipt)
+        return Completion(delivery="refused", text=text, error=said, usage=counts)
     if reason == FinishReason.MAX_TOKENS:
         error = "the answer was cut at its greatest length"
-        return Completion(
-            delivery="truncated", text=text, error=error, usage=counts, receipt=receipt
-        )
+        return Completion(delivery="truncated", text=text, error=error, usage=counts)
     if reason not in _COMPLETE or (reason is None and not text):
         raise CallError(f"the model stopped without an answer: {said or 'no reason'}", where=where)
-    return Completion(text=text, usage=counts, receipt=receipt)
+    return Completion(text=text, usage=counts)
 
 
 def _text(candidate: Candidate) -> str:
     parts = candidate.content.parts if candidate.content else None
     return "".join(part.text or "" for part in parts or () if not part.thought)
-
-
-def _tokens(usage: GenerateContentResponseUsageMetadata | None) -> dict[str, int]:
-    """Tokens of the prompt by modality, e.g. {"image": 1032, "text": 410}."""
-    details = (usage.prompt_tokens_details if usage else None) or ()
-    return {item.modality.value.lower(): item.token_count or 0 for item in details if item.modality}

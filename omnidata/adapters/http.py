@@ -15,7 +15,7 @@ _FOR_GOOD = frozenset({501, 505})
 _THROTTLED = frozenset({429, 529})
 _BAD_KEY = ("API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key")
 _NO_CREDIT = ("insufficient_quota", "billing_not_active")
-_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
+_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d+)?)s"')
 _EXCERPT = 300
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from omnidata.errors import CallError, UsageError
 _SENDABLE = re.compile(r"[!-~]+")  # what an HTTP header takes; its error would quote the rest
 _TELLING = 8  # characters; shorter ones are placeholders, and words that answers may hold
 _LONGEST = 10_000
+_HIDDEN = "[key]"
 
 
 class Key:
@@ -66,12 +68,24 @@ class Key:
         return cls()
 
     def redact(self, text: str) -> str:
-        """The text with `[key]` in place of the secret, also where it is quoted for a URL."""
-        if len(self.value) < _TELLING:
-            return text
-        for form in {self.value, quote(self.value, safe="")}:
-            text = text.replace(form, "[key]")
+        """The text with `[key]` in place of the secret, also as URLs and JSON quote it."""
+        for form in self._forms():
+            text = text.replace(form, _HIDDEN)
         return text
+
+    def redact_bytes(self, body: bytes) -> bytes:
+        """The same for a text that is not decoded yet."""
+        for form in self._forms():
+            body = body.replace(form.encode(), _HIDDEN.encode())
+        return body
+
+    def _forms(self) -> set[str]:
+        """How a server may repeat the secret; none if it is a placeholder."""
+        if len(self.value) < _TELLING:
+            return set()
+        in_json = json.dumps(self.value)[1:-1]
+        in_url = quote(self.value, safe="")
+        return {self.value, in_url, in_json, in_json.replace("/", r"\/")}
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
@@ -106,7 +120,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _read(file: Path) -> str:
     try:
-        with file.open(encoding="utf-8") as stream:
+        with file.open(encoding="utf-8-sig") as stream:  # some editors write a mark first
             return stream.read(_LONGEST + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not a text file"

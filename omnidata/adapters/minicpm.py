@@ -27,6 +27,9 @@ class MiniCPM(FlatModel):
     path: ClassVar[str] = "/v1/chat/completions"
     most: ClassVar[Mapping[str, int]] = {"max_videos": 1, "max_audios": 1}
     controls: ClassVar[frozenset[str]] = frozenset({"temperature", "max_new_tokens"})
+    ours: ClassVar[frozenset[str]] = controls | {
+        *("messages", "images", "video_base64", "audio_base64", "do_sample"),
+    }
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[bytes, int]:
         """The message and its media as JSON."""

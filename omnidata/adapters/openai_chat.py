@@ -6,6 +6,7 @@ import base64
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import aiohttp
 import msgspec
 
 from omnidata import jsontext
@@ -14,7 +15,8 @@ from omnidata.adapters.capabilities import RenderedMessage, RenderedPart
 from omnidata.adapters.http import fault
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
-from omnidata.errors import CallError, PlatformError, UsageError
+from omnidata.adapters.session import MAX_ANSWER_BYTES, MAX_ERROR_BYTES
+from omnidata.errors import CallError, PlatformError
 from omnidata.types import Completion, GenerationParams
 
 if TYPE_CHECKING:
@@ -22,21 +24,7 @@ if TYPE_CHECKING:
     import openai
 
 _PATH = "/chat/completions"
-_OURS = frozenset(
-    {
-        "max_completion_tokens",
-        "max_tokens",
-        "messages",
-        "model",
-        "n",
-        "seed",
-        "stream",
-        "temperature",
-    }
-)
-_MODALITIES = ("text", "image", "audio", "video")
 _SLICE = 2**18  # bytes handed to the socket at a time, so that other requests get their turn
-_LONGEST_ANSWER = 16 * 2**20  # bytes; nothing longer is an answer
 _EXCERPT = 200
 
 
@@ -72,17 +60,17 @@ class OpenAIChat(ApiModel):
     """
 
     wire: ClassVar[str] = "openai"
+    ours: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("messages", "model", "n", "seed", "stream", "temperature"),
+            *("max_completion_tokens", "max_tokens"),
+        }
+    )
 
     def __init__(self, preset: Preset, key: Key) -> None:
         """Load the SDK; no connection is opened before the first request."""
         super().__init__(preset, key)
         _load()
-        for name in sorted(_OURS & preset.extra_body.keys()):
-            raise UsageError(
-                f'"{name}" is not for extra_body: it is part of every request',
-                where=f"--model {preset.spec}",
-                remedy="use the options temperature, max_new_tokens and seed",
-            )
         self._url = preset.base_url + _PATH
         self._client: openai.AsyncOpenAI | None = None
 
@@ -111,7 +99,6 @@ class OpenAIChat(ApiModel):
         Raises:
             CallError: no answer came.
         """
-        import aiohttp
         import httpx2
         import openai
 
@@ -128,20 +115,54 @@ class OpenAIChat(ApiModel):
                 stream_cls=openai.AsyncStream[Any],
             )
             assert isinstance(response, httpx2.Response)  # as `cast_to` says, streamed or not
-            text = await _read(response, self._url)
-        except openai.APIStatusError as error:
-            where = self._where(error.response.headers)
-            raise fault(
-                error.status_code, error.response.headers, error.response.text, where=where
-            ) from None
+            text = await self._read(response)
         except (openai.APIConnectionError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
             cause = error.__cause__ or error
+            if isinstance(cause, CallError):
+                raise cause from None
             raise CallError(
                 f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__,
                 where=self._url,
                 remedy="check the address and that the server is up",
             ) from None
         return _completion(text, params, self._where(response.headers))
+
+    async def _judge(self, response: httpx2.Response) -> None:
+        """Raise what a status but 2xx stands for; the SDK would first read the whole of it.
+
+        Raises:
+            CallError: the status is no success.
+        """
+        if not response.is_success:
+            body = bytearray()
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) >= MAX_ERROR_BYTES:
+                    break
+            await response.aclose()
+            said = self.key.redact(body[:MAX_ERROR_BYTES].decode(errors="replace"))
+            where = self._where(response.headers)
+            raise fault(response.status_code, response.headers, said, where=where)
+
+    async def _read(self, response: httpx2.Response) -> str:
+        """The whole answer.
+
+        Raises:
+            CallError: it is longer than any answer.
+        """
+        body = bytearray()
+        try:
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > MAX_ANSWER_BYTES:
+                    raise CallError(
+                        f"the answer is longer than {MAX_ANSWER_BYTES:,} bytes",
+                        where=self._url,
+                        transient=False,
+                    )
+        finally:
+            await response.aclose()
+        return self.key.redact_bytes(bytes(body)).decode(errors="replace")
 
     def _settings(self, params: GenerationParams) -> dict[str, Any]:
         """All of the request but its messages."""
@@ -163,12 +184,14 @@ class OpenAIChat(ApiModel):
                 base_url=self.preset.base_url,
                 max_retries=0,
                 timeout=None,
-                http_client=sdk.DefaultAioHttpClient(timeout=None, follow_redirects=False),
+                http_client=sdk.DefaultAioHttpClient(
+                    timeout=None, follow_redirects=False, event_hooks={"response": [self._judge]}
+                ),
             )
         return self._client
 
     def _where(self, headers: Mapping[str, str]) -> str:
-        request = headers.get("x-request-id", "")
+        request = self.key.redact(headers.get("x-request-id", ""))
         return f"{self._url} (request {request[:_EXCERPT]})" if request else self._url
 
     async def close(self) -> None:
@@ -208,47 +231,21 @@ async def _body(head: bytes, messages: bytes) -> AsyncIterator[bytes]:
     yield b"}"
 
 
-async def _read(response: httpx2.Response, where: str) -> bytes:
-    """The whole answer.
-
-    Raises:
-        CallError: it is longer than any answer.
-    """
-    body = bytearray()
-    try:
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > _LONGEST_ANSWER:
-                raise CallError(
-                    f"the answer is longer than {_LONGEST_ANSWER:,} bytes",
-                    where=where,
-                    transient=False,
-                )
-    finally:
-        await response.aclose()
-    return bytes(body)
-
-
-def _completion(body: bytes, params: GenerationParams, where: str) -> Completion:
+def _completion(body: str, params: GenerationParams, where: str) -> Completion:
     """What the server said.
 
     Raises:
         CallError: it is no answer.
     """
     try:
-        value = jsontext.decode(body.decode())
+        value = jsontext.decode(body)
         answer = msgspec.convert(value, _Answer)
         choice = answer.choices[0]
     except (ValueError, RecursionError, IndexError) as error:
-        said = " ".join(body[:_EXCERPT].decode(errors="replace").split())
+        said = " ".join(body[:_EXCERPT].split())
         what = "has no choices" if isinstance(error, IndexError) else "is no chat completion"
         raise CallError(f"the answer {what}: {said or '(nothing)'}", where=where) from None
-    usage = answer.usage or {}
-    completion = Completion(
-        text=choice.message.content or "",
-        usage=usage,
-        receipt={"tokens": tokens} if (tokens := _tokens(usage)) else {},
-    )
+    completion = Completion(text=choice.message.content or "", usage=answer.usage or {})
     if choice.message.refusal or choice.finish_reason == "content_filter":
         reason = choice.message.refusal or "the answer was held back by a content filter"
         return msgspec.structs.replace(completion, delivery="refused", error=reason)
@@ -257,12 +254,3 @@ def _completion(body: bytes, params: GenerationParams, where: str) -> Completion
         reason = f"the answer was cut at {limit} tokens" if limit else "the answer was cut"
         return msgspec.structs.replace(completion, delivery="truncated", error=reason)
     return completion
-
-
-def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
-    """Tokens of the prompt by modality, where the server tells."""
-    details = usage.get("prompt_tokens_details")
-    if not isinstance(details, dict):
-        return {}
-    counts = {name: details.get(f"{name}_tokens") for name in _MODALITIES}
-    return {name: count for name, count in counts.items() if isinstance(count, int)}

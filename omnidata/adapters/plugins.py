@@ -20,10 +20,12 @@ _PARTS = (
     "accepts",
     "max_batch",
     "concurrency",
+    "timeout_s",
     "refuses",
     "prepare",
     "generate",
     "close",
+    "facts",
 )
 
 

@@ -229,7 +229,7 @@ def _token_limit(url: str) -> TokenLimit:
 def _rows(text: str, file: str) -> dict[str, Row]:
     try:
         parsed = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of too many digits is no TOML error
         raise UsageError(f"{error}", where=file, expected="a TOML file of models") from None
     return {name: _row(name, value, file) for name, value in parsed.items()}
 
@@ -279,7 +279,7 @@ def _expected(what: str, path: str) -> str:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UsageError(

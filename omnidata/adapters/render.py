@@ -7,13 +7,13 @@ out of memory, and decoded and encoded at most once.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from omnidata import media
 from omnidata.adapters.capabilities import Capabilities, RenderedMessage, RenderedPart
-from omnidata.adapters.fitting import Fit, fit, flat, lacking
-from omnidata.errors import MediaError, UsageError
+from omnidata.adapters.fitting import lacking
+from omnidata.adapters.walk import Line, walk
+from omnidata.errors import MediaError
 from omnidata.types import Conversation, MediaRef, Part
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ __all__ = ["RATE", "lacking", "render"]
 
 RATE = 16_000
 """Samples per second of every waveform, in Hz."""
-
-Line = dict[str, Any]
-"""What the receipt says of one medium."""
 
 
 def render(
@@ -51,54 +48,12 @@ def render(
         MediaError: a medium that is to be sent is missing, broken or cut short.
         UsageError: the model cannot take the conversation, and `degrade` is off.
     """
-    problem = "" if capabilities.degrade else lacking(conversation, capabilities)
-    if problem:
-        raise UsageError(
-            problem,
-            expected="a step that the model can take whole",
-            remedy="leave the modality out with -T modalities, or allow it with -M degrade=true",
-        )
-    plan = fit(flat(conversation), capabilities)
-    messages: list[RenderedMessage] = []
-    lines: list[Line] = []
-    number = 0
-    for message in conversation:
-        left_out = {
-            part.role
-            for at, part in enumerate(message.parts, number)
-            if part.media and at in plan.dropped
-        }
-        rendered: list[RenderedPart] = []
-        for at, part in enumerate(message.parts, number):
-            if part.media is None:
-                # A text with a role is the label of the medium that has it.
-                if not part.role or part.role not in left_out:
-                    rendered.append(RenderedPart("text", part.text))
-                continue
-            line: Line = {"role": part.role, "kind": part.kind}
-            lines.append(line)
-            if at in plan.dropped:
-                line["dropped"] = plan.dropped[at]
-            else:
-                sent, about = _sent(part, part.media, plan.frames.get(at), capabilities)
-                rendered += sent
-                line |= about
-        number += len(message.parts)
-        if rendered:
-            messages.append(RenderedMessage(message.role, tuple(rendered)))
-    receipt: Line = {"parts": lines}
-    if degraded := _degraded(flat(conversation), plan):
-        receipt["degraded"] = degraded
-    return tuple(messages), receipt
+    turns, receipt = walk(conversation, capabilities, _text, _sent)
+    return tuple(RenderedMessage(turn.role, tuple(turn.parts)) for turn in turns), receipt
 
 
-def _degraded(parts: Sequence[Part], plan: Fit) -> list[str]:
-    reasons = [f"{parts[number].role}: {why}" for number, why in sorted(plan.dropped.items())]
-    for number, count in plan.frames.items():
-        if 0 < count < plan.wanted:
-            role = parts[number].role
-            reasons.append(f"{role}: {count} of {plan.wanted} frames; {plan.reason}")
-    return reasons
+def _text(text: str) -> RenderedPart:
+    return RenderedPart("text", text)
 
 
 def _sent(

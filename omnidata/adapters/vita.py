@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from omnidata.adapters.capabilities import RenderedMessage, RenderedPart
 from omnidata.adapters.flat import FlatModel, form, media_of, text_of
@@ -25,6 +25,7 @@ class Vita(FlatModel):
     path: ClassVar[str] = "/generate"
     most: ClassVar[Mapping[str, int]] = {"max_images": 1, "max_videos": 1, "max_audios": 1}
     controls: ClassVar[frozenset[str]] = frozenset({"temperature"})
+    ours: ClassVar[frozenset[str]] = controls | {"question", "image", "video", "audio"}
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[_Form, int]:
         """The text and the files."""
@@ -41,10 +42,10 @@ class Vita(FlatModel):
             CallError: no answer came.
         """
         text, files = payload
-        fields = {"question": text, "model_type": _MODEL, "conv_mode": _MODEL}
+        fields: dict[str, Any] = {"question": text, "model_type": _MODEL, "conv_mode": _MODEL}
         if params.temperature is not None:
             fields["temperature"] = f"{params.temperature:g}"
-        fields |= {name: str(value) for name, value in self.preset.extra_body.items()}
+        fields |= self.preset.extra_body
         answer = await self._post(form(fields, files))
         return Completion(text=clean(self._text(answer, "response")))
 

@@ -15,6 +15,7 @@ from omnidata.cli import (
     convert,
     data,
     demo,
+    doctor,
     evaluate,
     merge,
     score,
@@ -39,6 +40,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("audit")(audit.audit)
 app.command("convert")(convert.convert)
+app.command("doctor")(doctor.doctor)
 app.command("info")(data.info)
 app.command("evaluate")(evaluate.evaluate)
 app.command("merge")(merge.merge)

@@ -84,3 +84,7 @@ DryRun = Annotated[
 ShardOf = Annotated[
     str | None, typer.Option(metavar="I/N", help="Only the I-th of N parts (omnidata merge).")
 ]
+Gpus = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Run in N processes, each with a GPU of its own."),
+]

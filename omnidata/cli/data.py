@@ -173,7 +173,7 @@ def _print(source: Source, view: View, expect: str | None, differences: list[str
 
 
 def _supported(as_json: bool) -> None:
-    from omnidata.adapters import FORMS
+    from omnidata.adapters import FORMS, plugins, presets
     from omnidata.run.logs import READERS
     from omnidata.tasks import NAMES, get_task
 
@@ -188,7 +188,15 @@ def _supported(as_json: bool) -> None:
             }
             for task in tasks
         }
-        terminal.print_json({"tasks": described, "models": FORMS, "logs": list(READERS)})
+        terminal.print_json(
+            {
+                "tasks": described,
+                "models": FORMS,
+                "presets": list(presets.table()),
+                "plugins": plugins.names(),
+                "logs": list(READERS),
+            }
+        )
         return
     for task in tasks:
         terminal.say(f"task {task.name}")
@@ -197,4 +205,6 @@ def _supported(as_json: bool) -> None:
             terminal.say(f"  -T {name}={'|'.join(values) or 'FOLDER'}")
         terminal.say(f"  baselines: {', '.join(task.baselines)}")
     terminal.say("models:   " + "  ".join(FORMS))
+    terminal.say("presets:  " + "  ".join(presets.table()))
+    terminal.say("plugins:  " + ("  ".join(plugins.names()) or "none"))
     terminal.say("logs:     " + ", ".join(READERS))

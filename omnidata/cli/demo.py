@@ -13,6 +13,8 @@ from omnidata.cli import terminal
 from omnidata.errors import UsageError
 
 _MODELS = ("baseline:oracle", "baseline:center")
+_LOCAL_STEPS = 4
+_LOCAL_OPTIONS = {"max_new_tokens": "16"}
 
 
 def demo(
@@ -20,12 +22,16 @@ def demo(
         Path, typer.Option(metavar="DIR", help="Where data/ and runs/ are written.")
     ] = Path("omnidata-demo"),
     seed: Annotated[int, typer.Option(help="Of the sample dataset.")] = 0,
+    local: Annotated[
+        bool, typer.Option("--local", help="Also ask a tiny random Qwen2.5-Omni on this machine.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Make a small OmniGUI dataset with real media and evaluate two baselines on it.
 
     The oracle shows the ceiling of the rules, the centre tap the floor. A second call with the same
-    seed uses what the first one made.
+    seed uses what the first one made. With --local a model of transformers, made on the spot with
+    random weights, looks at a few steps: all is real but what it says.
 
     Example: omnidata demo --out omnidata-demo
     """
@@ -36,15 +42,32 @@ def demo(
     task = get_task("omnigui")
     source = task.load(data)
     terminal.print_findings(source)
+    tiny = _tiny(out, seed) if local else None
     results = {}
     for model in _MODELS:
         with terminal.progress(model) as progress:
             run = out / "runs" / f"{model.replace(':', '-')}-seed{seed}"
             results[model] = evaluate(task, source, model, run, progress=progress)
+    columns = task.profiles[task.default_profile].columns
+    if not as_json:
+        _print_side_by_side(results, columns)
+    if tiny:
+        model = f"hf:{tiny}"
+        with terminal.progress(model) as progress:
+            results[model] = evaluate(
+                task,
+                source,
+                model,
+                out / "runs" / f"{tiny.name}-seed{seed}",
+                model_options=_LOCAL_OPTIONS,
+                limit=_LOCAL_STEPS,
+                progress=progress,
+            )
+        if not as_json:
+            terminal.print_results(results[model], columns)
+            terminal.note(f"{model}: its weights are random, and so is what it says")
     if as_json:
         terminal.print_json(results)
-    else:
-        _print_side_by_side(results, task.profiles[task.default_profile].columns)
     terminal.note(f"dataset: {data}")
     terminal.note(f"run folders: {out / 'runs'}")
     example = f"--model baseline:random --out {out / 'runs' / 'random'}"
@@ -74,6 +97,14 @@ def _sample(out: Path, seed: int) -> Path:
     made.write_text(json.dumps(wanted), encoding="utf-8")
     unfinished.rename(data)
     return data
+
+
+def _tiny(out: Path, seed: int) -> Path:
+    """The tiny model, made unless the last call made it."""
+    from omnidata.adapters.tiny import make_tiny
+
+    folder = out / "tiny-qwen2.5-omni"
+    return folder if folder.exists() else make_tiny("qwen2.5-omni", folder, seed=seed)
 
 
 def _print_side_by_side(results: dict[str, dict[str, Any]], columns: terminal.Columns) -> None:

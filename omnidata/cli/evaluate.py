@@ -39,6 +39,7 @@ def evaluate(
     prices: args.Prices = None,
     cache: args.Cache = None,
     shard: args.ShardOf = None,
+    gpus: args.Gpus = None,
     as_json: args.Json = False,
 ) -> None:
     """Ask a model about every step, score its answers, print the table.
@@ -68,6 +69,9 @@ def evaluate(
         cache=cache,
     )
     part = parse_shard(shard) if shard else None
+    if gpus and not dry_run and not (out / "run.json").exists():
+        runs.in_processes(out, gpus, profile=profile, whole=part is None, as_json=as_json)
+        return
     benchmark = get_task(task, parse(task_options, "-T"))
     options = parse(model_options, "-M")
     source = benchmark.load(data, check_media=True, strict=strict)

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from omnidata.cli import terminal
 
 if TYPE_CHECKING:
@@ -51,3 +53,31 @@ def print_run(results: Mapping[str, Any], task: Task, out: Path, as_json: bool) 
     if stopped := results.get("stopped"):
         terminal.note(f"the run stopped: {stopped}")
         terminal.note(f"the same command resumes: {_command()}")
+
+
+def in_processes(out: Path, count: int, *, profile: str | None, whole: bool, as_json: bool) -> None:
+    """Run this command in several processes and join what they did.
+
+    Once joined, the same command goes on in one process: with the steps that have failed.
+    """
+    import shutil
+
+    from omnidata.errors import UsageError
+    from omnidata.run.folder import read_info
+    from omnidata.run.merge import merge
+    from omnidata.run.processes import run_parts
+    from omnidata.run.recorded import recorded_task
+
+    if not whole:
+        raise UsageError(
+            "a part of a run is not cut into parts",
+            where=f"--gpus {count}",
+            expected="--gpus or --shard, not both",
+        )
+    with resumable(), terminal.counter("steps") as progress:
+        parts = run_parts(sys.argv[1:], out, count, progress=progress)
+    results = merge(parts, out, profile=profile)
+    shutil.rmtree(parts[0].parent)
+    print_run(results, recorded_task(read_info(out)), out, as_json)
+    if any(lacking(results)):
+        raise typer.Exit(1)

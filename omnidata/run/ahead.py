@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 from omnidata.run.meter import Meter
 from omnidata.types import Completion, Prepared, Step
@@ -63,10 +64,10 @@ class Ahead:
                 if not self._ready:
                     if taken and not self._coming():
                         break
-                    with self._meter.waiting_for_media():
-                        await self._changed.wait_for(
-                            lambda: bool(self._ready) or bool(taken and not self._coming())
-                        )
+                    # With nothing in the making it is answers or pauses that are waited for.
+                    booked = self._meter.waiting_for_media() if self._coming() else nullcontext()
+                    with booked:
+                        await self._changed.wait()
                     continue
                 item = self._ready.popleft()
                 self._bytes -= _size(item[1])

@@ -12,16 +12,22 @@ HOPELESS = 3
 
 
 class Breaker:
-    """Counts failures since the last answer."""
+    """Counts failures since the last answer.
 
-    def __init__(self) -> None:
+    Args:
+        answered: whether the run has an answer already, from before it was resumed.
+    """
+
+    def __init__(self, *, answered: bool = False) -> None:
         """Nothing has failed."""
         self._failures = 0
         self._hopeless = 0
+        self._any_answer = answered
 
     def answered(self) -> None:
         """An answer came; whatever failed before, not everything does."""
         self._failures = self._hopeless = 0
+        self._any_answer = True
 
     def failed(self, error: CallError) -> str:
         """A step got no answer in all its attempts.
@@ -29,6 +35,8 @@ class Breaker:
         Returns:
             Why the run is to stop; empty to go on.
         """
+        if self._any_answer and not (error.transient or error.hopeless):
+            return ""  # others were answered: it is this request that the model does not take
         self._failures += 1
         self._hopeless += error.hopeless
         if self._hopeless < HOPELESS and self._failures < FAILURES:

@@ -6,14 +6,13 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from itertools import count
 from typing import Any
 
 import msgspec
 
 from omnidata.actions import Action
-from omnidata.errors import CallError, MediaError
+from omnidata.errors import CallError, MediaError, OmnidataError
 from omnidata.run.ahead import Ahead
 from omnidata.run.breaker import Breaker
 from omnidata.run.cache import ResponseCache, key
@@ -29,6 +28,8 @@ from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Requ
 
 Progress = Callable[[int, int], None]
 """Called with (steps done, steps in all)."""
+
+Batch = Sequence[tuple[Step, Prepared]]
 
 _SYNC_S = 0.2
 """Lines wait so long, at most, until the disk is asked to have them; one request serves all."""
@@ -73,7 +74,7 @@ class Engine:
         self._timeout_s = limits.timeout_s or adapter.timeout_s
         self._window = Window(limits.concurrency or adapter.concurrency)
         self._rates = Rates(limits.requests_per_minute, limits.tokens_per_minute)
-        self._breaker = Breaker()
+        self._breaker = Breaker(answered=bool(run.done))
         self._ahead = Ahead(
             self._prepare,
             threads=bool(adapter.accepts),
@@ -86,10 +87,8 @@ class Engine:
         self._fresh: list[tuple[str, Completion]] = []  # answers that the cache lacks
         self._syncing = threading.Lock()
         self._open = 0
-        self._busy = 0
         self._in_flight = 0
         self._spending = asyncio.Condition()
-        self._stopping = asyncio.Event()
         self._finished = asyncio.Event()
 
     async def ask(self, steps: Sequence[Step], progress: Progress | None) -> None:
@@ -110,10 +109,11 @@ class Engine:
                     self._ahead.work(),
                     self._sync_often(),
                     self._show(progress, len(steps)),
-                    *(self._send() for _ in range(self._window.size)),
+                    *(self._send() for _ in range(min(self._window.size, len(steps)))),
                 )
         finally:
-            self._sync()
+            with self.meter.writing():
+                self._sync()
             if progress:
                 progress(len(self._run.done), len(steps))
 
@@ -134,98 +134,128 @@ class Engine:
         return first
 
     def _prepare(self, step: Step) -> Prepared | Completion:
-        """The request for a step, or why there can be none; runs in a thread."""
+        """The request for a step, its kept answer, or why there is none; runs in a thread."""
         try:
             if "image" in self._adapter.accepts and step.media.get("screenshot", ...) is None:
                 raise MediaError("the row names no screenshot", fault="missing")
-            past = list(self._past.get(episode_key(step), ()))
-            conversation = self._task.prompt(step, past)
-            return self._adapter.prepare(Request(step.sample_id, conversation))
+            past = self._past.get(episode_key(step), ()) if self._past else ()
+            made = self._rendered(Request(step.sample_id, self._task.prompt(step, list(past))))
         except MediaError as error:
             return Completion(
                 delivery="media_error", error=f"{step.sample_id}: {error}", attempts=0
             )
+        except CallError as error:
+            return Completion(delivery="api_error", error=str(error), attempts=0)
+        return (self._cache.get(self._key(made)) if self._cache and made.key else None) or made
+
+    def _rendered(self, request: Request) -> Prepared:
+        """What the adapter makes of a request.
+
+        Raises:
+            MediaError: a medium cannot be read.
+            CallError: the adapter failed.
+        """
+        try:
+            made = self._adapter.prepare(request)
+            if not isinstance(made, Prepared):
+                raise TypeError(f"`prepare` gave {type(made).__name__}, not Prepared")
+        except OmnidataError:
+            raise
+        except Exception as error:
+            raise self._slip(error) from error
+        return made
+
+    def _slip(self, error: Exception) -> CallError:
+        """The adapter may be anybody's: its slips are failures of their steps, not of the run."""
+        return CallError(
+            f"the adapter failed ({type(error).__name__}: {error})",
+            where=self._adapter.name,
+            transient=False,
+        )
 
     async def _send(self) -> None:
         """Answer batch after batch, until cancelled or stopped."""
         while not self.stopped:
-            batch: list[tuple[Step, Prepared]] = []
-            for step, made in await self._ahead.take(self._adapter.max_batch):
-                kept = made if isinstance(made, Completion) else self._kept(made)
-                if kept is not None:
-                    await self._record(step, kept)
-                elif isinstance(made, Prepared):
-                    batch.append((step, made))
-            self._busy += 1
-            if batch:
+            ready = await self._ahead.take(self._adapter.max_batch)
+            if known := [(step, made) for step, made in ready if isinstance(made, Completion)]:
+                await self._record(known)
+            if batch := [(step, made) for step, made in ready if isinstance(made, Prepared)]:
                 await self._answer(batch)
-            self._busy -= 1
-            if self.stopped and not self._busy:
-                self._finished.set()
-
-    def _kept(self, made: Prepared) -> Completion | None:
-        return self._cache.get(self._key(made)) if self._cache and made.key else None
 
     def _key(self, made: Prepared) -> str:
         model = {"name": self._adapter.name, **self._adapter.settings}
         return key(model, self._params, made.key, made.request.sample_id)
 
-    async def _answer(self, batch: Sequence[tuple[Step, Prepared]]) -> None:
+    async def _answer(self, batch: Batch) -> None:
         """Attempt after attempt, until there are answers or no hope, or the run stops."""
         for attempt in count(1):
-            try:
-                completions = await self._attempt([made for _, made in batch])
-            except CallError as error:
-                failed = Completion(delivery="api_error", error=str(error), attempts=attempt)
-                wait = pause(error, attempt) if attempt < self._attempts else None
-                if wait is None:
-                    await self._give_up(batch, failed, error)
+            async with self._window:
+                reserved = await self._rates.take()
+                if not await self._admitted():
                     return
-                for step, _ in batch:
-                    self._run.append_attempt(step.sample_id, failed)
-                await self._rest(wait)
-                continue
-            if completions is None:
+                wait = await self._attempt(batch, attempt, reserved)
+            if wait is None:
                 return
-            for (step, made), completion in zip(batch, completions, strict=True):
-                whole = msgspec.structs.replace(completion, attempts=attempt)
-                if self._cache and made.key:
-                    self._fresh.append((self._key(made), whole))
-                await self._record(step, whole)
-            return
+            with self.meter.pausing():
+                await asyncio.sleep(wait)
 
-    async def _rest(self, seconds: float) -> None:
-        """Wait, but not beyond the run's stop."""
-        self.meter.pause_s += seconds
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
+    async def _attempt(self, batch: Batch, attempt: int, reserved: float) -> float | None:
+        """One call of the model, and what is written of it before anything else can happen.
 
-    async def _attempt(self, batch: Sequence[Prepared]) -> Sequence[Completion] | None:
-        """One call of the model; None if nothing more is to be asked.
-
-        Raises:
-            CallError: no answer came.
+        Returns:
+            Seconds to wait before the next attempt; None if there is to be none.
         """
-        async with self._window:
-            reserved = await self._rates.take()
-            if not await self._admitted():
-                return None
-            sent = time.monotonic()
-            usages: list[Mapping[str, Any]] = []
-            try:
-                with self.meter.asking():
-                    completions = await self._call(batch)
-                usages += [completion.usage for completion in completions]
-            except CallError as error:
-                if error.throttled:
-                    self._window.throttled(sent, error.retry_after or 0.0)
-                raise
-            finally:
-                self._rates.settle(reserved, usages)
-                await self._told(usages)
+        sent = time.monotonic()
+        usages: list[Mapping[str, Any]] = []
+        try:
+            with self.meter.asking():
+                completions = await self._call([made for _, made in batch])
+            usages += [completion.usage for completion in completions]
+            await self._answered(batch, completions, attempt)
+        except CallError as error:
+            wait = pause(error, attempt)
+            if error.throttled:  # a wait that is too long for a pause holds up nobody else either
+                self._window.throttled(sent, 0.0 if wait is None else error.retry_after or 0.0)
+            return await self._failed(batch, error, attempt, wait)
+        finally:
+            self._rates.settle(reserved, usages)
+            await self._told(usages)
+        return None
+
+    async def _answered(
+        self, batch: Batch, completions: Sequence[Completion], attempt: int
+    ) -> None:
+        """Lines for the answers; no await comes before them, so that none can be cancelled."""
+        lines = []
+        for (step, made), completion in zip(batch, completions, strict=True):
+            if completion.attempts != attempt:
+                completion = msgspec.structs.replace(completion, attempts=attempt)
+            if self._cache and made.key:
+                self._fresh.append((self._key(made), completion))
+            lines.append((step, completion))
         self._window.answered()
         self._breaker.answered()
-        return completions
+        await self._record(lines)
+
+    async def _failed(
+        self, batch: Batch, error: CallError, attempt: int, wait: float | None
+    ) -> float | None:
+        """Lines for a failed attempt; final ones, and None, if there is to be no other."""
+        failed = Completion(delivery="api_error", error=str(error), attempts=attempt)
+        if wait is not None and attempt < self._attempts:
+            for step, _ in batch:
+                self._run.append_attempt(step.sample_id, failed)
+            return wait
+        await self._record(
+            [
+                (step, msgspec.structs.replace(failed, receipt=dict(made.receipt)))
+                for step, made in batch
+            ]
+        )
+        if reason := self._breaker.failed(error):
+            self._stop(reason)
+            self._finished.set()  # what is still under way will fail as well
+        return None
 
     async def _admitted(self) -> bool:
         """Wait until the budget allows a request; False if the run stops."""
@@ -240,60 +270,51 @@ class Engine:
 
     async def _told(self, usages: Sequence[Mapping[str, Any]]) -> None:
         """A request has ended; what its answers used is known."""
+        self._in_flight -= 1
+        for usage in usages:
+            self._budget.spend(usage)
+        if self.stopped and not self._in_flight:
+            self._finished.set()
         async with self._spending:
-            self._in_flight -= 1
-            for usage in usages:
-                self._budget.spend(usage)
             self._spending.notify_all()
 
     async def _call(self, batch: Sequence[Prepared]) -> Sequence[Completion]:
         try:
             async with asyncio.timeout(self._timeout_s) as limit:
                 completions = await self._adapter.generate(batch, self._params)
+            return _checked(completions, len(batch))
         except CallError:
             raise
         except TimeoutError as error:
             if limit.expired():
                 raise CallError(f"no answer within {self._timeout_s:g} s") from None
             raise CallError(f"the connection timed out ({error})") from error
-        except Exception as error:  # an adapter may be anybody's: its slips must not end the run
-            raise CallError(
-                f"the adapter failed ({type(error).__name__}: {error})",
-                where=self._adapter.name,
-                transient=False,
-            ) from error
-        if len(completions) != len(batch):
-            raise CallError(
-                f"the adapter gave {len(completions)} answers to {len(batch)} requests",
-                where=self._adapter.name,
-                transient=False,
-            )
-        return completions
-
-    async def _give_up(
-        self, batch: Sequence[tuple[Step, Prepared]], failed: Completion, error: CallError
-    ) -> None:
-        for step, made in batch:
-            await self._record(step, msgspec.structs.replace(failed, receipt=dict(made.receipt)))
-        if reason := self._breaker.failed(error):
-            self._stop(reason)
-            self._finished.set()  # what is still under way will fail as well
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task and task.cancelling():
+                raise
+            raise CallError("the adapter cancelled itself", where=self._adapter.name) from error
+        except Exception as error:
+            raise self._slip(error) from error
 
     def _stop(self, reason: str) -> None:
-        """Begin nothing more; what is under way ends, and is recorded."""
+        """Begin nothing more and wait for nothing but answers, which are recorded."""
         self.stopped = reason
-        self._stopping.set()
+        if not self._in_flight:
+            self._finished.set()
 
-    async def _record(self, step: Step, completion: Completion) -> None:
-        """The step's line, and the step that waited for it."""
+    async def _record(self, lines: Sequence[tuple[Step, Completion]]) -> None:
+        """The lines of steps, then the steps that waited for them."""
         with self.meter.writing():
-            self._run.append(step.sample_id, completion)
-        self._open -= 1
+            for step, completion in lines:
+                self._run.append(step.sample_id, completion)
+        self._open -= len(lines)
         if self._task.needs_predictions:
-            self._remember(step)
-            if following := self._following.pop(step.sample_id, None):
-                self._open += 1
-                await self._ahead.add_next(following)
+            for step, _ in lines:
+                self._remember(step)
+                if following := self._following.pop(step.sample_id, None):
+                    self._open += 1
+                    await self._ahead.add_next(following)
         if not self._open:
             self._finished.set()
 
@@ -323,6 +344,20 @@ class Engine:
         while progress:
             progress(len(self._run.done), total)
             await asyncio.sleep(_SHOW_S)
+
+
+def _checked(completions: Sequence[Completion], count: int) -> Sequence[Completion]:
+    """The answers of an adapter, if they are what they should be; else a TypeError or ValueError.
+
+    A line that no later run can read is worse than a step without an answer.
+    """
+    if len(completions) != count:
+        raise ValueError(f"{len(completions)} answers to {count} requests")
+    for completion in completions:
+        if not isinstance(completion, Completion):
+            raise TypeError(f"`generate` gave {type(completion).__name__}, not Completion")
+        msgspec.convert(msgspec.to_builtins(completion), Completion)
+    return completions
 
 
 async def _until(finished: asyncio.Event, *workers: Coroutine[Any, Any, None]) -> None:

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import platform
 import time
-from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from omnidata import adapters
-from omnidata.errors import UsageError
+from omnidata.errors import OmnidataError, UsageError
 from omnidata.predictions import Prediction
 from omnidata.run.cache import ResponseCache
 from omnidata.run.engine import Engine, Progress
 from omnidata.run.folder import RunFolder
 from omnidata.run.limits import Limits
+from omnidata.run.loop import run_loop
 from omnidata.run.prices import Budget
 from omnidata.run.score import get_profile, score
 from omnidata.run.select import episode_key, select, whole_episodes
 from omnidata.run.shards import shard as take_shard
-from omnidata.types import Adapter, GenerationParams, Source, Step, Task
+from omnidata.types import Adapter, Conversation, GenerationParams, Source, Step, Task
 
 UNLIMITED = Limits()
 _RECORDED = ("omnidata", "datasets", "av", "pillow", "numpy", "msgspec")
@@ -105,8 +104,11 @@ def evaluate(
         for completion in run.done.values():
             if completion.usage:  # an answer out of the cache has none
                 budget.spend(completion.usage)
+        for line in run.failed_lines():  # answers that were asked for again cost something as well
+            if line.usage:
+                budget.spend(line.usage)
         asked = time.perf_counter()
-        engine = _run(_ask(task, adapter, steps, run, params, limits, budget, cache, progress))
+        engine = run_loop(_ask(task, adapter, steps, run, params, limits, budget, cache, progress))
         answered = time.perf_counter()
         results = score(
             task,
@@ -123,6 +125,7 @@ def evaluate(
             findings=len(source.findings),
             stopped=engine.stopped,
             usage=budget.totals(),
+            facts=dict(adapter.facts()),
             versions={"python": platform.python_version()}
             | {name: version(name) for name in _RECORDED},
             timings={
@@ -143,7 +146,7 @@ def _check_taken(task: Task, adapter: Adapter, steps: Sequence[Step]) -> None:
         if kinds in seen:
             continue
         seen.add(kinds)
-        if reason := adapter.refuses(task.prompt(step, [])):
+        if reason := _refuses(adapter, task.prompt(step, [])):
             raise UsageError(
                 f"{adapter.name} cannot take the step as it is: {reason}",
                 where=step.sample_id,
@@ -151,6 +154,19 @@ def _check_taken(task: Task, adapter: Adapter, steps: Sequence[Step]) -> None:
                 remedy="choose fewer modalities with -T, or let the model do without them: "
                 "-M degrade=true (each such step is counted next to the score)",
             )
+
+
+def _refuses(adapter: Adapter, conversation: Conversation) -> str:
+    try:
+        return adapter.refuses(conversation)
+    except OmnidataError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"the adapter failed ({type(error).__name__}: {error})",
+            where=f"{adapter.name}, refuses",
+            expected="why it cannot take the conversation; empty if it can",
+        ) from error
 
 
 async def _ask(
@@ -168,18 +184,9 @@ async def _ask(
     try:
         await engine.ask(steps, progress)
     finally:
-        await adapter.close()
+        with suppress(Exception):  # whatever an adapter lacks at its end, it has answered
+            await adapter.close()
     return engine
-
-
-def _run(work: Coroutine[Any, Any, Engine]) -> Engine:
-    """Run to the end, also where an event loop runs already, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, work).result()
 
 
 def _stale(steps: Sequence[Step], run: RunFolder) -> frozenset[str]:

@@ -10,7 +10,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -50,20 +50,14 @@ class RunFolder:
         self.done: dict[str, Completion] = {}
         self._make()
         self._lock = FileLock(path / ".lock")
+        with explained(path):
+            self._acquire()
         try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise RunError(
-                "another process is writing into the folder",
-                where=str(path),
-                expected="one writer per run",
-                remedy="wait until it has ended, or give another --out",
-            ) from None
-        try:
-            if self._info.exists():
-                self._resume()
-            else:
-                write_json(self._info, settings)
+            with explained(path):
+                if self._info.exists():
+                    self._resume()
+                else:
+                    write_json(self._info, settings)
             self._lines = Journal(self.predictions)
         except BaseException:
             self._lock.release()
@@ -90,6 +84,17 @@ class RunFolder:
                 remedy="give another --out",
             )
 
+    def _acquire(self) -> None:
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            raise RunError(
+                "another process is writing into the folder",
+                where=str(self.path),
+                expected="one writer per run",
+                remedy="wait until it has ended, or give another --out",
+            ) from None
+
     def _resume(self) -> None:
         recorded = read_info(self.path)
         differences = [
@@ -104,21 +109,11 @@ class RunFolder:
                 expected="the same settings, to resume",
                 remedy="repeat the first command, or give another --out",
             )
+        for path in (self.attempts, self.predictions):
+            if path.exists():
+                _mend(path)
         if self.predictions.exists():
-            self._mend()
             self._read_done()
-
-    def _mend(self) -> None:
-        """Cut a last line that a killed process left without its newline."""
-        with self.predictions.open("rb+") as file:
-            size = file.seek(0, os.SEEK_END)
-            tail = b""
-            while size and b"\n" not in tail:
-                step = min(1 << 16, size)
-                size -= step
-                file.seek(size)
-                tail = file.read(step) + tail
-            file.truncate(size + tail.rfind(b"\n") + 1)
 
     def _read_done(self) -> None:
         """What needs no second try; transient failures move to `attempts.jsonl`."""
@@ -140,6 +135,8 @@ class RunFolder:
         if failed:
             with self.attempts.open("ab") as file:
                 file.writelines(encode(line) + b"\n" for line in failed)
+                file.flush()
+                os.fsync(file.fileno())
             with replacing(self.predictions) as new:
                 new.writelines(encode(line) + b"\n" for line in final)
 
@@ -154,11 +151,20 @@ class RunFolder:
                 self._failed.append(line)
         self._failed.sync()
         self._lines.close()
-        with replacing(self.predictions) as new:
+        with explained(self.path), replacing(self.predictions) as new:
             new.writelines(encode(line) + b"\n" for line in lines if line.sample_id not in again)
         self._lines = Journal(self.predictions)
         for sample_id in again:
             del self.done[sample_id]
+
+    def failed_lines(self) -> Iterator[Prediction]:
+        """What was asked for again, or is to be.
+
+        Raises:
+            PredictionError: a line is not a prediction.
+        """
+        if self.attempts.exists():
+            yield from predictions.read(self.attempts)
 
     def append(self, sample_id: str, completion: Completion) -> None:
         """Record a step's final line; it outlives this process, and after `sync` the machine.
@@ -193,7 +199,8 @@ class RunFolder:
         info["timings"] = {
             name: round(before.get(name, 0.0) + seconds, 3) for name, seconds in timings.items()
         }
-        write_json(self._info, {**self.settings, **info})
+        with explained(self.path):
+            write_json(self._info, {**self.settings, **info})
 
     def __enter__(self) -> Self:
         return self
@@ -204,11 +211,10 @@ class RunFolder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        try:
-            self._failed.close()
-            self._lines.close()
-        finally:
-            self._lock.release()
+        with ExitStack() as last:  # each of them, whatever another raises
+            last.callback(self._lock.release)
+            last.callback(self._lines.close)
+            last.callback(self._failed.close)
 
 
 class Journal:
@@ -277,6 +283,37 @@ class Journal:
             expected="room on the disk",
             remedy="make room and repeat the command: it goes on after the last whole line",
         )
+
+
+def _mend(path: Path) -> None:
+    """Cut a last line that a killed process left without its newline."""
+    with path.open("rb+") as file:
+        size = file.seek(0, os.SEEK_END)
+        tail = b""
+        while size and b"\n" not in tail:
+            step = min(1 << 16, size)
+            size -= step
+            file.seek(size)
+            tail = file.read(step) + tail
+        file.truncate(size + tail.rfind(b"\n") + 1)
+
+
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """Say of a file system's error what a person can do about it.
+
+    Raises:
+        RunError: in place of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"a file cannot be read or written ({error.strerror})",
+            where=str(error.filename or folder),
+            expected="room on the disk, and a folder that can be written",
+            remedy="repeat the command when that is mended: what was finished is kept",
+        ) from None
 
 
 def read_info(run: Path) -> dict[str, Any]:

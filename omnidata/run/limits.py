@@ -16,6 +16,7 @@ _POSITIVE = (
     "attempts",
     "max_cost",
     "max_tokens",
+    "ahead_bytes",
 )
 
 

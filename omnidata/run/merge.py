@@ -17,7 +17,7 @@ from omnidata.run.score import get_profile, score
 from omnidata.run.select import whole_episodes
 from omnidata.types import Source, Step
 
-_FACTS = ("data", "steps", "findings", "stopped", "versions", "timings", "usage")
+_FACTS = ("data", "steps", "findings", "stopped", "versions", "timings", "usage", "facts")
 """What `run.json` says beside the settings."""
 
 Info = dict[str, Any]
@@ -203,6 +203,8 @@ def _facts(infos: Sequence[Info], runs: Sequence[Path], source: Source, steps: i
         said = [info[name] for info in infos if info.get(name)]
         if said:
             facts[name] = _added(said)
+    if of_parts := [info["facts"] for info in infos if info.get("facts")]:
+        facts["facts"] = {"parts": of_parts}  # shares and rates do not add up
     return facts
 
 

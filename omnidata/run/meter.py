@@ -68,6 +68,15 @@ class Meter:
         finally:
             self.disk_s += time.perf_counter() - began
 
+    @contextmanager
+    def pausing(self) -> Iterator[None]:
+        """A request waits before it is sent again."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.pause_s += time.perf_counter() - began
+
     def timings(self) -> dict[str, float]:
         """The stages, for `run.json`."""
         return {

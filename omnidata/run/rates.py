@@ -14,7 +14,7 @@ class Rates:
     """Waits so that neither rate is exceeded.
 
     Tokens are known when the answer comes: each request reserves the mean of those before it, and
-    the difference is settled afterwards.
+    the difference is settled afterwards. Before the first answer requests go out one at a time.
 
     Args:
         requests_per_minute: None = any number.
@@ -30,7 +30,8 @@ class Rates:
         self._per_second = tokens_per_minute / 60 if tokens_per_minute else None
         self._free_at = time.monotonic()
         self._answers = 0
-        self._tokens = 0
+        self._tokens = 0.0
+        self._first = asyncio.Lock()
 
     async def take(self) -> float:
         """Wait for one request's turn.
@@ -42,6 +43,10 @@ class Rates:
             await self._requests.acquire()
         if self._per_second is None:
             return 0.0
+        if not self._answers:
+            await self._first.acquire()
+            if self._answers:
+                self._first.release()
         reserved = self._tokens / self._answers if self._answers else 0.0
         begin = max(self._free_at, time.monotonic())
         self._free_at = begin + reserved / self._per_second
@@ -58,8 +63,11 @@ class Rates:
         """
         if self._per_second is None:
             return
-        tokens = sum(Tokens.of(usage).total for usage in usages)
+        tokens: float = sum(Tokens.of(usage).total for usage in usages)
         if usages:
             self._answers += 1
+            tokens = tokens or reserved  # where the model does not say
             self._tokens += tokens
+        if self._first.locked():
+            self._first.release()
         self._free_at += (tokens - reserved) / self._per_second

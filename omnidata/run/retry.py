@@ -35,6 +35,6 @@ def pause(error: CallError, attempt: int) -> float | None:
     drawn = _jitter.uniform(0, min(_LONGEST_S, _FIRST_S * 2 ** (attempt - 1)))
     if error.retry_after is None:
         return drawn
-    if error.retry_after > LONGEST_ASKED_S:
+    if not error.retry_after <= LONGEST_ASKED_S:  # NaN as well
         return None
-    return error.retry_after + min(drawn, _FIRST_S)
+    return max(0.0, error.retry_after) + min(drawn, _FIRST_S)

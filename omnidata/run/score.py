@@ -13,7 +13,7 @@ import numpy.typing as npt
 from omnidata.errors import PredictionError, UsageError
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
-from omnidata.run.folder import replacing, write_json
+from omnidata.run.folder import explained, replacing, write_json
 from omnidata.types import OUTCOMES, Outcome, Profile, Rows, Step, Task, Verdict
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}
@@ -67,15 +67,17 @@ def score(
 
     Raises:
         PredictionError: an answer to a step that does not exist, or two answers to one.
+        RunError: the folder cannot be written.
     """
     judged = _Columns(profile, steps, origin)
     if out is None:
         for _ in judged.lines(answers, ignored):
             pass
     else:
-        out.mkdir(parents=True, exist_ok=True)
-        with replacing(out / "scores.jsonl") as file:
-            file.writelines(judged.lines(answers, ignored))
+        with explained(out):
+            out.mkdir(parents=True, exist_ok=True)
+            with replacing(out / "scores.jsonl") as file:
+                file.writelines(judged.lines(answers, ignored))
     results = {
         "task": task.name,
         "profile": profile.name,
@@ -86,7 +88,8 @@ def score(
     if stopped:
         results["stopped"] = stopped
     if out is not None:
-        write_json(out / "results.json", results)
+        with explained(out):
+            write_json(out / "results.json", results)
     return results
 
 

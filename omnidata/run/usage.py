@@ -47,6 +47,8 @@ class Tokens:
             ...            "promptTokensDetails": [{"modality": "IMAGE", "tokenCount": 8}]})
             Tokens(input=9, cached=0, image=8, audio=0, video=0, output=7)
         """
+        if not usage:
+            return cls()
         said = _snake(usage)
         parts = _parts(said)
         return cls(

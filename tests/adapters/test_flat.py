@@ -6,10 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from aiohttp import FormData
 
 from omnidata.adapters.baichuan import Baichuan
 from omnidata.adapters.capabilities import Capabilities
-from omnidata.adapters.flat import FlatModel
+from omnidata.adapters.flat import FlatModel, form
 from omnidata.adapters.keys import Key
 from omnidata.adapters.layout import ReleaseRules
 from omnidata.adapters.minicpm import MiniCPM
@@ -240,6 +241,34 @@ def test_a_setting_that_cannot_be_sent_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match="cannot send"):
         made(kind, "http://127.0.0.1:9", params=params)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (MiniCPM, "messages"),
+        (MiniCPM, "temperature"),
+        (MiniCPM, "images"),
+        (Vita, "question"),
+        (Vita, "image"),
+        (Baichuan, "text_query"),
+        (Baichuan, "video_file"),
+    ],
+)
+def test_extra_body_cannot_say_what_the_request_says(kind: type[FlatModel], name: str) -> None:
+    with pytest.raises(UsageError, match=f'"{name}" is not for extra_body'):
+        made(kind, "http://127.0.0.1:9", extra_body={name: "x"})
+
+
+def test_a_form_says_true_and_numbers_as_json_does() -> None:
+    fields = form({"a": True, "b": {"c": 1}, "d": "as it is", "e": 0.5}, {})
+    sent = asyncio.run(_written(fields))
+    for value in ("true", '{"c":1}', "as it is", "0.5"):
+        assert f"\r\n\r\n{value}\r\n" in sent
+
+
+async def _written(data: FormData) -> str:
+    return (await data().as_bytes()).decode()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from omnidata.adapters.gemini import Gemini
 from omnidata.adapters.keys import Key
 from omnidata.adapters.layout import ReleaseRules
 from omnidata.adapters.presets import Preset
-from omnidata.errors import CallError
+from omnidata.errors import CallError, UsageError
 from omnidata.types import Completion, GenerationParams, Message, Part, Request
 from tests.adapters.servers import Fault, running, seen_text
 from tests.adapters.servers_http import KEY, GoogleFiles, GoogleGenAI
@@ -333,6 +333,18 @@ def test_other_media_have_another_key(shown: Shown, tmp_path: Path) -> None:
     other = Shown(tmp_path).write(seed=1)
     assert model.prepare(shown.request).key == model.prepare(shown.request).key
     assert model.prepare(shown.request).key != model.prepare(other.request).key
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ({"contents": []}, "contents"),
+        ({"generationConfig": {"temperature": 1}}, "generationConfig.temperature"),
+    ],
+)
+def test_extra_body_cannot_say_what_has_an_option(body: dict[str, Any], name: str) -> None:
+    with pytest.raises(UsageError, match=f'"{name}" is not for extra_body'):
+        gemini("http://127.0.0.1:9", extra_body=body)
 
 
 def test_a_missing_sdk_is_named_with_its_extra() -> None:

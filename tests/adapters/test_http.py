@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from omnidata.adapters import session
 from omnidata.adapters.http import fault, retry_after
+from omnidata.adapters.keys import Key
 from omnidata.errors import CallError
 from tests.adapters.servers import Fault, running
 from tests.adapters.servers_http import MiniCPMServer
@@ -21,7 +22,7 @@ BODY = b'{"messages": [{"role": "user", "content": "x"}]}'
 
 def post(url: str, headers: dict[str, str] | None = None) -> bytes:
     async def run() -> bytes:
-        async with session.open_session() as opened:
+        async with session.open_session(Key()) as opened:
             headers_sent = {"Content-Type": "application/json", **(headers or {})}
             async with opened.post(url, data=BODY, headers=headers_sent) as response:
                 return await response.read()
@@ -92,6 +93,11 @@ def test_a_date_to_try_again_is_read_as_seconds_from_now() -> None:
 )
 def test_seconds_to_try_again_are_read(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
+
+
+def test_a_delay_of_many_digits_is_no_delay() -> None:
+    assert retry_after({}, '{"retryDelay": "37s"}') == 37
+    assert retry_after({}, f'{{"retryDelay": "{"9" * 400}s"}}') is None
 
 
 @given(st.text(), st.text())

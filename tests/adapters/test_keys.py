@@ -115,6 +115,13 @@ def test_a_file_of_something_else_is_refused_without_quoting_it(
     assert "canary" not in "".join(traceback.format_exception(caught.value))
 
 
+@pytest.mark.parametrize("head", [b"", b"\xef\xbb\xbf"])
+def test_a_file_of_another_system_holds_the_key_as_well(tmp_path: Path, head: bytes) -> None:
+    file = tmp_path / "key"
+    file.write_bytes(head + CANARY.encode() + b"\r\n")
+    assert Key.find("", file).value == CANARY
+
+
 def test_an_absent_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         Key.find("", tmp_path / "key")

@@ -123,6 +123,14 @@ def test_a_broken_plugin_is_named_with_its_distribution(site: Path, point: str, 
     assert said in str(caught.value)
 
 
+def test_all_that_a_plugin_lacks_is_named(site: Path) -> None:
+    install(site, points="echo = echo_plugin:nothing")
+    with pytest.raises(UsageError, match="is no model: it lacks ") as caught:
+        get("echo:x")
+    lacks = caught.value.what.rpartition("lacks ")[2].split(", ")
+    assert sorted(lacks) == sorted(name for name in vars(Adapter) if not name.startswith("_"))
+
+
 def test_two_distributions_with_one_name_are_named(site: Path) -> None:
     install(site)
     install(site, name="other-echo")

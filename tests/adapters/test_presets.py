@@ -23,6 +23,7 @@ from omnidata.tasks import get_task
 from omnidata.types import Adapter, GenerationParams
 from tests.adapters.servers import ChatCompletions, running
 from tests.adapters.shown import Shown
+from tests.cli.running import as_json, omnidata
 from tests.trees import NO_SHARED, SHARED
 
 URL = "http://127.0.0.1:9"
@@ -237,6 +238,7 @@ def test_four_lines_make_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ('["a:b"]\nwire = "openai"\nmodel = "x"', "models.toml: [a:b]", "name"),
         ('[qwen3-omni]\nwire = "openai"\nmodel = "x"', "models.toml: [qwen3-omni]", "built-in"),
         ("\udcff", "models.toml", "UTF-8"),
+        ("[m]\nseed = " + "9" * 5000, "models.toml", "digits"),
     ],
 )
 def test_a_wrong_row_is_named_with_its_file_and_key(
@@ -247,6 +249,25 @@ def test_a_wrong_row_is_named_with_its_file_and_key(
     with pytest.raises(UsageError, match=said) as caught:
         find("m", models=file)
     assert caught.value.where.endswith(where)
+
+
+def test_a_mark_at_the_head_of_the_file_does_no_harm(tmp_path: Path) -> None:
+    file = tmp_path / "models.toml"
+    file.write_bytes(b'\xef\xbb\xbf[m]\r\nwire = "openai"\r\nmodel = "x"\r\n')
+    assert find("m", models=file).model == "x"
+
+
+def test_info_lists_the_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path / "models.toml", '[mine]\nwire = "openai"\nmodel = "x"')
+    monkeypatch.setenv("OMNIDATA_MODELS", str(file))
+    said = omnidata("info").stdout
+    assert "gemini-3.1-pro" in said
+    assert "mine" in said
+    found = as_json(omnidata("info", "--json"))
+    assert {"qwen3-omni", "mine"} <= set(found["presets"])
+    assert found["plugins"] == []
+    file.write_text("[mine")
+    assert "models.toml" in omnidata("info", code=2).stderr
 
 
 def test_an_absent_file_of_models_is_named(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_requests_fall_in_number_while_the_server_asks_for_fewer(
     ask: Callable[..., tuple[dict[str, Any], Server]], tmp_path: Path
 ) -> None:
     """The first wave is refused; afterwards at most half of it is under way at a time."""
-    refused = Fault(status=429, headers={"Retry-After": "0"})
+    refused = Fault(status=429, headers={"Retry-After": "0"}, delay_s=0.3)
     results, server = ask(
         lambda number: refused if number < 4 else Fault(delay_s=0.05), concurrency=4
     )

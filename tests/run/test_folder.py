@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.folder import RunFolder, replacing
 from omnidata.tasks import get_task
 from omnidata.types import Completion, Source
+from tests.cli.running import omnidata
 from tests.trees import read_lines, write_lines
 
 TASK = get_task("omnigui")
@@ -146,3 +149,51 @@ def test_a_file_that_cannot_take_its_place_is_not_left_beside_it(tmp_path: Path)
     with pytest.raises(OSError), replacing(tmp_path / "folder") as file:
         file.write(b"x")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_torn_last_attempt_is_mended_as_well(tmp_path: Path) -> None:
+    with RunFolder(tmp_path, {"model": "m"}) as run:
+        run.append_attempt("a", Completion(delivery="api_error", error="503"))
+    with (tmp_path / "attempts.jsonl").open("ab") as file:
+        file.write(b'{"sample_id":"b","outp')
+    with RunFolder(tmp_path, {"model": "m"}) as run:
+        run.append_attempt("c", Completion(delivery="api_error", error="500"))
+    assert [line.sample_id for line in read(tmp_path / "attempts.jsonl")] == ["a", "c"]
+
+
+def test_a_folder_that_cannot_be_locked_is_said(source: Source, tmp_path: Path) -> None:
+    (tmp_path / ".lock").mkdir()
+    with pytest.raises(RunError, match=r"\.lock: a file cannot be read or written"):
+        evaluate(TASK, source, "baseline:center", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["run.json", "scores.jsonl"])
+def test_a_disk_that_is_full_beside_the_lines_is_said_and_nothing_is_lost(
+    sample: Path, tmp_path: Path, name: str
+) -> None:
+    """The limit on a file's size is the system's own; what is written is real."""
+    ask = ["evaluate", "omnigui", str(sample), "--model", "baseline:center", "--out"]
+    omnidata(*ask, tmp_path / "whole")
+    sizes = {path.name: path.stat().st_size for path in (tmp_path / "whole").iterdir()}
+    assert sizes["scores.jsonl"] > sizes["predictions.jsonl"] > sizes["run.json"]
+    limit = {"run.json": 100, "scores.jsonl": sizes["predictions.jsonl"] + 1}[name]
+    code = (
+        "import resource, signal, sys; from omnidata.cli import main;"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY));"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code, *ask, str(tmp_path / "part")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "RunError" in done.stderr
+    assert "Remedy: repeat the command" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "part" / name).exists()
+    omnidata(*ask, tmp_path / "part")
+    finals = [(tmp_path / run / "predictions.jsonl").read_bytes() for run in ("whole", "part")]
+    assert finals[0] == finals[1]

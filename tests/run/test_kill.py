@@ -102,14 +102,14 @@ def test_an_interrupted_run_says_how_to_go_on_and_ends_as_if_it_never_was(
         ask += ["--base-url", f"{server.url}/v1", "--concurrency", "2"]
         omnidata(*ask, "--out", whole)
         once = server.count
-        for _ in range(2):
+        for number in (signal.SIGINT, signal.SIGTERM):
             began = server.count
             with subprocess.Popen(
                 [*OMNIDATA, *ask, "--out", str(parts)], stderr=subprocess.PIPE, text=True
             ) as process:
                 while server.count < began + 8:
                     time.sleep(0.001)
-                process.send_signal(signal.SIGINT)
+                process.send_signal(number)
                 _, said = process.communicate(timeout=60)
             assert process.returncode == 130
             assert f"--out {parts}" in said

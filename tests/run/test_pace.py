@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.errors import CallError
+from omnidata.run.ahead import Ahead
 from omnidata.run.breaker import FAILURES, HOPELESS, Breaker
+from omnidata.run.meter import Meter
 from omnidata.run.rates import Rates
 from omnidata.run.retry import LONGEST_ASKED_S, pause
 from omnidata.run.window import Window
+from omnidata.types import Completion, Source, Step
 
 
 def test_no_more_are_open_than_there_are_places() -> None:
@@ -123,3 +129,72 @@ def test_one_answer_in_between_keeps_the_run_going() -> None:
     for _ in range(10 * FAILURES):
         assert not breaker.failed(CallError("HTTP 503"))
         breaker.answered()
+
+
+def test_requests_that_the_model_will_not_take_are_no_sign_that_nothing_works() -> None:
+    """Before the first answer they may be; once others were answered they are not."""
+    breaker, wrong = Breaker(), CallError("HTTP 400", transient=False)
+    assert breaker.failed(CallError("HTTP 503")) == ""
+    said = [breaker.failed(wrong) for _ in range(FAILURES - 1)]
+    assert "HTTP 400" in said[-1]
+    breaker.answered()
+    assert not any(breaker.failed(wrong) for _ in range(10 * FAILURES))
+    assert not any(Breaker(answered=True).failed(wrong) for _ in range(10 * FAILURES))
+    said = [breaker.failed(CallError("HTTP 503")) for _ in range(FAILURES)]
+    assert "HTTP 503" in said[-1]
+
+
+def test_before_the_first_answer_a_rate_of_tokens_lets_one_request_out_at_a_time() -> None:
+    async def work() -> None:
+        rates = Rates(None, 60e6)
+        first = await rates.take()
+        others = [asyncio.create_task(rates.take()) for _ in range(3)]
+        await asyncio.sleep(0.01)
+        assert not any(other.done() for other in others)
+        rates.settle(first, [])  # it failed, so the next one finds out
+        await asyncio.sleep(0.01)
+        assert [other.done() for other in others] == [True, False, False]
+        rates.settle(0.0, [{"prompt_tokens": 100}])
+        assert await asyncio.gather(*others) == [0.0, 100.0, 100.0]
+
+    asyncio.run(work())
+
+
+def test_an_answer_that_does_not_say_its_tokens_is_taken_for_the_mean() -> None:
+    async def work() -> None:
+        rates = Rates(None, 60e6)
+        rates.settle(await rates.take(), [{"prompt_tokens": 100}])
+        rates.settle(await rates.take(), [{}])
+        assert await rates.take() == 100
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_only_what_is_in_the_making_is_waited_for_as_media(source: Source, steps: int) -> None:
+    """Senders that have nothing left to send wait for the last answers, or for pauses."""
+    meter = Meter()
+    release = threading.Event()
+
+    def make(step: Step) -> Completion:
+        release.wait(60)
+        return Completion()
+
+    async def work() -> float:
+        ahead = Ahead(make, threads=True, max_bytes=1, max_waiting=1, meter=meter)
+        ahead.add(source.steps[:steps])
+        tasks = [asyncio.create_task(ahead.work()), *(_taking(ahead) for _ in range(2))]
+        await asyncio.sleep(0.05)
+        release.set()
+        await asyncio.sleep(0.05)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return meter.media_wait_s
+
+    def _taking(ahead: Ahead) -> asyncio.Task[Any]:
+        return asyncio.create_task(ahead.take(1))
+
+    waited = asyncio.run(work())
+    assert (waited > 0.04) == bool(steps)
+    assert steps or waited == 0

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from transformers import (
-    Gemma4AudioFeatureExtractor,
-    Gemma4Config,
-    Gemma4ForConditionalGeneration,
-    Gemma4ImageProcessor,
-    Gemma4Processor,
-    Gemma4VideoProcessor,
-    PreTrainedModel,
-    ProcessorMixin,
-)
+from typing import TYPE_CHECKING
 
 from omnidata.adapters.tiny.vocabulary import SPREAD, WIDTH, tokenizer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, ProcessorMixin
 
 _TEMPLATE = """\
 {{ bos_token }}\
@@ -49,8 +43,17 @@ _SOFT_TOKENS = 70
 
 def gemma4() -> tuple[PreTrainedModel, ProcessorMixin]:
     """A Gemma 4 with both towers and per-layer embeddings, and its processor."""
-    words = tokenizer(["<|turn>"], _NAMES, end="<turn|>", pad="<pad>")
-    number = words.convert_tokens_to_ids
+    from transformers import (
+        Gemma4AudioFeatureExtractor,
+        Gemma4Config,
+        Gemma4ForConditionalGeneration,
+        Gemma4ImageProcessor,
+        Gemma4Processor,
+        Gemma4VideoProcessor,
+    )
+
+    words = tokenizer("<|turn>", "<turn|>", "<pad>", _NAMES)
+    ids = words.get_vocab()
     config = Gemma4Config(
         audio_config={
             "hidden_size": 64,
@@ -87,13 +90,13 @@ def gemma4() -> tuple[PreTrainedModel, ProcessorMixin]:
             "bos_token_id": words.bos_token_id,
             "initializer_range": SPREAD,
         },
-        image_token_id=number("<|image|>"),
-        boi_token_id=number("<|image>"),
-        eoi_token_id=number("<image|>"),
-        audio_token_id=number("<|audio|>"),
-        boa_token_id=number("<|audio>"),
-        eoa_token_index=number("<audio|>"),
-        video_token_id=number("<|video|>"),
+        image_token_id=ids["<|image|>"],
+        boi_token_id=ids["<|image>"],
+        eoi_token_id=ids["<image|>"],
+        audio_token_id=ids["<|audio|>"],
+        boa_token_id=ids["<|audio>"],
+        eoa_token_index=ids["<audio|>"],
+        video_token_id=ids["<|video|>"],
         initializer_range=SPREAD,
     )
     processor = Gemma4Processor(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from omnidata.actions import Primitive
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 WIDTH = 64
 """Of the text model, and of what the towers for media give to it."""
 
 SPREAD = 0.2
-"""Standard deviation of the weights: wide enough for one picture to change what is answered."""
+"""Standard deviation of the weights: wide enough for one medium to change what is answered."""
 
 _SIZE = 640
 _WORDS = """\
@@ -26,28 +27,29 @@ output the next action as JSON. Open the song, the button, the message and the l
 """
 
 
-def tokenizer(
-    special: Sequence[str], names: Mapping[str, str], *, end: str, pad: str
-) -> PreTrainedTokenizerFast:
+def tokenizer(begin: str, end: str, pad: str, names: Mapping[str, str]) -> PreTrainedTokenizerFast:
     """Byte pairs learned from the words of GUI prompts and from OmniGUI's actions.
 
     Args:
-        special: the family's special tokens beside those of `names`, `end` and `pad`.
-        names: what transformers calls some tokens, e.g. {"image_token": "<|image_pad|>"}.
-        end: the token that ends a turn.
-        pad: the token that fills a batch.
+        begin: the token that begins a turn.
+        end: the token that ends it, and an answer.
+        pad: the token that fills a batch, on the left.
+        names: what transformers calls other special tokens: {"image_token": "<|image_pad|>"}.
     """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
     learned = Tokenizer(models.BPE())
     learned.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     learned.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=_SIZE,
-        special_tokens=[pad, end, *special, *names.values()],
+        special_tokens=[pad, end, begin, *names.values()],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     learned.train_from_iterator(_corpus(), trainer)
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=learned,
         eos_token=end,
         pad_token=pad,

@@ -1,0 +1,181 @@
+"""From a name to a processor and a model."""
+
+from __future__ import annotations
+
+import logging
+from importlib.util import find_spec
+from typing import Any
+
+from omnidata.adapters.hf.families import Family, family
+from omnidata.adapters.hf.options import LocalOptions
+from omnidata.errors import CallError, PlatformError, UsageError
+
+_log = logging.getLogger(__name__)
+
+
+def _transformers() -> Any:
+    try:
+        from omnidata.adapters.hf.torchvision_shim import prepare_imports
+
+        prepare_imports()
+        import transformers
+    except (ImportError, OSError, RuntimeError) as error:
+        raise PlatformError(
+            f"transformers cannot be loaded ({type(error).__name__}: {error})",
+            expected="the libraries of the extra `local`",
+            remedy="pip install 'omnidata[local]'; `omnidata doctor` says what is broken",
+        ) from error
+    return transformers
+
+
+def recognise(path: str, options: LocalOptions) -> tuple[str, Family]:
+    """The type of a checkpoint, and what is known of it.
+
+    Raises:
+        PlatformError: the libraries do not load.
+        UsageError: there is no such checkpoint, nobody knows its type, or an option is not for it.
+    """
+    if options.trust_remote_code:
+        _log.warning(
+            "trust_remote_code: Python code in %s runs on this machine, with your rights; "
+            "read it first",
+            path,
+        )
+    try:
+        config = _transformers().AutoConfig.from_pretrained(
+            path, trust_remote_code=options.trust_remote_code
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise _unknown(path, error) from None
+    found = family(config.model_type, f"--model hf:{path}")
+    if options.audio_in_video and not found.audio_in_video:
+        raise UsageError(
+            f'a model of type "{config.model_type}" does not interleave sound and clips',
+            where="-M audio_in_video=true",
+            expected="a model of the Qwen-Omni families",
+            remedy="leave the option out: the sound is sent beside the clip",
+        )
+    if options.quantization and find_spec("bitsandbytes") is None:
+        raise PlatformError(
+            "bitsandbytes is not installed",
+            where=f"-M quantization={options.quantization}",
+            remedy="pip install bitsandbytes, or leave the option out",
+        )
+    return config.model_type, found
+
+
+def _unknown(path: str, error: Exception) -> UsageError:
+    return UsageError(
+        f"there is no checkpoint that transformers can read: {str(error).partition(chr(10))[0]}",
+        where=f"--model hf:{path}",
+        expected="a folder with config.json, or the name of a model that is on this machine or "
+        "can be downloaded",
+    )
+
+
+def load_processor(path: str, options: LocalOptions) -> Any:
+    """The checkpoint's processor.
+
+    Raises:
+        PlatformError: a library that it needs is missing.
+        UsageError: the folder has none.
+    """
+    try:
+        processor = _transformers().AutoProcessor.from_pretrained(
+            path, trust_remote_code=options.trust_remote_code
+        )
+    except ImportError as error:
+        raise PlatformError(
+            f"the processor cannot be loaded: {str(error).strip().partition(chr(10))[0]}",
+            where=f"--model hf:{path}",
+            expected="the libraries of the extra `local`, torchvision among them",
+            remedy="`omnidata doctor` says what is missing",
+        ) from error
+    except (OSError, ValueError, KeyError) as error:
+        raise _unknown(path, error) from None
+    if not getattr(processor, "chat_template", None):
+        # Some processors leave it to their tokenizer (Phi-4-multimodal's does).
+        processor.chat_template = getattr(processor.tokenizer, "chat_template", None)
+    _try_template(processor, path)
+    return processor
+
+
+def _try_template(processor: Any, path: str) -> None:
+    """Find out now, not with every step, whether the checkpoint can be talked to.
+
+    Raises:
+        UsageError: there is no chat template, or it takes texts but no media.
+    """
+    part = {"type": "text", "text": "omnidata"}
+    problem = ""
+    if processor.chat_template is None:
+        problem = "the processor has no chat template"
+    else:
+        try:
+            shown = processor.apply_chat_template(
+                [{"role": "user", "content": [part]}], tokenize=False
+            )
+        except Exception as error:  # whatever a template does wrong, Jinja has its own errors
+            problem = f"the chat template fails ({type(error).__name__}: {error})"
+        else:
+            # A template for plain texts prints the list itself.
+            if part["text"] not in shown or str(part) in shown:
+                problem = "the chat template takes no lists of parts"
+    if problem:
+        raise UsageError(
+            problem,
+            where=f"--model hf:{path}",
+            expected="an instruction-tuned checkpoint, converted for transformers",
+        )
+
+
+def sampling_rate(processor: Any) -> int:
+    """Samples per second that the processor expects, in Hz."""
+    hears = getattr(processor, "feature_extractor", None) or processor.audio_processor
+    return int(hears.sampling_rate)
+
+
+def load_model(path: str, options: LocalOptions, known: Family) -> Any:
+    """The weights, ready to generate.
+
+    Raises:
+        CallError: they cannot be loaded; no request of the run can be answered.
+    """
+    import torch
+
+    transformers = _transformers()
+    architecture = getattr(transformers, known.architecture or "AutoModelForMultimodalLM")
+    kwargs: dict[str, Any] = {
+        "dtype": options.dtype if options.dtype == "auto" else getattr(torch, options.dtype),
+        "trust_remote_code": options.trust_remote_code,
+        "device_map": options.device_map or ("auto" if torch.cuda.is_available() else None),
+        "attn_implementation": options.attention,
+    }
+    if options.quantization:
+        kwargs["quantization_config"] = transformers.BitsAndBytesConfig(
+            **{f"load_in_{options.quantization}": True}
+        )
+    kwargs = {name: value for name, value in kwargs.items() if value is not None}
+    try:
+        model = architecture.from_pretrained(path, **kwargs)
+        if known.adapter and _has_adapter(transformers, path, known.adapter):
+            model.load_adapter(path, adapter_kwargs={"subfolder": known.adapter})
+        return model.eval()
+    except (OSError, ValueError, ImportError, RuntimeError, KeyError) as error:
+        raise CallError(
+            f"the weights cannot be loaded ({type(error).__name__}: {error})",
+            where=f"--model hf:{path}",
+            transient=False,
+            hopeless=True,
+        ) from error
+
+
+def _has_adapter(transformers: Any, path: str, folder: str) -> bool:
+    found = transformers.utils.cached_file(
+        path,
+        "adapter_config.json",
+        subfolder=folder,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )
+    return found is not None

@@ -1,0 +1,87 @@
+"""`omnidata doctor`: what is installed, what loads, and what mends the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnidata.cli import terminal
+from omnidata.cli.arguments import Json
+
+if TYPE_CHECKING:
+    from omnidata.doctor import Check
+
+_LIMIT = 120.0  # a first import from a network disk is slow
+_NARROWEST = 100
+
+
+def doctor(
+    time_limit: Annotated[
+        float, typer.Option(min=1, metavar="SECONDS", help="Loading one package may take so long.")
+    ] = _LIMIT,
+    as_json: Json = False,
+) -> None:
+    """Say what is installed, what of it loads, and which command mends the rest.
+
+    Each package is loaded and tried in a process of its own; GPUs are asked to compute; of keys
+    only the names are shown. Nothing is changed. Exit code 1 means that something is broken.
+
+    Example: omnidata doctor
+    """  # fmt: skip
+    from omnidata.doctor import examine
+
+    with terminal.progress("loading packages") as progress:
+        checks = asyncio.run(examine(time_limit=time_limit, progress=progress))
+    faults = [check for check in checks if check.fault]
+    if as_json:
+        terminal.print_json(
+            {
+                "omnidata": version("omnidata"),
+                "python": platform.python_version(),
+                "executable": sys.executable,
+                "platform": platform.platform(),
+                "broken": len(faults),
+                "checks": [check.as_dict() for check in checks],
+            }
+        )
+    else:
+        _print(checks)
+    if faults:
+        raise typer.Exit(1)
+
+
+def _print(checks: Sequence[Check]) -> None:
+    """One table, and below it what is to be typed: commands are not broken up by a column."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("", "version", "for", "state"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("", overflow="fold")
+    table.add_row("python", platform.python_version(), "", "", sys.executable)
+    table.add_row("omnidata", version("omnidata"), "", "", platform.platform())
+    for check in checks:
+        state = check.state.upper() if check.fault else check.state
+        cells = check.name, check.version, check.group, state, check.detail
+        table.add_row(*(Text(terminal.plain(cell).replace("\n", " ")) for cell in cells))
+    # Wider than the terminal if need be: names and versions are not cut.
+    Console(width=max(Console().width, _NARROWEST)).print(table)
+    for check in checks:
+        if check.state in ("broken", "worked round") or check.fault:
+            terminal.say(f"{check.name}: {check.remedy or 'no command is known that mends it'}")
+    absent = {check.group: check.remedy for check in checks if _is_extra(check)}
+    for group, remedy in absent.items():
+        terminal.say(f"for {group}: {remedy}")
+
+
+def _is_extra(check: Check) -> bool:
+    return check.state == "absent" and bool(check.remedy) and check.group not in ("base", "key")

@@ -1,0 +1,174 @@
+"""Local models on tiny checkpoints, and what reaches transformers' own `generate`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import numpy.typing as npt
+import pytest
+from PIL import Image
+
+from omnidata.adapters import hf
+from omnidata.adapters.hf.model import LocalModel
+from omnidata.adapters.tiny import Family, make_tiny
+from omnidata.data.encode import encode_wav
+from omnidata.types import (
+    Completion,
+    Conversation,
+    GenerationParams,
+    MediaRef,
+    Message,
+    Part,
+    Request,
+)
+from tests.adapters.media import RATE, clip, colours, picture
+from tests.conftest import Once
+
+KINDS = ("image", "video", "audio")
+SAMPLED = 2.0  # frames per second that are read of a clip unless told otherwise
+
+
+def checkpoint(once: Once, family: Family) -> Path:
+    """A tiny checkpoint; nobody writes into it."""
+    return once(f"tiny-{family}", lambda path: make_tiny(family, path))
+
+
+def local(folder: Path, **options: str) -> LocalModel:
+    """A model in float32 that says four tokens; options are as given with -M."""
+    return hf.load(str(folder), {"max_new_tokens": "4", **options})
+
+
+def ask(
+    model: LocalModel, *conversations: Conversation, params: GenerationParams | None = None
+) -> list[Completion]:
+    """One batch, then close."""
+
+    async def once() -> list[Completion]:
+        try:
+            ready = [
+                model.prepare(Request(f"step {number}", conversation))
+                for number, conversation in enumerate(conversations)
+            ]
+            return list(await model.generate(ready, params or model.params))
+        finally:
+            await model.close()
+
+    return asyncio.run(once())
+
+
+class Spy:
+    """Keeps what `generate` was given and by which model; transformers' own one does the work."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from transformers import GenerationMixin
+
+        self.inputs: list[dict[str, Any]] = []
+        self.models: list[Any] = []
+        own = GenerationMixin.generate
+
+        def generate(model: Any, **kwargs: Any) -> Any:
+            self.models.append(model)
+            self.inputs.append(kwargs)
+            return own(model, **kwargs)
+
+        monkeypatch.setattr(GenerationMixin, "generate", generate)
+
+    @property
+    def tensors(self) -> dict[str, Any]:
+        """Of the last call, without how to decode."""
+        import torch
+
+        kept = {
+            name: value
+            for name, value in self.inputs[-1].items()
+            if isinstance(value, torch.Tensor) or name == "video_second_per_grid"
+        }
+        if said := self.inputs[-1].get("use_audio_in_video"):
+            kept["use_audio_in_video"] = said
+        return kept
+
+    @property
+    def logits(self) -> Any:
+        """What the model of the last call finds likely at every position."""
+        return logits(self.models[-1], self.tensors)
+
+
+def logits(model: Any, inputs: Any) -> Any:
+    """Of every position, float32 (batch, tokens, vocabulary)."""
+    import torch
+
+    with torch.inference_mode():
+        return model(**inputs).logits
+
+
+def last_logits(folder: Path, conversation: Conversation, spy: Spy, **options: str) -> Any:
+    """Of the first token of the answer."""
+    ask(local(folder, **{"max_new_tokens": "1", **options}), conversation)
+    return spy.logits[0, -1]
+
+
+def speech(folder: Path, name: str, seconds: float, *, ending: float = 0.0) -> MediaRef:
+    """A chirp; its last second is louder by `ending`."""
+    times = np.arange(int(seconds * RATE)) / RATE
+    wave = 0.3 * np.sin(2 * np.pi * (200 + 20 * times) * times)
+    wave[-RATE:] += ending * np.sin(2 * np.pi * 1_500 * times[-RATE:])
+    (folder / name).write_bytes(encode_wav(wave))
+    return MediaRef("audio", folder, name)
+
+
+def media(folder: Path) -> dict[str, Part]:
+    """One medium of each role, by role."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return {
+        "history_screenshot": Part(
+            "image", media=picture(folder, "history.png", colours(1)), role="history_screenshot"
+        ),
+        "video": Part("video", media=clip(folder), role="video"),
+        "audio": Part("audio", media=speech(folder, "sound.wav", 1.5), role="audio"),
+        "screenshot": Part(
+            "image", media=picture(folder, "screenshot.png", colours(2)), role="screenshot"
+        ),
+    }
+
+
+def conversation(made: dict[str, Part], roles: Sequence[str]) -> Conversation:
+    """A system prompt, and a turn with media of these roles in this order, then the goal."""
+    parts = (*(made[role] for role in roles), Part("text", "Goal: Tap Share"))
+    return (Message("system", (Part("text", "You are an agent."),)), Message("user", parts))
+
+
+def decoded_frames(path: Path, numbers: Sequence[int]) -> npt.NDArray[np.uint8]:
+    """Frames of a clip by PyAV."""
+    with av.open(str(path)) as container:
+        found = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    return np.stack([found[number] for number in numbers]).astype(np.uint8)
+
+
+def decoded_samples(path: Path) -> npt.NDArray[np.float32]:
+    """A track by PyAV."""
+    resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
+    with av.open(str(path)) as container:
+        frames = [piece for frame in container.decode(audio=0) for piece in resampler.resample(frame)]
+        frames += resampler.resample(None)
+    return np.concatenate([frame.to_ndarray()[0] for frame in frames]).astype(np.float32)
+
+
+def decoded_image(path: Path) -> Image.Image:
+    with Image.open(path) as opened:
+        return opened.convert("RGB")
+
+
+def runs(processor: Any, ids: Any) -> list[str]:
+    """The kinds of tokens of one row in order; neighbours of a kind once, padding left out."""
+    tokens = {getattr(processor, f"{kind}_token_id", None): kind for kind in KINDS}
+    found: list[str] = []
+    for number in ids.tolist():
+        kind = tokens.get(number, "text")
+        if number != processor.tokenizer.pad_token_id and (not found or found[-1] != kind):
+            found.append(kind)
+    return found

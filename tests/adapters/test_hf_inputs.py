@@ -1,0 +1,227 @@
+"""What a local model gets is what calling processor and model by hand gives it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from omnidata.adapters.tiny import Family
+from tests.adapters.local_models import (
+    SAMPLED,
+    Spy,
+    ask,
+    checkpoint,
+    conversation,
+    decoded_frames,
+    decoded_image,
+    decoded_samples,
+    last_logits,
+    local,
+    logits,
+    media,
+    runs,
+    speech,
+)
+from tests.adapters.media import FPS, clip, colours, picture, shown
+from tests.conftest import Once
+
+torch = pytest.importorskip("torch", reason="needs the extra `local`")
+pytest.importorskip("transformers", reason="needs the extra `local`")
+
+FAMILIES: tuple[Family, ...] = get_args(Family)
+QWEN: tuple[Family, ...] = ("qwen2.5-omni", "qwen3-omni")
+OTHERS = ("history_screenshot", "video", "audio")
+COMBINATIONS = [chosen for size in range(4) for chosen in combinations(OTHERS, size)]
+TICKS = [0, 5, 10]  # frames of a clip of 10 frames per second that are shown at 0, 0.5 and 1 s
+
+
+def by_hand(folder: Path, files: Path, roles: tuple[str, ...]) -> tuple[Any, Any]:
+    """Processor and model called without omnidata; the media decoded with PyAV and Pillow."""
+    from transformers import AutoModelForMultimodalLM, AutoProcessor
+
+    shown_as: dict[str, Any] = {
+        "history_screenshot": lambda: ("image", decoded_image(files / "history.png")),
+        "screenshot": lambda: ("image", decoded_image(files / "screenshot.png")),
+        "video": lambda: ("video", decoded_frames(files / "clip.mp4", TICKS)),
+        "audio": lambda: ("audio", decoded_samples(files / "sound.wav")),
+    }
+    parts = [{"type": kind, kind: value} for kind, value in (shown_as[role]() for role in roles)]
+    messages = [
+        {"role": "system", "content": [{"type": "text", "text": "You are an agent."}]},
+        {"role": "user", "content": [*parts, {"type": "text", "text": "Goal: Tap Share"}]},
+    ]
+    how: dict[str, Any] = {"return_tensors": "pt"}
+    if "video" in roles:
+        seen = {"total_num_frames": 3, "fps": SAMPLED, "frames_indices": [0, 1, 2]}
+        how |= {"do_sample_frames": False, "fps": SAMPLED, "video_metadata": [seen]}
+    processor = AutoProcessor.from_pretrained(folder)  # type: ignore[no-untyped-call]
+    model = AutoModelForMultimodalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    inputs = processor.apply_chat_template(
+        messages, tokenize=True, return_dict=True, add_generation_prompt=True, processor_kwargs=how
+    )
+    return inputs, model
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("others", COMBINATIONS, ids="+".join)
+def test_logits_equal_those_of_processor_and_model_called_by_hand(
+    once: Once,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    family: Family,
+    others: tuple[str, ...],
+) -> None:
+    roles = (*others, "screenshot")
+    folder = checkpoint(once, family)
+    spy = Spy(monkeypatch)
+    made = media(tmp_path)
+    [answer] = ask(local(folder), conversation(made, roles))
+    assert answer.delivery in ("ok", "truncated"), answer.error
+    inputs, model = by_hand(folder, tmp_path, roles)
+    assert spy.tensors.keys() == inputs.keys()
+    assert torch.equal(spy.tensors["input_ids"], inputs["input_ids"])
+    assert torch.allclose(spy.logits, logits(model, inputs), atol=1e-5)
+    told = model.generate(**inputs, max_new_tokens=4, do_sample=False)
+    words = told[0, inputs["input_ids"].shape[1] :]
+    from transformers import AutoProcessor
+
+    processor = AutoProcessor.from_pretrained(folder)  # type: ignore[no-untyped-call]
+    assert answer.text == processor.decode(words, skip_special_tokens=True)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "roles",
+    [
+        ("history_screenshot", "video", "audio", "screenshot"),
+        ("audio", "screenshot", "video", "history_screenshot"),
+        ("video", "screenshot", "audio"),
+        ("screenshot", "audio", "video"),
+    ],
+    ids="+".join,
+)
+def test_tokens_come_in_the_order_of_the_prompt(
+    once: Once,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    family: Family,
+    roles: tuple[str, ...],
+) -> None:
+    from transformers import AutoProcessor
+
+    folder = checkpoint(once, family)
+    spy = Spy(monkeypatch)
+    ask(local(folder), conversation(media(tmp_path), roles))
+    processor = AutoProcessor.from_pretrained(folder)  # type: ignore[no-untyped-call]
+    seen = [kind for kind in runs(processor, spy.tensors["input_ids"][0]) if kind != "text"]
+    kinds = {"video": "video", "audio": "audio"}
+    wanted = [kinds.get(role, "image") for role in roles]
+    frames = 3 if family == "gemma4" else 1  # each with its time before it
+    assert seen == [kind for kind in wanted for _ in range(frames if kind == "video" else 1)]
+    said = processor.tokenizer.decode(spy.tensors["input_ids"][0])
+    assert said.index("You are an agent.") < said.index(processor.image_token)
+    assert said.index("Goal: Tap Share") > said.rindex(processor.image_token)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("role", ["history_screenshot", "video", "audio", "screenshot"])
+def test_changing_one_medium_alone_changes_what_comes_next(
+    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: Family, role: str
+) -> None:
+    folder = checkpoint(once, family)
+    spy = Spy(monkeypatch)
+    roles = ("history_screenshot", "video", "audio", "screenshot")
+    made = media(tmp_path)
+    before = last_logits(folder, conversation(made, roles), spy)
+    again = last_logits(folder, conversation(made, roles), spy)
+    assert torch.equal(before, again)
+    others = {
+        "video": lambda: shown("video", _backwards(tmp_path), "video"),
+        "audio": lambda: shown("audio", speech(tmp_path, "b.wav", 1.5, ending=0.5), "audio"),
+    }
+    other = others.get(role, lambda: shown("image", picture(tmp_path, "b.png", colours(9)), role))
+    after = last_logits(folder, conversation(made | {role: other()}, roles), spy)
+    assert (before - after).abs().max() > 1e-3
+
+
+def _backwards(folder: Path) -> Any:
+    import numpy as np
+
+    from omnidata.data.encode import encode_mp4
+    from omnidata.types import MediaRef
+
+    greys = [np.full((64, 48, 3), 20 * number, np.uint8) for number in reversed(range(12))]
+    (folder / "b.mp4").write_bytes(encode_mp4(greys, fps=FPS, crf=0))
+    return MediaRef("video", folder, "b.mp4")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_track_of_40_seconds_is_heard_to_its_end(
+    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: Family
+) -> None:
+    folder = checkpoint(once, family)
+    spy = Spy(monkeypatch)
+    heard = []
+    for ending in (0.0, 0.5):
+        track = shown("audio", speech(tmp_path, "long.wav", 40.0, ending=ending), "audio")
+        [answer] = ask(
+            local(folder, max_new_tokens="1"),
+            conversation(media(tmp_path) | {"audio": track}, ("audio", "screenshot")),
+        )
+        [sound, _] = answer.receipt["parts"]
+        assert sound["seconds"] == 40.0
+        assert "cut" not in sound and "degraded" not in answer.receipt
+        # Qwen3's encoder makes 13 tokens of a second, the others 25.
+        per_second = 13 if family == "qwen3-omni" else 25
+        assert answer.receipt["tokens"]["audio"] == pytest.approx(40 * per_second, abs=5)
+        heard.append(spy.logits[0, -1])
+    assert (heard[0] - heard[1]).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_rate_at_which_a_clip_was_read_reaches_the_model(
+    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: Family
+) -> None:
+    folder = checkpoint(once, family)
+    spy = Spy(monkeypatch)
+    asked = conversation(media(tmp_path), ("video", "screenshot"))
+    [answer] = ask(local(folder, fps="5"), asked)
+    line = answer.receipt["parts"][0]
+    assert (line["frames"], line["fps"]) == (6, 5.0)
+    assert line["times_s"] == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    if family != "gemma4":  # two frames make one step in time
+        assert list(spy.tensors["video_second_per_grid"]) == [pytest.approx(2 / 5)]
+
+
+@pytest.mark.parametrize("family", QWEN)
+def test_the_size_of_frames_can_be_limited(once: Once, tmp_path: Path, family: Family) -> None:
+    folder = checkpoint(once, family)
+    asked = conversation(
+        media(tmp_path) | {"video": shown("video", clip(tmp_path), "video")},
+        ("video", "screenshot"),
+    )
+    sizes = []
+    for most in ("none", str(64 * 28 * 28)):
+        [answer] = ask(local(folder, max_video_pixels=most, min_video_pixels="3136"), asked)
+        sizes.append(answer.receipt["tokens"]["video"])
+    assert sizes[1] <= sizes[0]
+
+
+def test_media_without_text_around_them_are_told_apart_by_the_key(
+    once: Once, tmp_path: Path
+) -> None:
+    from omnidata.types import Request
+
+    model = local(checkpoint(once, "qwen2.5-omni"))
+    made = media(tmp_path)
+    roles = ("history_screenshot", "video", "audio", "screenshot")
+    keys = {model.prepare(Request("a", conversation(made, roles))).key for _ in range(2)}
+    assert len(keys) == 1
+    swapped = ("screenshot", "video", "audio", "history_screenshot")
+    keys.add(model.prepare(Request("a", conversation(made, swapped))).key)
+    louder = made | {"audio": shown("audio", speech(tmp_path, "l.wav", 1.5, ending=0.5), "audio")}
+    keys.add(model.prepare(Request("a", conversation(louder, roles))).key)
+    assert len(keys) == 3

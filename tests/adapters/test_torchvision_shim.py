@@ -1,0 +1,90 @@
+"""torchvision can be imported beside a torch for which it was not compiled, and only there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.doctor import broken
+
+torch = pytest.importorskip("torch", reason="needs the extra `local`")
+pytest.importorskip("torchvision", reason="needs the extra `local`")
+without_cuda = pytest.mark.skipif(
+    torch.version.cuda is not None, reason="needs torch without CUDA, where CUDA builds break"
+)
+ROOT = Path(__file__).resolve().parents[2]
+PREPARE = (
+    "from omnidata.adapters.hf.torchvision_shim import prepare_imports\nprint(prepare_imports())\n"
+)
+
+
+def run(
+    code: str, *first: Path, flag: str = "-B", code_of_exit: int = 0
+) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join(map(str, first))
+    done = subprocess.run(
+        [sys.executable, flag, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": paths},
+    )
+    assert done.returncode == code_of_exit, done.stderr
+    return done
+
+
+@without_cuda
+def test_processors_of_clips_work_beside_a_torchvision_for_cuda(tmp_path: Path) -> None:
+    broken.torchvision_for_cuda(tmp_path)
+    alone = run("import torchvision", tmp_path, code_of_exit=1)
+    assert "operator torchvision::nms does not exist" in alone.stderr
+    code = PREPARE + (
+        "import torch, torchvision\n"
+        "from transformers import AutoProcessor, Qwen2VLVideoProcessor\n"
+        "clip = torch.zeros(4, 3, 56, 56, dtype=torch.uint8)\n"
+        "print(Qwen2VLVideoProcessor()(clip, return_tensors='pt')['video_grid_thw'].tolist())\n"
+        "print(prepare_imports(), torchvision.__file__)\n"
+        "try: torchvision.ops.nms(torch.zeros(1, 4), torch.zeros(1), 0.5)\n"
+        "except RuntimeError as error: print(error)\n"
+    )
+    shown = run(code, tmp_path).stdout.splitlines()
+    assert shown[0] == "True"
+    assert shown[1].startswith("[[2, ")
+    assert shown[2] == f"True {tmp_path / 'torchvision' / '__init__.py'}"
+    assert "Couldn't load custom C++ ops" in shown[3]
+
+
+def test_a_torchvision_that_works_is_left_alone() -> None:
+    code = PREPARE + "import torch, torchvision; print(torchvision.__version__)"
+    assert run(code).stdout.splitlines()[0] == "False"
+
+
+def test_nothing_is_done_where_torchvision_is_absent(tmp_path: Path) -> None:
+    for installed in Path(sysconfig.get_path("purelib")).iterdir():
+        if not installed.name.startswith("torchvision"):
+            (tmp_path / installed.name).symlink_to(installed)
+    shown = run(PREPARE + "import sys; print('torch' in sys.modules)", tmp_path, ROOT, flag="-S")
+    assert shown.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["raise OSError('libcudart.so.13: cannot open')", "import missing_for_sure"],
+)
+def test_a_torchvision_that_fails_otherwise_is_an_error_that_names_the_doctor(
+    tmp_path: Path, source: str
+) -> None:
+    broken.install(tmp_path, "torchvision", source)
+    code = (
+        "from omnidata.errors import PlatformError\n"
+        "from omnidata.adapters.hf.torchvision_shim import prepare_imports\n"
+        "try: prepare_imports()\n"
+        "except PlatformError as error: print(error)\n"
+    )
+    shown = run(code, tmp_path).stdout
+    assert "torchvision cannot be loaded" in shown
+    assert "`omnidata doctor`" in shown

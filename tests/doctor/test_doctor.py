@@ -1,0 +1,203 @@
+"""`omnidata doctor` says what loads, survives what does not, and its commands mend it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import omnidata
+from tests.doctor import broken
+from tests.doctor.broken import doctor, follow, loads
+
+torch = pytest.importorskip("torch", reason="needs the extra `local`")
+pytest.importorskip("torchvision", reason="needs the extra `local`")
+without_cuda = pytest.mark.skipif(
+    torch.version.cuda is not None, reason="needs torch without CUDA, where CUDA builds break"
+)
+SECRET = "sk-0123456789abcdef"
+
+
+def test_what_is_installed_loads_and_of_keys_only_names_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.delenv("GEMINI_API_KEY", raising=False)
+    done = omnidata("doctor")
+    shown = " ".join(done.stdout.split())
+    assert SECRET not in done.stdout + done.stderr
+    assert f"torch {torch.__version__} local ok" in shown
+    assert "reads H.264, AAC, PCM, PNG; writes H.264" in shown
+    assert "OPENAI_API_KEY key ok set" in shown
+    assert "GEMINI_API_KEY key absent" in shown
+    assert sys.executable in done.stdout.replace("\n", "").replace(" ", "")
+
+
+def test_crash_hang_and_exit_of_a_package_are_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken.install(tmp_path, "datasets", "raise SystemExit('no')")
+    broken.install(tmp_path, "av", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    broken.install(tmp_path, "pillow", "import os; os._exit(3)")
+    broken.install(tmp_path, "isal", "import missing_for_sure")
+    broken.install(tmp_path, "torch", "import time; time.sleep(600)")
+    broken.install(tmp_path, "torchvision", "import torch")
+    broken.install(tmp_path, "openai", "print('noise' * 50_000)\nDefaultAioHttpClient = None")
+    broken.install(tmp_path, "google-genai", r"raise OSError('\x1b[2Jred\nsecond line')")
+    broken.out_of_order(tmp_path)
+    monkeypatch.setenv("GEMINI_API_KEY", "two words")
+
+    checks = doctor(tmp_path, "--time-limit", "8")
+
+    assert checks["datasets"]["detail"] == "SystemExit: no"
+    assert checks["av"]["detail"] == "it ends the process: SIGSEGV"
+    assert checks["av"]["remedy"].endswith(f"--no-deps av=={checks['av']['version']}")
+    assert checks["pillow"]["detail"] == "it ends the process: exit code 3"
+    assert checks["isal"]["detail"] == "ModuleNotFoundError: No module named 'missing_for_sure'"
+    assert checks["isal"]["remedy"].endswith("pip install omnidata")
+    assert checks["torch"]["detail"] == "it was still loading after 8 s"
+    assert checks["torchvision"]["detail"] == "cannot load torch"
+    assert checks["torchvision"]["remedy"] == checks["torch"]["remedy"]
+    assert checks["openai"]["state"] == "ok"
+    assert checks["google-genai"]["detail"] == "OSError: \x1b[2Jred"
+    assert checks["GEMINI_API_KEY"]["state"] == "broken"
+    assert "words" not in str(checks)
+
+
+def test_the_table_names_the_broken_and_spells_out_control_characters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken.install(tmp_path, "isal", r"raise OSError('\x1b[2Jred')")
+    broken.out_of_order(tmp_path)
+    models = tmp_path / "models.toml"
+    models.write_text("[one]\nwire = 'smoke'\n", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("OMNIDATA_MODELS", str(models))
+    done = omnidata("doctor", code=1)
+    assert "\x1b" not in done.stdout
+    assert r"\x1b[2Jred" in done.stdout
+    assert "OMNIDATA_MODELS" in done.stdout
+    version = importlib.metadata.version("isal")
+    assert f"isal: {sys.executable} -m pip install" in done.stdout
+    assert f"--no-deps isal=={version}\n" in done.stdout
+
+
+@without_cuda
+def test_a_torchvision_for_cuda_works_within_omnidata_and_the_command_mends_it(
+    tmp_path: Path,
+) -> None:
+    broken.torchvision_for_cuda(tmp_path)
+    broken.out_of_order(tmp_path, *broken.BELOW_TRANSFORMERS)
+    before = doctor(tmp_path)
+    assert before["torchvision"]["state"] == "worked round"
+    assert before["transformers"]["state"] == "ok"
+    assert not loads(tmp_path, "import torchvision.transforms.v2")
+    follow(before["torchvision"])
+    assert loads(tmp_path, "import torchvision.transforms.v2")
+
+
+@without_cuda
+def test_a_torchaudio_for_cuda_breaks_transformers_and_one_command_mends_both(
+    tmp_path: Path,
+) -> None:
+    library = broken.install(tmp_path, "torchaudio", broken.TORCHAUDIO) / "lib" / "_torchaudio.so"
+    library.parent.mkdir()
+    library.touch()
+    broken.out_of_order(tmp_path, *broken.BELOW_TRANSFORMERS)
+    before = doctor(tmp_path)
+    assert before["torchaudio"]["state"] == "broken"
+    assert broken.CUDA_LIBRARY in before["torchaudio"]["detail"]
+    assert before["transformers"]["detail"] == "cannot load torchaudio"
+    assert before["transformers"]["remedy"] == before["torchaudio"]["remedy"]
+    follow(before["torchaudio"])
+    assert loads(tmp_path, "import torchaudio; from transformers import AutoProcessor")
+
+
+@without_cuda
+def test_a_torchvision_that_cannot_be_worked_round_is_why_transformers_breaks(
+    tmp_path: Path,
+) -> None:
+    raising = "raise RuntimeError('operator torchvision::nms does not exist')"
+    broken.install(tmp_path, "torchvision", raising)
+    broken.out_of_order(tmp_path, *broken.TORCH)
+    checks = doctor(tmp_path)
+    assert checks["torchvision"]["detail"].endswith("operator torchvision::nms does not exist")
+    assert checks["torchvision"]["remedy"].endswith("torchvision/_meta_registrations.py")
+    assert checks["transformers"]["detail"] == "cannot load torchvision"
+
+
+def test_a_torchvision_for_another_torch_is_told_from_one_for_cuda(tmp_path: Path) -> None:
+    raising = "raise RuntimeError('operator torchvision::nms does not exist')"
+    broken.install(tmp_path, "torchvision", raising, version="0.20.0", requires="torch==2.5.0")
+    broken.out_of_order(tmp_path, "torch")
+    check = doctor(tmp_path)["torchvision"]
+    assert check["detail"] == f"made for torch ==2.5.0, and this is {torch.__version__}"
+    minor = int(torch.__version__.split(".")[1])
+    assert check["remedy"].endswith(f"'torchvision==0.{minor + 15}.*'")
+
+
+def test_a_version_that_omnidata_does_not_take_is_broken_though_it_loads(tmp_path: Path) -> None:
+    working = "class Dataset:\n    @staticmethod\n    def from_dict(rows): pass"
+    broken.install(tmp_path, "datasets", working, version="2.0")
+    broken.out_of_order(tmp_path)
+    check = doctor(tmp_path)["datasets"]
+    assert check["detail"].startswith("omnidata needs >=")
+    assert "--upgrade 'datasets>=" in check["remedy"]
+
+
+def test_a_gpu_that_does_not_compute_is_broken_beside_one_that_does(tmp_path: Path) -> None:
+    broken.install(tmp_path, "torch", _TORCH_WITH_TWO_GPUS)
+    broken.out_of_order(tmp_path)
+    checks = doctor(tmp_path)
+    assert checks["torch"]["detail"] == "CUDA 13.0 build, 2 GPUs"
+    assert checks["GPU 0"]["state"] == "ok"
+    assert checks["GPU 0"]["detail"] == "Big, 80.0 GiB"
+    assert checks["GPU 1"]["state"] == "broken"
+    assert checks["GPU 1"]["detail"].endswith("RuntimeError: no kernel image is available")
+
+
+_TORCH_WITH_TWO_GPUS = """
+from types import SimpleNamespace
+
+class _Tensor:
+    sum = item = lambda self: self
+
+def ones(size, device=0):
+    if device == 1:
+        raise RuntimeError("no kernel image is available\\nfor execution")
+    return _Tensor()
+
+version = SimpleNamespace(cuda="13.0", hip=None)
+cuda = SimpleNamespace(
+    is_available=lambda: True,
+    device_count=lambda: 2,
+    get_device_properties=lambda index: SimpleNamespace(name="Big", total_memory=80 * 2**30),
+)
+"""
+
+
+def test_an_absent_package_is_no_fault_unless_omnidata_always_needs_it() -> None:
+    from omnidata.doctor import Check
+
+    assert not Check("local", "torch", "absent").fault
+    assert Check("base", "isal", "absent").fault
+
+
+def test_the_examining_process_imports_nothing_heavy(tmp_path: Path) -> None:
+    broken.out_of_order(tmp_path)
+    code = (
+        "import asyncio, sys; from omnidata.doctor import examine\n"
+        "asyncio.run(examine(time_limit=60))\n"
+        "print([m for m in ('torch', 'datasets', 'numpy', 'av', 'PIL') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )
+    assert done.stdout == "[]\n"
