@@ -21,6 +21,7 @@ from omnidata.cli import (
     score,
     segment,
     suite,
+    synth,
     terminal,
     validate,
     voice,
@@ -47,6 +48,7 @@ app.command("merge")(merge.merge)
 app.command("score")(score.score)
 app.command("segment")(segment.segment)
 app.command("suite")(suite.suite)
+app.add_typer(synth.app, name="synth")
 app.command("validate")(validate.validate)
 app.command("voice")(voice.voice)
 

@@ -18,7 +18,7 @@ _LINKED_AGAINST_CUDA = "a build for CUDA, beside a torch without"
 _MODULES = {"pillow": "PIL"}
 """Where a package that others import has another name."""
 
-_LAST_TORCHAUDIO = 11  # torchaudio 2.11 goes with every torch from 2.11 on
+_LAST_TORCHAUDIO = 11  # its newest, which keeps to the part of torch that stays the same
 
 
 def install(*what: str) -> str:

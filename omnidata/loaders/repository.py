@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +188,28 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
     )
 
 
+def subset_steps(data: Path, manifest: Manifest, name: str) -> Iterator[Step]:
+    """The steps of a subset, one after the other, in the order of the files.
+
+    Args:
+        data: the repository's folder.
+        manifest: the repository's.
+        name: the subset.
+
+    Raises:
+        DataError: there is no such subset, or a shard is broken.
+    """
+    reader = Reader(manifest.tags)
+    chosen = {shard: manifest.shards[shard] for shard in _subset(data, manifest, name)}
+    for row, shard, number in _rows(data, replace(manifest, shards=chosen)):
+        try:
+            yield _step(data, manifest, reader, row, shard, number)
+        except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+            raise _broken(
+                data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
+            ) from None
+
+
 def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
     """The repository through `datasets`; its subset is found in any case and spelling.
 
@@ -205,15 +227,7 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
 
     manifest = read_manifest(data)
     _check_task(data, manifest, task)
-    known = {subset_key(subset): shards for subset, shards in manifest.subsets.items()}
-    if subset_key(name) not in known:
-        raise DataError(
-            f'the data has no subset "{name}"',
-            where=str(data),
-            expected=f"one of {', '.join(manifest.subsets)}",
-        )
-    shards = list(manifest.shards)
-    files = [str(_shard(data, shards[number])) for number in known[subset_key(name)]]
+    files = [str(_shard(data, shard)) for shard in _subset(data, manifest, name)]
     found = datasets.load_dataset("parquet", data_files={"test": files}, **options)
     if not manifest.embed:
         return found
@@ -222,6 +236,19 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
     for part in found.values() if isinstance(found, dict) else [found]:
         _refuse_paths(data, part, manifest.roles)
     return found
+
+
+def _subset(data: Path, manifest: Manifest, name: str) -> list[str]:
+    """The shards of a subset, whose name is found in any case and spelling."""
+    known = {subset_key(subset): shards for subset, shards in manifest.subsets.items()}
+    if subset_key(name) not in known:
+        raise DataError(
+            f'the data has no subset "{name}"',
+            where=str(data),
+            expected=f"one of {', '.join(manifest.subsets)}",
+        )
+    shards = list(manifest.shards)
+    return [shards[number] for number in known[subset_key(name)]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,18 +27,28 @@ class Ahead:
         threads: whether that takes media, and so time; without, it happens in the event loop.
         max_bytes: of requests that are ready and wait; the one that exceeds it is the last.
         max_waiting: the same in requests.
+        pool: of so many ready requests those of like length are taken together, the longest first;
+            0 takes them as they come.
         meter: books the time.
     """
 
     def __init__(
-        self, make: Make, *, threads: bool, max_bytes: int, max_waiting: int, meter: Meter
+        self,
+        make: Make,
+        *,
+        threads: bool,
+        max_bytes: int,
+        max_waiting: int,
+        meter: Meter,
+        pool: int = 0,
     ) -> None:
         """Nothing is to be done yet."""
         self._make = make
         self._workers = (os.cpu_count() or 1) + 1 if threads else 0
         self._pool = ThreadPoolExecutor(max(1, self._workers), "omnidata-media")
         self._max_bytes = max_bytes
-        self._max_waiting = max_waiting
+        self._max_waiting = max(max_waiting, pool)
+        self._like = pool
         self._meter = meter
         self._todo: deque[Step] = deque()
         self._ready: deque[tuple[Step, Prepared | Completion]] = deque()
@@ -60,6 +70,8 @@ class Ahead:
         """The next ready requests, up to `most`; fewer only if no other is being made."""
         taken: list[tuple[Step, Prepared | Completion]] = []
         async with self._changed:
+            if self._like:
+                await self._sort()
             while len(taken) < most:
                 if not self._ready:
                     if taken and not self._coming():
@@ -74,6 +86,13 @@ class Ahead:
                 taken.append(item)
                 self._changed.notify_all()
         return taken
+
+    async def _sort(self) -> None:
+        """Wait until there is a choice, and put the longest first."""
+        while len(self._ready) < self._like and self._coming() and self._room():
+            with self._meter.waiting_for_media():
+                await self._changed.wait()
+        self._ready = deque(sorted(self._ready, key=_length, reverse=True))
 
     def _coming(self) -> bool:
         return bool(self._making or self._todo)
@@ -130,3 +149,7 @@ class Ahead:
 
 def _size(made: Prepared | Completion) -> int:
     return made.size if isinstance(made, Prepared) else 0
+
+
+def _length(ready: tuple[Step, Prepared | Completion]) -> int:
+    return ready[1].length if isinstance(ready[1], Prepared) else 0

@@ -35,6 +35,8 @@ _SYNC_S = 0.2
 """Lines wait so long, at most, until the disk is asked to have them; one request serves all."""
 
 _SHOW_S = 0.1
+_POOLED = 4
+"""Batches from which one of like lengths is chosen: padding is work for nothing."""
 
 
 class Engine:
@@ -80,6 +82,7 @@ class Engine:
             threads=bool(adapter.accepts),
             max_bytes=limits.ahead_bytes,
             max_waiting=2 * adapter.max_batch * self._window.size,
+            pool=_POOLED * adapter.max_batch if adapter.max_batch > 1 and adapter.accepts else 0,
             meter=self.meter,
         )
         self._past: dict[str, list[Action | None]] = {}

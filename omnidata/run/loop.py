@@ -6,7 +6,7 @@ import asyncio
 import signal
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -52,12 +52,21 @@ def _beside(work: Coroutine[Any, Any, Result]) -> Result:
         started.set_result((asyncio.get_running_loop(), task))
         return await work
 
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        running = thread.submit(asyncio.run, begin())
+    done: Future[Result] = Future()
+
+    def body() -> None:
         try:
-            return running.result()
-        except KeyboardInterrupt:
-            loop, task = started.result()
-            with suppress(RuntimeError):  # it has just ended
-                loop.call_soon_threadsafe(task.cancel)
-            raise
+            done.set_result(asyncio.run(begin()))
+        except BaseException as error:  # for whoever waits
+            done.set_exception(error)
+
+    thread = threading.Thread(target=body, name="omnidata-run")
+    try:
+        thread.start()  # itself a place where an interruption may come
+        return done.result()
+    except KeyboardInterrupt:
+        loop, task = started.result()
+        with suppress(RuntimeError):  # it has just ended
+            loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        raise

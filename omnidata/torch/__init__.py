@@ -41,10 +41,12 @@ except (ImportError, OSError) as error:
     ) from None
 
 from omnidata.torch.batch import Batch, Collate, Padded
+from omnidata.torch.collator import OmniCollator
 from omnidata.torch.dataset import StepDataset, StepStream
 from omnidata.torch.item import Decoding, Item
 from omnidata.torch.sampler import EpisodeSampler
 from omnidata.torch.sound import log_mel, resample
+from omnidata.torch.training import check, has_target, training_stream, training_table
 
 __all__ = [
     "Batch",
@@ -52,9 +54,14 @@ __all__ = [
     "Decoding",
     "EpisodeSampler",
     "Item",
+    "OmniCollator",
     "Padded",
     "StepDataset",
     "StepStream",
+    "check",
+    "has_target",
     "log_mel",
     "resample",
+    "training_stream",
+    "training_table",
 ]

@@ -22,23 +22,24 @@ _RUN = 32
 
 
 class PackedSteps:
-    """Steps as bytes; `source` is left out.
+    """Steps as bytes.
 
     Steps of an episode that follow each other are stored together, and what each holds of the
     history, whose length grows with the square of the episode's, is stored once.
 
     Args:
         steps: any steps, in any order.
+        whole: keep `source`, which prompts are made from; else it is left out.
     """
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[Step], *, whole: bool = False) -> None:
         """Pack them."""
         self._starts: list[int] = []
         self._blobs: list[bytes] = []
         self._length = 0
         for run in _runs(steps):
             self._starts.append(self._length)
-            self._blobs.append(_pack(run))
+            self._blobs.append(_pack(run, whole))
             self._length += len(run)
         self._last: tuple[int, list[Step]] = (-1, [])
 
@@ -69,7 +70,7 @@ def _runs(steps: Sequence[Step]) -> Iterator[list[Step]]:
             yield episode[begin : begin + _RUN]
 
 
-def _pack(run: list[Step]) -> bytes:
+def _pack(run: list[Step], whole: bool) -> bytes:
     first = run[0]
     longest = max(run, key=lambda step: len(step.history))
     past, screens = longest.history, longest.history_screens
@@ -88,7 +89,7 @@ def _pack(run: list[Step]) -> bytes:
                 tags=first.tags if step.tags == first.tags else step.tags,
                 history=() if shared else step.history,
                 history_screens=() if shared else step.history_screens,
-                source={},
+                source=step.source if whole else {},
             )
         )
     held = (stripped, lengths, past, screens)

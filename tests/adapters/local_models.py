@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import av
 import numpy as np
@@ -29,6 +30,15 @@ from omnidata.types import (
 from tests.adapters.media import RATE, clip, colours, picture
 from tests.conftest import Once
 
+torch: Any = pytest.importorskip("torch", reason="needs the extra `local`")
+pytest.importorskip("transformers", reason="needs the extra `local`")
+
+# Tests run side by side, and threads of tiny models wait for each other more than they work.
+os.environ["OMP_NUM_THREADS"] = "1"
+torch.set_num_threads(1)
+
+FAMILIES: tuple[Family, ...] = get_args(Family)
+QWEN: tuple[Family, ...] = ("qwen2.5-omni", "qwen3-omni")
 KINDS = ("image", "video", "audio")
 SAMPLED = 2.0  # frames per second that are read of a clip unless told otherwise
 
@@ -68,29 +78,32 @@ class Spy:
         from transformers import GenerationMixin
 
         self.inputs: list[dict[str, Any]] = []
+        self.outputs: list[Any] = []
         self.models: list[Any] = []
         own = GenerationMixin.generate
 
         def generate(model: Any, **kwargs: Any) -> Any:
             self.models.append(model)
             self.inputs.append(kwargs)
-            return own(model, **kwargs)
+            self.outputs.append(own(model, **kwargs))
+            return self.outputs[-1]
 
         monkeypatch.setattr(GenerationMixin, "generate", generate)
 
+    @staticmethod
+    def tensors_of(inputs: dict[str, Any]) -> dict[str, Any]:
+        """What the model reads, without how to decode."""
+        how = ("video_second_per_grid", "use_audio_in_video")
+        return {
+            name: value
+            for name, value in inputs.items()
+            if isinstance(value, torch.Tensor) or name in how
+        }
+
     @property
     def tensors(self) -> dict[str, Any]:
-        """Of the last call, without how to decode."""
-        import torch
-
-        kept = {
-            name: value
-            for name, value in self.inputs[-1].items()
-            if isinstance(value, torch.Tensor) or name == "video_second_per_grid"
-        }
-        if said := self.inputs[-1].get("use_audio_in_video"):
-            kept["use_audio_in_video"] = said
-        return kept
+        """What the model of the last call read."""
+        return self.tensors_of(self.inputs[-1])
 
     @property
     def logits(self) -> Any:
@@ -100,8 +113,6 @@ class Spy:
 
 def logits(model: Any, inputs: Any) -> Any:
     """Of every position, float32 (batch, tokens, vocabulary)."""
-    import torch
-
     with torch.inference_mode():
         return model(**inputs).logits
 
@@ -153,7 +164,9 @@ def decoded_samples(path: Path) -> npt.NDArray[np.float32]:
     """A track by PyAV."""
     resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
     with av.open(str(path)) as container:
-        frames = [piece for frame in container.decode(audio=0) for piece in resampler.resample(frame)]
+        frames = [
+            piece for frame in container.decode(audio=0) for piece in resampler.resample(frame)
+        ]
         frames += resampler.resample(None)
     return np.concatenate([frame.to_ndarray()[0] for frame in frames]).astype(np.float32)
 

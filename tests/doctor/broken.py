@@ -31,8 +31,16 @@ MODULES = {
 }
 
 TORCH = ("torch", "torchvision", "torchaudio", "transformers")
-BELOW_TRANSFORMERS = (*TORCH, "datasets", "av", "pillow", "accelerate", "matplotlib")
-"""It imports them where they are installed."""
+BELOW_TRANSFORMERS = (
+    *TORCH,
+    "datasets",
+    "av",
+    "pillow",
+    "accelerate",
+    "matplotlib",
+    "google-genai",
+)
+"""It imports them, or looks into their folders, where they are installed."""
 
 CUDA_LIBRARY = "libtorch_cuda.so: cannot open shared object file: No such file or directory"
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
+import random
 import resource
 import signal
 import subprocess
@@ -331,7 +333,7 @@ def test_no_slip_of_an_adapter_ends_or_stalls_the_run(
     when, slip, said = SLIPS[name]
     model = Odd(slip, source.steps[2].sample_id, when)
     model.accepts = frozenset(accepts)
-    results = evaluate(TASK, source, model, tmp_path, limit=6)
+    results = evaluate(TASK, source, model, tmp_path, limit=6, limits=Limits(attempts=2))
     assert results["outcomes"] == {"ok": 5, "api_error": 1}
     [line] = [p for p in read(tmp_path / "predictions.jsonl") if p.delivery != "ok"]
     assert line.sample_id == source.steps[2].sample_id
@@ -496,3 +498,34 @@ def test_what_answers_cost_that_were_asked_again_counts_against_the_budget(tmp_p
         evaluate(task, source, Scripted(lambda *_: RIGHT), tmp_path / "run")
         usage = json.loads((tmp_path / "run" / "run.json").read_text())["usage"]
         assert usage["requests"] == 5 + 2  # steps A/1 and A/2 were asked when A/1 had failed
+
+
+def test_a_batch_holds_steps_of_like_length(source: Source, tmp_path: Path) -> None:
+    class Long(Scripted):
+        max_batch = 4
+        concurrency = 1
+        accepts: frozenset[Modality] = frozenset({"image"})
+
+        def __init__(self) -> None:
+            super().__init__(lambda *_: RIGHT)
+            self.batches: list[list[int]] = []
+
+        def prepare(self, request: Request) -> Prepared:
+            length = int(hashlib.sha256(request.sample_id.encode()).hexdigest(), 16) % 1000
+            return Prepared(request, length=length)
+
+        async def generate(
+            self, batch: Sequence[Prepared], params: GenerationParams
+        ) -> list[Completion]:
+            self.batches.append([item.length for item in batch])
+            return await super().generate(batch, params)
+
+    model = Long()
+    evaluate(TASK, source, model, tmp_path, limit=32)
+    assert [len(batch) for batch in model.batches] == [4] * 8
+    assert all(batch == sorted(batch, reverse=True) for batch in model.batches)
+    padding = sum(4 * max(batch) - sum(batch) for batch in model.batches)
+    lengths = [length for batch in model.batches for length in batch]
+    chance = random.Random(0).sample(lengths, len(lengths))
+    as_they_come = [chance[n : n + 4] for n in range(0, 32, 4)]
+    assert padding < sum(4 * max(batch) - sum(batch) for batch in as_they_come) / 2

@@ -12,6 +12,8 @@ from transformers import StoppingCriteria
 from omnidata.adapters.hf.inputs import Batch
 from omnidata.types import Completion, GenerationParams
 
+_NO_MEMORY = ("can't allocate memory", "out of memory", "_STATUS_ALLOC_FAILED")
+
 
 def generate(
     model: Any,
@@ -97,7 +99,7 @@ def _ends(model: Any, processor: Any) -> list[int]:
 def is_out_of_memory(error: Exception) -> bool:
     """Whether a smaller batch may succeed."""
     return isinstance(error, torch.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+        isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
     )
 
 

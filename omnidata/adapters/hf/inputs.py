@@ -61,12 +61,23 @@ class Inputs:
         texts = [part.text for turn in turns for part in turn.parts]
         return next((name for name in sorted(names) for text in texts if name in text), "")
 
+    def interleaves(self, turns: Turns) -> bool:
+        """Whether the sound of the step goes between the frames of its clips.
+
+        The model is told so for a whole batch, and would look for the sound of every clip in it.
+        """
+        clips = [part for turn in turns for part in turn.parts if part.kind == "video"]
+        return self._audio_in_video and 0 < len(clips) == len(_clip_sounds(turns))
+
     def batch(self, steps: Sequence[Turns]) -> Batch:
         """The tensors for some steps, on the CPU, padded on the left.
 
         Clips are taken at the rate at which they were read, and tracks whole.
+
+        Args:
+            steps: all of them interleaved, or none.
         """
-        if self._audio_in_video and any(_clip_sounds(turns) for turns in steps):
+        if self.interleaves(steps[0]):
             return self._interleaved(steps)
         tensors = self._processor.apply_chat_template(
             [_messages(turns) for turns in steps],

@@ -117,18 +117,40 @@ class LocalModel(Model):
         """Answer a batch; one that does not fit into memory is halved until it does.
 
         Raises:
-            CallError: the model cannot be loaded.
+            CallError: the model cannot be loaded, or its device has failed.
         """
-        answers: list[Completion] = []
-        while len(answers) < len(batch):  # how many fit may change from one call to the next
-            part = batch[len(answers) : len(answers) + self._most]
-            answers += await self._halved(part, params)
-        return answers
+        answers: dict[int, Completion] = {}
+        kinds = [self._inputs.interleaves(item.payload) for item in batch]
+        for kind in set(kinds):
+            chosen = [number for number, found in enumerate(kinds) if found == kind]
+            made = await self._in_parts([batch[number] for number in chosen], params)
+            answers |= zip(chosen, made, strict=True)
+        return [answers[number] for number in range(len(batch))]
 
-    async def _halved(
+    async def _in_parts(
         self, batch: Sequence[Prepared], params: GenerationParams
     ) -> list[Completion]:
-        from omnidata.adapters.hf.generation import free_memory, is_device_lost, is_out_of_memory
+        from omnidata.adapters.hf.generation import free_memory
+
+        answers: list[Completion] = []
+        size = self._most
+        while len(answers) < len(batch):
+            part = batch[len(answers) : len(answers) + size]
+            made, full = await self._tried(part, params)
+            # Only here: while an error is handled it holds the tensors that took the memory.
+            if full:
+                self._most = min(self._most, -(-len(part) // 2))
+                free_memory()
+                _log.warning("out of memory with %d steps; now %d at a time", len(part), self._most)
+            answers += made
+            size = self._most if made else -(-len(part) // 2)
+        return answers
+
+    async def _tried(
+        self, batch: Sequence[Prepared], params: GenerationParams
+    ) -> tuple[list[Completion], bool]:
+        """Answers, or none if fewer steps should be tried; and whether the memory was too small."""
+        from omnidata.adapters.hf.generation import is_device_lost, is_out_of_memory
 
         try:
             answers = await self._once(batch, params)
@@ -143,25 +165,14 @@ class LocalModel(Model):
                     hopeless=True,
                 ) from error
             if len(batch) == 1:
-                return [_failed(error, batch[0])]
-            full = is_out_of_memory(error)
-        else:
-            return [
-                msgspec.structs.replace(answer, receipt={**item.receipt, **answer.receipt})
-                for item, answer in zip(batch, answers, strict=True)
-            ]
-        # Only here: as long as the error is handled it holds the tensors that took the memory.
-        half = len(batch) // 2
-        if full:
-            self._most = min(self._most, half)
-            free_memory()
-            _log.warning("out of memory with %d steps; now %d at a time", len(batch), half)
-        parts = [await self._halved(part, params) for part in (batch[:half], batch[half:])]
-        return [answer for part in parts for answer in part]
+                return [_failed(error, batch[0])], False
+            return [], is_out_of_memory(error)
+        return [
+            msgspec.structs.replace(answer, receipt={**item.receipt, **answer.receipt})
+            for item, answer in zip(batch, answers, strict=True)
+        ], False
 
-    async def _once(
-        self, batch: Sequence[Prepared], params: GenerationParams
-    ) -> list[Completion]:
+    async def _once(self, batch: Sequence[Prepared], params: GenerationParams) -> list[Completion]:
         """Make the batch in one thread, generate in the other; if cancelled, end at once."""
         loop = asyncio.get_running_loop()
         steps: list[Turns] = [item.payload for item in batch]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -81,10 +81,29 @@ def parse(options: Mapping[str, str]) -> LocalOptions:
                 f'there is no option "{name}" for a local model',
                 where=where,
                 expected=f"one of {', '.join(_TYPES)}",
+                remedy="docs/models.md says what each does",
             )
         try:
             value = None if text == "none" else text
             values[name] = msgspec.convert(value, _TYPES[name], strict=False)
         except msgspec.ValidationError as error:
-            raise UsageError(str(error), where=where) from None
+            words = _words(_TYPES[name])
+            raise UsageError(
+                str(error),
+                where=where,
+                expected=f"one of {', '.join(words)}" if words else "",
+                remedy=f"-M {name}={_default(name)} is the default",
+            ) from None
     return LocalOptions(**values)
+
+
+def _words(hint: Any) -> list[str]:
+    """The words that a type allows."""
+    if get_origin(hint) is Literal:
+        return [str(word) for word in get_args(hint)]
+    return [word for argument in get_args(hint) for word in _words(argument)]
+
+
+def _default(name: str) -> str:
+    value = getattr(LocalOptions(), name)
+    return "none" if value is None else str(value).lower()

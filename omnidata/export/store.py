@@ -1,0 +1,288 @@
+"""The media of an export: each decoded once to see that it is whole, each file written once.
+
+Files are named after the SHA-256 of their content, so that no name of the data is ever used, and
+media that are the same are one file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import threading
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from omnidata import media
+from omnidata.errors import MediaError
+from omnidata.export.sizing import Sizing
+from omnidata.export.staging import MEDIA
+from omnidata.types import MediaRef
+
+RATE = 16_000
+"""Samples per second, in Hz, of tracks that have to be converted."""
+
+_NAME = 32  # of 64 digits of a hash: two files of the same name are out of the question
+_BATCH = 1000
+_SUFFIXES = {"jpeg": "jpg"}
+
+
+class File(msgspec.Struct, frozen=True):
+    """A file of the export.
+
+    Attributes:
+        name: relative to the export.
+        bytes: how many it has.
+        width, height: of a picture or a clip, in pixels; 0 for sound.
+    """
+
+    name: str
+    bytes: int
+    width: int = 0
+    height: int = 0
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What a medium has become.
+
+    Attributes:
+        files: one, or the frames of a clip.
+        line: what the receipt says of it, as in `Completion.receipt`.
+        times_s: of frames, in seconds after the first.
+        pixels: SHA-256 of a picture's size and pixels as they were; None for one in one colour,
+            and for other media.
+    """
+
+    files: tuple[File, ...]
+    line: dict[str, Any]
+    times_s: tuple[float, ...] = ()
+    pixels: str | None = None
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """Why a medium cannot be exported.
+
+    Attributes:
+        what: what is wrong, with the place.
+        expected: what would have been right.
+    """
+
+    what: str
+    expected: str
+
+
+Media = Mapping[Hashable, Kept | Broken]
+"""What has become of each medium, by `key`."""
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """A line of the journal: a medium, its size and time when it was read, what it has become."""
+
+    place: str
+    stamp: tuple[int, int]
+    kept: Kept
+
+
+def key(ref: MediaRef) -> Hashable:
+    """What two references to one medium have in common."""
+    return id(ref) if ref.inline is not None else ref
+
+
+class Store:
+    """Writes media into a folder, and remembers them for the next call if this one is interrupted.
+
+    Args:
+        root: the export's folder.
+        journal: a file that an interrupted call may have left.
+        sizing: of pictures.
+        frames: how many frames of a clip are written in its place; None writes the clip.
+        copy: write copies also where a hard link would do.
+    """
+
+    def __init__(
+        self, root: Path, journal: Path, *, sizing: Sizing, frames: int | None, copy: bool
+    ) -> None:
+        """Read what an interrupted call has left."""
+        self._root = root
+        self._journal = journal
+        self._sizing = sizing
+        self._frames = frames
+        self._copy = copy
+        (root / MEDIA).mkdir(exist_ok=True)
+        self._before = {entry.place: entry for entry in _entries(journal)}
+
+    def fill(
+        self, refs: Sequence[MediaRef], progress: Callable[[int, int], None] | None = None
+    ) -> dict[Hashable, Kept | Broken]:
+        """Write all media, in threads: decoders and hashes release the interpreter.
+
+        Args:
+            refs: every medium once.
+            progress: called with the media done and their number.
+
+        Returns:
+            By `key`.
+        """
+        # Before the threads: an import that several of them begin at once fails.
+        import av  # noqa: F401  for the threads
+        from PIL import Image  # noqa: F401  for the threads
+
+        done: dict[Hashable, Kept | Broken] = {}
+        pool = ThreadPoolExecutor(os.cpu_count())
+        try:
+            with self._journal.open("ab") as journal:
+                for batch in _batches(refs):
+                    for ref, (found, line) in zip(batch, pool.map(self._add, batch), strict=True):
+                        done[key(ref)] = found
+                        journal.write(line)
+                        if progress:
+                            progress(len(done), len(refs))
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return done
+
+    def _add(self, ref: MediaRef) -> tuple[Kept | Broken, bytes]:
+        """What a medium becomes, and its line of the journal if there is to be one."""
+        stamp = _stamp(ref)
+        place = f"{ref.kind} {media.place(ref)} {ref.cell}"
+        before = self._before.get(place)
+        if before and before.stamp == stamp and all(map(self._is_whole, before.kept.files)):
+            return before.kept, b""
+        try:
+            found = self._written(ref)
+        except MediaError as error:
+            where = error.where or media.place(ref)
+            return Broken(f"{error.what}: {where}", error.expected), b""
+        if stamp is None:
+            return found, b""
+        return found, msgspec.json.encode(_Entry(place, stamp, found)) + b"\n"
+
+    def _is_whole(self, file: File) -> bool:
+        with suppress(OSError):
+            return (self._root / file.name).stat().st_size == file.bytes
+        return False
+
+    def _written(self, ref: MediaRef) -> Kept:
+        """Decode a medium from end to end and write what the export has of it."""
+        if ref.inline is not None:
+            return self._sound(ref, None)
+        held = media.hold(ref)
+        seen = media.examine(held)
+        if ref.kind == "image":
+            return self._picture(ref, held, None if seen.blank else seen.pixels)
+        if ref.kind == "audio":
+            return self._sound(ref, held)
+        if self._frames is not None:
+            return self._stills(held, self._frames)
+        about = media.glance(held)
+        size = about.width or 0, about.height or 0
+        file = self._same(ref, held, about.format, *size)
+        return Kept(files=(file,), line={"as": "file", "width": size[0], "height": size[1]})
+
+    def _picture(self, ref: MediaRef, held: media.Held, pixels: str | None) -> Kept:
+        about = media.glance(held)
+        size = about.width or 0, about.height or 0
+        fitted = self._sizing.fit(size)
+        line: dict[str, Any] = {"as": "file", "width": fitted[0], "height": fitted[1]}
+        if fitted == size and not _turned(held.content):
+            return Kept(
+                files=(self._same(ref, held, about.format, *size),), line=line, pixels=pixels
+            )
+        if fitted != size:
+            line["original"] = list(size)
+        content = media.png(media.resized(media.image(held).pixels, fitted))
+        return Kept(files=(self._new(content, "png", *fitted),), line=line, pixels=pixels)
+
+    def _stills(self, held: media.Held, count: int) -> Kept:
+        clip = media.frames(held, num_frames=count)
+        height, width = clip.pixels.shape[1:3]
+        size = self._sizing.fit((width, height))
+        files = tuple(
+            self._new(media.png(media.resized(pixels, size)), "png", *size)
+            for pixels in clip.pixels
+        )
+        times = tuple((clip.pts_seconds - clip.pts_seconds[0]).round(3).tolist())
+        line = {"as": "frames", "width": size[0], "height": size[1], "frames": len(files)}
+        return Kept(files=files, line=line, times_s=times)
+
+    def _sound(self, ref: MediaRef, held: media.Held | None) -> Kept:
+        """The track itself if it is WAV or MP3, which every trainer reads; else as 16-bit WAV."""
+        import numpy as np
+
+        if held is not None:
+            about = media.glance(held)
+            known = about.format == "mp3" or (about.codec or "").startswith("pcm_")
+            if known and about.format in ("wav", "mp3") and not about.pictures:
+                file = self._same(ref, held, about.format)
+                return Kept(files=(file,), line={"as": "file"})
+        samples = media.samples(ref if held is None else held, rate=RATE)
+        if not np.isfinite(samples).all():
+            raise MediaError("there are samples that are no numbers", expected="samples in [-1, 1]")
+        file = self._new(media.wav(samples, RATE), "wav")
+        return Kept(files=(file,), line={"as": "waveform"})
+
+    def _same(
+        self, ref: MediaRef, held: media.Held, form: str, width: int = 0, height: int = 0
+    ) -> File:
+        """The medium's own bytes: a hard link to its file where there is one, else a copy."""
+        file = _named(held.content, _SUFFIXES.get(form, form), width, height)
+        source = None if self._copy else media.linkable(ref)
+        if source is not None and not self._is_whole(file):
+            with suppress(OSError):  # another disk, another owner, another file system: a copy then
+                os.link(source, self._root / file.name)
+        return file if self._is_whole(file) else self._write(file, held.content)
+
+    def _new(self, content: bytes, suffix: str, width: int = 0, height: int = 0) -> File:
+        file = _named(content, suffix, width, height)
+        return file if self._is_whole(file) else self._write(file, content)
+
+    def _write(self, file: File, content: bytes) -> File:
+        target = self._root / file.name
+        part = target.with_name(f".{target.name}.{threading.get_ident()}")
+        part.write_bytes(content)
+        part.replace(target)
+        return file
+
+
+def _named(content: bytes, suffix: str, width: int, height: int) -> File:
+    digest = hashlib.sha256(content).hexdigest()[:_NAME]
+    return File(f"{MEDIA}/{digest}.{suffix}", len(content), width, height)
+
+
+def _turned(content: bytes) -> bool:
+    """Whether a mark asks to show the picture turned; many trainers obey, and targets would not."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(content)) as picture:
+        return bool(picture.getexif().get(0x0112, 1) != 1)
+
+
+def _stamp(ref: MediaRef) -> tuple[int, int] | None:
+    """Size and time of the file that a medium lies in; None where there is none to be trusted."""
+    shard = ref if ref.cell is None else MediaRef(ref.kind, ref.root, ref.cell.shard)
+    path = media.linkable(shard)
+    with suppress(OSError):
+        if path is not None:
+            found = path.stat()
+            return found.st_size, found.st_mtime_ns
+    return None
+
+
+def _entries(journal: Path) -> Iterator[_Entry]:
+    """The lines that an interrupted call has left whole."""
+    with suppress(OSError, msgspec.DecodeError):
+        for line in journal.read_bytes().split(b"\n")[:-1]:
+            yield msgspec.json.decode(line, type=_Entry)
+
+
+def _batches(refs: Sequence[MediaRef]) -> Iterator[list[MediaRef]]:
+    """A few at a time: a million calls that wait take more memory than what they give."""
+    following = iter(refs)
+    while batch := list(islice(following, _BATCH)):
+        yield batch

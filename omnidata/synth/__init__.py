@@ -1,0 +1,1 @@
+"""Made-up data at scale, for training: `episodes` makes audio-visual episodes."""

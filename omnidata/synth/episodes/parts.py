@@ -1,0 +1,130 @@
+"""A part of the dataset: a small tree of its own, which a process makes from beginning to end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omnidata.errors import OmnidataError
+from omnidata.loaders.omnigui_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.synth.episodes.media import Files, make_files
+from omnidata.synth.episodes.plans import GroupPlan, plan
+from omnidata.synth.episodes.settings import Settings
+from omnidata.synth.episodes.tally import Tally
+from omnidata.synth.episodes.vocabulary import CODES
+
+GROUPS = 4
+"""Groups of a part: so much is lost where a process is killed."""
+
+TREE, TALLY = "tree", "tally.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A part to be made.
+
+    Attributes:
+        settings: of all parts.
+        folder: of all parts.
+        number: of the part, from 0 on.
+        episodes: of the whole dataset.
+    """
+
+    settings: Settings
+    folder: Path
+    number: int
+    episodes: int
+
+    @property
+    def path(self) -> Path:
+        """The folder of the part; it is there when the part is whole."""
+        return self.folder / f"{self.number:07d}"
+
+    @property
+    def size(self) -> int:
+        """Episodes of the part."""
+        first = self.number * GROUPS * CODES
+        return min(GROUPS * CODES, self.episodes - first)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a part was not made."""
+
+    why: str
+
+
+def jobs(settings: Settings, folder: Path, episodes: int) -> list[Job]:
+    """All parts of a dataset."""
+    count = -(-episodes // (GROUPS * CODES))
+    return [Job(settings, folder, number, episodes) for number in range(count)]
+
+
+def make(job: Job) -> int | Failure:
+    """Make a part; the number of its episodes, or why there are none."""
+    unfinished = job.path.with_suffix(".unfinished")
+    try:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        tally = Tally()
+        with TreeWriter(unfinished / TREE) as tree:
+            for episode in _episodes(job, tally):
+                tree.add(episode)
+        (unfinished / TALLY).write_text(json.dumps(tally.as_dict()), encoding="utf-8")
+        unfinished.rename(job.path)
+    except (OSError, OmnidataError) as error:
+        return Failure(str(error))
+    return job.size
+
+
+def _episodes(job: Job, tally: Tally) -> Iterator[TreeEpisode]:
+    first = job.number * GROUPS
+    for number in range(first, first + GROUPS):
+        twins = min(CODES, job.episodes - number * CODES)
+        if twins <= 0:
+            return
+        group = plan(job.settings, number)
+        files = [
+            make_files(job.settings, group, index, twins=twins) for index in range(len(group.steps))
+        ]
+        tally.add(group, files, twins=twins)
+        for twin in range(twins):
+            yield _episode(job.settings, group, twin, [made[twin] for made in files])
+
+
+def _episode(settings: Settings, group: GroupPlan, twin: int, files: list[Files]) -> TreeEpisode:
+    name = f"G{group.number:07d}"
+    steps = []
+    for step, media in zip(group.steps, files, strict=True):
+        extra: dict[str, Any] = {
+            "cue": step.medium,
+            "cue_kind": step.cue,
+            "question": step.question,
+            "answers": CODES,
+            "twins": name,
+            "distractors": step.distraction.names(),
+        }
+        steps.append(
+            TreeStep(
+                step.action(twin),
+                screen=settings.size,
+                screenshot=media.screenshot,
+                video=media.video,
+                audio=media.audio,
+                extra=extra,
+            )
+        )
+    return TreeEpisode(
+        f"E{group.number * CODES + twin:07d}",
+        app=group.look.name,
+        dimension=group.dimension,
+        steps=steps,
+        instruction_en=group.instruction("en"),
+        instruction_zh=group.instruction("zh"),
+        dependency=group.dependency,
+        language=group.look.language,
+        extra={"twins": name},
+    )

@@ -1,0 +1,227 @@
+"""What is in the steps of a group of twins, decided by the seed and the group's number alone.
+
+The episodes of a group are the same in all but one medium at each step, and in the answer: the
+step's medium says another code to each of them. So nothing but that medium can tell the answers
+apart. The codes of a step are shuffled among the twins anew, independently of all steps before:
+the history says nothing either.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from omnidata.actions import Action, Box, Primitive
+from omnidata.data.sample.canvas import Rect
+from omnidata.data.sample.story import BACK, COMPLETE, HOME, IMPOSSIBLE, WAIT, across, type_in
+from omnidata.loaders.omnigui_apps import Dependency, Dimension, Language
+from omnidata.synth.episodes.looks import ICON_NAMES, Look, Places, look, places
+from omnidata.synth.episodes.motions import Drift, Motion
+from omnidata.synth.episodes.settings import Settings
+from omnidata.synth.episodes.sounds import NOISES, Noise
+from omnidata.synth.episodes.vocabulary import (
+    CODES,
+    CUES,
+    FIXED,
+    WORDS,
+    Medium,
+    QuestionKind,
+    of_medium,
+)
+
+_SWIPES = (Primitive.SWIPE_UP, Primitive.SWIPE_DOWN, Primitive.SWIPE_LEFT, Primitive.SWIPE_RIGHT)
+_TOUCHES = (Primitive.TAP, Primitive.DOUBLE_TAP, Primitive.LONG_PRESS)
+_DIMENSIONS: dict[Medium, Dimension] = {
+    "audio": "cross_modal_discrimination",
+    "video": "temporal_reasoning",
+    "screen": "localization",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Distraction:
+    """What is there and does not matter; the same for all twins.
+
+    Attributes:
+        noise: a sound that says nothing.
+        sound: an audio cue and its code, where sounds do not matter.
+        drift: something that moves about.
+        motion: something that says a code, where motions do not matter.
+        sign: a screen cue and its code, where signs do not matter.
+    """
+
+    noise: Noise | None = None
+    sound: tuple[str, int] | None = None
+    drift: Drift | None = None
+    motion: Motion | None = None
+    sign: tuple[str, int] | None = None
+
+    def names(self) -> list[str]:
+        """What there is."""
+        return [name for name in self.__slots__ if getattr(self, name) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """One step of all twins of a group.
+
+    Attributes:
+        medium: the one that decides.
+        cue: how it says the code.
+        question: what is asked.
+        labels: of buttons, or texts to type; empty where the question needs none.
+        icons: of buttons.
+        actions: the answers, by their number.
+        answer_of: the answer that each code stands for.
+        codes: the code that each twin is told.
+        distraction: what does not matter.
+        seed: of sounds, and of what else varies and is the same for all twins.
+    """
+
+    medium: Medium
+    cue: str
+    question: QuestionKind
+    labels: tuple[str, ...]
+    icons: tuple[str, ...]
+    actions: tuple[Action, ...]
+    answer_of: tuple[int, ...]
+    codes: tuple[int, ...]
+    distraction: Distraction
+    seed: int
+
+    def action(self, twin: int) -> Action:
+        """What is right in a twin."""
+        return self.actions[self.answer_of[self.codes[twin]]]
+
+    def rule(self, language: Language) -> str:
+        """The sentence of the instruction that tells how to answer."""
+        cue = CUES[self.cue]
+        chinese = language == "zh"
+        pairs = [
+            (cue.codes[code][chinese], self._answer(answer, language))
+            for code, answer in enumerate(self.answer_of)
+        ]
+        if chinese:
+            return f"{cue.zh}。" + "；".join(f"{code}：{answer}" for code, answer in pairs) + "。"
+        return f"{cue.en}. " + "; ".join(f"{code}: {answer}" for code, answer in pairs) + "."
+
+    def _answer(self, number: int, language: Language) -> str:
+        if self.question == "tap":
+            label = self.labels[number]
+            return f'tap "{label}"' if language == "en" else f"点击“{label}”"
+        if self.question == "input":
+            label = self.labels[number]
+            return f'type "{label}"' if language == "en" else f"输入“{label}”"
+        return FIXED[self.question][number][language == "zh"]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """A group of twins.
+
+    Attributes:
+        number: of the group, from 0 on; its episodes are `CODES * number` and the next ones.
+        look: of the app.
+        places: where things are on its screens.
+        steps: at least one.
+    """
+
+    number: int
+    look: Look
+    places: Places
+    steps: tuple[StepPlan, ...]
+
+    @property
+    def dimension(self) -> Dimension:
+        """By the deciding medium; where the steps have several, semantic understanding."""
+        media = {step.medium for step in self.steps}
+        return _DIMENSIONS[media.pop()] if len(media) == 1 else "semantic_understanding"
+
+    @property
+    def dependency(self) -> Dependency:
+        """Critical where a step needs to be heard or seen in motion."""
+        screen_alone = all(step.medium == "screen" for step in self.steps)
+        return "present" if screen_alone else "critical"
+
+    def instruction(self, language: Language) -> str:
+        """All rules, numbered where there are several."""
+        rules = [step.rule(language) for step in self.steps]
+        if len(rules) == 1:
+            return rules[0]
+        if language == "zh":
+            return "".join(f"第{k}步：{rule}" for k, rule in enumerate(rules, 1))
+        return " ".join(f"Step {k}: {rule}" for k, rule in enumerate(rules, 1))
+
+
+def plan(settings: Settings, number: int) -> GroupPlan:
+    """Decide a group; nothing depends on how many there are."""
+    rng = random.Random(f"{settings.seed}/group/{number}")
+    app = look(settings.seed, rng.randrange(settings.apps))
+    where = places(app, settings.size)
+    count = rng.randint(1, settings.max_steps)
+    steps = tuple(
+        _step(settings, rng, app, where, settings.medium(number, index)) for index in range(count)
+    )
+    return GroupPlan(number, app, where, steps)
+
+
+def _step(
+    settings: Settings, rng: random.Random, app: Look, where: Places, medium: Medium
+) -> StepPlan:
+    question = rng.choice(settings.questions)
+    words = rng.sample(WORDS[app.words], CODES) if question in ("tap", "input") else []
+    order = list(range(CODES))
+    if settings.shuffled:
+        rng.shuffle(order)
+    return StepPlan(
+        medium=medium,
+        cue=rng.choice(settings.cues_of(medium)),
+        question=question,
+        labels=tuple(words),
+        icons=tuple(rng.sample(ICON_NAMES, CODES)),
+        actions=_actions(question, words, where),
+        answer_of=tuple(order),
+        codes=tuple(rng.sample(range(CODES), CODES)),
+        distraction=_distraction(settings, rng, medium),
+        seed=rng.getrandbits(63),
+    )
+
+
+def _actions(question: QuestionKind, words: Sequence[str], where: Places) -> tuple[Action, ...]:
+    panel = _box(where.panel)
+    if question == "tap":
+        return tuple(Action(Primitive.TAP, (_box(rect),)) for rect in where.options)
+    if question == "swipe":
+        return tuple(across(kind, panel) for kind in _SWIPES)
+    if question == "touch":
+        return (*(Action(kind, (panel,)) for kind in _TOUCHES), WAIT)
+    if question == "input":
+        return tuple(type_in(word) for word in words)
+    return BACK, HOME, COMPLETE, IMPOSSIBLE
+
+
+def _box(rect: Rect) -> Box:
+    left, top, right, bottom = rect
+    return Box(left, top, right - 1, bottom - 1, "px")
+
+
+def _distraction(settings: Settings, rng: random.Random, medium: Medium) -> Distraction:
+    """Cues that say something false come only in the media that the step is not about."""
+    heard, seen, shown = (rng.random() < settings.distractors for _ in range(3))
+    noise = sound = drift = motion = sign = None
+    if heard and (medium == "audio" or rng.random() < 0.5):
+        # Where tones matter, only what is no tone.
+        noise = rng.choice([kind for kind in NOISES if medium != "audio" or kind == "babble"])
+    elif heard:
+        kinds = [name for name in of_medium("audio") if name != "speech"]
+        sound = (rng.choice(kinds), rng.randrange(CODES))
+    if seen and (medium == "video" or rng.random() < 0.5):
+        turns = rng.choice((-2, -1, 1, 2)) * rng.uniform(0.6, 1)
+        drift = Drift(rng.choice(ICON_NAMES), turns, rng.uniform(0.15, 0.85))
+    elif seen:
+        kind = rng.choice(of_medium("video"))
+        motion = Motion(kind, rng.randrange(CODES), rng.getrandbits(31))
+    if shown and medium != "screen":
+        sign = (rng.choice(of_medium("screen")), rng.randrange(CODES))
+    return Distraction(noise, sound, drift, motion, sign)

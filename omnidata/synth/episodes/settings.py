@@ -1,0 +1,144 @@
+"""What decides an episode; two runs with equal settings make equal bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from omnidata.actions import Screen
+from omnidata.errors import UsageError
+from omnidata.synth.episodes.vocabulary import CUES, MEDIA, QUESTIONS, Medium, QuestionKind
+
+MOST_APPS = 96
+MOST_STEPS = 8
+SMALLEST, LARGEST = 32, 4096
+MOST_FRAMES = 4000
+_GOLDEN = 0.6180339887498949
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings; the defaults are the sample dataset's sizes.
+
+    Attributes:
+        seed: of everything that chance decides.
+        audio_share, video_share: of the steps, those whose answer is in that medium alone; the
+            rest is in the screenshot alone.
+        size: width and height of the screenshots in pixels.
+        clip_size: of the clips, even.
+        fps: frames per second of the clips.
+        seconds: length of the clips and sounds, at least 0.5.
+        max_steps: an episode has 1 to so many.
+        apps: how many apps take turns, each with a look of its own; 1 to `MOST_APPS`.
+        cues: names of `CUES`, at least one for each medium that has a share.
+        questions: names of `QUESTIONS`.
+        shuffled: False = code k always stands for answer k; True = the instruction tells.
+        distractors: share of the steps that have a sound, a motion or a sign that does not matter,
+            for each of these on its own.
+    """
+
+    seed: int = 0
+    audio_share: float = 0.4
+    video_share: float = 0.3
+    size: Screen = (720, 1600)
+    clip_size: Screen = (360, 800)
+    fps: int = 15
+    seconds: float = 2.0
+    max_steps: int = 3
+    apps: int = 24
+    cues: tuple[str, ...] = tuple(name for name in CUES if name != "speech")
+    questions: tuple[QuestionKind, ...] = QUESTIONS
+    shuffled: bool = True
+    distractors: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse what no episode can be made of.
+
+        Raises:
+            UsageError: a value is out of range, or a medium with a share has no cue.
+        """
+        _within("--audio-share", self.audio_share, 0, 1)
+        _within("--video-share", self.video_share, 0, 1)
+        _within("--audio-share + --video-share", self.audio_share + self.video_share, 0, 1 + 1e-9)
+        _within("--distractors", self.distractors, 0, 1)
+        _within("--seconds", self.seconds, 0.5, 60)
+        _within("--fps", self.fps, 1, 60)
+        _within("--seconds x --fps", self.seconds * self.fps, 2, MOST_FRAMES)
+        _within("--max-steps", self.max_steps, 1, MOST_STEPS)
+        _within("--apps", self.apps, 1, MOST_APPS)
+        for side in (*self.size, *self.clip_size):
+            _within("--size and --clip-size", side, SMALLEST, LARGEST)
+        if any(side % 2 for side in self.clip_size):
+            raise UsageError(
+                "a side of the clips is odd",
+                where=f"--clip-size {self.clip_size[0]}x{self.clip_size[1]}",
+                expected="even numbers: H.264 keeps colour at half the size",
+            )
+        _known("--cue", self.cues, CUES)
+        _known("--answers", self.questions, QUESTIONS)
+        for medium in MEDIA:
+            if self.share(medium) > 0 and not self.cues_of(medium):
+                raise UsageError(
+                    f"there is no cue for the {medium} steps",
+                    where=f"--cue {' '.join(self.cues)}",
+                    expected=f"one of {', '.join(n for n, c in CUES.items() if c.medium == medium)}"
+                    + (
+                        f" that can be seen in {round(self.seconds * self.fps)} frames"
+                        if medium == "video"
+                        else ""
+                    ),
+                    remedy="name one, or set the share to 0",
+                )
+
+    def share(self, medium: Medium) -> float:
+        """The share of the steps that are decided in a medium."""
+        shares = {"audio": self.audio_share, "video": self.video_share}
+        return shares.get(medium, max(0.0, 1 - self.audio_share - self.video_share - 1e-12))
+
+    def cues_of(self, medium: Medium) -> tuple[str, ...]:
+        """The cues of a medium that are wanted, and that the clips are long enough for."""
+        frames = round(self.seconds * self.fps)
+        return tuple(
+            name
+            for name in self.cues
+            if CUES[name].medium == medium and CUES[name].frames <= frames
+        )
+
+    def medium(self, group: int, step: int) -> Medium:
+        """The medium that decides a step.
+
+        A sequence of low discrepancy and no dice, so that even a few hundred steps have the shares
+        that were asked for, whatever their number.
+        """
+        place = (self.seed * 0.37 + (group * self.max_steps + step + 0.5) * _GOLDEN) % 1
+        if place < self.audio_share:
+            return "audio"
+        seen = place < self.audio_share + self.video_share or self.share("screen") == 0
+        return "video" if seen else "screen"
+
+    def as_dict(self) -> Mapping[str, Any]:
+        """The settings as JSON values."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+
+def _within(where: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise UsageError(
+            f"{value:g} is out of range", where=where, expected=f"{low:g} to {round(high, 6):g}"
+        )
+
+
+def _known(where: str, names: Sequence[str], known: Mapping[str, Any] | Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f'there is no "{name}"', where=where, expected=f"one of {', '.join(known)}"
+            )
+    if not names or len(set(names)) < len(names):
+        raise UsageError(
+            "none is named, or one of them twice", where=where, expected="each at most once"
+        )

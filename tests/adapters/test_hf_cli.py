@@ -1,0 +1,228 @@
+"""Local models through the command line: ablations, AgentStudio, damage, kills, repetition."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from omnidata.adapters.tiny import Family
+from omnidata.tasks import get_task
+from tests.adapters.local_models import FAMILIES, Spy, checkpoint
+from tests.cli.running import OMNIDATA, omnidata
+from tests.conftest import Once
+from tests.loaders import agentstudio as rows
+from tests.trees import read_lines
+
+FEW = ("-M", "max_new_tokens=3")
+KINDS = {"I": "image", "V": "video", "A": "audio"}
+
+
+def evaluate(
+    task: str, data: Path, folder: Path, run: Path, *more: str
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The command, in this process; its results, and the predictions by sample."""
+    from typer.testing import CliRunner
+
+    from omnidata.cli import app
+
+    command = ["evaluate", task, data, "--model", f"hf:{folder}", "--out", run, *FEW, *more]
+    done = CliRunner().invoke(app, [*map(str, command), "--json"], catch_exceptions=False)
+    assert done.exit_code in (0, 1), done.stderr  # 1: random models rarely end an answer
+    return json.loads(done.stdout), predictions(run)
+
+
+def predictions(run: Path) -> dict[str, dict[str, Any]]:
+    return {line["sample_id"]: line for line in read_lines(run / "predictions.jsonl")}
+
+
+@pytest.mark.parametrize("history", ["none", "predicted"])
+@pytest.mark.parametrize("modalities", ["IAV", "IV", "IA", "I"])
+def test_every_ablation_of_omnigui_runs(
+    once: Once, sample: Path, tmp_path: Path, modalities: str, history: str
+) -> None:
+    family = FAMILIES[len(modalities) % len(FAMILIES)]
+    results, answers = evaluate(
+        *("omnigui", sample, checkpoint(once, family), tmp_path / "run", "--limit", "3"),
+        *("-T", f"modalities={modalities}", "-T", f"history={history}", "-M", "batch_size=2"),
+    )
+    assert results["counts"]["steps"] == len(answers) == 3
+    assert results["counts"].get("degraded", 0) == 0
+    for line in answers.values():
+        assert line["delivery"] in ("ok", "truncated"), line
+        kinds = {part["kind"] for part in line["receipt"]["parts"]}
+        assert kinds == {KINDS[letter] for letter in modalities}
+        assert set(line["receipt"]["tokens"]) == {"text", *kinds}
+
+
+def agentstudio(task: str, folder: Path) -> Path:
+    made = {
+        "groundui": [rows.ground()],
+        "idm-single": [rows.single()],
+        "idm-multiple": [rows.trajectory()],
+        "criticbench": [rows.trajectory(), rows.trajectory(is_success=False)],
+    }
+    folder.mkdir()
+    data = rows.write(folder / "rows.jsonl", *made[task])
+    for number, name in enumerate(("a.png", "m2w/0.png", "m2w/1.png", "m2w/2.png")):
+        path = folder / "images" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (144, 90), (60 * number, 90, 30)).save(path)
+    return data
+
+
+@pytest.mark.parametrize("task", ["groundui", "idm-single", "idm-multiple", "criticbench"])
+def test_every_task_of_agentstudio_runs(once: Once, tmp_path: Path, task: str) -> None:
+    data = agentstudio(task, tmp_path / "data")
+    folder = checkpoint(once, "qwen3-omni")
+    results, answers = evaluate(task, data, folder, tmp_path / "run", "-M", "batch_size=2")
+    assert answers and results["task"] == task
+    for line in answers.values():
+        assert line["delivery"] in ("ok", "truncated"), line
+        assert {part["kind"] for part in line["receipt"]["parts"]} == {"image"}
+
+
+def test_a_corrupt_clip_fails_its_step_and_the_batch_goes_on(
+    once: Once, sample: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(sample / "Chirp", tmp_path / "data" / "Chirp")
+    step = get_task("omnigui").load(tmp_path / "data").steps[1]
+    ref = step.media["video"]
+    assert ref is not None
+    clip = ref.root / ref.path
+    clip.write_bytes(clip.read_bytes()[:400])
+    results, answers = evaluate(
+        *("omnigui", tmp_path / "data", checkpoint(once, "qwen2.5-omni"), tmp_path / "run"),
+        *("--limit", "6", "-M", "batch_size=3"),
+    )
+    assert len(answers) == 6
+    assert answers[step.sample_id]["delivery"] == "media_error"
+    assert clip.name in answers[step.sample_id]["error"]
+    others = {line["delivery"] for name, line in answers.items() if name != step.sample_id}
+    assert others <= {"truncated", "ok"}
+    assert results["outcomes"]["media_error"] == 1
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_two_runs_say_the_same(once: Once, sample: Path, tmp_path: Path, family: Family) -> None:
+    said = []
+    for name in ("one", "two"):
+        _, answers = evaluate(
+            *("omnigui", sample, checkpoint(once, family), tmp_path / name, "--limit", "4"),
+            *("-M", "batch_size=3"),
+        )
+        said.append({name: line["output"] for name, line in answers.items()})
+    assert said[0] == said[1]
+    assert len(said[0]) == 4
+
+
+def test_sampling_says_the_same_with_the_same_seed_only(
+    once: Once, sample: Path, tmp_path: Path
+) -> None:
+    said = []
+    for number, seed in enumerate(("1", "1", "2")):
+        _, answers = evaluate(
+            *("omnigui", sample, checkpoint(once, "qwen2.5-omni"), tmp_path / str(number)),
+            *("--limit", "2", "-T", "modalities=I", "-M", "temperature=1", "-M", f"seed={seed}"),
+        )
+        said.append({name: line["output"] for name, line in answers.items()})
+    assert said[0] == said[1] != said[2]
+
+
+def test_a_killed_run_goes_on_where_it_was(once: Once, sample: Path, tmp_path: Path) -> None:
+    folder = checkpoint(once, "qwen2.5-omni")
+    more = ("--limit", "16", "-T", "modalities=IA", "-M", "batch_size=2")
+    _, wanted = evaluate("omnigui", sample, folder, tmp_path / "whole", *more)
+    run = tmp_path / "run"
+    model = ("--model", f"hf:{folder}", "--out", str(run))
+    command = ["evaluate", "omnigui", str(sample), *model, *FEW, *more]
+    with subprocess.Popen(
+        [*OMNIDATA, *command], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    ) as process:
+        while _lines(run) < 2:
+            assert process.poll() is None, "it ended by itself"
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+    before = predictions(run)
+    assert 2 <= len(before) < 16
+    done = omnidata(*command, code=1)
+    assert "truncated" in done.stderr
+    after = predictions(run)
+    assert {name: line["output"] for name, line in after.items()} == {
+        name: line["output"] for name, line in wanted.items()
+    }
+    assert all(after[name] == line for name, line in before.items())  # nothing is asked twice
+    facts = json.loads((run / "run.json").read_text())["facts"]
+    assert 0 < facts["busy_share"] <= 1
+
+
+def _lines(run: Path) -> int:
+    written = run / "predictions.jsonl"
+    return written.read_bytes().count(b"\n") if written.exists() else 0
+
+
+def test_an_interrupted_run_ends_soon_though_the_model_has_much_to_say(
+    once: Once, sample: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(checkpoint(once, "qwen2.5-omni"), tmp_path / "talkative")
+    config = json.loads((folder / "generation_config.json").read_text())
+    (folder / "generation_config.json").write_text(json.dumps(config | {"min_new_tokens": 100_000}))
+    run = tmp_path / "run"
+    command = ["evaluate", "omnigui", str(sample), "--model", f"hf:{folder}", "--out", str(run)]
+    more = ["-T", "modalities=I", "-M", "max_new_tokens=100000", "--limit", "1"]
+    with subprocess.Popen(
+        [*OMNIDATA, *command, *more], stderr=subprocess.PIPE, text=True, env={**os.environ}
+    ) as process:
+        assert process.stderr is not None
+        said = ""
+        while "Loading weights: 100%" not in said:
+            said += process.stderr.read(1)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        said += process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "the same command resumes" in said and "Traceback" not in said
+
+
+def test_the_command_says_what_code_of_a_checkpoint_means(
+    once: Once, sample: Path, tmp_path: Path
+) -> None:
+    folder = checkpoint(once, "qwen2.5-omni")
+    done = omnidata(
+        *("evaluate", "omnigui", sample, "--model", f"hf:{folder}", "--out", tmp_path / "run"),
+        *(*FEW, "--limit", "1", "-T", "modalities=I", "-M", "trust_remote_code=true"),
+        code=1,
+    )
+    assert "runs on this machine, with your rights; read it first" in done.stderr
+    assert "UserWarning" not in done.stderr
+    assert "rights" not in done.stdout
+
+
+def test_an_answer_that_ends_is_told_from_one_that_is_cut(
+    once: Once, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = checkpoint(once, "qwen2.5-omni")
+    spy = Spy(monkeypatch)
+    more = ("--limit", "1", "-T", "modalities=I")
+    _, cut = evaluate("omnigui", sample, tiny, tmp_path / "cut", *more)
+    [line] = cut.values()
+    assert line["delivery"] == "truncated"
+    assert line["usage"]["completion_tokens"] == 3 and "3 tokens" in line["error"]
+    second = int(spy.outputs[0][0, -2])
+    assert second != int(spy.outputs[0][0, -3])
+    folder = shutil.copytree(tiny, tmp_path / "brief")
+    config = json.loads((folder / "generation_config.json").read_text())
+    config["eos_token_id"] = [config["eos_token_id"], second]
+    (folder / "generation_config.json").write_text(json.dumps(config))
+    _, ended = evaluate("omnigui", sample, folder, tmp_path / "ended", *more)
+    [line] = ended.values()
+    assert line["delivery"] == "ok"
+    assert line["usage"]["completion_tokens"] == 2
