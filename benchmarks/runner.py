@@ -166,7 +166,7 @@ def make_step(folder: Path, *, noisy_rows: int = 255) -> None:
     screen[400 : 400 + noisy_rows] = rng.integers(0, 255, (noisy_rows, 720, 3))
     Image.fromarray(screen).save(folder / "1.png")
     clip = [np.roll(screen[::2, ::2], 4 * number, axis=0) for number in range(60)]
-    (folder / "1.mp4").write_bytes(encode_mp4(clip, fps=30))
+    (folder / "1.mp4").write_bytes(encode_mp4(clip, fps=30, crf=36))
     (folder / "1.wav").write_bytes(encode_wav(rng.uniform(-0.2, 0.2, 32_000)))
 
 

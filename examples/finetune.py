@@ -19,7 +19,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from controls import CONTROLS, altered
 
@@ -71,7 +70,10 @@ def main() -> None:
     parts = split(source.steps)
     model, options = given.model, parse(given.options, "-M")
     if model is None:
-        model, options = str(made_model(out / "model", task, parts["train"])), TINY_OPTIONS | options
+        model, options = (
+            str(made_model(out / "model", task, parts["train"])),
+            TINY_OPTIONS | options,
+        )
     runs = out / "runs"
     table: dict[str, Row] = {}
     table["before"] = measured(task, only(source, parts["test"]), model, options, runs / "before")
@@ -137,9 +139,7 @@ def only(source: Source, steps: Sequence[Step]) -> Source:
     return replace(source, steps=[step for step in source.steps if step.sample_id in wanted])
 
 
-def measured(
-    task: Task, source: Source, model: str, options: Mapping[str, str], run: Path
-) -> Row:
+def measured(task: Task, source: Source, model: str, options: Mapping[str, str], run: Path) -> Row:
     """Exact match by what decides the steps, as `omnidata evaluate` finds it."""
     found = evaluate(task, source, f"hf:{model}", run, model_options=options)
     by = {name: values["EM"] for name, values in found["by"]["dimension"].items()}
@@ -203,9 +203,7 @@ def train(
     unfinished.rename(out)
 
 
-def show(
-    table: Mapping[str, Row], parts: Mapping[Split, Sequence[Step]], as_json: bool
-) -> None:
+def show(table: Mapping[str, Row], parts: Mapping[Split, Sequence[Step]], as_json: bool) -> None:
     """One row per evaluation, in percent."""
     if as_json:
         print(json.dumps(table, indent=1))

@@ -17,6 +17,7 @@ from omnidata.cli import (
     demo,
     doctor,
     evaluate,
+    export,
     merge,
     score,
     segment,
@@ -44,6 +45,7 @@ app.command("convert")(convert.convert)
 app.command("doctor")(doctor.doctor)
 app.command("info")(data.info)
 app.command("evaluate")(evaluate.evaluate)
+app.command("export")(export.export)
 app.command("merge")(merge.merge)
 app.command("score")(score.score)
 app.command("segment")(segment.segment)

@@ -47,6 +47,10 @@ def episodes(
     count: Annotated[
         int, typer.Option("--episodes", metavar="N", min=1, help="Four make a group of twins.")
     ] = 1000,
+    first: Annotated[
+        int,
+        typer.Option(metavar="K", help="Begin with episode K, e.g. for held-out ones (0)."),
+    ] = 0,
     seed: Annotated[int, typer.Option(help="Of everything that chance decides.")] = 0,
     audio_share: Annotated[
         float | None,
@@ -121,7 +125,12 @@ def episodes(
     try:
         with terminal.progress("making episodes") as progress:
             report = make_episodes(
-                out, settings, episodes=count, workers=workers or cores(), progress=progress
+                out,
+                settings,
+                episodes=count,
+                first=first,
+                workers=workers or cores(),
+                progress=progress,
             )
     except KeyboardInterrupt:
         terminal.note("interrupted; the same command goes on where this one stopped")
@@ -172,9 +181,11 @@ def _print(report: Mapping[str, Any]) -> None:
             cells = [str(steps), terminal.percent(steps / total), terminal.percent(wanted)]
             rows.append([axis, name, *cells])
     terminal.print_table(
-        f"{sizes['episodes']} episodes, {made['bytes_per_step']:,} bytes a step",
+        f"{sizes['episodes']} episodes in {sizes['groups']} groups of twins",
         ("", "", "steps", "%", "wanted %"),
         rows,
     )
+    each = ", ".join(f"{name} {size / total:,.0f}" for name, size in made["bytes"].items())
+    terminal.say(f"bytes a step: {each}")
     if sizes["incomplete_groups"]:
         terminal.note("the last group of twins lacks some; a multiple of 4 episodes completes it")

@@ -7,7 +7,7 @@ Sources: TRL 1.16 (dataset formats, `SFTTrainer`), LLaMA-Factory 0.9.5 (`data/RE
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -52,7 +52,14 @@ class Piece:
 Turns = Sequence[Turn[Piece]]
 
 
-def row(name: FormatName, turns: Turns, target: Target, *, objects: Objects | None) -> Row:
+def row(
+    name: FormatName,
+    turns: Turns,
+    target: Target,
+    *,
+    objects: Objects | None,
+    kinds: Collection[Modality],
+) -> Row:
     """One step in the form of a trainer.
 
     Args:
@@ -61,16 +68,15 @@ def row(name: FormatName, turns: Turns, target: Target, *, objects: Objects | No
         target: the answer.
         objects: of ms-swift: places apart from the answer, in [0, 1] ("norm1") or in pixels of the
             picture ("real"); None leaves them in the answer. The answer's are norm1000 then.
+        kinds: modalities that any row of the export has; each row has a list of each.
     """
     if name == "trl":
         return _trl(turns, target.text)
-    if name == "llamafactory":
-        return _tagged(turns, target.text)
     if name == "qwen-vl":
         return _qwen(turns, target.text)
     if objects is None or not target.places:
-        return _tagged(turns, target.text)
-    return {**_tagged(turns, target.marked), "objects": _objects(turns, target, objects)}
+        return _tagged(turns, target.text, kinds)
+    return {**_tagged(turns, target.marked, kinds), "objects": _objects(turns, target, objects)}
 
 
 def _trl(turns: Turns, answer: str) -> Row:
@@ -93,10 +99,10 @@ def _trl(turns: Turns, answer: str) -> Row:
     }
 
 
-def _tagged(turns: Turns, answer: str) -> Row:
+def _tagged(turns: Turns, answer: str, kinds: Collection[Modality]) -> Row:
     """Messages of texts with placeholders, the user's turns in one; a list per modality."""
     messages = [{"role": role, "content": text} for role, text in _texts(turns)]
-    media = {f"{kind}s": _names(turns, kind) for kind in PLACEHOLDERS}
+    media = {f"{kind}s": _names(turns, kind) for kind in PLACEHOLDERS if kind in kinds}
     return {"messages": [*messages, {"role": "assistant", "content": answer}], **media}
 
 
@@ -104,8 +110,11 @@ def _qwen(turns: Turns, answer: str) -> Row:
     """A question and an answer: whoever is not "human" in these rows is taken for the model."""
     asked = "\n\n".join(text for _, text in _texts(turns))
     said = [{"from": "human", "value": asked}, {"from": "gpt", "value": answer}]
-    media = {kind: _names(turns, kind) for kind in HOLDS["qwen-vl"]}
-    return {"conversations": said, **{kind: names for kind, names in sorted(media.items()) if names}}
+    media = {kind: _names(turns, kind) for kind in PLACEHOLDERS}
+    return {
+        "conversations": said,
+        **{kind: names for kind, names in sorted(media.items()) if names},
+    }
 
 
 def _objects(turns: Turns, target: Target, unit: Objects) -> Row:
@@ -157,7 +166,7 @@ def mismatch(name: FormatName, made: Row) -> str:
         pairs = [_pair(tag, texts, made.get(kind, ())) for kind, tag in PLACEHOLDERS.items()]
     else:
         texts = [turn["content"] for turn in made["messages"]]
-        pairs = [_pair(tag, texts, made[f"{kind}s"]) for kind, tag in PLACEHOLDERS.items()]
+        pairs = [_pair(tag, texts, made.get(f"{kind}s", ())) for kind, tag in PLACEHOLDERS.items()]
         if objects := made.get("objects"):
             pairs += [_pair(BOX, texts, objects["bbox"]), _pair("<ref-object>", texts, ())]
     return "; ".join(

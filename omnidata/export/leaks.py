@@ -38,9 +38,7 @@ class Evaluation:
     unchecked: int = 0
 
 
-def read(
-    steps: Sequence[Step], progress: Callable[[int, int], None] | None = None
-) -> Evaluation:
+def read(steps: Sequence[Step], progress: Callable[[int, int], None] | None = None) -> Evaluation:
     """Look at all steps, and decode all their pictures.
 
     Args:
@@ -121,9 +119,9 @@ def findings(
                 yield _leak("instruction", first, f"the instruction of {sample}"), name
                 break
         for step, refs in members:
-            pixels = {
-                kept.pixels for ref in refs if isinstance(kept := stored[key(ref)], Kept)
-            } - {None}
+            pixels = {kept.pixels for ref in refs if isinstance(kept := stored[key(ref)], Kept)} - {
+                None
+            }
             shared = next((known.pictures[one] for one in pixels if one in known.pictures), None)
             if shared:
                 yield _leak("screenshot", step, f"the same pixels as a picture of {shared}"), name

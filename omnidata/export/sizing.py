@@ -1,4 +1,4 @@
-"""The size that pictures get: the same answer as the trainer's own resizing, so that it has none."""
+"""The size that pictures get, so that a trainer's own resizing has nothing left to do."""
 
 from __future__ import annotations
 

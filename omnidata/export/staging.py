@@ -114,8 +114,8 @@ class Staging:
             UsageError: something has appeared there in the meantime.
         """
         kept = {self.path / name for name in wanted}
-        for path in [*self.path.rglob("*")]:
-            if path.is_file() and path not in kept and path.name != _PLAN:
+        for path in [*self.path.iterdir(), *(self.path / MEDIA).iterdir()]:
+            if path.name not in (MEDIA, _PLAN) and path not in kept:
                 path.unlink()
         self._check_target()
         if self.out.exists():

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from omnidata.actions import (
     POSITIONAL,
@@ -95,18 +96,22 @@ def _action(step: Step, space: Space, size: Screen) -> Target:
     return Target(_compact(body), _compact(marked).replace(f'"{BOX}"', BOX), tuple(places))
 
 
-def _regions(action: Action, body: dict[str, object]) -> Iterator[tuple[str, Region]]:
+def _regions(action: Action, body: dict[str, Any]) -> Iterator[tuple[str, Region]]:
     """The places that an action has, by the keys of its answer."""
     if action.kind in POSITIONAL and action.start:
         yield "coordinate", action.start[0]
     elif action.kind in SWIPES and action.start:
         yield "start_coordinate", action.start[0]
-        ahead = body["end_coordinate"]
-        assert isinstance(ahead, list)
-        yield "end_coordinate", action.end[0] if action.end else Point(*ahead, "norm1000")
+        yield "end_coordinate", action.end[0] if action.end else _lift(body)
 
 
-def _compact(body: dict[str, object]) -> str:
+def _lift(body: dict[str, Any]) -> Point:
+    """Where a swipe ends whose source does not say it."""
+    x, y = body["end_coordinate"]
+    return Point(x, y, "norm1000")
+
+
+def _compact(body: dict[str, Any]) -> str:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -15,7 +15,7 @@ from tests.cli.running import as_json, omnidata
 from tests.conftest import Once
 
 FULL = os.environ.get("OMNIDATA_TEST_FULL") == "1"
-MODALITIES, STEPS, ROUNDS = ("IAV", 6, 120) if FULL else ("I", 2, 30)
+MODALITIES, STEPS, ROUNDS = ("IAV", 4, 50) if FULL else ("I", 2, 30)
 
 
 def lessons(

@@ -55,6 +55,20 @@ def recognise(path: str, options: LocalOptions) -> tuple[str, Family]:
             expected="a model of the Qwen-Omni families",
             remedy="leave the option out: the sound is sent beside the clip",
         )
+    least, most = options.min_video_pixels, options.max_video_pixels
+    if (least or most) and not found.video_pixels:
+        raise UsageError(
+            f'the size of frames cannot be set for a model of type "{config.model_type}"',
+            where="-M min_video_pixels, max_video_pixels",
+            expected="a model of the Qwen-Omni families",
+            remedy="leave the options out; fps= or video=frames make prompts shorter",
+        )
+    if least and most and least > most:
+        raise UsageError(
+            "the least is more than the most",
+            where=f"-M min_video_pixels={least} max_video_pixels={most}",
+            expected="min_video_pixels up to max_video_pixels",
+        )
     if options.quantization and find_spec("bitsandbytes") is None:
         raise PlatformError(
             "bitsandbytes is not installed",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from omnidata.errors import UsageError
 from omnidata.types import Modality
@@ -22,6 +22,7 @@ class Family:
         audio_window: samples after which its feature extractor cuts a track, whatever it is told;
             None for one that keeps tracks whole when asked to.
         audio_in_video: whether sound can be interleaved with the clip that it belongs to.
+        video_pixels: whether the size of a clip's frames can be limited in pixels.
         adapter: the folder of the checkpoint with weights that are added for steps with pictures,
             which every step has; empty for none.
     """
@@ -30,13 +31,18 @@ class Family:
     architecture: str = ""
     audio_window: int | None = None
     audio_in_video: bool = False
+    video_pixels: bool = False
     adapter: str = ""
 
 
 # A full Qwen checkpoint also speaks; its own class then asks for voices and cannot do without them
 # (transformers 5.23), while the thinker's class takes its part of the weights out of the folder.
-_QWEN2_5 = Family(architecture="Qwen2_5OmniThinkerForConditionalGeneration", audio_in_video=True)
-_QWEN3 = Family(architecture="Qwen3OmniMoeThinkerForConditionalGeneration", audio_in_video=True)
+_QWEN2_5 = Family(
+    architecture="Qwen2_5OmniThinkerForConditionalGeneration",
+    audio_in_video=True,
+    video_pixels=True,
+)
+_QWEN3 = replace(_QWEN2_5, architecture="Qwen3OmniMoeThinkerForConditionalGeneration")
 
 FAMILIES = {
     "qwen2_5_omni": _QWEN2_5,

@@ -199,12 +199,16 @@ def _content(part: Decoded) -> dict[str, Any]:
 
 
 def _video_size(processor: Any, options: LocalOptions) -> dict[str, int]:
-    """Limits of a frame's pixels, where the user gave any; the rest is the processor's own."""
-    given = {
-        "shortest_edge": options.min_video_pixels,
-        "longest_edge": options.max_video_pixels,
-    }
-    if not any(given.values()):
+    """Limits of a frame's pixels, where the user gave any; the rest is the processor's own.
+
+    The processor obeys its lower limit first, and rounds up; so it keeps half of the upper one as
+    its distance.
+    """
+    least, most = options.min_video_pixels, options.max_video_pixels
+    if not (least or most):
         return {}
     own = getattr(processor, "videos_kwargs", {}).get("size") or processor.video_processor.size
-    return {name: value or own[name] for name, value in given.items()}
+    return {
+        "shortest_edge": least or min(own["shortest_edge"], (most or own["longest_edge"]) // 2),
+        "longest_edge": most or max(own["longest_edge"], 2 * (least or 0)),
+    }

@@ -17,13 +17,13 @@ import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.base import Model
-from omnidata.adapters.capabilities import Capabilities
 from omnidata.adapters.fitting import lacking
 from omnidata.adapters.hf import checkpoint
-from omnidata.adapters.hf.decoded import Decoder, length, size
-from omnidata.adapters.hf.inputs import Batch, Inputs, Turns
+from omnidata.adapters.hf.decoded import length, size
+from omnidata.adapters.hf.inputs import Batch, Turns
 from omnidata.adapters.hf.options import LocalOptions
-from omnidata.errors import CallError, MediaError
+from omnidata.adapters.hf.senses import Senses
+from omnidata.errors import CallError
 from omnidata.types import Completion, Conversation, GenerationParams, Prepared, Request
 
 _log = logging.getLogger(__name__)
@@ -55,24 +55,14 @@ class LocalModel(Model):
         self.options = options
         self.params = options.params
         self.max_batch = options.batch_size
-        kind, self._family = checkpoint.recognise(path, options)
-        native = options.video == "native" and "video" in self._family.accepts
-        self.capabilities = Capabilities(
-            video="native" if native else "frames",
-            frames=options.frames,
-            frame_times=options.frame_times,
-            max_images=options.max_images,
-            image_size=options.image_size,
-            degrade=options.degrade,
-        )
+        self._senses = Senses(path, options)
+        self.capabilities = self._senses.capabilities
         self.accepts = self.capabilities.accepts
-        self._processor = checkpoint.load_processor(path, options)
-        self._inputs = Inputs(self._processor, options)
-        rate = checkpoint.sampling_rate(self._processor)
-        self._decoder = Decoder(self.capabilities, self._family, rate=rate, fps=options.fps)
+        self._inputs = self._senses.inputs
         said = msgspec.structs.asdict(options)
         for name in ("temperature", "max_new_tokens", "seed"):
             said.pop(name)
+        kind = self._senses.kind
         self.settings: Mapping[str, Any] = {"transformers": _VERSION, "type": kind, **said}
         self._model: Any = None
         self._most = options.batch_size
@@ -93,15 +83,7 @@ class LocalModel(Model):
             MediaError: a medium cannot be read, or a text holds what the processor would take for
                 one.
         """
-        turns, receipt = self._decoder.decode(request.conversation)
-        if forged := self._inputs.forged(turns):
-            raise MediaError(
-                f"a text of the prompt holds {forged}, which stands for a medium",
-                where=request.sample_id,
-                expected="texts without the placeholders of the model",
-                remedy="leave the step out with --exclude",
-                fault="refused",
-            )
+        turns, receipt = self._senses.decode(request.conversation, request.sample_id)
         asked = [
             self.name,
             dict(self.settings),
@@ -193,11 +175,11 @@ class LocalModel(Model):
 
         if self._model is None:
             began = time.perf_counter()
-            self._model = checkpoint.load_model(self.path, self.options, self._family)
+            self._model = checkpoint.load_model(self.path, self.options, self._senses.family)
             self._began = time.perf_counter()
             self._load_s = self._began - began
         began = time.perf_counter()
-        answers = generate(self._model, self._processor, inputs, params, stop)
+        answers = generate(self._model, self._senses.processor, inputs, params, stop)
         self._ended = time.perf_counter()
         took = self._ended - began
         self.busy_s += took

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, get_args
@@ -13,7 +13,7 @@ from omnidata.errors import PlatformError, UsageError
 Family = Literal["qwen2.5-omni", "qwen3-omni", "gemma4"]
 
 
-def make_tiny(family: Family, folder: Path, *, seed: int = 0) -> Path:
+def make_tiny(family: Family, folder: Path, *, seed: int = 0, texts: Iterable[str] = ()) -> Path:
     """Write a checkpoint of less than a million random weights, with all that belongs to one.
 
     `AutoProcessor` and `AutoModelForMultimodalLM` load it like a real one: the classes, the towers
@@ -28,6 +28,9 @@ def make_tiny(family: Family, folder: Path, *, seed: int = 0) -> Path:
             Gemma 4.
         folder: where to write; must not exist.
         seed: of the weights.
+        texts: what the model will read: with a vocabulary made from prompts, whose lines become a
+            token each, a step of OmniGUI has 200 tokens instead of 1,300, and is trained on in a
+            fifth of the time. Any other text still has tokens, but more of them.
 
     Returns:
         The folder.
@@ -64,7 +67,7 @@ def make_tiny(family: Family, folder: Path, *, seed: int = 0) -> Path:
     }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model, processor = builders[family]()
+        model, processor = builders[family](texts)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.") as unfinished,

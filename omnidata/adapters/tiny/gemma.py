@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from omnidata.adapters.tiny.vocabulary import SPREAD, WIDTH, tokenizer
@@ -41,7 +42,7 @@ _SOFT_TOKENS = 70
 """Of a picture; the least that Gemma 4 knows."""
 
 
-def gemma4() -> tuple[PreTrainedModel, ProcessorMixin]:
+def gemma4(texts: Iterable[str] = ()) -> tuple[PreTrainedModel, ProcessorMixin]:
     """A Gemma 4 with both towers and per-layer embeddings, and its processor."""
     from transformers import (
         Gemma4AudioFeatureExtractor,
@@ -52,7 +53,7 @@ def gemma4() -> tuple[PreTrainedModel, ProcessorMixin]:
         Gemma4VideoProcessor,
     )
 
-    words = tokenizer("<|turn>", "<turn|>", "<pad>", _NAMES)
+    words = tokenizer("<|turn>", "<turn|>", "<pad>", _NAMES, texts)
     ids = words.get_vocab()
     config = Gemma4Config(
         audio_config={

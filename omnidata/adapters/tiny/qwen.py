@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from string import Template
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,7 @@ _ROPE: dict[str, Any] = {"rope_type": "default", "rope_theta": 1e6}
 """Its sections (time, height, width) share half of a head's 16 numbers."""
 
 
-def qwen2_5_omni() -> tuple[PreTrainedModel, ProcessorMixin]:
+def qwen2_5_omni(texts: Iterable[str] = ()) -> tuple[PreTrainedModel, ProcessorMixin]:
     """A thinker of Qwen2.5-Omni and its processor; weights by torch's seed."""
     from transformers import (
         Qwen2_5OmniProcessor,
@@ -76,7 +77,7 @@ def qwen2_5_omni() -> tuple[PreTrainedModel, ProcessorMixin]:
     )
 
     names = _names(_TOKENS_2_5)
-    words = tokenizer("<|im_start|>", "<|im_end|>", "<|endoftext|>", names)
+    words = tokenizer("<|im_start|>", "<|im_end|>", "<|endoftext|>", names, texts)
     ids = words.get_vocab()
     config = Qwen2_5OmniThinkerConfig(
         audio_config=_SOUND | {"n_window": 100},
@@ -95,7 +96,7 @@ def qwen2_5_omni() -> tuple[PreTrainedModel, ProcessorMixin]:
     return Qwen2_5OmniThinkerForConditionalGeneration(config), processor
 
 
-def qwen3_omni() -> tuple[PreTrainedModel, ProcessorMixin]:
+def qwen3_omni(texts: Iterable[str] = ()) -> tuple[PreTrainedModel, ProcessorMixin]:
     """A thinker of Qwen3-Omni, with two of four experts per token, and its processor."""
     from transformers import (
         Qwen3OmniMoeProcessor,
@@ -104,7 +105,7 @@ def qwen3_omni() -> tuple[PreTrainedModel, ProcessorMixin]:
     )
 
     names = _names(_TOKENS_3)
-    words = tokenizer("<|im_start|>", "<|im_end|>", "<|endoftext|>", names)
+    words = tokenizer("<|im_start|>", "<|im_end|>", "<|endoftext|>", names, texts)
     ids = words.get_vocab()
     experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64}
     sections = {"mrope_section": [4, 2, 2], "interleaved": True}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from omnidata.actions import Primitive
@@ -17,6 +17,10 @@ SPREAD = 0.2
 """Standard deviation of the weights: wide enough for one medium to change what is answered."""
 
 _SIZE = 640
+_SIZE_OF_LINES = 2048
+_OFTEN = 10
+"""Rarer pairs stay apart: what comes in a few prompts alone says nothing about others."""
+_LINE = r"[^\n]*\n|[^\n]+"
 _WORDS = """\
 You are an Android GUI Agent. You are given a task and your action history, with screenshots, audio
 and video. You need to perform the next action to complete the task. Output a single valid JSON
@@ -27,7 +31,9 @@ output the next action as JSON. Open the song, the button, the message and the l
 """
 
 
-def tokenizer(begin: str, end: str, pad: str, names: Mapping[str, str]) -> PreTrainedTokenizerFast:
+def tokenizer(
+    begin: str, end: str, pad: str, names: Mapping[str, str], texts: Iterable[str] = ()
+) -> PreTrainedTokenizerFast:
     """Byte pairs learned from the words of GUI prompts and from OmniGUI's actions.
 
     Args:
@@ -35,20 +41,31 @@ def tokenizer(begin: str, end: str, pad: str, names: Mapping[str, str]) -> PreTr
         end: the token that ends it, and an answer.
         pad: the token that fills a batch, on the left.
         names: what transformers calls other special tokens: {"image_token": "<|image_pad|>"}.
+        texts: learn from these instead, and merge over the words of a line: a line that comes often
+            becomes one token.
     """
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
+    given = list(texts)
     learned = Tokenizer(models.BPE())
     learned.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    if given:
+        learned.pre_tokenizer = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split(Regex(_LINE), "isolated"),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+            ]
+        )
     learned.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=_SIZE,
+        vocab_size=_SIZE_OF_LINES if given else _SIZE,
+        min_frequency=_OFTEN if given else 0,
         special_tokens=[pad, end, begin, *names.values()],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    learned.train_from_iterator(_corpus(), trainer)
+    learned.train_from_iterator(given or _corpus(), trainer)
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=learned,
         eos_token=end,

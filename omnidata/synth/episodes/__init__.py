@@ -8,6 +8,7 @@ interrupted run goes on; at the end they are joined.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from omnidata.loaders.omnigui_tree import check_new
 from omnidata.synth.episodes import joining, parts
 from omnidata.synth.episodes.settings import Settings
 from omnidata.synth.episodes.tally import Tally
-from omnidata.synth.episodes.vocabulary import MEDIA
+from omnidata.synth.episodes.vocabulary import CODES, MEDIA
 
 __all__ = ["MOST_EPISODES", "REPORT", "Settings", "make_episodes", "with_speech"]
 
@@ -39,6 +40,7 @@ def make_episodes(
     settings: Settings,
     *,
     episodes: int,
+    first: int = 0,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Mapping[str, Any]:
@@ -53,27 +55,29 @@ def make_episodes(
             all is whole the work lies beside it, in `.<name>.unfinished`.
         settings: what decides the episodes.
         episodes: how many; a multiple of four makes all groups of twins whole.
-        workers: processes.
+        first: the number of the first, a multiple of four: what comes before is left out, so that
+            two datasets of one seed have the same apps and no episode in common.
+        workers: processes; 1 = this one.
         progress: called with the number of episodes that are there and of all.
 
     Returns:
         The report, as it lies in `synth.json`.
 
     Raises:
-        UsageError: `episodes` is out of range.
+        UsageError: `episodes` or `first` is out of range.
         DataError: `out` holds something else, or another process is writing there.
         RunError: a part could not be made.
     """
-    if not 1 <= episodes <= MOST_EPISODES:
-        raise UsageError(f"{episodes} episodes cannot be made", expected=f"1 to {MOST_EPISODES:,}")
+    _check_range(first, episodes)
     out = out.resolve()
-    wanted = _plan(settings, episodes)
+    wanted = _plan(settings, first, episodes)
     report = _there_already(out, wanted)
     if report is not None:
+        shutil.rmtree(_hidden(out), ignore_errors=True)  # if a call was killed at its very end
         return report
     with _unfinished(out) as folder:
         _keep_plan(folder / _PLAN, wanted, out)
-        todo = parts.jobs(settings, folder / "parts", episodes)
+        todo = parts.jobs(settings, folder / "parts", first=first, episodes=episodes)
         _make(todo, workers, progress or (lambda done, total: None))
         tree = folder / "tree"
         joining.join(todo, tree)
@@ -97,13 +101,27 @@ def with_speech(settings: Settings) -> Settings:
     return replace(settings, cues=(*settings.cues, "speech"))
 
 
-def _plan(settings: Settings, episodes: int) -> dict[str, Any]:
+def _check_range(first: int, episodes: int) -> None:
+    if first % CODES or not 0 <= first <= MOST_EPISODES - episodes or episodes < 1:
+        raise UsageError(
+            f"episodes {first} to {first + episodes - 1} cannot be made",
+            expected=f"1 to {MOST_EPISODES:,} episodes, the first a multiple of {CODES}: the "
+            "twins of a group stay together",
+        )
+
+
+def _plan(settings: Settings, first: int, episodes: int) -> dict[str, Any]:
     made_by = {name: version(name) for name in _MADE_BY}
     if "speech" in settings.cues:
         from omnidata.data.voice import Espeak
 
         made_by["speech"] = Espeak().name
-    return {"episodes": episodes, "settings": settings.as_dict(), "made_by": made_by}
+    return {
+        "first": first,
+        "episodes": episodes,
+        "settings": settings.as_dict(),
+        "made_by": made_by,
+    }
 
 
 def _there_already(out: Path, wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -166,10 +184,14 @@ def _differences(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     return "; ".join(found)
 
 
+def _hidden(out: Path) -> Path:
+    return out.with_name(f".{out.name}.unfinished")
+
+
 @contextmanager
 def _unfinished(out: Path) -> Iterator[Path]:
     """The folder of the work, for one process; it goes when the work is done."""
-    folder = out.with_name(f".{out.name}.unfinished")
+    folder = _hidden(out)
     (folder / "parts").mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / ".lock")
     try:
@@ -193,9 +215,12 @@ def _make(todo: list[parts.Job], workers: int, progress: Callable[[int, int], No
     total = sum(job.size for job in todo)
     done = total - sum(job.size for job in missing)
     progress(done, total)
-    for job, made in zip(
-        missing, each(parts.make, missing, workers=workers, limit_s=float("inf")), strict=True
-    ):
+    answers = (
+        map(parts.make, missing)
+        if workers == 1
+        else each(parts.make, missing, workers=workers, limit_s=math.inf)
+    )
+    for job, made in zip(missing, answers, strict=True):
         if isinstance(made, Lost | parts.Failure):
             raise RunError(
                 f"a part could not be made: {made.why}",

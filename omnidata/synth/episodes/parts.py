@@ -31,13 +31,14 @@ class Job:
         settings: of all parts.
         folder: of all parts.
         number: of the part, from 0 on.
-        episodes: of the whole dataset.
+        first, end: the dataset's first episode, and the one after its last.
     """
 
     settings: Settings
     folder: Path
     number: int
-    episodes: int
+    first: int
+    end: int
 
     @property
     def path(self) -> Path:
@@ -47,8 +48,12 @@ class Job:
     @property
     def size(self) -> int:
         """Episodes of the part."""
-        first = self.number * GROUPS * CODES
-        return min(GROUPS * CODES, self.episodes - first)
+        return min(GROUPS * CODES, self.end - self.group * CODES)
+
+    @property
+    def group(self) -> int:
+        """The first group of the part."""
+        return self.first // CODES + self.number * GROUPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +63,11 @@ class Failure:
     why: str
 
 
-def jobs(settings: Settings, folder: Path, episodes: int) -> list[Job]:
+def jobs(settings: Settings, folder: Path, *, first: int, episodes: int) -> list[Job]:
     """All parts of a dataset."""
     count = -(-episodes // (GROUPS * CODES))
-    return [Job(settings, folder, number, episodes) for number in range(count)]
+    end = first + episodes
+    return [Job(settings, folder, number, first, end) for number in range(count)]
 
 
 def make(job: Job) -> int | Failure:
@@ -81,9 +87,8 @@ def make(job: Job) -> int | Failure:
 
 
 def _episodes(job: Job, tally: Tally) -> Iterator[TreeEpisode]:
-    first = job.number * GROUPS
-    for number in range(first, first + GROUPS):
-        twins = min(CODES, job.episodes - number * CODES)
+    for number in range(job.group, job.group + GROUPS):
+        twins = min(CODES, job.end - number * CODES)
         if twins <= 0:
             return
         group = plan(job.settings, number)

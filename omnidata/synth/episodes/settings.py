@@ -83,11 +83,7 @@ class Settings:
                     f"there is no cue for the {medium} steps",
                     where=f"--cue {' '.join(self.cues)}",
                     expected=f"one of {', '.join(n for n, c in CUES.items() if c.medium == medium)}"
-                    + (
-                        f" that can be seen in {round(self.seconds * self.fps)} frames"
-                        if medium == "video"
-                        else ""
-                    ),
+                    f", and one for which {self.seconds:g} s at {self.fps} fps are enough",
                     remedy="name one, or set the share to 0",
                 )
 
@@ -101,8 +97,8 @@ class Settings:
         frames = round(self.seconds * self.fps)
         return tuple(
             name
-            for name in self.cues
-            if CUES[name].medium == medium and CUES[name].frames <= frames
+            for name, kind in ((name, CUES[name]) for name in self.cues)
+            if kind.medium == medium and kind.frames <= frames and kind.seconds <= self.seconds
         )
 
     def medium(self, group: int, step: int) -> Medium:

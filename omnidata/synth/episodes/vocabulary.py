@@ -27,6 +27,7 @@ class CueKind:
         en, zh: what to look or listen for.
         codes: what each code is called, in English and Chinese.
         frames: pictures that a clip needs for it to be seen; 0 for other media.
+        seconds: that it takes, and a little more.
     """
 
     medium: Medium
@@ -34,6 +35,7 @@ class CueKind:
     zh: str
     codes: tuple[tuple[str, str], ...]
     frames: int = 0
+    seconds: float = 0.0
 
 
 _NUMBERS = (("one", "一"), ("two", "二"), ("three", "三"), ("four", "四"))
@@ -85,6 +87,7 @@ CUES: Mapping[str, CueKind] = {
         "Listen to the number that is spoken",
         "听读出的数字",
         _NUMBERS,
+        seconds=1.0,
     ),
     "lamp": CueKind(
         "video",

@@ -1,0 +1,190 @@
+"""`omnidata export`: a dataset as training data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
+
+from omnidata.cli import arguments as args
+from omnidata.cli import terminal
+from omnidata.errors import UsageError
+
+if TYPE_CHECKING:
+    from omnidata.export import Exported
+
+_SHOWN = 10
+
+
+def export(
+    task: args.TaskName,
+    data: args.Data,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write, new.")],
+    task_options: args.TaskOptions,
+    where: args.Where,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format", metavar="TRAINER", help="trl, llamafactory, swift (ms-swift) or qwen-vl."
+        ),
+    ],
+    coordinates: Annotated[
+        str | None,
+        typer.Option(metavar="UNIT", help="Of the answers: norm1000, rel or px of the pictures."),
+    ] = None,
+    image_size: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Pictures get sides of N pixels at most."),
+    ] = None,
+    smart_resize: Annotated[
+        int | None,
+        typer.Option(
+            metavar="FACTOR",
+            help="Pictures get the size that Qwen-VL makes of them: 28 (2, 2.5) or 32 (3).",
+        ),
+    ] = None,
+    min_pixels: Annotated[
+        int | None, typer.Option(min=1, help="With --smart-resize, as the trainer has it.")
+    ] = None,
+    max_pixels: Annotated[
+        int | None, typer.Option(min=1, help="With --smart-resize, as the trainer has it.")
+    ] = None,
+    video: Annotated[
+        str, typer.Option(metavar="FORM", help="Clips as they are (file), or as pictures (frames).")
+    ] = "file",
+    frames: Annotated[
+        int, typer.Option(min=1, max=10_000, help="With --video frames, so many of each clip.")
+    ] = 4,
+    drop_audio: Annotated[
+        bool, typer.Option("--drop-audio", help="Leave sound out of the prompts.")
+    ] = False,
+    objects: Annotated[
+        str | None,
+        typer.Option(
+            metavar="UNIT",
+            help="With swift: places as `objects` that it rescales, norm1 or real.",
+        ),
+    ] = None,
+    split: Annotated[
+        str, typer.Option(metavar="SHARES", help="Of the episodes, cut by a hash of each.")
+    ] = "train=0.8,validation=0.1,test=0.1",
+    check_against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DATA", help="An evaluation's data, which training must share nothing with."
+        ),
+    ] = None,
+    exclude: args.Exclude = None,
+    limit: args.Limit = None,
+    copy: Annotated[
+        bool, typer.Option("--copy", help="Copy media in place of hard links to them.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the export that is there.")
+    ] = False,
+    strict: args.Strict = False,
+    as_json: args.Json = False,
+) -> None:
+    """Write training data for a trainer: the evaluation's prompts with answers that are right.
+
+    OUT gets a JSON-lines file per split, the media, and export.json, which says what was done. The
+    same command goes on with an interrupted export. Exit code 1 means that it is written, but that
+    steps are left out or that training shares something with the evaluation; the findings say what.
+
+    Example: omnidata export omnigui omnidata-demo/data train --format llamafactory
+    """
+    from omnidata.export import Options, Sizing
+    from omnidata.export import export as run
+    from omnidata.export.formats import FormatName, Objects
+    from omnidata.run.select import read_exclude
+    from omnidata.run.splits import parse_shares
+    from omnidata.tasks import get_task
+    from omnidata.tasks.options import parse
+
+    options = Options(
+        format=_one_of(get_args(FormatName), form, "--format"),
+        video=_one_of(("file", "frames"), video, "--video"),
+        frames=frames,
+        drop_audio=drop_audio,
+        sizing=Sizing(
+            longest=image_size,
+            factor=_one_of((28, 32), smart_resize, "--smart-resize"),
+            min_pixels=min_pixels,
+            max_pixels=max_pixels,
+        ),
+        objects=_one_of(get_args(Objects), objects, "--objects"),
+        shares=parse_shares(split),
+        copy=copy,
+    )
+    chosen = parse(task_options, "-T")
+    if coordinates is not None:
+        if chosen.get("coordinates", coordinates) != coordinates:
+            raise UsageError(
+                "the unit is given twice",
+                where=f"--coordinates {coordinates}, -T coordinates={chosen['coordinates']}",
+                expected="one of the two",
+            )
+        chosen["coordinates"] = coordinates
+    benchmark = get_task(task, chosen)
+    options.check(benchmark)
+    source = benchmark.load(data, check_media=False, strict=strict)
+    terminal.print_findings(source)
+    against = benchmark.load(check_against, check_media=False) if check_against else None
+    try:
+        with terminal.progress("media") as progress:
+            done = run(
+                benchmark,
+                source,
+                out,
+                options,
+                where=parse(where, "--where"),
+                exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
+                limit=limit,
+                against=against,
+                overwrite=overwrite,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        terminal.note("interrupted; the same command goes on with the media that are there")
+        raise
+    _print(done, out, as_json)
+    if any(finding.severity == "error" for finding in done.findings):
+        raise typer.Exit(1)
+
+
+def _one_of(allowed: Sequence[Any], value: Any, flag: str) -> Any:
+    """The value, if it is one of those that there are, or none was given.
+
+    Raises:
+        UsageError: it is none of them.
+    """
+    if value is not None and value not in allowed:
+        raise UsageError(
+            "there is no such choice",
+            where=f"{flag} {value}",
+            expected=f"one of {', '.join(map(str, allowed))}",
+        )
+    return value
+
+
+def _print(done: Exported, out: Path, as_json: bool) -> None:
+    if as_json:
+        terminal.print_json({"out": str(out), **done.report})
+        return
+    for finding in done.findings[:_SHOWN]:
+        terminal.note(str(finding))
+    if len(done.findings) > _SHOWN:
+        terminal.note(f"... {len(done.findings) - _SHOWN} more in {out / 'export.json'}")
+    rows = [
+        (split, str(found["episodes"]), str(found["steps"]), found["file"])
+        for split, found in done.report["splits"].items()
+    ]
+    form = done.report["options"]["format"]
+    terminal.print_table(f"{out} for {form}", ("split", "episodes", "steps", "file"), rows)
+    counts = Counter(finding.code for finding in done.findings)
+    listed = ", ".join(f"{count} {code}" for code, count in counts.most_common())
+    terminal.say(f"{done.report['media']} media files; findings: {listed or 'none'}")
+    terminal.say("docs/export.md says how to load it")

@@ -1,0 +1,240 @@
+"""Any benchmark as training data for four trainers: TRL, LLaMA-Factory, ms-swift, Qwen-VL.
+
+The prompt is the one of the evaluation, the answer is one that the evaluation calls an exact match.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from omnidata.errors import DataError, Finding
+from omnidata.export import leaks
+from omnidata.export.options import Options, space_of
+from omnidata.export.rows import Maker, asked
+from omnidata.export.sizing import Sizing
+from omnidata.export.splitfiles import SplitFile, dataset_info, write_ids
+from omnidata.export.staging import INFO, LEAKS, REPORT, SEEN, Staging
+from omnidata.export.store import Media, Store, key
+from omnidata.run.folder import write_json
+from omnidata.run.select import select
+from omnidata.run.splits import SPLITS, Split, group, split_of
+from omnidata.types import MediaRef, Modality, Source, Step, Task
+
+__all__ = ["Exported", "Options", "Sizing", "export"]
+
+Progress = Callable[[int, int], None]
+_PROMPTED = {"omnigui": "norm1000", "groundui": "rel"}
+"""The unit that a prompt asks for, whatever the unit of the answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What has been written.
+
+    Attributes:
+        report: as in `export.json`.
+        findings: steps that are left out, leaks, and what is doubtful.
+    """
+
+    report: Mapping[str, Any]
+    findings: Sequence[Finding]
+
+
+def export(
+    task: Task,
+    source: Source,
+    out: Path,
+    options: Options,
+    *,
+    where: Mapping[str, str] = {},
+    exclude: frozenset[str] = frozenset(),
+    limit: int | None = None,
+    against: Source | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Exported:
+    """Write training data; they appear under their name only when they are whole.
+
+    An interrupted export leaves a hidden folder beside `out`; the next call with the same settings
+    goes on with the media that are there.
+
+    Args:
+        task: writes the prompts, with its options; `coordinates` is the unit of the answers.
+        source: what the task's `load` gave, best without `check_media`: all media are decoded here.
+        out: a new folder.
+        options: of the export.
+        where: tags of the steps that are exported (see `run.select`).
+        exclude: ids of steps that are not.
+        limit: the first so many steps.
+        against: data of an evaluation with which the training data must share nothing.
+        overwrite: replace an export that is there.
+        progress: called with the media done and their number; then again for those of `against`.
+
+    Raises:
+        UsageError: the trainer has no form for the prompts or the options, nothing is chosen, or
+            `out` is there and not to be replaced.
+        DataError: no step can be exported, a voice instruction is missing, another process is
+            exporting to the same place, or it cannot be written.
+    """
+    options.check(task)
+    steps = select(source.steps, where=where, exclude=exclude, limit=limit)
+    refs, kinds = _needed(task, steps, options)
+    settings = {
+        "omnidata": version("omnidata"),
+        "sizing": asdict(options.sizing),
+        "frames": options.frames if options.video == "frames" else None,
+        "copy": options.copy,
+    }
+    roots = {source.root, *(ref.root for ref in refs)}
+    with Staging(out, overwrite=overwrite, inputs=roots, settings=settings) as staging:
+        try:
+            store = Store(
+                staging.path,
+                staging.journal,
+                sizing=options.sizing,
+                frames=options.frames if options.video == "frames" else None,
+                copy=options.copy,
+            )
+            stored = store.fill(refs, progress)
+            maker = Maker(task, options, stored, kinds)
+            splits, findings = _split(steps, maker, options, staging.path)
+            findings += _remarks(task, options, splits)
+            names = {SEEN, REPORT}
+            if against is not None:
+                found, ids = _leaks(task, source, steps, options, stored, against, progress)
+                findings += found
+                write_ids(staging.path / LEAKS, ids, "steps of episodes that are evaluated on")
+                names.add(LEAKS)
+            seen = [s.sample_id for s in source.steps if split_of(s, options.shares) != "test"]
+            write_ids(staging.path / SEEN, seen, "steps of episodes that are not for testing")
+            if options.format == "llamafactory":
+                write_json(staging.path / INFO, dataset_info(task.name, splits.values()))
+                names.add(INFO)
+            report = _report(task, source, options, splits, findings)
+            write_json(staging.path / REPORT, report)
+            staging.publish(names.union(*({s.name, *s.media} for s in splits.values())))
+        except OSError as error:
+            raise DataError(
+                f"the export cannot be written ({error.strerror or error})",
+                where=str(staging.out),
+                expected="room on the disk and the right to write",
+                remedy="make room; the same command goes on with the media that are there",
+            ) from None
+    return Exported(report, findings)
+
+
+def _needed(
+    task: Task, steps: Sequence[Step], options: Options
+) -> tuple[list[MediaRef], frozenset[Modality]]:
+    """The media of all prompts, each once, and the modalities that rows have files of."""
+    refs: dict[Hashable, MediaRef] = {}
+    kinds: set[Modality] = set()
+    for step in steps:
+        conversation, sent = asked(task, step, options.capabilities)
+        kinds |= {part.media.kind for turn in conversation for part in turn.parts if part.media}
+        for _, ref in sent:
+            refs.setdefault(key(ref), ref)
+    options.check_kinds(kinds)
+    if options.video == "frames":
+        kinds = {"image" if kind == "video" else kind for kind in kinds}
+    return list(refs.values()), frozenset(kinds & options.capabilities.accepts)
+
+
+def _split(
+    steps: Sequence[Step], maker: Maker, options: Options, folder: Path
+) -> tuple[dict[Split, SplitFile], list[Finding]]:
+    """Write the rows; say which steps have none."""
+    files: dict[Split, SplitFile] = {}
+    findings: list[Finding] = []
+    for step in steps:
+        made = maker.make(step)
+        if isinstance(made, Finding):
+            findings.append(made)
+            continue
+        split = split_of(step, options.shares)
+        if split not in files:
+            files[split] = SplitFile(folder, split)
+        files[split].add(step, made)
+    if not files:
+        raise DataError(
+            f"none of {len(steps)} steps can be exported, the first: {findings[0]}",
+            expected="at least one step with its media and a target",
+            remedy="mend the data",
+        )
+    for file in files.values():
+        file.finish()
+    return {split: files[split] for split in SPLITS if split in files}, findings
+
+
+def _remarks(task: Task, options: Options, splits: Mapping[Split, SplitFile]) -> Iterator[Finding]:
+    """What is doubtful of the export as a whole."""
+    asked_for, given = _PROMPTED.get(task.name), space_of(task)
+    if asked_for and given != asked_for:
+        yield Finding(
+            "unit-differs",
+            "warning",
+            f"-T coordinates={task.options['coordinates']}",
+            f"the prompt asks for coordinates in {asked_for}, the answers have {given}",
+            "one unit in both",
+            "evaluate the trained model with the same -T coordinates",
+        )
+    for split, share in options.shares.items():
+        if share and split not in splits:
+            yield Finding(
+                "split-empty",
+                "warning",
+                split,
+                "no episode falls into the split, so that it has no file",
+                f"about {share:.0%} of the episodes",
+                "export more episodes, or give other shares with --split",
+            )
+
+
+def _leaks(
+    task: Task,
+    source: Source,
+    steps: Sequence[Step],
+    options: Options,
+    stored: Media,
+    against: Source,
+    progress: Progress | None,
+) -> tuple[list[Finding], list[str]]:
+    """What training shares with an evaluation, and the ids of all steps of such episodes."""
+    training: dict[str, list[tuple[Step, list[MediaRef]]]] = defaultdict(list)
+    for step in steps:
+        if split_of(step, options.shares) != "test":
+            refs = [ref for _, ref in asked(task, step, options.capabilities)[1]]
+            training[group(step)].append((step, refs))
+    known = leaks.read(against.steps, progress)
+    found = list(leaks.findings(training, stored, known))
+    groups = {name for _, name in found}
+    ids = [step.sample_id for step in source.steps if group(step) in groups]
+    return [finding for finding, _ in found], ids
+
+
+def _report(
+    task: Task,
+    source: Source,
+    options: Options,
+    splits: Mapping[Split, SplitFile],
+    findings: Sequence[Finding],
+) -> dict[str, Any]:
+    return {
+        "omnidata": version("omnidata"),
+        "task": task.name,
+        "task_options": dict(task.options),
+        "prompt_hash": task.prompt_hash,
+        "fingerprint": source.fingerprint,
+        "options": asdict(options),
+        "splits": {
+            split: {"file": file.name, "episodes": len(file.episodes), "steps": file.steps}
+            for split, file in splits.items()
+        },
+        "media": len({name for file in splits.values() for name in file.media}),
+        "findings": [dict(finding.as_dict()) for finding in findings],
+    }

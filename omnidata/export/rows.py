@@ -1,0 +1,177 @@
+"""Steps as rows of a trainer, each held against the task's own rules before it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from omnidata.actions import Screen
+from omnidata.adapters.capabilities import Capabilities
+from omnidata.adapters.walk import Turn, walk
+from omnidata.errors import Finding
+from omnidata.export.formats import Piece, mismatch, row
+from omnidata.export.options import Options, space_of
+from omnidata.export.store import Broken, File, Kept, Media, key
+from omnidata.export.target import write
+from omnidata.types import Conversation, MediaRef, Modality, Part, Step, Task
+
+_CURRENT = ("screenshot", "before", "after")
+"""Roles of pictures without which a step shows nothing to learn from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row as it is written.
+
+    Attributes:
+        data: JSON in UTF-8, with the line break.
+        columns: the lists that are not empty.
+        media: the files that it names.
+    """
+
+    data: bytes
+    columns: frozenset[str]
+    media: frozenset[str]
+
+
+def asked(
+    task: Task, step: Step, capabilities: Capabilities
+) -> tuple[Conversation, list[tuple[str, MediaRef]]]:
+    """A step's prompt, and the media of it that are exported, with their roles."""
+    conversation = task.prompt(step)
+    refs = [
+        (part.role, part.media)
+        for message in conversation
+        for part in message.parts
+        if part.media and part.media.kind in capabilities.accepts
+    ]
+    return conversation, refs
+
+
+class Maker:
+    """Makes rows.
+
+    Args:
+        task: writes the prompts, and judges the answers.
+        options: of the export.
+        stored: what has become of each medium.
+        kinds: modalities that any row has files of.
+    """
+
+    def __init__(
+        self, task: Task, options: Options, stored: Media, kinds: frozenset[Modality]
+    ) -> None:
+        """Nothing is made yet."""
+        self._task = task
+        self._options = options
+        self._stored = stored
+        self._kinds = kinds
+        self._capabilities = options.capabilities
+        self._profile = task.profiles[task.default_profile]
+        self._space = space_of(task)
+
+    def make(self, step: Step) -> Line | Finding:
+        """The row of a step, or why there is none."""
+        conversation, refs = asked(self._task, step, self._capabilities)
+        for role, ref in refs:
+            kept = self._stored[key(ref)]
+            if isinstance(kept, Broken):
+                what = f"{role.replace('_', ' ')}: {kept.what}"
+                return _left_out(step, "media-broken", what, kept.expected)
+        absent = [role for role in _CURRENT if role in step.media and not step.media[role]]
+        if absent or not any(ref.kind == "image" for _, ref in refs):
+            what = f"there is no {' and no '.join(absent) or 'picture'}"
+            return _left_out(step, "picture-missing", what, "a picture of the screen")
+        turns, receipt = walk(conversation, self._capabilities, _text, self._sent)
+        return self._row(step, turns, receipt)
+
+    def _row(
+        self, step: Step, turns: Sequence[Turn[Piece]], receipt: dict[str, Any]
+    ) -> Line | Finding:
+        options = self._options
+        size, original = _screenshot(turns, receipt, step.screen)
+        if self._space == "px" and original != step.screen:
+            return _left_out(
+                step,
+                "size-differs",
+                f"the screenshot has {original[0]} x {original[1]} pixels, its target is for "
+                f"{step.screen[0]} x {step.screen[1]}",
+                "a target in pixels of the screenshot",
+            )
+        target = write(self._task.name, step, space=self._space or "norm1000", size=size)
+        verdict = self._profile.judge(step, target.text if target else "", receipt)
+        values = dict(zip(self._profile.values, verdict.values, strict=True))
+        right = values.get("exact_match", values.get("score"))
+        if target is None or right is None:
+            return _left_out(step, "target-missing", "there is no usable target", "a target")
+        if not right or not (values.get("format_ok", True) or self._space == "px"):
+            return _left_out(
+                step,
+                "target-unreachable",
+                f"the answer {target.text[:200]!r} is no exact match by {self._profile.name}",
+                "a target that an answer of the prompt's form can hit",
+            )
+        made = row(options.format, turns, target, objects=options.objects, kinds=self._kinds)
+        if differs := mismatch(options.format, made):
+            return _left_out(
+                step,
+                "placeholder-in-text",
+                f"a text of the data holds what stands for a medium: {differs}",
+                "texts without placeholders",
+            )
+        try:
+            data = msgspec.json.encode({"sample_id": step.sample_id, **made}) + b"\n"
+        except UnicodeEncodeError:
+            return _left_out(
+                step, "text-unwritable", "a text is no Unicode: half of a pair", "Unicode texts"
+            )
+        return Line(
+            data,
+            frozenset(name for name, value in made.items() if value),
+            frozenset(piece.name for turn in turns for piece in turn.parts if piece.name),
+        )
+
+    def _sent(
+        self, part: Part, ref: MediaRef, frames: int | None, capabilities: Capabilities
+    ) -> tuple[list[Piece], dict[str, Any]]:
+        """A medium as pieces; frames of a clip as in evaluation, each behind its time."""
+        kept = self._stored[key(ref)]
+        assert isinstance(kept, Kept)
+        if frames is None:
+            return [_piece(ref.kind, kept.files[0], part.role)], kept.line
+        pieces: list[Piece] = []
+        for time, file in zip(kept.times_s, kept.files, strict=True):
+            pieces += [
+                _text(f"[Video frame at {time:.2f} s]:"),
+                _piece("image", file, part.role),
+            ]
+        return pieces, kept.line
+
+
+def _text(text: str) -> Piece:
+    return Piece("text", text)
+
+
+def _piece(kind: Modality, file: File, role: str) -> Piece:
+    return Piece(kind, name=file.name, role=role, size=(file.width, file.height))
+
+
+def _screenshot(
+    turns: Sequence[Turn[Piece]], receipt: dict[str, Any], screen: Screen
+) -> tuple[Screen, Screen]:
+    """The size of the current screenshot in the export, and the one that it had."""
+    shown = [p for turn in turns for p in turn.parts if (p.kind, p.role) == ("image", "screenshot")]
+    if not shown:
+        return screen, screen
+    size = shown[0].size
+    line = next(line for line in receipt["parts"] if line["role"] == "screenshot")
+    width, height = line.get("original", size)
+    return size, (width, height)
+
+
+def _left_out(step: Step, code: str, what: str, expected: str) -> Finding:
+    remedy = "mend the data, or take the step out with --exclude; it is left out of the export"
+    return Finding(code, "error", step.sample_id, what, expected, remedy)

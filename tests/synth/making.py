@@ -1,0 +1,73 @@
+"""Small datasets of synthetic episodes, and looks at them through the loader."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from omnidata.actions import answer
+from omnidata.loaders.omnigui import load
+from omnidata.synth.episodes import Settings, make_episodes
+from omnidata.types import Step
+
+TINY = Settings(
+    size=(48, 64),
+    clip_size=(32, 48),
+    fps=8,
+    seconds=0.5,
+    cues=("pitch", "glide", "lamp", "colour", "digit", "arrow"),
+)
+"""Made fast."""
+
+OPTIONS = ("--size", "48x64", "--clip-size", "32x48", "--fps", "8", "--seconds", "0.5")
+"""The same sizes for the command line."""
+
+ROLES = {"audio": "audio", "video": "video", "screen": "screenshot"}
+"""The role of the file of each medium."""
+
+
+def made(out: Path, settings: Settings, *, episodes: int = 16) -> Sequence[Step]:
+    """The steps of a new dataset."""
+    make_episodes(out, settings, episodes=episodes)
+    source = load(out)
+    assert not source.findings
+    return source.steps
+
+
+def only(medium: str, **changes: object) -> Settings:
+    """All steps in one medium."""
+    shares = {"audio_share": float(medium == "audio"), "video_share": float(medium == "video")}
+    return replace(TINY, **{**shares, **changes})  # type: ignore[arg-type]
+
+
+def twins(steps: Sequence[Step]) -> list[list[Step]]:
+    """The same step of all twins, by group and number."""
+    groups: dict[tuple[str, int], list[Step]] = defaultdict(list)
+    for step in steps:
+        groups[step.source["twins"], step.step_index].append(step)
+    return list(groups.values())
+
+
+def content(step: Step, role: str) -> bytes:
+    """The bytes of a medium."""
+    ref = step.media[role]
+    assert ref is not None
+    return (ref.root / ref.path).read_bytes()
+
+
+def right(step: Step) -> str:
+    """The target as the prompt asks for it."""
+    assert step.action is not None
+    return str(answer(step.action, step.screen, space="norm1000"))
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file, by path."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

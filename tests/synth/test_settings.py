@@ -1,0 +1,134 @@
+"""What can be asked for, and whether that is what is made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnidata.errors import UsageError
+from omnidata.synth.episodes import Settings, make_episodes
+from omnidata.synth.episodes.looks import look, places
+from omnidata.synth.episodes.plans import plan
+from omnidata.synth.episodes.settings import MOST_APPS
+from tests.synth.making import TINY, made
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"audio_share": 1.2}, "--audio-share"),
+        ({"audio_share": 0.8, "video_share": 0.4}, "--audio-share + --video-share"),
+        ({"video_share": float("nan")}, "--video-share"),
+        ({"distractors": -0.1}, "--distractors"),
+        ({"seconds": 0.2}, "--seconds"),
+        ({"fps": 0}, "--fps"),
+        ({"max_steps": 0}, "--max-steps"),
+        ({"apps": MOST_APPS + 1}, "--apps"),
+        ({"size": (8, 8)}, "--size"),
+        ({"clip_size": (33, 64)}, "even"),
+        ({"cues": ("pitch", "whistle")}, "whistle"),
+        ({"cues": ("pitch", "pitch")}, "--cue"),
+        ({"questions": ()}, "--answers"),
+        ({"cues": ("pitch",)}, "no cue for the video steps"),
+        ({"cues": ("pitch", "digit", "blink"), "fps": 8}, "no cue for the video steps"),
+        ({"cues": ("speech", "digit", "lamp")}, "no cue for the audio steps"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        replace(TINY, **changes)
+    assert told in str(caught.value)
+
+
+@given(
+    seed=st.integers(0, 10**9),
+    audio=st.floats(0, 1),
+    rest=st.floats(0, 1),
+    first=st.integers(0, 10**6),
+)
+def test_a_few_hundred_steps_have_the_shares_that_were_asked_for(
+    seed: int, audio: float, rest: float, first: int
+) -> None:
+    video = (1 - audio) * rest
+    chosen = replace(TINY, seed=seed, audio_share=audio, video_share=video, max_steps=1)
+    counts = Counter(chosen.medium(group, 0) for group in range(first, first + 300))
+    for medium in ("audio", "video", "screen"):
+        assert counts[medium] / 300 == pytest.approx(chosen.share(medium), abs=0.02)
+
+
+@pytest.mark.parametrize(("medium", "shares"), [("audio", (1, 0)), ("video", (0, 1))])
+def test_a_share_of_one_is_all_of_the_steps(medium: str, shares: tuple[float, float]) -> None:
+    chosen = replace(TINY, audio_share=shares[0], video_share=shares[1])
+    groups = [plan(chosen, number) for number in range(50)]
+    assert {step.medium for group in groups for step in group.steps} == {medium}
+
+
+@given(
+    st.integers(0, 1000),
+    st.integers(0, MOST_APPS - 1),
+    st.integers(32, 4096),
+    st.integers(32, 4096),
+)
+def test_every_screen_has_room_for_all_that_is_on_it(
+    seed: int, number: int, width: int, height: int
+) -> None:
+    where = places(look(seed, number), (width, height))
+    rects = [where.stage, where.panel, *where.options]
+    for left, top, right, bottom in rects:
+        assert 0 <= left < right - 1
+        assert right <= width
+        assert 0 <= top < bottom - 1
+        assert bottom <= height
+    for k, one in enumerate(where.options):
+        for other in (*where.options[:k], where.stage):
+            assert (
+                one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+            )
+
+
+def test_no_two_apps_have_one_name() -> None:
+    names = [look(5, number).name.casefold() for number in range(MOST_APPS)]
+    assert len(set(names)) == MOST_APPS
+
+
+def test_the_report_counts_what_is_there(tmp_path: Path) -> None:
+    report = make_episodes(tmp_path / "data", TINY, episodes=42)["made"]
+    steps = made(tmp_path / "data", TINY, episodes=42)
+    assert report["sizes"] == {
+        "episodes": 42, "groups": 11, "incomplete_groups": 1, "steps": len(steps),
+    }  # fmt: skip
+    assert report["media"] == Counter(step.source["cue"] for step in steps)
+    assert report["cues"] == Counter(step.source["cue_kind"] for step in steps)
+    assert report["questions"] == Counter(step.source["question"] for step in steps)
+    assert report["apps"] == Counter(step.tags["app"] for step in steps)
+    assert report["languages"] == Counter(step.tags["language"] for step in steps)
+    assert report["primitives"] == Counter(
+        step.action.kind.name for step in steps if step.action is not None
+    )
+    for role, suffix in (("screenshot", "png"), ("video", "mp4"), ("audio", "wav")):
+        files = (tmp_path / "data").rglob(f"*.{suffix}")
+        assert report["bytes"][role] == sum(path.stat().st_size for path in files)
+
+
+def test_the_defaults_make_all_primitives_cues_and_words() -> None:
+    groups = [plan(Settings(), number) for number in range(400)]
+    steps = [step for group in groups for step in group.steps]
+    assert len({action.kind for step in steps for action in step.actions}) == 13
+    assert {step.cue for step in steps} == set(Settings().cues)
+    assert len({group.look.name for group in groups}) == 24
+    assert {group.look.language for group in groups} == {"en", "zh"}
+    assert len({group.look.words for group in groups}) > 3
+    assert {name for step in steps for name in step.distraction.names()} == {
+        "noise", "sound", "drift", "motion", "sign",
+    }  # fmt: skip
+
+
+def test_in_order_the_first_code_is_the_first_answer() -> None:
+    groups = [plan(replace(TINY, shuffled=False), number) for number in range(30)]
+    assert {step.answer_of for group in groups for step in group.steps} == {(0, 1, 2, 3)}

@@ -1,0 +1,112 @@
+"""One medium alone tells the answer: shown on generated data."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omnidata.media import frames, image, samples
+from omnidata.synth.episodes import Settings
+from omnidata.synth.episodes.vocabulary import CUES, QUESTIONS
+from omnidata.types import MediaRef, Step
+from tests.synth.making import ROLES, TINY, content, made, only, right, twins
+
+ALL_CUES = tuple(name for name in CUES if name != "speech")
+
+
+@st.composite
+def any_settings(draw: st.DrawFn) -> Settings:
+    audio = draw(st.floats(0, 1))
+    return replace(
+        TINY,
+        seed=draw(st.integers(0, 10**6)),
+        audio_share=audio,
+        video_share=(1 - audio) * draw(st.floats(0, 1)),
+        fps=16,
+        seconds=draw(st.sampled_from([1.0, 1.3])),
+        size=(draw(st.integers(32, 120)), draw(st.integers(32, 160))),
+        max_steps=draw(st.integers(1, 4)),
+        apps=draw(st.integers(1, 96)),
+        cues=ALL_CUES,
+        questions=draw(st.sampled_from([QUESTIONS, *[(kind,) for kind in QUESTIONS]])),
+        shuffled=draw(st.booleans()),
+        distractors=draw(st.floats(0, 1)),
+    )
+
+
+@settings(max_examples=20)
+@given(any_settings())
+def test_twins_differ_in_the_deciding_medium_and_the_answer_alone(chosen: Settings) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        steps = made(Path(name) / "data", chosen, episodes=8)
+        for group in twins(steps):
+            first = group[0]
+            assert len(group) == 4
+            assert len({right(step) for step in group}) == 4
+            for field in ("cue", "cue_kind", "question", "distractors", "episode_length"):
+                assert all(step.source[field] == first.source[field] for step in group)
+            assert len({(step.instruction, step.screen) for step in group}) == 1
+            assert len({tuple(sorted(step.tags.items())) for step in group}) == 1
+            for medium, role in ROLES.items():
+                different = len({content(step, role) for step in group})
+                assert different == (4 if medium == first.source["cue"] else 1)
+
+
+@pytest.mark.parametrize("cue", [name for name in CUES if name != "speech"])
+def test_a_cue_can_be_told_apart_by_what_is_decoded(tmp_path: Path, cue: str) -> None:
+    medium = CUES[cue].medium
+    chosen = only(medium, cues=(cue,), fps=16, seconds=1.0, max_steps=1, size=(96, 128))
+    chosen = replace(chosen, clip_size=(48, 64), distractors=0.0)
+    for group in twins(made(tmp_path / "data", chosen)):
+        seen = [_decoded(step, ROLES[medium]) for step in group]
+        for number, one in enumerate(seen):
+            for other in seen[:number]:
+                # Of 255, or of a full scale of 1: far more than what coding loses.
+                assert np.abs(one - other).max() > (0.1 if medium == "audio" else 40)
+
+
+def _decoded(step: Step, role: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    ref = _ref(step, role)
+    if role == "audio":
+        return samples(ref, rate=16_000).astype(np.float64)
+    if role == "video":
+        return frames(ref, which="all").pixels.astype(np.float64)
+    return image(ref).pixels.astype(np.float64)
+
+
+def _ref(step: Step, role: str) -> MediaRef:
+    ref = step.media[role]
+    assert ref is not None
+    return ref
+
+
+def test_the_history_says_nothing_about_the_answer(tmp_path: Path) -> None:
+    chosen = only(
+        "audio", cues=("pitch",), questions=("leave",), max_steps=2, shuffled=False,
+        size=(32, 32), clip_size=(32, 32), fps=4,
+    )  # fmt: skip
+    steps = made(tmp_path / "data", chosen, episodes=480)
+    second = [step for step in steps if step.step_index == 1]
+    pairs = Counter(
+        (step.history[0].kind, step.action.kind)
+        for step in second
+        if step.action is not None and step.history[0] is not None
+    )
+    expected = len(second) / 16
+    chi2 = sum((pairs[a, b] - expected) ** 2 / expected for a in range(8, 12) for b in range(8, 12))
+    assert len(second) > 150
+    assert chi2 < 37.7  # 15 degrees of freedom, p = 0.001
+
+
+def test_a_sign_is_not_in_the_clip(tmp_path: Path) -> None:
+    chosen = only("screen", cues=("digit",), max_steps=1, distractors=0.0, size=(64, 96))
+    for step in made(tmp_path / "data", replace(chosen, clip_size=(64, 96))):
+        last = frames(_ref(step, "video"), which="all").pixels[-1].astype(int)
+        assert np.abs(last - image(_ref(step, "screenshot")).pixels.astype(int)).max() > 60

@@ -1,0 +1,287 @@
+"""What a model is trained on is what it is asked in evaluation, and the answer behind it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.actions import Action, Primitive
+from omnidata.adapters.tiny import Family
+from omnidata.errors import DataError, MediaError, UsageError
+from omnidata.tasks import get_task
+from omnidata.types import Completion, MediaRef, Step, Task
+from tests.adapters.local_models import FAMILIES, Spy, ask, checkpoint, local, torch
+from tests.conftest import Once
+
+datasets = pytest.importorskip("datasets")
+SMALL_CLIPS = {"min_video_pixels": "3136", "max_video_pixels": "50176"}
+ENDS: dict[Family, str] = {
+    "qwen2.5-omni": "<|im_end|>\n",
+    "qwen3-omni": "<|im_end|>\n",
+    "gemma4": "<turn|>\n",
+}
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return get_task("omnigui")
+
+
+@pytest.fixture(scope="module")
+def steps(sample: Path, task: Task) -> list[Step]:
+    """Steps with and without history, of two apps and both languages."""
+    found = task.load(sample).steps
+    return [found[0], found[3], found[60], found[-1]]
+
+
+def collator(path: Path, task: Task, **options: str) -> Any:
+    from omnidata.torch import OmniCollator
+
+    return OmniCollator(path, task, options=options)
+
+
+def answers(labels: Any, words: Any) -> list[str]:
+    """What is learned, row by row."""
+    return [words.decode(row[row >= 0]) for row in labels]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_prompt_is_that_of_evaluation_in_every_tensor(
+    once: Once, task: Task, steps: list[Step], monkeypatch: pytest.MonkeyPatch, family: Family
+) -> None:
+    folder = checkpoint(once, family)
+    spy = Spy(monkeypatch)
+    collate = collator(folder, task)
+    for step in steps[:2]:
+        asked: list[Completion] = ask(local(folder, max_new_tokens="1"), task.prompt(step))
+        assert asked[0].delivery in ("ok", "truncated"), asked[0].error
+        taught = collate([step])
+        labels = taught.pop("labels")
+        length = spy.tensors["input_ids"].shape[1]
+        assert taught.keys() == spy.tensors.keys()
+        for name, given in spy.tensors.items():
+            found = torch.as_tensor(taught[name])
+            per_token = found.shape == labels.shape
+            assert torch.equal(found[:, :length] if per_token else found, torch.as_tensor(given)), (
+                name
+            )
+        assert labels[0, :length].eq(-100).all() and labels[0, length:].ge(0).all()
+        assert torch.equal(labels[0, length:], taught["input_ids"][0, length:])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_labels_are_on_the_answer_and_its_end_alone(
+    once: Once, task: Task, steps: list[Step], family: Family
+) -> None:
+    collate = collator(checkpoint(once, family), task)
+    batch = collate(steps)
+    oracle = task.baseline("oracle", (), {})
+    wanted = [oracle(step) + ENDS[family] for step in steps]
+    assert answers(batch["labels"], collate.processor.tokenizer) == wanted
+    assert len(set(wanted)) > 2
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_batch_holds_the_steps_padded_on_the_right(
+    once: Once, task: Task, steps: list[Step], family: Family
+) -> None:
+    collate = collator(checkpoint(once, family), task)
+    together = collate(steps)
+    lengths = set()
+    for row, step in enumerate(steps):
+        alone = collate([step])
+        length = alone["input_ids"].shape[1]
+        lengths.add(length)
+        for name in ("input_ids", "attention_mask", "labels"):
+            assert torch.equal(together[name][row, :length], alone[name][0]), name
+        assert together["attention_mask"][row, length:].eq(0).all()
+        assert together["labels"][row, length:].eq(-100).all()
+    assert len(lengths) > 1
+
+
+def test_the_loss_is_that_of_the_answers_tokens(once: Once, task: Task, steps: list[Step]) -> None:
+    from transformers import AutoModelForMultimodalLM
+
+    folder = checkpoint(once, "qwen2.5-omni")
+    model: Any = AutoModelForMultimodalLM.from_pretrained(folder, dtype=torch.float32)
+    collate = collator(folder, task)
+    with torch.no_grad():
+        together = model(**collate(steps)).loss
+        sums, count = 0.0, 0
+        for step in steps:
+            batch = collate([step])
+            found = model(**{name: x for name, x in batch.items() if name != "labels"}).logits[0]
+            learned = int(batch["labels"].ge(0).sum())
+            sums += torch.nn.functional.cross_entropy(
+                found[-learned - 1 : -1], batch["input_ids"][0, -learned:], reduction="sum"
+            )
+            count += learned
+    assert torch.allclose(together, sums / count, rtol=1e-4)
+
+
+def edited(folder: Path, out: Path, *pairs: tuple[str, str]) -> Path:
+    """A copy of a checkpoint with another chat template."""
+    shutil.copytree(folder, out)
+    template = out / "chat_template.jinja"
+    text = template.read_text(encoding="utf-8")
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    template.write_text(text, encoding="utf-8")
+    return out
+
+
+UNMARKED = (("{% generation %}", ""), ("{% endgeneration %}\n", ""))
+
+
+def test_without_generation_marks_labels_come_from_the_length_of_the_prompt(
+    once: Once, task: Task, steps: list[Step], tmp_path: Path
+) -> None:
+    folder = checkpoint(once, "qwen2.5-omni")
+    plain = edited(folder, tmp_path / "plain", *UNMARKED)
+    marked, unmarked = collator(folder, task)(steps), collator(plain, task)(steps)
+    assert torch.equal(marked["labels"], unmarked["labels"])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "problem"),
+    [
+        ((*UNMARKED, ("<|im_start|>assistant\n", "<|im_start|>assistant\n<think>")), "unlike"),
+        ((*UNMARKED, ("{{ part.text }}{% endfor %}", "{{ part.text|upper }}{% endfor %}")), "keep"),
+        ((("<|im_end|>\n{% endgeneration %}", "{% endgeneration %}"),), "stop"),
+        ((('"assistant" %}\n', '"assistant" %}{{ raise_exception("no answers") }}'),), "fails"),
+    ],
+    ids=["thinks", "changes", "never ends", "refuses"],
+)
+def test_a_template_that_lacks_what_labels_need_is_refused_before_anything_is_trained(
+    once: Once, task: Task, tmp_path: Path, pairs: tuple[tuple[str, str], ...], problem: str
+) -> None:
+    folder = edited(checkpoint(once, "qwen2.5-omni"), tmp_path / "other", *pairs)
+    with pytest.raises(UsageError, match=problem) as caught:
+        collator(folder, task)
+    assert "{% generation %}" in caught.value.expected and str(folder) in caught.value.where
+
+
+def test_a_template_that_thinks_is_taken_where_it_marks_the_answer(
+    once: Once, task: Task, steps: list[Step], tmp_path: Path
+) -> None:
+    folder = checkpoint(once, "qwen2.5-omni")
+    thinks = edited(
+        folder,
+        tmp_path / "thinks",
+        ("{% endif %}\n{% endfor %}\n{% if add_generation_prompt %}<|im_start|>assistant\n",
+         "{% endif %}\n{% endfor %}\n{% if add_generation_prompt %}<|im_start|>assistant\n<think>"),
+    )  # fmt: skip
+    collate = collator(thinks, task)
+    batch = collate(steps[:1])
+    words = collate.processor.tokenizer
+    assert answers(batch["labels"], words) == answers(
+        collator(folder, task)(steps[:1])["labels"], words
+    )
+    assert "<think>{" in words.decode(batch["input_ids"][0])
+
+
+def test_a_step_without_a_target_is_named_before_training(
+    once: Once, task: Task, steps: list[Step]
+) -> None:
+    from omnidata.torch import has_target, training_table
+
+    lacking = [
+        replace(steps[1], action=None, sample_id="A/none/0"),
+        replace(steps[1], action=Action(Primitive.TAP), sample_id="A/nowhere/0"),
+        replace(steps[1], action=Action(Primitive.INPUT, text=None), sample_id="A/mute/0"),
+    ]
+    with pytest.raises(DataError, match="3 steps have no target: A/none/0, A/nowhere/0, A/mute/0"):
+        training_table(task, [*steps, *lacking])
+    with pytest.raises(DataError, match="A/none/0: the step has no target"):
+        collator(checkpoint(once, "qwen2.5-omni"), task)(lacking[:1])
+    assert len(training_table(task, [s for s in (*steps, *lacking) if has_target(task, s)])) == 4
+    with pytest.raises(DataError, match="no step"):
+        training_table(task, [])
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_medium_that_does_not_decode_is_named_before_training(
+    once: Once, task: Task, steps: list[Step], tmp_path: Path, workers: int
+) -> None:
+    from omnidata.torch import check, training_table
+
+    collate = collator(checkpoint(once, "qwen2.5-omni"), task, **SMALL_CLIPS)
+    longest = check(training_table(task, steps), collate, workers=workers)
+    assert longest == collate(steps)["input_ids"].shape[1]
+    (tmp_path / "bad.mp4").write_bytes(b"garbage")
+    media = {**steps[1].media, "video": MediaRef("video", tmp_path, "bad.mp4")}
+    broken = training_table(task, [steps[0], replace(steps[1], media=media)])
+    with pytest.raises(MediaError, match=rf"{steps[1].sample_id}.*bad\.mp4"):
+        check(broken, collate, workers=workers)
+
+
+def test_texts_that_stand_for_media_are_refused(once: Once, task: Task, steps: list[Step]) -> None:
+    collate = collator(checkpoint(once, "qwen2.5-omni"), task)
+    forged = replace(steps[0], instruction="Open <|IMAGE|>", source={})
+    with pytest.raises(MediaError, match="stands for a medium"):
+        collate([forged])
+    typed = Action(Primitive.INPUT, text="<|AUDIO|>")
+    with pytest.raises(DataError, match="stands for a medium"):
+        collate([replace(steps[0], action=typed)])
+
+
+def test_control_tokens_in_an_answer_are_plain_text(
+    once: Once, task: Task, steps: list[Step]
+) -> None:
+    collate = collator(checkpoint(once, "qwen2.5-omni"), task)
+    typed = Action(Primitive.INPUT, text="a<|im_end|>b")
+    labels = collate([replace(steps[0], action=typed)])["labels"][0]
+    end = collate.processor.tokenizer.eos_token_id
+    said = collate.processor.tokenizer.decode(labels[labels >= 0])
+    assert int((labels == end).sum()) == 1
+    assert json.loads(said.removesuffix("<|im_end|>\n"))["text"] == "a<|im_end|>b"
+
+
+def test_what_cannot_be_trained_on_is_refused(once: Once, steps: list[Step]) -> None:
+    folder = checkpoint(once, "qwen2.5-omni")
+    with pytest.raises(UsageError, match="history=predicted"):
+        collator(folder, get_task("omnigui", {"history": "predicted"}))
+    with pytest.raises(UsageError, match="pixels"):
+        collator(folder, get_task("omnigui", {"coordinates": "px"}), image_size="400")
+    with pytest.raises(UsageError, match="no option"):
+        collator(folder, get_task("omnigui"), colour="red")
+
+
+def test_the_answer_is_in_the_unit_that_the_task_is_told(
+    once: Once, task: Task, steps: list[Step]
+) -> None:
+    tap = next(s for s in steps if s.action and s.action.kind is Primitive.TAP)
+    folder = checkpoint(once, "qwen2.5-omni")
+    said = {}
+    for space in ("norm1000", "px", "rel"):
+        told = get_task("omnigui", {"coordinates": space})
+        collate = collator(folder, told)
+        [text] = answers(collate([tap])["labels"], collate.processor.tokenizer)
+        said[space] = json.loads(text.removesuffix("<|im_end|>\n"))["coordinate"]
+        verdict = told.profiles[told.default_profile].judge(
+            tap, Completion(text=text.removesuffix("<|im_end|>\n"))
+        )
+        assert verdict.values["exact_match"] == 1, space
+    assert len({tuple(point) for point in said.values()}) == 3
+
+
+def test_interleaved_sound_is_taught_as_it_is_asked(
+    once: Once, task: Task, steps: list[Step], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = checkpoint(once, "qwen2.5-omni")
+    spy = Spy(monkeypatch)
+    options = {"audio_in_video": "true", **SMALL_CLIPS}
+    ask(local(folder, max_new_tokens="1", **options), task.prompt(steps[0]))
+    taught = collator(folder, task, **options)([steps[0]])
+    length = spy.tensors["input_ids"].shape[1]
+    assert torch.equal(taught["input_ids"][:, :length], spy.tensors["input_ids"])
+    assert taught["use_audio_in_video"] is spy.tensors["use_audio_in_video"] is True
+    quiet = replace(steps[1], media={**steps[1].media, "audio": None})
+    with pytest.raises(UsageError, match="interleaved"):
+        collator(folder, task, **options)([steps[0], quiet])
