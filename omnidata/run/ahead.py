@@ -71,7 +71,7 @@ class Ahead:
         taken: list[tuple[Step, Prepared | Completion]] = []
         async with self._changed:
             if self._like:
-                await self._sort()
+                await self._sort(most)
             while len(taken) < most:
                 if not self._ready:
                     if taken and not self._coming():
@@ -87,9 +87,9 @@ class Ahead:
                 self._changed.notify_all()
         return taken
 
-    async def _sort(self) -> None:
-        """Wait until there is a choice, and put the longest first."""
-        while len(self._ready) < self._like and self._coming() and self._room():
+    async def _sort(self, most: int) -> None:
+        """Put the longest first; there is a choice as soon as the model is slower than we are."""
+        while len(self._ready) < most and self._coming() and self._room():
             with self._meter.waiting_for_media():
                 await self._changed.wait()
         self._ready = deque(sorted(self._ready, key=_length, reverse=True))

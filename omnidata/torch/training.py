@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from omnidata.actions import POSITIONAL, SWIPES, Primitive
 from omnidata.errors import DataError
 from omnidata.loaders import repository
-from omnidata.loaders.rows import Reader
+from omnidata.loaders.rows import Reader, features
 from omnidata.media import Held
 from omnidata.torch.packed import PackedSteps
 from omnidata.types import MediaRef, Source, Step, Task
@@ -130,8 +130,8 @@ def training_stream(
     found = repository.open_dataset(data, task.name, name, split="test", streaming=True)
     if seed is not None:
         found = found.shuffle(seed=seed, buffer_size=buffer)
-    columns = list(found.column_names)
-    return found.map(_Rows(data, manifest), remove_columns=columns, features=None)
+    columns = [*features(manifest.tags, manifest.roles), *repository.extra_features()]
+    return found.map(_Rows(data, manifest), remove_columns=columns)
 
 
 @dataclass(slots=True)

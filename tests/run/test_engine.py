@@ -518,6 +518,7 @@ def test_a_batch_holds_steps_of_like_length(source: Source, tmp_path: Path) -> N
             self, batch: Sequence[Prepared], params: GenerationParams
         ) -> list[Completion]:
             self.batches.append([item.length for item in batch])
+            await asyncio.sleep(0.05)  # slower than what is prepared meanwhile
             return await super().generate(batch, params)
 
     model = Long()

@@ -111,7 +111,7 @@ def test_an_interrupted_run_is_not_gone_on_with_by_other_settings(tmp_path: Path
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         make_episodes(out, TINY, episodes=COUNT, progress=_stop_at(16))
-    with pytest.raises(DataError, match=r"seed: 0, now 1; .*|fps: 8, now 9") as caught:
+    with pytest.raises(DataError, match="seed: 0, now 1") as caught:
         make_episodes(out, replace(TINY, seed=1), episodes=COUNT)
     assert "remove" in caught.value.remedy
 

@@ -117,7 +117,7 @@ def places(look: Look, size: Screen) -> Places:
     top = round(height * 0.1) if look.title else round(height * 0.03)
     bottom = height - (round(height * 0.08) if look.navigation else round(height * 0.02))
     edge = round(width * 0.04)
-    gap = max(1, round(height * 0.02))
+    gap = max(1, round(min(2 * width, height) * 0.02))
     split = 0.42 if look.arrangement != "row" else 0.6
     high = bottom - top - 3 * gap
     stage_high = round(high * split)

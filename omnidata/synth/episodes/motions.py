@@ -12,9 +12,8 @@ from PIL import Image, ImageDraw
 from omnidata.actions import Screen
 from omnidata.data.encode import Frame, encode_mp4
 from omnidata.data.sample.canvas import Rect
-from omnidata.data.sample.icons import paint_icon
 from omnidata.synth.episodes.looks import Look
-from omnidata.synth.episodes.pages import BADGES, Span, paint_disc, paint_text
+from omnidata.synth.episodes.pages import BADGES, Span, paint_disc, paint_mark, paint_text
 from omnidata.synth.episodes.vocabulary import CODES
 
 _ARRIVED = 0.12  # of the clip: before that the screen comes in, as after an action
@@ -129,7 +128,7 @@ def _paint_drift(
     size = min(right - left, bottom - top) * 0.18
     x = left + (right - left) * (share * drift.turns % 1)
     y = top + (bottom - top) * drift.height
-    paint_icon(draw, drift.icon, centre=(x, y), size=size, fill=look.theme.faint)
+    paint_mark(draw, drift.icon, centre=(x, y), size=size, fill=look.theme.faint)
 
 
 def paint_motion(

@@ -18,6 +18,8 @@ from omnidata.synth.episodes.vocabulary import CODES, QuestionKind
 
 _FINE_BELOW = 400 * 900  # pixels of a screen that is drawn at twice the size: Pillow has steps
 _PIXEL_FONT = 11  # height of Pillow's bitmap font
+_SMALLEST_ROUND = 12  # pixels: Pillow finds no room for corners and outlines in less
+_SMALLEST_ICON = 10  # pixels; below that its strokes have no inside
 _COMPRESSION = 3  # of PNG; twice as fast as the default, 5 % larger on these screens
 
 BADGES: tuple[Colour, ...] = ((214, 48, 49), (39, 174, 96), (41, 98, 255), (245, 203, 20))
@@ -107,7 +109,7 @@ class _Pen:
             self._draw.rectangle(box, fill=theme.card)
             for number, name in enumerate(("home", "search", "bell", "person")):
                 x = box[0] + (box[2] - box[0]) * (number + 0.5) / 4
-                paint_icon(
+                paint_mark(
                     self._draw,
                     name,
                     centre=(x, (box[1] + box[3]) / 2),
@@ -147,7 +149,7 @@ class _Pen:
         size = min(high, box[2] - box[0]) * 0.4
         if look.icons or not self._page.labels:
             place = (x, y - (high * 0.14 if self._page.labels else 0))
-            paint_icon(self._draw, self._page.icons[number], centre=place, size=size, fill=ink)
+            paint_mark(self._draw, self._page.icons[number], centre=place, size=size, fill=ink)
         if self._page.labels:
             self._text(
                 self._page.labels[number],
@@ -183,6 +185,9 @@ class _Pen:
 
     def _rounded(self, box: Span, *, fill: Colour, outline: Colour | None, radius: float) -> None:
         shorter = min(box[2] - box[0], box[3] - box[1])
+        if shorter < _SMALLEST_ROUND:
+            self._draw.rectangle(box, fill=fill)
+            return
         self._draw.rounded_rectangle(
             box,
             shorter * radius,
@@ -265,6 +270,21 @@ def paint_sign(draw: ImageDraw.ImageDraw, kind: str, code: int, box: Span, look:
         for number in range(code + 1):
             place = x + (number - code / 2) * size * 0.4
             paint_disc(draw, (place, y), size * 0.15, look.theme.accent)
+
+
+def paint_mark(
+    draw: ImageDraw.ImageDraw,
+    name: str,
+    *,
+    centre: tuple[float, float],
+    size: float,
+    fill: tuple[int, ...],
+) -> None:
+    """An icon, or a disc where there is no room for one; arguments as for `paint_icon`."""
+    if size < _SMALLEST_ICON:
+        paint_disc(draw, centre, size / 2, fill)
+    else:
+        paint_icon(draw, name, centre=centre, size=size, fill=fill)
 
 
 def paint_disc(

@@ -1,0 +1,114 @@
+"""Small datasets with real media, and what an export of them holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from omnidata.actions import Action, Box, Primitive
+from omnidata.export import Exported, Options, export
+from omnidata.loaders.omnigui_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.tasks import get_task
+from omnidata.types import Source
+from tests.data.tiny import SIZE, mp4, png, wav
+from tests.loaders import agentstudio
+
+TAP = Action(Primitive.TAP, (Box(10, 20, 30, 44, "px"),))
+SWIPE = Action(Primitive.SWIPE_UP, (Box(10, 90, 30, 120, "px"),), (Box(10, 20, 30, 44, "px"),))
+TYPE = Action(Primitive.INPUT, text='你好 "x"')
+BACK = Action(Primitive.BACK)
+ACTIONS = (TAP, SWIPE, TYPE, BACK)
+STUDIO = ("groundui", "idm-single", "idm-multiple", "criticbench")
+
+Instruct = Callable[[int], str]
+
+
+def tree(
+    root: Path,
+    *,
+    episodes: int = 1,
+    actions: Sequence[Action] = ACTIONS,
+    app: str = "App",
+    seed: int = 0,
+    instruct: Instruct = "Task number {}".format,
+) -> Path:
+    """Episodes whose steps all have a screenshot, a clip and a track of their own."""
+    with TreeWriter(root) as writer:
+        for number in range(episodes):
+            first = seed + 100 * number
+            steps = [
+                TreeStep(
+                    action,
+                    screen=SIZE,
+                    screenshot=png(first + n),
+                    video=mp4(first + n),
+                    audio=wav(first + n),
+                )
+                for n, action in enumerate(actions)
+            ]
+            writer.add(
+                TreeEpisode(
+                    f"E{seed}{number}", app=app, dimension="localization", steps=steps,
+                    language="en", instruction_en=instruct(number),
+                )
+            )  # fmt: skip
+    return root
+
+
+def folder(root: Path, number: int = 0, *, app: str = "App", seed: int = 0) -> Path:
+    """The media of an episode: 1.png, 1.mp4, 1.wav, 2.png, ..."""
+    return root / app / "media" / f"E{seed}{number}"
+
+
+def studio(root: Path, name: str) -> Path:
+    """Two rows of one of AgentStudio's benchmarks, with their images."""
+    rows = {
+        "groundui": [agentstudio.ground(), agentstudio.ground(image="b.png")],
+        "idm-single": [agentstudio.single(), agentstudio.single(**agentstudio.act(2))],
+        "idm-multiple": [agentstudio.trajectory(), agentstudio.trajectory(agentstudio.act(5))],
+        "criticbench": [agentstudio.trajectory(), agentstudio.trajectory(is_success=False)],
+    }[name]
+    names = ["a.png", "b.png", *(f"m2w/{number}.png" for number in range(8))]
+    agentstudio.pictures(root / "images", names)
+    return agentstudio.write(root / "rows.jsonl", *rows)
+
+
+def load(data: Path, task: str = "omnigui", **options: str) -> Source:
+    return get_task(task, options).load(data, check_media=False)
+
+
+def written(
+    data: Path, out: Path, *, task: str = "omnigui", coordinates: str = "", **options: Any
+) -> Exported:
+    """An export; LLaMA-Factory's unless asked, everything in `train` unless asked."""
+    benchmark = get_task(task, {"coordinates": coordinates} if coordinates else {})
+    source = benchmark.load(data, check_media=False)
+    chosen = {"format": "llamafactory", "shares": {"train": 1.0}}
+    own = {
+        name: options.pop(name)
+        for name in ("where", "exclude", "limit", "against", "overwrite", "progress")
+        if name in options
+    }
+    return export(benchmark, source, out, Options(**{**chosen, **options}), **own)
+
+
+def rows(out: Path, split: str = "train") -> list[dict[str, Any]]:
+    lines = (out / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def answer(row: dict[str, Any]) -> str:
+    """The answer in a row of any of the trainers."""
+    if "conversations" in row:
+        said: str = row["conversations"][-1]["value"]
+    elif "completion" in row:
+        said = row["completion"][0]["content"][0]["text"]
+    else:
+        said = row["messages"][-1]["content"]
+    return said
+
+
+def codes(done: Exported) -> list[str]:
+    return [finding.code for finding in done.findings]

@@ -1,0 +1,206 @@
+"""An exported answer, read by the task's own profile, is an exact match."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from omnidata.actions import POSITIONAL, SWIPES, Action, Box, Point, Primitive, Screen, Space
+from omnidata.export.sizing import Sizing
+from omnidata.export.target import BOX, write
+from omnidata.tasks import get_task
+from omnidata.types import Step
+from tests.loaders.agentstudio import ground
+from tests.loaders.agentstudio import write as write_lines
+from tests.trees import load_rows, row
+
+SPACES: tuple[Space, ...] = ("norm1000", "rel", "px")
+sides = st.integers(28, 4000)
+screens = st.tuples(sides, sides)
+sizings = st.sampled_from(
+    [
+        Sizing(),
+        Sizing(longest=448),
+        Sizing(factor=28, max_pixels=256 * 28 * 28),
+        Sizing(factor=32, min_pixels=64 * 32 * 32),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def step(tmp_path_factory: pytest.TempPathFactory) -> Step:
+    return load_rows(tmp_path_factory.mktemp("step"), row()).steps[0]
+
+
+@st.composite
+def boxes(draw: st.DrawFn, screen: Screen, least: int = 0) -> Box:
+    """On the screen, in whole pixels or between them, with sides of at least so many pixels."""
+    edges: list[float] = []
+    for extent in screen:
+        low = draw(st.integers(0, extent - least))
+        high = draw(st.integers(low + least, extent))
+        part = draw(st.sampled_from([0.0, 0.0, 0.25]))
+        edges += [min(low + part, high), high]
+    return Box(edges[0], edges[2], edges[1], edges[3], "px")
+
+
+@st.composite
+def tasks_to_learn(draw: st.DrawFn) -> tuple[Action, Screen]:
+    screen = draw(screens)
+    kind = draw(st.sampled_from(sorted({*POSITIONAL, *SWIPES})))
+    start = draw(boxes(screen))
+    end = (draw(boxes(screen)),) if kind in SWIPES and draw(st.booleans()) else ()
+    return Action(kind, (start,), end), screen
+
+
+def receipt(size: Screen, screen: Screen) -> dict[str, Any]:
+    line = {"role": "screenshot", "width": size[0], "height": size[1]}
+    return {"parts": [line if size == screen else {**line, "original": list(screen)}]}
+
+
+@given(case=tasks_to_learn(), space=st.sampled_from(SPACES), sizing=sizings)
+def test_any_box_on_any_screen_is_hit_in_every_unit_after_every_resize(
+    case: tuple[Action, Screen], space: Space, sizing: Sizing, step: Step
+) -> None:
+    action, screen = case
+    assume(max(screen) <= 200 * min(screen))
+    asked = replace(step, action=action, screen=screen)
+    size = sizing.fit(screen)
+    target = write("omnigui", asked, space=space, size=size)
+    assert target
+    profile = get_task("omnigui", {"coordinates": space}).profiles["omnigui-paper"]
+    verdict = profile.judge(asked, target.text, receipt(size, screen))
+    assert dict(zip(profile.values, verdict.values, strict=True))["exact_match"], target.text
+
+
+@given(data=st.data(), space=st.sampled_from(SPACES), sizing=sizings)
+def test_any_box_of_groundui_is_hit(
+    data: st.DataObject, space: Space, sizing: Sizing, step: Step
+) -> None:
+    screen = data.draw(screens)
+    box = data.draw(boxes(screen))
+    source = ground(bbox=[box.left, box.top, box.right, box.bottom], resolution=list(screen))
+    asked = replace(step, source=source, screen=screen)
+    size = sizing.fit(screen)
+    target = write("groundui", asked, space=space, size=size)
+    assert target
+    profile = get_task("groundui", {"coordinates": space}).profiles["agentstudio-paper"]
+    assert profile.judge(asked, target.text, receipt(size, screen)).values == (True,), target.text
+
+
+@given(data=st.data(), space=st.sampled_from(["rel", "px"]))
+def test_a_box_of_some_pixels_is_hit_by_the_release_too(
+    data: st.DataObject, space: Space, step: Step
+) -> None:
+    screen = data.draw(screens)
+    box = data.draw(boxes(screen, least=3))
+    source = ground(bbox=[box.left, box.top, box.right, box.bottom], resolution=list(screen))
+    asked = replace(step, source=source, screen=screen)
+    target = write("groundui", asked, space=space, size=screen)
+    assert target
+    profile = get_task("groundui", {"coordinates": space}).profiles["agentstudio-release"]
+    assert profile.judge(asked, target.text).values == (True,), target.text
+
+
+@given(data=st.data(), space=st.sampled_from(SPACES))
+def test_numbers_are_short_where_the_box_has_room(
+    data: st.DataObject, space: Space, step: Step
+) -> None:
+    screen = data.draw(screens)
+    box = data.draw(boxes(screen, least=28))
+    asked = replace(step, action=Action(Primitive.TAP, (box,)), screen=screen)
+    target = write("omnigui", asked, space=space, size=screen)
+    assert target
+    for number in json.loads(target.text)["coordinate"]:
+        if space == "rel":
+            assert round(number, 4) == number
+        elif space == "px" or max(screen) < 2000:
+            assert isinstance(number, int)
+
+
+def test_a_box_over_the_whole_screen_is_hit_in_its_middle(step: Step) -> None:
+    """A whole number between 0 and 1 is an edge of the screen, which nobody taps."""
+    asked = replace(step, action=Action(Primitive.TAP, (Box(0, 0, 720, 1600, "px"),)))
+    target = write("omnigui", asked, space="rel", size=(720, 1600))
+    assert target
+    assert json.loads(target.text)["coordinate"] == [0.5, 0.5]
+
+
+def test_a_box_that_goes_beyond_the_screen_is_hit_on_it(step: Step) -> None:
+    asked = replace(step, action=Action(Primitive.TAP, (Box(700, 1000, 1000, 1100, "px"),)))
+    target = write("omnigui", asked, space="px", size=(720, 1600))
+    assert target
+    assert json.loads(target.text)["coordinate"] == [710, 1050]
+
+
+def test_a_target_that_is_a_point_is_rounded(step: Step) -> None:
+    asked = replace(step, action=Action(Primitive.TAP, (Point(100, 333, "px"),)))
+    target = write("omnigui", asked, space="norm1000", size=(720, 1600))
+    assert target
+    assert json.loads(target.text)["coordinate"] == [139, 208]
+
+
+@pytest.mark.parametrize(
+    ("action", "text", "marked"),
+    [
+        (Action(Primitive.NONE), '{"action_type":-1}', '{"action_type":-1}'),
+        (
+            Action(Primitive.INPUT, text='你 "<bbox>"'),
+            '{"action_type":7,"text":"你 \\"<bbox>\\""}',
+            '{"action_type":7,"text":"你 \\"<bbox>\\""}',
+        ),
+        (
+            Action(Primitive.SWIPE_UP, (Box(0, 800, 720, 1600, "px"),)),
+            '{"action_type":3,"start_coordinate":[500,750],"end_coordinate":[500,450]}',
+            '{"action_type":3,"start_coordinate":<bbox>,"end_coordinate":<bbox>}',
+        ),
+    ],
+)
+def test_answers_are_compact_json_to_the_letter_of_the_prompt(
+    step: Step, action: Action, text: str, marked: str
+) -> None:
+    asked = replace(step, action=action)
+    target = write("omnigui", asked, space="norm1000", size=asked.screen)
+    assert target
+    assert (target.text, target.marked) == (text, marked)
+    profile = get_task("omnigui").profiles["omnigui-paper"]
+    verdict = dict(zip(profile.values, profile.judge(asked, text).values, strict=True))
+    assert verdict["format_ok"]
+    assert verdict["exact_match"]
+    assert len(target.places) == target.marked.count(f":{BOX}")
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "text"),
+    [
+        ("groundui", {}, "(0.7639, 0.1278)"),
+        ("criticbench", {"is_success": False}, "Answer: False"),
+        ("idm-single", {"operation": "TYPE"}, "Answer: C"),
+        ("idm-single", {"operation": "HOVER"}, None),
+        ("idm-multiple", {"last": "TYPE"}, "Answer:\nA\nC"),
+    ],
+)
+def test_agentstudios_answers_have_the_form_of_their_prompts(
+    tmp_path: Path, task: str, changes: dict[str, Any], text: str | None
+) -> None:
+    from tests.loaders.agentstudio import act, single, trajectory
+
+    made = {
+        "groundui": lambda: ground(**changes),
+        "criticbench": lambda: trajectory(**changes),
+        "idm-single": lambda: single(**changes),
+        "idm-multiple": lambda: trajectory(act(0), act(1, operation=changes["last"])),
+    }[task]()
+    path = write_lines(tmp_path / "rows.jsonl", made)
+    (asked,) = get_task(task).load(path, check_media=False).steps
+    target = write(task, asked, space="rel", size=asked.screen)
+    assert (target and target.text) == text
+    if target:
+        for profile in get_task(task).profiles.values():
+            assert profile.judge(asked, target.text).values[0] is True

@@ -1,0 +1,109 @@
+"""`omnidata synth episodes` as a person or a script meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.synth.making import OPTIONS, digests
+
+MAKE = ("synth", "episodes")
+
+
+def test_help_has_an_example() -> None:
+    text = " ".join(omnidata(*MAKE, "--help").stdout.split())
+    assert "Example: omnidata synth episodes" in text
+    assert "--json" in text
+
+
+def test_a_table_says_what_was_made(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = omnidata(*MAKE, out, "--episodes", "10", *OPTIONS, "--workers", "1")
+    for word in ("10 episodes", "audio", "40.0", "TAP", "bytes a step"):
+        assert word in done.stdout
+    assert str(out / "synth.json") in done.stderr
+    assert "lacks some" in done.stderr
+    told = as_json(omnidata(*MAKE, out, "--episodes", "10", *OPTIONS, "--json"))
+    assert told == json.loads((out / "synth.json").read_text("utf-8"))
+
+
+def test_only_one_medium_can_be_asked_for(tmp_path: Path) -> None:
+    told = as_json(
+        omnidata(
+            *MAKE, tmp_path / "out", "--episodes", "8", *OPTIONS, "--only", "video", "--cue", "lamp",
+            "--answers", "tap", "--in-order", "--apps", "1", "--max-steps", "1", "--distractors", "0",
+            "--workers", "1", "--json",
+        )
+    )  # fmt: skip
+    assert told["made"]["cues"] == {"lamp": 8}
+    assert told["made"]["primitives"] == {"TAP": 8}
+    assert told["made"]["distractors"] == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--size", "wide"), "--size wide"),
+        (("--size", "10x10"), "32 to 4096"),
+        (("--only", "audio", "--audio-share", "0.5"), "one or the other"),
+        (("--cue", "whistle"), "whistle"),
+        (("--first", "3"), "multiple of 4"),
+        (("--audio-share", "nan"), "--audio-share"),
+        (("--episodes", "0"), "--episodes"),
+    ],
+)
+def test_bad_usage_is_said_and_nothing_is_written(
+    tmp_path: Path, options: tuple[str, ...], told: str
+) -> None:
+    assert told in omnidata(*MAKE, tmp_path / "out", *options, code=2).stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_command_goes_on(tmp_path: Path, how: signal.Signals) -> None:
+    out, count = tmp_path / "out", 2000
+    options = [*MAKE, str(out), "--episodes", str(count), *OPTIONS, "--workers", "2"]
+    process = subprocess.Popen(
+        [*OMNIDATA, *options], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
+    parts = tmp_path / ".out.unfinished" / "parts"
+    end = time.monotonic() + 90
+    while not list(parts.glob("???????")):
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.kill(process.pid, how)
+    _, stderr = process.communicate(timeout=60)
+    if how is signal.SIGINT:
+        assert process.returncode == 130
+        assert "the same command goes on" in stderr
+    assert "Traceback" not in stderr
+    assert not out.exists()
+    kept = {
+        path.relative_to(part): path.stat().st_ino
+        for part in parts.glob("???????")
+        for path in part.glob("tree/*/media/E*/*")
+    }
+    assert kept
+    omnidata(*options)
+    made = {Path("tree") / path.relative_to(out): path.stat().st_ino for path in out.rglob("*.*")}
+    assert kept.items() <= made.items()
+    omnidata(*MAKE, tmp_path / "whole", "--episodes", str(count), *OPTIONS)
+    assert digests(out) == digests(tmp_path / "whole")
+
+
+def test_two_commands_do_not_write_to_one_place(tmp_path: Path) -> None:
+    from filelock import FileLock
+
+    hidden = tmp_path / ".out.unfinished"
+    hidden.mkdir()
+    with FileLock(hidden / ".lock"):
+        done = omnidata(*MAKE, tmp_path / "out", "--episodes", "4", *OPTIONS, code=2)
+    assert "another process" in done.stderr

@@ -1,0 +1,114 @@
+"""Generated data are as good as any: they load, they are sound, and there is something to learn."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from sklearn.neighbors import NearestCentroid
+
+from omnidata.errors import PlatformError
+from omnidata.media import frames, image, samples
+from omnidata.synth.episodes import Settings, make_episodes, with_speech
+from omnidata.synth.episodes.vocabulary import CUES
+from omnidata.tasks import get_task
+from omnidata.types import MediaRef, Step
+from tests.cli.running import as_json, omnidata
+from tests.synth.making import TINY, made, only, right
+
+
+@pytest.fixture(scope="module")
+def varied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every cue and question, on screens of a phone's shape."""
+    out = tmp_path_factory.mktemp("varied") / "data"
+    make_episodes(out, replace(Settings(), size=(180, 400), clip_size=(90, 200)), episodes=48)
+    return out
+
+
+def test_the_tree_is_read_without_a_finding(varied: Path) -> None:
+    source = get_task("omnigui").load(varied, strict=True)
+    assert len({(step.tags["app"], step.episode_id) for step in source.steps}) == 48
+    assert {step.tags["dependency"] for step in source.steps} >= {"critical"}
+
+
+def test_every_medium_and_step_is_sound(varied: Path) -> None:
+    assert as_json(omnidata("validate", "omnigui", varied, "--json"))["findings"] == []
+
+
+def test_the_oracle_gets_all_of_it_right(varied: Path, tmp_path: Path) -> None:
+    results = as_json(
+        omnidata(
+            "evaluate", "omnigui", varied, "--model", "baseline:oracle", "--out", tmp_path / "run",
+            "--json",
+        )
+    )  # fmt: skip
+    assert results["overall"]["EM"] == 1
+
+
+def test_the_dimension_chooses_the_steps_of_one_medium(varied: Path) -> None:
+    steps = get_task("omnigui").load(varied).steps
+    for dimension, medium in (
+        ("cross_modal_discrimination", "audio"),
+        ("temporal_reasoning", "video"),
+        ("localization", "screen"),
+    ):
+        chosen = [step for step in steps if step.tags["dimension"] == dimension]
+        assert {step.source["cue"] for step in chosen} == {medium}
+
+
+def _features(step: Step, medium: str) -> npt.NDArray[np.float64]:
+    if medium == "audio":
+        wave = samples(_ref(step, "audio"), rate=16_000)
+        parts = np.lib.stride_tricks.sliding_window_view(wave, 512)[::256] * np.hanning(512)
+        power = np.log(np.abs(np.fft.rfft(parts, axis=1)) + 0.1)
+        return np.concatenate([power.mean(axis=0), power.std(axis=0)])
+    if medium == "video":
+        pixels = frames(_ref(step, "video"), which="all").pixels / 255
+        return (pixels - pixels[-1]).reshape(-1)
+    return image(_ref(step, "screenshot")).pixels.reshape(-1) / 255
+
+
+def _ref(step: Step, role: str) -> MediaRef:
+    ref = step.media[role]
+    assert ref is not None
+    return ref
+
+
+@pytest.mark.parametrize("cue", ["pitch", "timbre", "lamp", "colour", "digit"])
+def test_the_nearest_mean_of_the_deciding_medium_gets_held_out_steps_right(
+    tmp_path: Path, cue: str
+) -> None:
+    medium = CUES[cue].medium
+    chosen = only(
+        medium, cues=(cue,), questions=("leave",), shuffled=False, max_steps=1, apps=1,
+        seconds=1.0, distractors=0.0,
+    )  # fmt: skip
+    steps = made(tmp_path / "data", chosen, episodes=160)
+    learnt, held_out = steps[:120], steps[120:]
+    for looked_at in {medium, "audio", "screen"}:
+        rule = NearestCentroid()
+        rule.fit([_features(step, looked_at) for step in learnt], [right(step) for step in learnt])
+        seen = [_features(step, looked_at) for step in held_out]
+        score = rule.score(seen, [right(step) for step in held_out])
+        assert score > 0.9 if looked_at == medium else score <= 0.25
+
+
+def test_the_spoken_numbers_differ_and_are_never_required(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoken = only("audio", cues=("speech",), seconds=1.0, max_steps=1)
+    report = make_episodes(tmp_path / "data", spoken, episodes=16)
+    assert report["made"]["cues"] == {"speech": 16}
+    assert report["made_by"]["speech"].startswith("espeak-ng")
+    assert with_speech(TINY).cues == (*TINY.cues, "speech")
+    monkeypatch.setitem(sys.modules, "espeakng_loader", None)
+    from omnidata.synth.episodes.sounds import speech
+
+    speech.cache_clear()
+    assert with_speech(TINY) == TINY
+    with pytest.raises(PlatformError, match="voice"):
+        make_episodes(tmp_path / "other", spoken, episodes=4)
