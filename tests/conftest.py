@@ -12,6 +12,7 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # nothing imports `datasets` before this line
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side already
 
 # Machines are noisy: an example that takes long is no defect.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

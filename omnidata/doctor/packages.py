@@ -19,7 +19,7 @@ PACKAGES: Mapping[str, Extra] = {
     "transformers": "local",
     "accelerate": "local",
     "torchcodec": "unused",
-    "peft": "train",
+    "peft": "local",
     "trl": "train",
     "openai": "openai",
     "google-genai": "gemini",
