@@ -50,9 +50,9 @@ class Engine:
         limits: how fast, how long, how much.
         budget: what may be spent.
         cache: answers to equal requests; None = ask always.
+        meter: books where the time goes.
 
     Attributes:
-        meter: where the time went.
         stopped: why the run stopped before its end; empty if it did not.
     """
 
@@ -66,9 +66,10 @@ class Engine:
         limits: Limits,
         budget: Budget,
         cache: ResponseCache | None,
+        meter: Meter,
     ) -> None:
         """Nothing is asked yet; to be made inside the event loop."""
-        self.meter = Meter()
+        self.meter = meter
         self.stopped = ""
         self._task, self._adapter, self._run, self._params = task, adapter, run, params
         self._budget, self._cache = budget, cache

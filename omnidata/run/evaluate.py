@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from omnidata import adapters
-from omnidata.errors import OmnidataError, UsageError
+from omnidata.errors import OmnidataError, RunError, UsageError
 from omnidata.predictions import Prediction
 from omnidata.run.cache import ResponseCache
 from omnidata.run.engine import Engine, Progress
 from omnidata.run.folder import RunFolder
 from omnidata.run.limits import Limits
 from omnidata.run.loop import run_loop
+from omnidata.run.meter import Meter
 from omnidata.run.prices import Budget
 from omnidata.run.score import get_profile, score
 from omnidata.run.select import episode_key, select, whole_episodes
@@ -107,8 +108,16 @@ def evaluate(
         for line in run.failed_lines():  # answers that were asked for again cost something as well
             if line.usage:
                 budget.spend(line.usage)
+        meter = Meter()
         asked = time.perf_counter()
-        engine = run_loop(_ask(task, adapter, steps, run, params, limits, budget, cache, progress))
+        ask = _ask(task, adapter, steps, run, params, limits, budget, cache, meter, progress)
+        try:
+            stopped = run_loop(ask)
+        except BaseException:
+            took = {"prepare_s": asked - began, "ask_s": time.perf_counter() - asked}
+            with suppress(RunError):  # a disk that is full takes no times either
+                run.finish(data=str(source.root), timings=took | meter.timings())
+            raise
         answered = time.perf_counter()
         results = score(
             task,
@@ -117,13 +126,13 @@ def evaluate(
             (Prediction.of(name, completion) for name, completion in run.done.items()),
             whole=whole_episodes(source.steps, steps),
             out=out,
-            stopped=engine.stopped,
+            stopped=stopped,
         )
         run.finish(
             data=str(source.root),
             steps=len(steps),
             findings=len(source.findings),
-            stopped=engine.stopped,
+            stopped=stopped,
             usage=budget.totals(),
             facts=dict(adapter.facts()),
             versions={"python": platform.python_version()}
@@ -131,7 +140,7 @@ def evaluate(
             timings={
                 "prepare_s": asked - began,
                 "ask_s": answered - asked,
-                **engine.meter.timings(),
+                **meter.timings(),
                 "score_s": time.perf_counter() - answered,
             },
         )
@@ -178,15 +187,19 @@ async def _ask(
     limits: Limits,
     budget: Budget,
     cache: ResponseCache | None,
+    meter: Meter,
     progress: Progress | None,
-) -> Engine:
-    engine = Engine(task, adapter, run, params, limits=limits, budget=budget, cache=cache)
+) -> str:
+    """Ask about all steps; why the run stopped before its end, if it did."""
+    engine = Engine(
+        task, adapter, run, params, limits=limits, budget=budget, cache=cache, meter=meter
+    )
     try:
         await engine.ask(steps, progress)
     finally:
         with suppress(Exception):  # whatever an adapter lacks at its end, it has answered
             await adapter.close()
-    return engine
+    return engine.stopped
 
 
 def _stale(steps: Sequence[Step], run: RunFolder) -> frozenset[str]:

@@ -454,6 +454,7 @@ def test_every_answer_that_came_before_an_interruption_has_its_line(
     assert set(finals(tmp_path)) == set(model.answered)
     assert after <= len(model.answered) < len(source.steps)
     assert model.closed
+    assert json.loads((tmp_path / "run.json").read_text())["timings"]["model_s"] > 0
     assert signal.getsignal(number) is handler
     results = evaluate(TASK, source, Scripted(lambda *_: RIGHT), tmp_path)
     assert results["outcomes"] == {"ok": len(source.steps)}
