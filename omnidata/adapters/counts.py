@@ -55,8 +55,10 @@ def tokens(usage: Mapping[str, Any]) -> dict[str, int]:
     details = usage.get("prompt_tokens_details")
     if isinstance(details, list):
         said = {str(item.get("modality")).lower(): item.get("token_count") for item in details}
+    elif isinstance(details, Mapping):
+        said = {name: details.get(f"{name}_tokens") for name in _MODALITIES}
     else:
-        said = {name: (details or {}).get(f"{name}_tokens") for name in _MODALITIES}
+        return {}
     return {name: said[name] for name in _MODALITIES if isinstance(said.get(name), int)}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omnidata.adapters.counts import counted, tokens
@@ -18,6 +18,7 @@ JSON = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(NAME
 
 
 @given(JSON)
+@example({"prompt_tokens_details": 1})
 def test_whatever_a_server_counts_can_be_written_and_tells_nothing(usage: object) -> None:
     found = counted(usage, Key(CANARY).redact)
     assert CANARY not in json.dumps(found, allow_nan=False)
