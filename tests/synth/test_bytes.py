@@ -144,10 +144,10 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
 def test_a_part_that_cannot_be_written_is_an_error(tmp_path: Path, workers: int) -> None:
     parts = tmp_path / ".out.unfinished" / "parts"
     parts.mkdir(parents=True)
-    (parts / "0000001.unfinished").write_text("in the way")
+    (parts / "0000001").write_text("in the way")
     with pytest.raises(RunError, match="0000001"):
         make_episodes(tmp_path / "out", TINY, episodes=COUNT, workers=workers)
-    (parts / "0000001.unfinished").unlink()
+    (parts / "0000001").unlink()
     make_episodes(tmp_path / "out", TINY, episodes=COUNT)
     assert (tmp_path / "out" / "synth.json").is_file()
 

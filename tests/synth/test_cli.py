@@ -35,13 +35,11 @@ def test_a_table_says_what_was_made(tmp_path: Path) -> None:
 
 
 def test_only_one_medium_can_be_asked_for(tmp_path: Path) -> None:
-    told = as_json(
-        omnidata(
-            *MAKE, tmp_path / "out", "--episodes", "8", *OPTIONS, "--only", "video", "--cue", "lamp",
-            "--answers", "tap", "--in-order", "--apps", "1", "--max-steps", "1", "--distractors", "0",
-            "--workers", "1", "--json",
-        )
-    )  # fmt: skip
+    chosen = (
+        "--only video --cue lamp --answers tap --in-order --apps 1 --max-steps 1 --distractors 0 "
+        "--episodes 8 --workers 1 --json"
+    )
+    told = as_json(omnidata(*MAKE, tmp_path / "out", *OPTIONS, *chosen.split()))
     assert told["made"]["cues"] == {"lamp": 8}
     assert told["made"]["primitives"] == {"TAP": 8}
     assert told["made"]["distractors"] == {}
@@ -68,7 +66,7 @@ def test_bad_usage_is_said_and_nothing_is_written(
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_stopped_command_goes_on(tmp_path: Path, how: signal.Signals) -> None:
-    out, count = tmp_path / "out", 2000
+    out, count = tmp_path / "out", 320
     options = [*MAKE, str(out), "--episodes", str(count), *OPTIONS, "--workers", "2"]
     process = subprocess.Popen(
         [*OMNIDATA, *options], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from sklearn.neighbors import NearestCentroid
+from sklearn.neighbors import KNeighborsClassifier
 
 from omnidata.errors import PlatformError
 from omnidata.media import frames, image, samples
@@ -67,9 +67,8 @@ def _features(step: Step, medium: str) -> npt.NDArray[np.float64]:
         power = np.log(np.abs(np.fft.rfft(parts, axis=1)) + 0.1)
         return np.concatenate([power.mean(axis=0), power.std(axis=0)])
     if medium == "video":
-        pixels = frames(_ref(step, "video"), which="all").pixels / 255
-        return (pixels - pixels[-1]).reshape(-1)
-    return image(_ref(step, "screenshot")).pixels.reshape(-1) / 255
+        return frames(_ref(step, "video"), which="all").pixels.astype(np.float64).reshape(-1)
+    return image(_ref(step, "screenshot")).pixels.astype(np.float64).reshape(-1)
 
 
 def _ref(step: Step, role: str) -> MediaRef:
@@ -79,7 +78,7 @@ def _ref(step: Step, role: str) -> MediaRef:
 
 
 @pytest.mark.parametrize("cue", ["pitch", "timbre", "lamp", "colour", "digit"])
-def test_the_nearest_mean_of_the_deciding_medium_gets_held_out_steps_right(
+def test_the_nearest_example_in_the_deciding_medium_gets_held_out_steps_right(
     tmp_path: Path, cue: str
 ) -> None:
     medium = CUES[cue].medium
@@ -90,7 +89,7 @@ def test_the_nearest_mean_of_the_deciding_medium_gets_held_out_steps_right(
     steps = made(tmp_path / "data", chosen, episodes=160)
     learnt, held_out = steps[:120], steps[120:]
     for looked_at in {medium, "audio", "screen"}:
-        rule = NearestCentroid()
+        rule = KNeighborsClassifier(n_neighbors=1)
         rule.fit([_features(step, looked_at) for step in learnt], [right(step) for step in learnt])
         seen = [_features(step, looked_at) for step in held_out]
         score = rule.score(seen, [right(step) for step in held_out])

@@ -62,6 +62,20 @@ def test_a_few_hundred_steps_have_the_shares_that_were_asked_for(
         assert counts[medium] / 300 == pytest.approx(chosen.share(medium), abs=0.02)
 
 
+@pytest.mark.parametrize("seed", [0, 1, -7, 10**30])
+@pytest.mark.parametrize("most", [1, 2, 3, 8])
+def test_episodes_of_several_steps_have_the_shares_and_all_lengths(seed: int, most: int) -> None:
+    chosen = replace(TINY, seed=seed, max_steps=most)
+    lengths = [chosen.length(group) for group in range(250)]
+    counts = Counter(
+        chosen.medium(group, step) for group, length in enumerate(lengths) for step in range(length)
+    )
+    for medium in ("audio", "video", "screen"):
+        assert counts[medium] / sum(lengths) == pytest.approx(chosen.share(medium), abs=0.02)
+    for length in range(1, most + 1):
+        assert lengths.count(length) / 250 == pytest.approx(1 / most, abs=0.03)
+
+
 @pytest.mark.parametrize(("medium", "shares"), [("audio", (1, 0)), ("video", (0, 1))])
 def test_a_share_of_one_is_all_of_the_steps(medium: str, shares: tuple[float, float]) -> None:
     chosen = replace(TINY, audio_share=shares[0], video_share=shares[1])

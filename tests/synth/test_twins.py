@@ -54,9 +54,16 @@ def test_twins_differ_in_the_deciding_medium_and_the_answer_alone(chosen: Settin
                 assert all(step.source[field] == first.source[field] for step in group)
             assert len({(step.instruction, step.screen) for step in group}) == 1
             assert len({tuple(sorted(step.tags.items())) for step in group}) == 1
+            if first.step_index:
+                (before,) = (step for step in steps if step.sample_id == _before(first))
+                assert content(before, "screenshot") != content(first, "screenshot")
             for medium, role in ROLES.items():
                 different = len({content(step, role) for step in group})
                 assert different == (4 if medium == first.source["cue"] else 1)
+
+
+def _before(step: Step) -> str:
+    return f"{step.tags['app']}/{step.episode_id}/{step.step_index - 1}"
 
 
 @pytest.mark.parametrize("cue", [name for name in CUES if name != "speech"])

@@ -77,6 +77,8 @@ def make_episodes(
         return report
     with _unfinished(out) as folder:
         _keep_plan(folder / _PLAN, wanted, out)
+        for left in (folder / "parts").glob(f"*{parts.UNFINISHED}"):
+            shutil.rmtree(left, ignore_errors=True)
         todo = parts.jobs(settings, folder / "parts", first=first, episodes=episodes)
         _make(todo, workers, progress or (lambda done, total: None))
         tree = folder / "tree"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from omnidata.actions import Screen
@@ -68,11 +69,13 @@ class Look:
     icons: bool
 
 
+@lru_cache(maxsize=128)
 def look(seed: int, number: int) -> Look:
     """The app of a number from 0 on; it does not depend on how many there are."""
     rng = random.Random(f"{seed}/app/{number}")
-    order = random.Random(f"{seed}/names").sample(range(len(_FIRST) * len(_LAST)), number + 1)
-    name = _FIRST[order[number] // len(_LAST)] + _LAST[order[number] % len(_LAST)]
+    numbers = list(range(len(_FIRST) * len(_LAST)))
+    random.Random(f"{seed}/names").shuffle(numbers)
+    name = _FIRST[numbers[number] // len(_LAST)] + _LAST[numbers[number] % len(_LAST)]
     theme = (Theme.light, Theme.dark)[rng.random() < 0.4](name, hue=rng.random())
     language: Language = "zh" if rng.random() < 0.4 else "en"
     return Look(
@@ -97,6 +100,7 @@ class Places:
 
     Attributes:
         title, navigation: the bars; None where there is none.
+        progress: a line that tells how far the episode has come.
         stage: for signs and motions.
         panel: for what is touched.
         options: four buttons in the panel.
@@ -105,6 +109,7 @@ class Places:
 
     title: Rect | None
     navigation: Rect | None
+    progress: Rect
     stage: Rect
     panel: Rect
     options: tuple[Rect, ...]
@@ -130,6 +135,7 @@ def places(look: Look, size: Screen) -> Places:
     return Places(
         title=(0, 0, width, top) if look.title else None,
         navigation=(0, bottom, width, height) if look.navigation else None,
+        progress=(edge, top, width - edge, top + max(1, gap // 2)),
         stage=(edge, stage_top, width - edge, stage_top + stage_high),
         panel=panel,
         options=_options(look.arrangement, panel, gap),

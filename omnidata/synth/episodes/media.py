@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from omnidata.data.encode import Samples, encode_wav
+from omnidata.data.sample.cues import over
 from omnidata.loaders.omnigui_apps import Language
 from omnidata.synth.episodes import sounds
 from omnidata.synth.episodes.motions import Motion, encode_clip
@@ -81,6 +82,7 @@ class _Maker:
             self._step.labels,
             self._step.icons,
             name if count == 1 else f"{name} {index + 1}/{count}",
+            (index + 1) / count,
         )
         self.drawing = Drawing(page, settings.size)
         sign = self._step.distraction.sign
@@ -118,7 +120,7 @@ class _Maker:
             language=self._language,
             vary=self._vary,
         )
-        return encode_wav(sounds.mixed(self._ground, sound * self._volume, at=self._at))
+        return encode_wav(over(self._ground, sound * self._volume, at=self._at))
 
     def _mixed_ground(self, rng: np.random.Generator) -> Samples:
         seconds = self._settings.seconds
@@ -128,4 +130,4 @@ class _Maker:
             return ground
         volume = 0.15 if self._step.medium == "audio" else 0.6
         noise = sounds.noise(kind, rng, seconds=seconds, volume=volume)
-        return sounds.mixed(ground, noise, at=0.0)
+        return over(ground, noise, at=0.0)

@@ -20,8 +20,8 @@ _ARRIVED = 0.12  # of the clip: before that the screen comes in, as after an act
 _FROM, _TO = 0.15, 0.85  # of the clip: something happens; then it shows the screen alone
 _FLASHES = 3
 _RUNS = 6  # numbers that a counter shows
-LAMP = (255, 214, 64)
-DARK = (40, 42, 50)
+_LIT = (255, 214, 64)
+_DARK = (40, 42, 50)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,4 +177,4 @@ def _paint_lamps(draw: ImageDraw.ImageDraw, lit: int, stage: Span) -> None:
     radius = min(wide, bottom - top) * 0.38
     for number in range(CODES):
         at = (left + wide * (number + 0.5), (top + bottom) / 2)
-        paint_disc(draw, at, radius, LAMP if number == lit else DARK)
+        paint_disc(draw, at, radius, _LIT if number == lit else _DARK)

@@ -19,6 +19,8 @@ from omnidata.synth.episodes.vocabulary import CODES, QuestionKind
 _FINE_BELOW = 400 * 900  # pixels of a screen that is drawn at twice the size: Pillow has steps
 _PIXEL_FONT = 11  # height of Pillow's bitmap font
 _SMALLEST_ROUND = 12  # pixels: Pillow finds no room for corners and outlines in less
+_BRIGHT = 165
+_SMALLEST_BOLD = 14  # pixels; below that letters would run together
 _SMALLEST_ICON = 10  # pixels; below that its strokes have no inside
 _COMPRESSION = 3  # of PNG; twice as fast as the default, 5 % larger on these screens
 
@@ -40,6 +42,7 @@ class Page:
         labels: of the buttons, or the text in the field; as many as the question needs.
         icons: of the buttons and the panel, names of `ICONS`.
         heading: the text of the bar at the top.
+        passed: share of the episode's steps up to this one; two steps in a row never look the same.
     """
 
     look: Look
@@ -48,6 +51,7 @@ class Page:
     labels: Sequence[str]
     icons: Sequence[str]
     heading: str
+    passed: float
 
 
 class Drawing:
@@ -103,7 +107,10 @@ class _Pen:
             box = self._scaled(page.places.title)
             self._draw.rectangle(box, fill=theme.accent)
             middle = ((box[0] + box[2]) / 2, box[1] + (box[3] - box[1]) * 0.6)
-            self._text(page.heading, middle, size=5.5, fill=WHITE)
+            self._text(page.heading, middle, size=5.5, fill=_ink_on(theme.accent))
+        left, top, right, bottom = self._scaled(page.places.progress)
+        end = left + (right - left) * page.passed
+        self._draw.rectangle((left, top, end, bottom), fill=theme.faint)
         if page.places.navigation is not None:
             box = self._scaled(page.places.navigation)
             self._draw.rectangle(box, fill=theme.card)
@@ -139,7 +146,7 @@ class _Pen:
         theme = look.theme
         box = self._scaled(rect)
         fill, ink, outline = {
-            "filled": (theme.accent, WHITE, None),
+            "filled": (theme.accent, _ink_on(theme.accent), None),
             "tinted": (shade(number * 0.23 + 0.05, 0.5, 0.5), WHITE, None),
             "outlined": (theme.card, theme.ink, theme.accent),
         }[look.style]
@@ -205,6 +212,12 @@ class _Pen:
         return (left, top, right - 1, bottom - 1)
 
 
+def _ink_on(ground: Colour) -> Colour:
+    """White, or black on a ground that is too bright for it (by Rec. 601 luma)."""
+    red, green, blue = ground
+    return (20, 20, 24) if 0.299 * red + 0.587 * green + 0.114 * blue > _BRIGHT else WHITE
+
+
 def paint_text(
     draw: ImageDraw.ImageDraw,
     text: str,
@@ -229,7 +242,7 @@ def paint_text(
         place = (round(at[0] - mask.width / 2), round(at[1] - mask.height / 2))
         draw.bitmap(place, mask, fill=fill)
         return
-    stroke = max(1, pixels // 24) if face == "bold" else 0
+    stroke = -(-pixels // 24) if face == "bold" and pixels >= _SMALLEST_BOLD else 0
     draw.text(at, text, fill=fill, font=_font(pixels), anchor="mm", stroke_width=stroke)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from omnidata.synth.episodes.vocabulary import CODES
 GROUPS = 4
 """Groups of a part: so much is lost where a process is killed."""
 
-TREE, TALLY = "tree", "tally.json"
+TREE, TALLY, UNFINISHED = "tree", "tally.json", ".unfinished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +73,27 @@ def jobs(settings: Settings, folder: Path, *, first: int, episodes: int) -> list
 
 def make(job: Job) -> int | Failure:
     """Make a part; the number of its episodes, or why there are none."""
-    unfinished = job.path.with_suffix(".unfinished")
+    # Named after the process: one whose parent was killed may still be at the same part.
+    unfinished = job.path.with_suffix(f".{os.getpid()}{UNFINISHED}")
     try:
-        shutil.rmtree(unfinished, ignore_errors=True)
         tally = Tally()
         with TreeWriter(unfinished / TREE) as tree:
             for episode in _episodes(job, tally):
                 tree.add(episode)
         (unfinished / TALLY).write_text(json.dumps(tally.as_dict()), encoding="utf-8")
-        unfinished.rename(job.path)
+        _put(unfinished, job.path)
     except (OSError, OmnidataError) as error:
         return Failure(str(error))
     return job.size
+
+
+def _put(unfinished: Path, path: Path) -> None:
+    try:
+        unfinished.rename(path)
+    except OSError:
+        if not path.is_dir():
+            raise
+        shutil.rmtree(unfinished)  # another process was faster, and made the same bytes
 
 
 def _episodes(job: Job, tally: Tally) -> Iterator[TreeEpisode]:

@@ -155,13 +155,21 @@ class GroupPlan:
 
 
 def plan(settings: Settings, number: int) -> GroupPlan:
-    """Decide a group; nothing depends on how many there are."""
+    """Decide a group; nothing depends on how many there are.
+
+    Examples:
+        >>> plain = Settings(audio_share=1, video_share=0, cues=("count",), questions=("leave",),
+        ...                  max_steps=1, shuffled=False)
+        >>> print(plan(plain, 0).instruction("en"))
+        Count the beeps. one: go back; two: go to the home screen; three: report the task as
+        complete; four: report the task as impossible.
+    """
     rng = random.Random(f"{settings.seed}/group/{number}")
     app = look(settings.seed, rng.randrange(settings.apps))
     where = places(app, settings.size)
-    count = rng.randint(1, settings.max_steps)
     steps = tuple(
-        _step(settings, rng, app, where, settings.medium(number, index)) for index in range(count)
+        _step(settings, rng, app, where, settings.medium(number, index))
+        for index in range(settings.length(number))
     )
     return GroupPlan(number, app, where, steps)
 

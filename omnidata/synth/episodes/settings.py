@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 from omnidata.actions import Screen
@@ -15,6 +17,7 @@ MOST_STEPS = 8
 SMALLEST, LARGEST = 32, 4096
 MOST_FRAMES = 4000
 _GOLDEN = 0.6180339887498949
+_PLASTIC = (0.7548776662466927, 0.5698402909980532)  # 1 / p and 1 / p^2 with p^3 = p + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +104,19 @@ class Settings:
             if kind.medium == medium and kind.frames <= frames and kind.seconds <= self.seconds
         )
 
+    def length(self, group: int) -> int:
+        """How many steps the episodes of a group have; see `medium`."""
+        place = (_start(self.seed, "length") + group * _PLASTIC[1]) % 1
+        return 1 + int(place * self.max_steps)
+
     def medium(self, group: int, step: int) -> Medium:
         """The medium that decides a step.
 
-        A sequence of low discrepancy and no dice, so that even a few hundred steps have the shares
-        that were asked for, whatever their number.
+        Together with `length` a sequence of low discrepancy (Kronecker's, by the powers of the
+        plastic number) and no dice, so that even a few hundred steps have the shares that were
+        asked for, whatever their number.
         """
-        place = (self.seed * 0.37 + (group * self.max_steps + step + 0.5) * _GOLDEN) % 1
+        place = (_start(self.seed, "medium") + group * _PLASTIC[0] + step * _GOLDEN) % 1
         if place < self.audio_share:
             return "audio"
         seen = place < self.audio_share + self.video_share or self.share("screen") == 0
@@ -119,6 +128,11 @@ class Settings:
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
         }
+
+
+@lru_cache(maxsize=16)
+def _start(seed: int, name: str) -> float:
+    return random.Random(f"{seed}/{name}").random()
 
 
 def _within(where: str, value: float, low: float, high: float) -> None:

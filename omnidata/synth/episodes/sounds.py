@@ -114,8 +114,3 @@ def _bent(wave: Samples, speed: float) -> Samples:
     places = np.arange(0, wave.size - 1, speed)
     bent: Samples = np.interp(places, np.arange(wave.size), wave)
     return bent
-
-
-def mixed(under: Samples, sound: Samples, *, at: float) -> Samples:
-    """One sound over another from `at` seconds on, cut off where the lower one ends."""
-    return cues.over(under, sound, at=at)

@@ -199,5 +199,10 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 
 
 def of_medium(medium: Medium) -> tuple[str, ...]:
-    """The names of the cues of a medium."""
+    """The names of the cues of a medium.
+
+    Examples:
+        >>> of_medium("audio")
+        ('pitch', 'count', 'glide', 'timbre', 'speech')
+    """
     return tuple(name for name, kind in CUES.items() if kind.medium == medium)
