@@ -56,8 +56,9 @@ def export(
         str, typer.Option(metavar="FORM", help="Clips as they are (file), or as pictures (frames).")
     ] = "file",
     frames: Annotated[
-        int, typer.Option(min=1, max=10_000, help="With --video frames, so many of each clip.")
-    ] = 4,
+        int | None,
+        typer.Option(min=1, help="With --video frames, so many of each clip (4)."),
+    ] = None,
     drop_audio: Annotated[
         bool, typer.Option("--drop-audio", help="Leave sound out of the prompts.")
     ] = False,
@@ -104,10 +105,16 @@ def export(
     from omnidata.tasks import get_task
     from omnidata.tasks.options import parse
 
+    if frames is not None and video != "frames":
+        raise UsageError(
+            "clips are not taken apart",
+            where=f"--frames {frames}",
+            expected="--video frames with it",
+        )
     options = Options(
         format=_one_of(get_args(FormatName), form, "--format"),
         video=_one_of(("file", "frames"), video, "--video"),
-        frames=frames,
+        frames=frames or 4,
         drop_audio=drop_audio,
         sizing=Sizing(
             longest=image_size,

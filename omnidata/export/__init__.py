@@ -18,7 +18,7 @@ from omnidata.export.options import Options, space_of
 from omnidata.export.rows import Maker, asked
 from omnidata.export.sizing import Sizing
 from omnidata.export.splitfiles import SplitFile, dataset_info, write_ids
-from omnidata.export.staging import INFO, LEAKS, REPORT, SEEN, Staging
+from omnidata.export.staging import INFO, LEAKS, REPORT, SEEN, ExportStaging
 from omnidata.export.store import Media, Store, key
 from omnidata.run.folder import write_json
 from omnidata.run.select import select
@@ -91,7 +91,7 @@ def export(
         "copy": options.copy,
     }
     roots = {source.root, *(ref.root for ref in refs)}
-    with Staging(out, overwrite=overwrite, inputs=roots, settings=settings) as staging:
+    with ExportStaging(out, overwrite=overwrite, inputs=roots, settings=settings) as staging:
         try:
             store = Store(
                 staging.path,

@@ -59,7 +59,7 @@ def read(steps: Sequence[Step], progress: Callable[[int, int], None] | None = No
         for done, (pixels, (_, sample)) in enumerate(zip(looked, refs.values(), strict=True), 1):
             if pixels is None:
                 found.unchecked += 1
-            elif pixels:
+            else:
                 found.pictures.setdefault(pixels, sample)
             if progress:
                 progress(done, len(refs))
@@ -67,12 +67,11 @@ def read(steps: Sequence[Step], progress: Callable[[int, int], None] | None = No
 
 
 def _pixels(ref: MediaRef) -> str | None:
-    """The hash of a picture's size and pixels; empty for one in one colour, None for no picture."""
+    """The hash of a picture's size and pixels; None for what is no picture."""
     try:
-        seen = media.examine(ref)
+        return media.examine(ref).pixels
     except MediaError:
         return None
-    return "" if seen.blank else seen.pixels
 
 
 def normalised(text: str) -> str:

@@ -72,6 +72,12 @@ class Options:
                 where="-T history=predicted",
                 expected="history=gold or history=none",
             )
+        if self.drop_audio and task.options.get("voice"):
+            raise UsageError(
+                "without sound nobody hears the instruction",
+                where="--drop-audio, -T voice",
+                expected="one of the two",
+            )
         if self.objects is None:
             return
         if self.format != "swift":

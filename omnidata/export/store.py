@@ -31,6 +31,7 @@ RATE = 16_000
 _NAME = 32  # of 64 digits of a hash: two files of the same name are out of the question
 _BATCH = 1000
 _SUFFIXES = {"jpeg": "jpg"}
+_ORIENTATION = 0x0112  # the tag's number in EXIF
 
 
 class File(msgspec.Struct, frozen=True):
@@ -256,11 +257,17 @@ def _named(content: bytes, suffix: str, width: int, height: int) -> File:
 
 
 def _turned(content: bytes) -> bool:
-    """Whether a mark asks to show the picture turned; many trainers obey, and targets would not."""
+    """Whether a mark asks to show the picture turned; many trainers obey, and targets would not.
+
+    So does one that cannot be read, for trainers try to.
+    """
     from PIL import Image
 
-    with Image.open(io.BytesIO(content)) as picture:
-        return bool(picture.getexif().get(0x0112, 1) != 1)
+    try:
+        with Image.open(io.BytesIO(content)) as picture:
+            return bool(picture.getexif().get(_ORIENTATION, 1) != 1)
+    except Exception:  # whatever hostile bytes make the reader of marks raise
+        return True
 
 
 def _stamp(ref: MediaRef) -> tuple[int, int] | None:

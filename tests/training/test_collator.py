@@ -264,10 +264,9 @@ def test_the_answer_is_in_the_unit_that_the_task_is_told(
         collate = collator(folder, told)
         [text] = answers(collate([tap])["labels"], collate.processor.tokenizer)
         said[space] = json.loads(text.removesuffix("<|im_end|>\n"))["coordinate"]
-        verdict = told.profiles[told.default_profile].judge(
-            tap, Completion(text=text.removesuffix("<|im_end|>\n"))
-        )
-        assert verdict.values["exact_match"] == 1, space
+        profile = told.profiles[told.default_profile]
+        verdict = profile.judge(tap, text.removesuffix("<|im_end|>\n"))
+        assert dict(zip(profile.columns, verdict.values, strict=False))["EM"] == 1, space
     assert len({tuple(point) for point in said.values()}) == 3
 
 

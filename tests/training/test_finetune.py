@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import OMNIDATA
+from tests.adapters.local_models import checkpoint, torch
+from tests.conftest import Once
 
 pytest.importorskip("trl", reason="needs the extra `train`")
 
@@ -35,3 +36,55 @@ def finetune(out: Path, *arguments: str, limit_s: int) -> Any:
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def test_a_tiny_model_learns_to_listen(tmp_path: Path) -> None:
+    """On held-out episodes whose answer is only heard; twins are alike in all else."""
+    how = ("--only", "audio", "--episodes", "400", "--steps", "90")
+    table = finetune(tmp_path / "out", *how, limit_s=600)
+    assert table["before"][HEARD] <= CHANCE
+    assert table["after"][HEARD] >= CHANCE + 0.35
+    assert table["silence"][HEARD] <= CHANCE + 0.1
+    assert table["other sound"][HEARD] <= CHANCE + 0.1
+
+
+@pytest.mark.skipif(not FULL, reason="minutes of training: OMNIDATA_TEST_FULL=1")
+def test_a_tiny_model_learns_to_listen_and_to_look_until_it_generalises(tmp_path: Path) -> None:
+    table = finetune(tmp_path / "out", limit_s=3600)
+    assert table["before"]["all"] <= CHANCE
+    for medium, controls in (
+        (HEARD, ("other sound", "silence")),
+        (SEEN, ("other clip", "still clip")),
+    ):
+        assert table["after"][medium] >= 0.8
+        for control in controls:
+            assert table[control][medium] <= CHANCE + 0.1, control
+    for control in ("other sound", "silence"):
+        assert table[control][SEEN] >= 0.8, control
+    for control in ("other clip", "still clip"):
+        assert table[control][HEARD] >= 0.8, control
+
+
+def test_the_same_command_trains_lora_weights_on_data_of_ones_own(
+    tmp_path: Path, sample: Path, once: Once
+) -> None:
+    """A real checkpoint's way: what is added is merged, and the result is evaluated like any."""
+    model = checkpoint(once, "qwen3-omni")
+    table = finetune(
+        tmp_path / "out",
+        *("--data", str(sample), "--model", str(model), "--method", "lora"),
+        *("--steps", "2", "--batch", "2", "-M", "max_new_tokens=2"),
+        limit_s=600,
+    )
+    assert list(table) == ["before", "after"]
+    base, tuned = (weights(folder) for folder in (model, tmp_path / "out" / "tuned"))
+    assert base.keys() == tuned.keys()
+    changed = {name for name in base if not torch.equal(base[name], tuned[name])}
+    assert changed and all(".layers." in name and "tower" not in name for name in changed)
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    """All of a checkpoint."""
+    from safetensors.torch import load_file
+
+    return load_file(folder / "model.safetensors")

@@ -13,7 +13,7 @@ from pathlib import Path
 from omnidata.data.convert.card import configs, readme
 from omnidata.data.convert.media import portable
 from omnidata.data.convert.shards import Plan, Shard, Writer, plan
-from omnidata.data.convert.staging import Staging
+from omnidata.data.convert.staging import RepositoryStaging
 from omnidata.errors import DataError, Finding, UsageError
 from omnidata.loaders.media_files import media_absent
 from omnidata.loaders.repository import FORMAT, MANIFEST, Manifest
@@ -74,7 +74,7 @@ def convert(
     roots = sorted({ref.root for ref in refs})
     del refs
     plans = plan(source, embed=embed)
-    with Staging(out, overwrite=overwrite, inputs=[source.root, *roots]) as staging:
+    with RepositoryStaging(out, overwrite=overwrite, inputs=[source.root, *roots]) as staging:
         try:
             shards = _write(source, plans, staging, embed=embed, roots=roots, progress=progress)
             manifest = _describe(source, plans, shards, embed=embed, roots=roots)
@@ -98,7 +98,7 @@ def convert(
 def _write(
     source: Source,
     plans: Sequence[Plan],
-    staging: Staging,
+    staging: RepositoryStaging,
     *,
     embed: bool,
     roots: Sequence[Path],

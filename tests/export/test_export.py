@@ -1,0 +1,397 @@
+"""What an export leaves on the disk, whatever happens."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from omnidata import media
+from omnidata.actions import Action, Primitive
+from omnidata.data.convert import convert
+from omnidata.errors import DataError, UsageError
+from omnidata.export import Options, Sizing, export
+from omnidata.tasks import get_task
+from omnidata.types import MediaRef
+from tests.data.tiny import SIZE, png
+from tests.export.small import (
+    ACTIONS,
+    BACK,
+    TAP,
+    answer,
+    codes,
+    folder,
+    load,
+    rows,
+    studio,
+    tree,
+    written,
+)
+from tests.trees import row, write_rows
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tree(tmp_path / "data")
+
+
+def files(out: Path) -> dict[str, bytes]:
+    """Everything that an export holds, by name."""
+    return {
+        str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()
+    }
+
+
+def pictures(out: Path) -> list[tuple[int, int]]:
+    """The sizes of the current screenshots."""
+    found = [one["images"][-1] for one in rows(out)]
+    return [media.image_size(MediaRef("image", out, path)) for path in found]
+
+
+def test_media_are_hard_links_to_their_files_under_names_of_our_own(
+    data: Path, tmp_path: Path
+) -> None:
+    written(data, tmp_path / "out")
+    sources = {path.stat().st_ino for path in folder(data).glob("[1-4].*")}
+    found = list((tmp_path / "out" / "media").iterdir())
+    assert {path.stat().st_ino for path in found} == sources
+    assert all(len(path.stem) == 32 and int(path.stem, 16) >= 0 for path in found)
+
+
+def test_copies_share_nothing_with_the_data(data: Path, tmp_path: Path) -> None:
+    written(data, tmp_path / "linked")
+    written(data, tmp_path / "copied", copy=True)
+    linked, copied = (files(tmp_path / name) for name in ("linked", "copied"))
+    del linked["export.json"], copied["export.json"]
+    assert linked == copied
+    found = (tmp_path / "copied" / "media").iterdir()
+    assert all(path.stat().st_nlink == 1 for path in found)
+
+
+def test_media_that_are_the_same_are_one_file(tmp_path: Path) -> None:
+    data = tree(tmp_path / "data", actions=ACTIONS)
+    shutil.copy(folder(data) / "1.wav", folder(data) / "2.wav")
+    done = written(data, tmp_path / "out")
+    assert done.report["media"] == 11
+    assert len(list((tmp_path / "out" / "media").iterdir())) == 11
+
+
+@pytest.mark.parametrize(
+    ("sizing", "size"),
+    [
+        (Sizing(), SIZE),
+        (Sizing(longest=100), (45, 100)),
+        (Sizing(factor=28), (84, 168)),
+        (Sizing(factor=32, max_pixels=8 * 1024), (32, 128)),
+    ],
+)
+@pytest.mark.parametrize("form", ["llamafactory", "swift"])
+def test_pixels_are_those_of_the_picture_in_the_export(
+    form: str, sizing: Sizing, size: tuple[int, int], data: Path, tmp_path: Path
+) -> None:
+    """Held against the source's boxes as evaluation holds a model's answer."""
+    out = tmp_path / "out"
+    done = written(data, out, format=form, coordinates="px", sizing=sizing)
+    assert codes(done) == ["unit-differs"]
+    assert pictures(out) == [size] * 4
+    task = get_task("omnigui", {"coordinates": "px"})
+    profile = task.profiles["omnigui-paper"]
+    line = {"role": "screenshot", "width": size[0], "height": size[1], "original": list(SIZE)}
+    for step, one in zip(load(data).steps, rows(out), strict=True):
+        assert profile.judge(step, answer(one), {"parts": [line]}).values[1] is True
+    (x, y) = json.loads(answer(rows(out)[0]))["coordinate"]
+    assert (x / size[0], y / size[1]) == pytest.approx((20 / 72, 32 / 160), abs=0.02)
+
+
+def test_a_picture_that_is_resized_shows_the_whole_screen(data: Path, tmp_path: Path) -> None:
+    written(data, tmp_path / "out", sizing=Sizing(factor=28))
+    shown = MediaRef("image", tmp_path / "out", rows(tmp_path / "out")[0]["images"][0])
+    before = media.image(MediaRef("image", folder(data), "1.png")).pixels
+    pixels = media.image(shown).pixels
+    assert np.abs(media.resized(before, (84, 168)).astype(int) - pixels).max() == 0
+
+
+def test_a_picture_that_asks_to_be_turned_is_written_without_the_mark(tmp_path: Path) -> None:
+    """Trainers that obey the mark would turn the picture under its target."""
+    data = tree(tmp_path / "data", actions=[TAP])
+    path = folder(data) / "1.png"
+    with Image.open(path) as picture:
+        exif = picture.getexif()
+        exif[0x0112] = 6
+        picture.save(path, exif=exif)
+    written(data, tmp_path / "out")
+    with Image.open(tmp_path / "out" / rows(tmp_path / "out")[0]["images"][0]) as picture:
+        assert picture.getexif().get(0x0112, 1) == 1
+        assert picture.size == SIZE
+
+
+@pytest.mark.parametrize("name", ["2.png", "2.mp4", "2.wav"])
+@pytest.mark.parametrize("damage", ["cut", "gone", "noise"])
+def test_a_step_with_a_medium_that_does_not_decode_is_left_out_and_named(
+    name: str, damage: str, data: Path, tmp_path: Path
+) -> None:
+    path = folder(data) / name
+    whole = path.read_bytes()
+    path.unlink()
+    if damage != "gone":
+        path.write_bytes(whole[: len(whole) // 2] if damage == "cut" else b"noise" * 100)
+    done = written(data, tmp_path / "out")
+    left = ["App/E00/1", "App/E00/3"] if name == "2.png" else ["App/E00/1"]
+    assert [(found.code, found.where) for found in done.findings] == [
+        ("media-broken", sample) for sample in left
+    ]
+    assert len(rows(tmp_path / "out")) == 4 - len(left)
+
+
+def test_a_medium_that_is_not_exported_may_be_broken(data: Path, tmp_path: Path) -> None:
+    (folder(data) / "2.wav").write_bytes(b"noise")
+    assert not written(data, tmp_path / "out", drop_audio=True).findings
+
+
+def test_a_step_without_a_target_is_left_out_and_named(tmp_path: Path) -> None:
+    data = tree(tmp_path / "data")
+    source = load(data)
+    steps = [replace(source.steps[0], action=None), *source.steps[1:]]
+    options = Options(format="llamafactory", shares={"train": 1.0})
+    done = export(get_task("omnigui"), replace(source, steps=steps), tmp_path / "out", options)
+    assert [(found.code, found.where) for found in done.findings] == [
+        ("target-missing", "App/E00/0")
+    ]
+    assert len(rows(tmp_path / "out")) == 3
+
+
+def test_a_step_without_a_screenshot_is_left_out_and_named(tmp_path: Path) -> None:
+    data = tree(tmp_path / "data")
+    source = load(data)
+    first = source.steps[0]
+    steps = [replace(first, media={**first.media, "screenshot": None}), *source.steps[1:]]
+    options = Options(format="llamafactory", shares={"train": 1.0})
+    done = export(get_task("omnigui"), replace(source, steps=steps), tmp_path / "out", options)
+    assert codes(done) == ["picture-missing"]
+
+
+def test_a_text_that_no_file_can_hold_is_named(tmp_path: Path) -> None:
+    data = tree(tmp_path / "data", episodes=2, actions=[TAP])
+    source = load(data)
+    first = source.steps[0]
+    steps = [replace(first, instruction="half a pair: \ud800"), *source.steps[1:]]
+    options = Options(format="llamafactory", shares={"train": 1.0})
+    done = export(get_task("omnigui"), replace(source, steps=steps), tmp_path / "out", options)
+    assert codes(done) == ["text-unwritable"]
+    assert len(rows(tmp_path / "out")) == 1
+
+
+def test_in_pixels_a_screenshot_of_another_size_than_its_row_says_is_named(tmp_path: Path) -> None:
+    data = tree(tmp_path / "data", actions=[TAP, BACK])
+    (folder(data) / "1.png").write_bytes(png(1, (36, 80)))
+    done = written(data, tmp_path / "out", coordinates="px")
+    assert codes(done) == ["size-differs", "unit-differs"]
+    assert not written(data, tmp_path / "relative").findings
+
+
+def test_paths_that_leave_the_data_are_never_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret.png").write_bytes(png(0))
+    bad = [
+        row(image_path="../secret.png", video_path=None, audio_path=None),
+        row("T2", image_path=str(tmp_path / "secret.png"), video_path=None, audio_path=None),
+    ]
+    path = write_rows(tmp_path / "data" / "steps.json", bad)
+    with pytest.raises(DataError, match="none of 2 steps can be exported"):
+        written(path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_is_there_where_no_step_can_be_exported(data: Path, tmp_path: Path) -> None:
+    shutil.rmtree(folder(data))
+    folder(data).mkdir()
+    with pytest.raises(DataError, match="none of 4 steps can be exported"):
+        written(data, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_interrupted_export_goes_on_and_equals_an_uninterrupted_one(
+    data: Path, tmp_path: Path
+) -> None:
+    def stop(done: int, total: int) -> None:
+        if done == 7:
+            raise KeyboardInterrupt
+
+    small = Sizing(longest=100)
+    with pytest.raises(KeyboardInterrupt):
+        written(data, tmp_path / "out", sizing=small, progress=stop)
+    assert not (tmp_path / "out").exists()
+    unfinished = tmp_path / ".out.unfinished"
+    left = {path: path.stat().st_mtime_ns for path in (unfinished / "media").iterdir()}
+    assert len(left) >= 7
+    written(data, tmp_path / "out", sizing=small)
+    written(data, tmp_path / "other", sizing=small)
+    assert files(tmp_path / "out") == files(tmp_path / "other")
+    kept = [
+        path
+        for path, time in left.items()
+        if (tmp_path / "out" / "media" / path.name).stat().st_mtime_ns == time
+    ]
+    assert len(kept) >= 7
+    assert not unfinished.exists()
+
+
+def test_what_changed_since_the_interruption_is_made_again(data: Path, tmp_path: Path) -> None:
+    def stop(done: int, total: int) -> None:
+        if done == total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        written(data, tmp_path / "out", progress=stop)
+    path = folder(data) / "1.png"
+    path.unlink()
+    path.write_bytes(png(77))
+    written(data, tmp_path / "out")
+    written(data, tmp_path / "other")
+    assert files(tmp_path / "out") == files(tmp_path / "other")
+
+
+def test_other_settings_begin_anew(data: Path, tmp_path: Path) -> None:
+    def stop(done: int, total: int) -> None:
+        if done == total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        written(data, tmp_path / "out", sizing=Sizing(longest=50), progress=stop)
+    written(data, tmp_path / "out")
+    assert pictures(tmp_path / "out") == [SIZE] * 4
+
+
+def test_an_export_is_replaced_only_when_asked_and_nothing_else_ever(
+    data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    written(data, out)
+    with pytest.raises(UsageError, match="there is an export here already") as error:
+        written(data, out)
+    assert "--overwrite" in error.value.remedy
+    written(data, out, format="swift", overwrite=True)
+    assert "dataset_info.json" not in files(out)
+    assert sorted(tmp_path.glob(".out*")) == [tmp_path / ".out.lock"]
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match="there is something here already"):
+        written(data, out, overwrite=True)
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_an_export_into_the_data_is_refused(data: Path, tmp_path: Path) -> None:
+    for out in (data, data.parent, data / "App"):
+        with pytest.raises(UsageError, match=r"here already|lies in there"):
+            written(data, out, overwrite=True)
+
+
+def test_two_exports_give_the_same_bytes(data: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        written(data, tmp_path / name, format="trl", video="frames", drop_audio=True)
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+
+
+def test_a_parquet_repository_gives_the_same_rows(data: Path, tmp_path: Path) -> None:
+    convert(load(data), tmp_path / "parquet", embed=True)
+    written(data, tmp_path / "a")
+    written(tmp_path / "parquet", tmp_path / "b")
+    a, b = files(tmp_path / "a"), files(tmp_path / "b")
+    del a["export.json"], b["export.json"]
+    assert a == b
+
+
+def test_sound_that_a_row_holds_is_written_as_wav(tmp_path: Path) -> None:
+    held = {"array": [0.0, 0.25, -0.25] * 4000, "sampling_rate": 16_000}
+    one = row(audio_path=None, audio=held, video_path=None)
+    path = write_rows(tmp_path / "data" / "steps.json", [one])
+    (tmp_path / "data" / "T1").mkdir()
+    (tmp_path / "data" / "T1" / "1.png").write_bytes(png(0, (720, 1600)))
+    source = load(path)
+    step = source.steps[0]
+    ref = MediaRef("audio", path.parent, "", inline=held)
+    steps = [replace(step, media={**step.media, "audio": ref})]
+    options = Options(format="llamafactory", shares={"train": 1.0})
+    done = export(get_task("omnigui"), replace(source, steps=steps), tmp_path / "out", options)
+    assert not done.findings
+    (name,) = rows(tmp_path / "out")[0]["audios"]
+    samples = media.samples(MediaRef("audio", tmp_path / "out", name))
+    assert samples[:3].tolist() == [0.0, 0.25, -0.25]
+
+
+def test_rows_that_have_something_in_a_column_come_first(tmp_path: Path) -> None:
+    """`datasets` takes the columns' types from the beginning of a file."""
+    data = tree(tmp_path / "data")
+    source = load(data)
+    steps = [
+        replace(step, media={**step.media, **(dict.fromkeys(("video", "audio")) if n < 3 else {})})
+        for n, step in enumerate(source.steps)
+    ]
+    options = Options(format="swift", shares={"train": 1.0}, objects="norm1")
+    export(get_task("omnigui"), replace(source, steps=steps), tmp_path / "out", options)
+    order = [one["sample_id"][-1] for one in rows(tmp_path / "out")]
+    assert order == ["0", "3", "1", "2"]
+
+
+def test_splits_are_whole_episodes_and_seen_lists_what_is_not_for_testing(tmp_path: Path) -> None:
+    data = tree(tmp_path / "data", episodes=30, actions=[TAP])
+    shares = {"train": 0.4, "validation": 0.2, "test": 0.4}
+    done = written(data, tmp_path / "out", shares=shares)
+    found = {
+        split: {one["sample_id"] for one in rows(tmp_path / "out", split)}
+        for split in done.report["splits"]
+    }
+    assert len(found) == 3
+    episodes = [{sample.split("/")[1] for sample in samples} for samples in found.values()]
+    assert sum(map(len, episodes)) == len(set.union(*episodes)) == 30
+    seen = (tmp_path / "out" / "seen.txt").read_text().splitlines()
+    assert set(seen[1:]) == found["train"] | found["validation"]
+    assert seen[0].startswith("# ")
+
+
+def test_a_split_that_nothing_falls_into_is_said(data: Path, tmp_path: Path) -> None:
+    done = written(data, tmp_path / "out", shares={"train": 0.5, "validation": 0.25, "test": 0.25})
+    assert codes(done) == ["split-empty", "split-empty"]
+    assert all(found.severity == "warning" for found in done.findings)
+
+
+def test_a_models_own_history_is_nothing_to_train_on(data: Path, tmp_path: Path) -> None:
+    task = get_task("omnigui", {"history": "predicted"})
+    options = Options(format="llamafactory")
+    with pytest.raises(UsageError, match="no answers of the model"):
+        export(task, load(data), tmp_path / "out", options)
+
+
+def test_a_spoken_instruction_is_not_dropped(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "voices").mkdir()
+    task = get_task("omnigui", {"voice": str(tmp_path / "voices")})
+    with pytest.raises(UsageError, match="nobody hears the instruction"):
+        export(task, load(data), tmp_path / "out", Options(format="trl", drop_audio=True))
+    with pytest.raises(DataError, match="no spoken form"):
+        export(task, load(data), tmp_path / "out", Options(format="swift"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_datasets_cannot_open_is_refused(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be opened"):
+        written(data, tmp_path / "out[1]")
+
+
+def test_groundui_says_which_unit_its_prompt_asks_for(tmp_path: Path) -> None:
+    path = studio(tmp_path / "data", "groundui")
+    done = written(path, tmp_path / "out", task="groundui", coordinates="norm1000")
+    assert codes(done) == ["unit-differs"]
+    assert answer(rows(tmp_path / "out")[0]) == "(764, 128)"
+
+
+def test_an_action_without_a_usable_text_is_named(tmp_path: Path) -> None:
+    data = tree(tmp_path / "data", actions=[TAP, BACK])
+    source = load(data)
+    typed = replace(source.steps[0], action=Action(Primitive.INPUT, text=None))
+    steps = [typed, source.steps[1]]
+    options = Options(format="llamafactory", shares={"train": 1.0})
+    done = export(get_task("omnigui"), replace(source, steps=steps), tmp_path / "out", options)
+    assert codes(done) == ["target-unreachable"]

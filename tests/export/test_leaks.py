@@ -1,0 +1,105 @@
+"""What training shares with an evaluation is found, and what it does not share is not."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from omnidata.export import Exported
+from omnidata.run.select import read_exclude
+from tests.data.tiny import SIZE
+from tests.export.small import TAP, codes, folder, load, rows, studio, tree, written
+
+
+def check(tmp_path: Path, training: Path, evaluation: Path) -> Exported:
+    return written(training, tmp_path / "out", against=load(evaluation))
+
+
+def test_other_episodes_share_nothing(tmp_path: Path) -> None:
+    training = tree(tmp_path / "a", episodes=2, instruct="Open mail {}".format)
+    evaluation = tree(tmp_path / "b", episodes=2, seed=5000, instruct="Like talk {}".format)
+    assert not check(tmp_path, training, evaluation).findings
+    assert (tmp_path / "out" / "leaks.txt").read_text().count("\n") == 1
+
+
+def test_the_same_episode_is_found_under_any_spelling_of_its_app(tmp_path: Path) -> None:
+    training = tree(tmp_path / "a", app="GTrans", instruct="Open mail {}".format)
+    evaluation = tree(tmp_path / "b", app="Google_Translate", actions=[TAP])
+    for path in folder(evaluation, app="Google_Translate").glob("*.png"):
+        Image.new("RGB", SIZE, (9, 9, 9)).save(path)
+    done = check(tmp_path, training, evaluation)
+    assert codes(done) == ["leak-episode"]
+    assert "Google_Translate/E00/0" in done.findings[0].what
+    assert done.findings[0].severity == "error"
+
+
+def test_the_same_instruction_is_found_whatever_its_case_and_signs(tmp_path: Path) -> None:
+    training = tree(tmp_path / "a", instruct=lambda _: "Like “the”  talk!")
+    evaluation = tree(tmp_path / "b", seed=5000, instruct=lambda _: "like the TALK")
+    assert codes(check(tmp_path, training, evaluation)) == ["leak-instruction"]
+
+
+@pytest.mark.parametrize("suffix", ["png", "bmp in png's clothes"])
+def test_the_same_screenshot_is_found_however_it_is_stored(tmp_path: Path, suffix: str) -> None:
+    training = tree(tmp_path / "a", instruct="Open mail {}".format)
+    evaluation = tree(tmp_path / "b", seed=5000, instruct="Like talk {}".format)
+    target = folder(evaluation, seed=5000) / "3.png"
+    with Image.open(folder(training) / "2.png") as picture:
+        if suffix == "png":
+            picture.save(target, compress_level=0)
+        else:
+            picture.save(target, "WEBP", lossless=True)
+    done = check(tmp_path, training, evaluation)
+    assert codes(done) == ["leak-screenshot"]
+    assert done.findings[0].where == "App/E00/1"
+    assert "App/E50000/2" in done.findings[0].what
+
+
+def test_screens_in_one_colour_are_no_evidence(tmp_path: Path) -> None:
+    training = tree(tmp_path / "a", instruct="Open mail {}".format)
+    evaluation = tree(tmp_path / "b", seed=5000, instruct="Like talk {}".format)
+    black = Image.new("RGB", SIZE)
+    black.save(folder(training) / "1.png")
+    black.save(folder(evaluation, seed=5000) / "1.png")
+    assert not check(tmp_path, training, evaluation).findings
+
+
+def test_pictures_that_cannot_be_compared_are_counted(tmp_path: Path) -> None:
+    training = tree(tmp_path / "a", instruct="Open mail {}".format)
+    evaluation = tree(tmp_path / "b", seed=5000, instruct="Like talk {}".format)
+    (folder(evaluation, seed=5000) / "1.png").write_bytes(b"")
+    done = check(tmp_path, training, evaluation)
+    assert codes(done) == ["leak-unchecked"]
+    assert done.findings[0].what.startswith("1 pictures")
+    assert done.findings[0].severity == "warning"
+
+
+def test_what_is_only_tested_with_may_be_evaluated_on(tmp_path: Path) -> None:
+    data = tree(tmp_path / "a", actions=[TAP])
+    shares = {"test": 1.0}
+    done = written(data, tmp_path / "out", against=load(data), shares=shares)
+    assert not done.findings
+
+
+def test_without_the_episodes_that_leak_nothing_leaks(tmp_path: Path) -> None:
+    training = tree(tmp_path / "a", episodes=3, instruct="Open mail {}".format)
+    evaluation = tree(tmp_path / "b", seed=5000, instruct="Like talk {}".format)
+    shutil.copy(folder(training, 1) / "1.png", folder(evaluation, seed=5000) / "1.png")
+    done = check(tmp_path, training, evaluation)
+    assert codes(done) == ["leak-screenshot"]
+    listed = read_exclude(tmp_path / "out" / "leaks.txt", load(training).steps)
+    assert listed == {f"App/E01/{number}" for number in range(4)}
+    again = written(training, tmp_path / "again", against=load(evaluation), exclude=listed)
+    assert not again.findings
+    assert len(rows(tmp_path / "again")) == 8
+
+
+def test_rows_of_agentstudio_are_compared_too(tmp_path: Path) -> None:
+    path = studio(tmp_path / "data", "groundui")
+    source = load(path, "groundui")
+    done = written(path, tmp_path / "out", task="groundui", against=source)
+    # The pictures are in one colour each.
+    assert codes(done) == ["leak-episode", "leak-instruction"] * 2
