@@ -141,8 +141,9 @@ def _peft() -> Found:
 
 def _trl() -> Found:
     _transformers()
-    from trl import SFTTrainer  # noqa: F401
+    import trl
 
+    getattr(trl, "SFTTrainer")  # noqa: B009  # loaded when asked for, and then with all it needs
     return {}
 
 

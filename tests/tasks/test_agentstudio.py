@@ -182,7 +182,8 @@ def test_a_run_is_scored_with_the_instructions_that_it_was_asked_with(tmp_path: 
     data = tmp_path / "rows.jsonl"
     data.write_text("".join(json.dumps(line) + "\n" for line in rows), "utf-8")
     out = tmp_path / "run"
-    asked = ["evaluate", "groundui", data, "--model", "baseline:oracle", "--out", out, "--json"]
+    asked: list[str | Path] = ["evaluate", "groundui", data, "--out", out, "--json"]
+    asked += ["--model", "baseline:oracle"]
     evaluated = as_json(run(*asked, "-T", "instructions=raw"))
     scored = as_json(run("score", "groundui", data, out, "--json"))
     assert evaluated["outcomes"] == scored["outcomes"] == {"ok": 2}

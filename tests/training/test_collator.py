@@ -266,7 +266,7 @@ def test_the_answer_is_in_the_unit_that_the_task_is_told(
         said[space] = json.loads(text.removesuffix("<|im_end|>\n"))["coordinate"]
         profile = told.profiles[told.default_profile]
         verdict = profile.judge(tap, text.removesuffix("<|im_end|>\n"))
-        assert dict(zip(profile.columns, verdict.values, strict=False))["EM"] == 1, space
+        assert dict(zip(profile.values, verdict.values, strict=True))["exact_match"], space
     assert len({tuple(point) for point in said.values()}) == 3
 
 
