@@ -15,7 +15,9 @@ does the same to a real model with data of your own: OmniGUI's layout or a Parqu
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -221,7 +223,8 @@ def train(
         data_collator=collator,
         peft_config=lora if given.method == "lora" else None,
     )
-    trainer.train()
+    with contextlib.redirect_stdout(sys.stderr):  # the table alone goes to stdout
+        trainer.train()
     tuned = trainer.model.merge_and_unload() if given.method == "lora" else trainer.model
     unfinished = out.with_name(f".{out.name}.unfinished")
     tuned.save_pretrained(unfinished)

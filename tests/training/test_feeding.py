@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -21,11 +22,16 @@ TASK = get_task("omnigui")
 COUNT = 12
 
 
+def part(source: Source, steps: Sequence[Step]) -> Source:
+    """A source of these steps alone."""
+    return replace(source, steps=steps, row_ids=[step.sample_id for step in steps])
+
+
 @pytest.fixture(scope="module")
 def source(sample: Path) -> Source:
-    """Two dozen steps of the sample dataset."""
+    """A dozen steps of the sample dataset."""
     found = TASK.load(sample)
-    return replace(found, steps=found.steps[:COUNT])
+    return part(found, found.steps[:COUNT])
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +132,7 @@ def test_streams_that_no_model_can_be_trained_on_are_refused(
     with pytest.raises(DataError, match="holds omnigui"):
         training_stream(get_task("groundui"), repository)
     lacking = replace(source.steps[0], action=None)
-    convert(replace(source, steps=[lacking]), tmp_path / "lacking", embed=True)
+    convert(part(source, [lacking]), tmp_path / "lacking", embed=True)
     with pytest.raises(DataError, match=f"no target: {lacking.sample_id}"):
         training_stream(TASK, tmp_path / "lacking")
 
@@ -138,6 +144,6 @@ def test_a_stream_with_a_broken_medium_is_refused(source: Source, tmp_path: Path
     (tmp_path / "bad.png").write_bytes(b"garbage")
     step: Step = source.steps[0]
     media = {**step.media, "screenshot": MediaRef("image", tmp_path, "bad.png")}
-    convert(replace(source, steps=[replace(step, media=media)]), tmp_path / "broken", embed=True)
+    convert(part(source, [replace(step, media=media)]), tmp_path / "broken", embed=True)
     with pytest.raises(DataError, match=step.sample_id):
         training_stream(TASK, tmp_path / "broken")

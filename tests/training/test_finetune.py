@@ -40,8 +40,9 @@ def finetune(out: Path, *arguments: str, limit_s: int) -> Any:
 
 def test_a_tiny_model_learns_to_listen(tmp_path: Path) -> None:
     """On held-out episodes whose answer is only heard; twins are alike in all else."""
-    how = ("--only", "audio", "--episodes", "400", "--steps", "90")
-    table = finetune(tmp_path / "out", *how, limit_s=600)
+    data = ("--only", "audio", "--episodes", "320")
+    recipe = ("--steps", "80", "--batch", "8", "--lr", "3e-3")
+    table = finetune(tmp_path / "out", *data, *recipe, limit_s=600)
     assert table["before"][HEARD] <= CHANCE
     assert table["after"][HEARD] >= CHANCE + 0.35
     assert table["silence"][HEARD] <= CHANCE + 0.1

@@ -194,11 +194,13 @@ def test_what_is_no_speech_becomes_no_file(tmp_path: Path, mode: str) -> None:
 def test_no_text_gets_the_speech_of_another(tmp_path: Path) -> None:
     """The first text's program ends, and what it left behind writes when the second one speaks."""
     program = tmp_path / "late.sh"
-    late = f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done"
+    late = f"touch {tmp_path}/begun; while [ ! -e {tmp_path}/go ]; do sleep 0.01; done"
     tone = f"{sys.executable} {PROGRAM} --text tone --out"
     program.write_text(
         f'if [ "$1" = late ]; then setsid sh -c "{late}; {tone} $2; touch {tmp_path}/done" '
         f">/dev/null 2>&1 &\n"
+        # What is not yet in a session of its own would be killed with its parent.
+        f"while [ ! -e {tmp_path}/begun ]; do sleep 0.01; done\n"
         f"else touch {tmp_path}/go; while [ ! -e {tmp_path}/done ]; do sleep 0.01; done; fi\n"
     )
     done = render(
