@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -286,3 +287,21 @@ def test_interleaved_sound_is_taught_as_it_is_asked(
     quiet = replace(steps[1], media={**steps[1].media, "audio": None})
     with pytest.raises(UsageError, match="interleaved"):
         collator(folder, task, **options)([steps[0], quiet])
+
+
+def test_the_training_pages_python_runs(
+    once: Once,
+    sample: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "train.md"
+    if not page.is_file():
+        pytest.skip("needs a checkout: the sdist has no docs")
+    (tmp_path / "DATA").symlink_to(sample)
+    (tmp_path / "MODEL").symlink_to(checkpoint(once, "qwen2.5-omni"))
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
+    exec(block, {})
+    assert capsys.readouterr().out.count("loss ") == 2
