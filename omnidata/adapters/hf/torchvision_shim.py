@@ -50,7 +50,7 @@ def prepare_imports() -> bool:
 
 def _import() -> None:
     try:
-        import torchvision  # noqa: F401
+        import torchvision  # noqa: F401  # whether it loads is the question
     except BaseException:
         # A failed import leaves the submodules that came before the failure.
         for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
@@ -72,9 +72,9 @@ def _declare() -> None:
     import torch
 
     if not _libraries:
-        library = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]
+        library = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]  # theirs has no types
         for name in ("nms", "qnms"):
-            library.define(name + _SCHEMA)  # type: ignore[no-untyped-call]
+            library.define(name + _SCHEMA)  # type: ignore[no-untyped-call]  # theirs has no types
         _libraries.append(library)
 
 

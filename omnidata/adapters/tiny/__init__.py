@@ -51,7 +51,7 @@ def make_tiny(family: Family, folder: Path, *, seed: int = 0, texts: Iterable[st
 
         prepare_imports()
         import torchvision  # noqa: F401  # the processors of clips need it
-        import transformers  # noqa: F401
+        import transformers  # noqa: F401  # whether it loads is the question
     except (ImportError, OSError, RuntimeError) as error:
         raise PlatformError(
             f"a library cannot be loaded ({type(error).__name__}: {error})",
@@ -86,9 +86,9 @@ def _silent() -> Iterator[None]:
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # theirs has no types
     try:
         yield
     finally:
         if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]  # theirs has no types

@@ -90,7 +90,7 @@ def qwen2_5_omni(texts: Iterable[str] = ()) -> tuple[PreTrainedModel, ProcessorM
         audio_token_index=ids[names["audio_token"]],
         **_around(words, names),
     )
-    processor = Qwen2_5OmniProcessor(  # type: ignore[no-untyped-call]
+    processor = Qwen2_5OmniProcessor(  # type: ignore[no-untyped-call]  # theirs has no types
         **_readers(patch_size=14), tokenizer=words, chat_template=_TEMPLATE.substitute(names)
     )
     return Qwen2_5OmniThinkerForConditionalGeneration(config), processor
@@ -121,7 +121,7 @@ def qwen3_omni(texts: Iterable[str] = ()) -> tuple[PreTrainedModel, ProcessorMix
         audio_token_id=ids[names["audio_token"]],
         **_around(words, names),
     )
-    processor = Qwen3OmniMoeProcessor(  # type: ignore[no-untyped-call]
+    processor = Qwen3OmniMoeProcessor(  # type: ignore[no-untyped-call]  # theirs has no types
         **_readers(patch_size=16), tokenizer=words, chat_template=_TEMPLATE.substitute(names)
     )
     return Qwen3OmniMoeThinkerForConditionalGeneration(config), processor
@@ -162,7 +162,7 @@ def _readers(*, patch_size: int) -> dict[str, Any]:
         "merge_size": 2,
         "temporal_patch_size": 2,
     }
-    sound = WhisperFeatureExtractor(feature_size=128, padding_side="right")  # type: ignore[no-untyped-call]
+    sound = WhisperFeatureExtractor(feature_size=128, padding_side="right")  # type: ignore[no-untyped-call]  # theirs has no types
     return {
         "image_processor": Qwen2VLImageProcessor(**sizes),
         "video_processor": Qwen2VLVideoProcessor(**sizes, cap_pixels_per_frame=False),
