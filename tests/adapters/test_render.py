@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import json
-import wave
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,36 +11,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from PIL import Image
 
 from omnidata.adapters.capabilities import Capabilities
-from omnidata.adapters.fitting import fit
-from omnidata.adapters.render import lacking, render
-from omnidata.errors import MediaError, UsageError
-from omnidata.types import Cell, Conversation, MediaRef, Modality, Part
+from omnidata.adapters.render import render
+from omnidata.errors import MediaError
+from omnidata.types import Cell, MediaRef, Modality
 from tests.adapters.media import (
     FPS,
     clip,
-    coded,
     colours,
     parts,
     picture,
     pixels,
     shown,
     step,
-    tone,
-    track,
     turn,
 )
-
-SOUND: frozenset[Modality] = frozenset({"image", "audio"})
-
-
-def lines(receipt: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {line["role"]: line for line in receipt["parts"]}
-
+from tests.adapters.receipts import lines
 
 # --- passed on as they are ------------------------------------------------------------------------
 
@@ -238,281 +221,3 @@ def test_a_clip_of_fewer_frames_is_shown_whole(tmp_path: Path) -> None:
     )
     assert len(parts(messages)) == receipt["parts"][0]["frames"] == 2
     assert "degraded" not in receipt
-
-
-# --- sound ----------------------------------------------------------------------------------------
-
-
-def read_wav(data: bytes) -> tuple[int, int, int, np.ndarray]:
-    with wave.open(io.BytesIO(data)) as file:
-        samples = np.frombuffer(file.readframes(file.getnframes()), "<i2")
-        return file.getframerate(), file.getnchannels(), file.getsampwidth(), samples
-
-
-@pytest.mark.parametrize(
-    ("name", "codec", "container", "mime"),
-    [
-        ("a.wav", "libmp3lame", "mp3", "audio/mpeg"),
-        ("b.bin", "pcm_s16le", "wav", "audio/wav"),
-        ("c.mp3", "flac", "flac", "audio/flac"),
-        ("d.wav", "libopus", "ogg", "audio/ogg"),
-        ("e.mp3", "aac", "mp4", "audio/mp4"),
-    ],
-)
-def test_a_track_is_passed_on_if_its_content_has_a_format_that_the_model_takes(
-    tmp_path: Path, name: str, codec: str, container: str, mime: str
-) -> None:
-    rate = 48_000 if codec == "libopus" else 44_100
-    ref = coded(tmp_path, name, codec, rate=rate, format=container)
-    own = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}.get(mime, mime.removeprefix("audio/"))
-    conversation = turn(shown("audio", ref, "audio"))
-    [part] = parts(render(conversation, Capabilities(audio_formats=(own,)))[0])
-    assert (part.mime, part.data) == (mime, (tmp_path / name).read_bytes())
-    others = tuple({"wav", "mp3", "flac", "ogg", "m4a"} - {own})
-    messages, receipt = render(conversation, Capabilities(audio_formats=others))
-    rate, channels, width, samples = read_wav(parts(messages)[0].data)
-    assert (rate, channels, width) == (16_000, 1, 2)
-    assert np.abs(samples).max() == pytest.approx(0.5 * 32768, rel=0.1)
-    assert receipt["parts"][0]["as"] == "waveform"
-    assert receipt["parts"][0]["seconds"] == pytest.approx(0.5, abs=0.06)
-    assert len(samples) == round(receipt["parts"][0]["seconds"] * 16_000)
-
-
-def test_a_wav_of_compressed_sound_is_written_anew(tmp_path: Path) -> None:
-    ref = coded(tmp_path, "a.wav", "adpcm_ms", format="wav")
-    messages, receipt = render(turn(shown("audio", ref, "audio")), Capabilities())
-    assert receipt["parts"][0]["as"] == "waveform"
-    assert read_wav(parts(messages)[0].data)[0] == 16_000
-
-
-def test_the_sound_of_a_clip_is_taken_out_of_it(tmp_path: Path) -> None:
-    ref = coded(tmp_path, "sound.m4a", "aac", format="mp4")
-    with av.open(str(tmp_path / "film.mp4"), "w") as target, av.open(str(ref.root / ref.path)) as s:
-        video = target.add_stream("libx264", rate=10)
-        assert isinstance(video, av.VideoStream)
-        video.width, video.height, video.pix_fmt = 48, 64, "yuv420p"
-        audio = target.add_stream_from_template(s.streams.audio[0])
-        target.mux(video.encode(av.VideoFrame.from_ndarray(colours(1), format="rgb24")))
-        target.mux(video.encode(None))
-        for packet in s.demux(s.streams.audio[0]):
-            if packet.size:
-                packet.stream = audio
-                target.mux(packet)
-    film = turn(shown("audio", MediaRef("audio", tmp_path, "film.mp4"), "audio"))
-    _, receipt = render(film, Capabilities(audio_formats=("wav", "m4a")))
-    assert receipt["parts"][0]["as"] == "waveform"
-
-
-def test_a_waveform_of_16_bit_sound_has_the_very_samples(tmp_path: Path) -> None:
-    ref = track(tmp_path)
-    messages, receipt = render(turn(shown("audio", ref, "audio")), Capabilities(audio="waveform"))
-    before = read_wav((tmp_path / ref.path).read_bytes())[3]
-    assert (read_wav(parts(messages)[0].data)[3] == before).all()
-    assert receipt["parts"][0]["as"] == "waveform"
-
-
-def test_sound_that_a_row_holds_itself_becomes_a_wav_file(tmp_path: Path) -> None:
-    held = {"array": tone().tolist(), "sampling_rate": 16_000}
-    ref = MediaRef("audio", tmp_path, "", inline=held)
-    messages, receipt = render(turn(shown("audio", ref, "audio")), Capabilities())
-    rate, channels, _, samples = read_wav(parts(messages)[0].data)
-    assert (rate, channels) == (16_000, 1)
-    assert np.abs(samples / 32768 - tone()).max() < 1e-4
-    assert receipt["parts"][0]["seconds"] == pytest.approx(0.5)
-
-
-def test_samples_that_are_no_numbers_are_an_error(tmp_path: Path) -> None:
-    with av.open(str(tmp_path / "a.wav"), "w") as file:
-        stream = file.add_stream("pcm_f32le", rate=16_000)
-        assert isinstance(stream, av.AudioStream)
-        stream.layout = "mono"
-        values = np.full((1, 1600), np.nan, np.float32)
-        frame = av.AudioFrame.from_ndarray(values, format="flt", layout="mono")
-        frame.sample_rate = 16_000
-        file.mux(stream.encode(frame))
-    ref = MediaRef("audio", tmp_path, "a.wav")
-    with pytest.raises(MediaError, match="no numbers"):
-        render(turn(shown("audio", ref, "audio")), Capabilities(audio="waveform"))
-
-
-# --- size -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "L"])
-def test_a_larger_picture_is_made_smaller_in_proportion(tmp_path: Path, mode: str) -> None:
-    screen = Image.fromarray(colours(3, 720, 1600))
-    (screen.quantize(64, dither=Image.Dither.NONE) if mode == "P" else screen.convert(mode)).save(
-        tmp_path / "s.png"
-    )
-    ref = MediaRef("image", tmp_path, "s.png")
-    messages, receipt = render(
-        turn(shown("image", ref, "screenshot")), Capabilities(image_size=1000)
-    )
-    [part] = parts(messages)
-    assert part.mime == "image/png"
-    sent = pixels(part)
-    assert sent.shape == (1000, 450, 3)
-    line = receipt["parts"][0]
-    assert (line["width"], line["height"]) == (450, 1000)
-    assert (line["scale"], line["original"]) == (0.625, [720, 1600])
-    want = np.asarray(Image.open(tmp_path / "s.png").convert("RGB"))[50::200, 60::120]
-    assert np.abs(sent[31::125, 37::75].astype(int) - want.astype(int)).max() <= 1
-
-
-def test_a_picture_of_the_right_size_stays_as_it_is(tmp_path: Path) -> None:
-    ref = picture(tmp_path, "s.png", colours(1, 48, 64))
-    for limit in (64, 1000):
-        messages, receipt = render(
-            turn(shown("image", ref, "screenshot")), Capabilities(image_size=limit)
-        )
-        assert parts(messages)[0].data == (tmp_path / "s.png").read_bytes()
-        assert "scale" not in receipt["parts"][0]
-
-
-def test_frames_are_made_smaller_like_pictures(tmp_path: Path) -> None:
-    messages, receipt = render(
-        turn(shown("video", clip(tmp_path), "video")),
-        Capabilities(image_size=32, frame_times=False),
-    )
-    assert {pixels(part).shape for part in parts(messages)} == {(32, 24, 3)}
-    assert (receipt["parts"][0]["width"], receipt["parts"][0]["height"]) == (24, 32)
-    assert receipt["parts"][0]["scale"] == 0.5
-
-
-# --- what a model lacks ---------------------------------------------------------------------------
-
-
-def test_a_modality_that_the_model_does_not_take_is_named_before_any_file_is_opened() -> None:
-    nowhere = Path("/nowhere")
-    conversation = turn(
-        shown("video", MediaRef("video", nowhere, "1.mp4"), "video"),
-        shown("audio", MediaRef("audio", nowhere, "1.wav"), "audio"),
-        shown("audio", MediaRef("audio", nowhere, "2.wav"), "voice"),
-    )
-    assert lacking(conversation, Capabilities()) == ""
-    assert lacking(conversation, Capabilities(accepts=frozenset({"image"}))) == (
-        "the model takes no video (video); the model takes no audio (audio, voice)"
-    )
-
-
-def test_frames_count_as_pictures(tmp_path: Path) -> None:
-    conversation = step(tmp_path)
-    assert lacking(conversation, Capabilities(max_images=6)) == ""
-    assert lacking(conversation, Capabilities(max_images=5)) == (
-        "the model takes at most 5 pictures, not 6 (4 of them frames)"
-    )
-    assert lacking(conversation, Capabilities(max_images=2, video="native")) == ""
-    with pytest.raises(UsageError, match="at most 5"):
-        render(conversation, Capabilities(max_images=5))
-
-
-def test_degrading_leaves_out_what_the_model_does_not_take_and_says_so(tmp_path: Path) -> None:
-    conversation = step(tmp_path)
-    (tmp_path / "clip.mp4").unlink()  # it is not opened
-    messages, receipt = render(conversation, Capabilities(accepts=SOUND, degrade=True))
-    kinds = [part.role for part in parts(messages) if part.kind != "text"]
-    assert kinds == ["history_screenshot", "audio", "screenshot"]
-    assert lines(receipt)["video"] == {
-        "role": "video",
-        "kind": "video",
-        "dropped": "the model takes no video",
-    }
-    assert receipt["degraded"] == ["video: the model takes no video"]
-
-
-@pytest.mark.parametrize(
-    ("limit", "left", "frames"),
-    [
-        (6, ["history_screenshot", "video", "screenshot"], 4),
-        (5, ["video", "screenshot"], 4),
-        (4, ["video", "screenshot"], 3),
-        (2, ["video", "screenshot"], 1),
-        (1, ["screenshot"], 0),
-    ],
-)
-def test_the_history_goes_first_then_frames_and_never_the_current_screenshot(
-    tmp_path: Path, limit: int, left: list[str], frames: int
-) -> None:
-    capabilities = Capabilities(max_images=limit, degrade=True, frame_times=False)
-    messages, receipt = render(step(tmp_path), capabilities)
-    roles = [part.role for part in parts(messages) if part.kind == "image"]
-    assert list(dict.fromkeys(roles)) == left
-    assert len(roles) <= limit
-    assert roles.count("video") == frames == lines(receipt)["video"].get("frames", 0)
-    told = " ".join(receipt.get("degraded", []))
-    assert ("history_screenshot:" in told) == ("history_screenshot" not in left)
-    assert ("video:" in told) == (frames < 4)
-    if 1 < frames < 4:
-        assert lines(receipt)["video"]["times_s"] == [0.0, 0.5, 1.1]  # spread anew, to the end
-
-
-def test_a_label_goes_with_its_picture(tmp_path: Path) -> None:
-    messages, _ = render(step(tmp_path), Capabilities(max_images=5, degrade=True))
-    assert "[History Screenshot]:" not in [part.text for part in parts(messages)]
-    messages, _ = render(step(tmp_path), Capabilities(max_images=6, degrade=True))
-    assert "[History Screenshot]:" in [part.text for part in parts(messages)]
-
-
-def test_of_many_pictures_the_first_are_left_out_and_no_empty_turn_stays(tmp_path: Path) -> None:
-    turns: Conversation = ()
-    for number in range(4):
-        ref = picture(tmp_path, f"{number}.png", colours(number))
-        turns += turn(shown("image", ref, f"observation_{number}"))
-    messages, receipt = render(turns, Capabilities(max_images=2, degrade=True))
-    assert [part.role for part in parts(messages)] == ["observation_2", "observation_3"]
-    assert len(messages) == 2
-    assert ["dropped" in line for line in receipt["parts"]] == [True, True, False, False]
-
-
-KINDS = st.sampled_from([("image", "history_screenshot"), ("image", "before"), ("video", "video")])
-
-
-@given(
-    kinds=st.lists(KINDS, max_size=8),
-    limit=st.integers(0, 12),
-    frames=st.integers(1, 6),
-)
-@settings(max_examples=300)
-def test_what_is_left_fits_and_nothing_is_left_out_without_need(
-    kinds: list[tuple[Modality, str]], limit: int, frames: int
-) -> None:
-    conversation = [
-        Part(kind, media=MediaRef(kind, Path(), str(number)), role=role)
-        for number, (kind, role) in enumerate([*kinds, ("image", "screenshot")])
-    ]
-    capabilities = Capabilities(max_images=limit, frames=frames, degrade=True)
-    plan = fit(conversation, capabilities)
-    images = [
-        number
-        for number, part in enumerate(conversation)
-        if part.kind == "image" and number not in plan.dropped
-    ]
-    sent = len(images) + sum(plan.frames.values())
-    assert sent <= limit
-    assert (len(conversation) - 1 in images) == (limit > 0)
-    counts = plan.frames.values()
-    assert not counts or max(counts) - min(counts) <= 1
-    wanted = sum(1 if part.kind == "image" else frames for part in conversation)
-    assert sent == min(limit, wanted)
-    assert bool(plan.dropped) <= bool(lacking(turn(*conversation), capabilities))
-
-
-# --- together -------------------------------------------------------------------------------------
-
-
-def test_a_receipt_is_json(tmp_path: Path) -> None:
-    for capabilities in (
-        Capabilities(),
-        Capabilities(video="native", audio="waveform"),
-        Capabilities(image_size=32, max_images=3, degrade=True),
-    ):
-        _, receipt = render(step(tmp_path), capabilities)
-        assert json.loads(json.dumps(receipt)) == receipt
-
-
-def test_threads_render_what_one_does(tmp_path: Path) -> None:
-    conversation, capabilities = step(tmp_path), Capabilities(image_size=32)
-    alone = render(conversation, capabilities)
-    with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda _: render(conversation, capabilities), range(24)))
-    assert all(rendered == alone for rendered in together)

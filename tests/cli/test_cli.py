@@ -40,11 +40,9 @@ def test_a_demo_makes_data_and_two_runs_and_a_second_one_uses_them(tmp_path: Pat
     assert all((run / "results.json").is_file() for run in runs)
     assert list((tmp_path / "demo" / "data").glob("*/localization.jsonl"))
     made = {path: path.stat().st_mtime_ns for path in (tmp_path / "demo" / "data").rglob("*")}
-    began = time.monotonic()
     second = omnidata("demo", "--out", tmp_path / "demo")
     assert {path: path.stat().st_mtime_ns for path in made} == made
     assert "oracle EM" in second.stdout
-    assert time.monotonic() - began < 10  # it would take longer to make the data again
     other = omnidata("demo", "--out", tmp_path / "demo", "--seed", "1", code=2)
     assert "another --out" in other.stderr
 

@@ -1,0 +1,212 @@
+"""What a model does not take is named or left out, and pictures are made smaller."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from omnidata.adapters.capabilities import Capabilities
+from omnidata.adapters.fitting import fit
+from omnidata.adapters.render import lacking, render
+from omnidata.errors import UsageError
+from omnidata.types import Conversation, MediaRef, Modality, Part
+from tests.adapters.media import (
+    clip,
+    colours,
+    parts,
+    picture,
+    pixels,
+    shown,
+    step,
+    turn,
+)
+from tests.adapters.receipts import SOUND, lines
+
+# --- size -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "L"])
+def test_a_larger_picture_is_made_smaller_in_proportion(tmp_path: Path, mode: str) -> None:
+    screen = Image.fromarray(colours(3, 720, 1600))
+    (screen.quantize(64, dither=Image.Dither.NONE) if mode == "P" else screen.convert(mode)).save(
+        tmp_path / "s.png"
+    )
+    ref = MediaRef("image", tmp_path, "s.png")
+    messages, receipt = render(
+        turn(shown("image", ref, "screenshot")), Capabilities(image_size=1000)
+    )
+    [part] = parts(messages)
+    assert part.mime == "image/png"
+    sent = pixels(part)
+    assert sent.shape == (1000, 450, 3)
+    line = receipt["parts"][0]
+    assert (line["width"], line["height"]) == (450, 1000)
+    assert (line["scale"], line["original"]) == (0.625, [720, 1600])
+    want = np.asarray(Image.open(tmp_path / "s.png").convert("RGB"))[50::200, 60::120]
+    assert np.abs(sent[31::125, 37::75].astype(int) - want.astype(int)).max() <= 1
+
+
+def test_a_picture_of_the_right_size_stays_as_it_is(tmp_path: Path) -> None:
+    ref = picture(tmp_path, "s.png", colours(1, 48, 64))
+    for limit in (64, 1000):
+        messages, receipt = render(
+            turn(shown("image", ref, "screenshot")), Capabilities(image_size=limit)
+        )
+        assert parts(messages)[0].data == (tmp_path / "s.png").read_bytes()
+        assert "scale" not in receipt["parts"][0]
+
+
+def test_frames_are_made_smaller_like_pictures(tmp_path: Path) -> None:
+    messages, receipt = render(
+        turn(shown("video", clip(tmp_path), "video")),
+        Capabilities(image_size=32, frame_times=False),
+    )
+    assert {pixels(part).shape for part in parts(messages)} == {(32, 24, 3)}
+    assert (receipt["parts"][0]["width"], receipt["parts"][0]["height"]) == (24, 32)
+    assert receipt["parts"][0]["scale"] == 0.5
+
+
+# --- what a model lacks ---------------------------------------------------------------------------
+
+
+def test_a_modality_that_the_model_does_not_take_is_named_before_any_file_is_opened() -> None:
+    nowhere = Path("/nowhere")
+    conversation = turn(
+        shown("video", MediaRef("video", nowhere, "1.mp4"), "video"),
+        shown("audio", MediaRef("audio", nowhere, "1.wav"), "audio"),
+        shown("audio", MediaRef("audio", nowhere, "2.wav"), "voice"),
+    )
+    assert lacking(conversation, Capabilities()) == ""
+    assert lacking(conversation, Capabilities(accepts=frozenset({"image"}))) == (
+        "the model takes no video (video); the model takes no audio (audio, voice)"
+    )
+
+
+def test_frames_count_as_pictures(tmp_path: Path) -> None:
+    conversation = step(tmp_path)
+    assert lacking(conversation, Capabilities(max_images=6)) == ""
+    assert lacking(conversation, Capabilities(max_images=5)) == (
+        "the model takes at most 5 pictures, not 6 (4 of them frames)"
+    )
+    assert lacking(conversation, Capabilities(max_images=2, video="native")) == ""
+    with pytest.raises(UsageError, match="at most 5"):
+        render(conversation, Capabilities(max_images=5))
+
+
+def test_degrading_leaves_out_what_the_model_does_not_take_and_says_so(tmp_path: Path) -> None:
+    conversation = step(tmp_path)
+    (tmp_path / "clip.mp4").unlink()  # it is not opened
+    messages, receipt = render(conversation, Capabilities(accepts=SOUND, degrade=True))
+    kinds = [part.role for part in parts(messages) if part.kind != "text"]
+    assert kinds == ["history_screenshot", "audio", "screenshot"]
+    assert lines(receipt)["video"] == {
+        "role": "video",
+        "kind": "video",
+        "dropped": "the model takes no video",
+    }
+    assert receipt["degraded"] == ["video: the model takes no video"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "left", "frames"),
+    [
+        (6, ["history_screenshot", "video", "screenshot"], 4),
+        (5, ["video", "screenshot"], 4),
+        (4, ["video", "screenshot"], 3),
+        (2, ["video", "screenshot"], 1),
+        (1, ["screenshot"], 0),
+    ],
+)
+def test_the_history_goes_first_then_frames_and_never_the_current_screenshot(
+    tmp_path: Path, limit: int, left: list[str], frames: int
+) -> None:
+    capabilities = Capabilities(max_images=limit, degrade=True, frame_times=False)
+    messages, receipt = render(step(tmp_path), capabilities)
+    roles = [part.role for part in parts(messages) if part.kind == "image"]
+    assert list(dict.fromkeys(roles)) == left
+    assert len(roles) <= limit
+    assert roles.count("video") == frames == lines(receipt)["video"].get("frames", 0)
+    told = " ".join(receipt.get("degraded", []))
+    assert ("history_screenshot:" in told) == ("history_screenshot" not in left)
+    assert ("video:" in told) == (frames < 4)
+    if 1 < frames < 4:
+        assert lines(receipt)["video"]["times_s"] == [0.0, 0.5, 1.1]  # spread anew, to the end
+
+
+def test_a_label_goes_with_its_picture(tmp_path: Path) -> None:
+    messages, _ = render(step(tmp_path), Capabilities(max_images=5, degrade=True))
+    assert "[History Screenshot]:" not in [part.text for part in parts(messages)]
+    messages, _ = render(step(tmp_path), Capabilities(max_images=6, degrade=True))
+    assert "[History Screenshot]:" in [part.text for part in parts(messages)]
+
+
+def test_of_many_pictures_the_first_are_left_out_and_no_empty_turn_stays(tmp_path: Path) -> None:
+    turns: Conversation = ()
+    for number in range(4):
+        ref = picture(tmp_path, f"{number}.png", colours(number))
+        turns += turn(shown("image", ref, f"observation_{number}"))
+    messages, receipt = render(turns, Capabilities(max_images=2, degrade=True))
+    assert [part.role for part in parts(messages)] == ["observation_2", "observation_3"]
+    assert len(messages) == 2
+    assert ["dropped" in line for line in receipt["parts"]] == [True, True, False, False]
+
+
+KINDS = st.sampled_from([("image", "history_screenshot"), ("image", "before"), ("video", "video")])
+
+
+@given(
+    kinds=st.lists(KINDS, max_size=8),
+    limit=st.integers(0, 12),
+    frames=st.integers(1, 6),
+)
+@settings(max_examples=300)
+def test_what_is_left_fits_and_nothing_is_left_out_without_need(
+    kinds: list[tuple[Modality, str]], limit: int, frames: int
+) -> None:
+    conversation = [
+        Part(kind, media=MediaRef(kind, Path(), str(number)), role=role)
+        for number, (kind, role) in enumerate([*kinds, ("image", "screenshot")])
+    ]
+    capabilities = Capabilities(max_images=limit, frames=frames, degrade=True)
+    plan = fit(conversation, capabilities)
+    images = [
+        number
+        for number, part in enumerate(conversation)
+        if part.kind == "image" and number not in plan.dropped
+    ]
+    sent = len(images) + sum(plan.frames.values())
+    assert sent <= limit
+    assert (len(conversation) - 1 in images) == (limit > 0)
+    counts = plan.frames.values()
+    assert not counts or max(counts) - min(counts) <= 1
+    wanted = sum(1 if part.kind == "image" else frames for part in conversation)
+    assert sent == min(limit, wanted)
+    assert bool(plan.dropped) <= bool(lacking(turn(*conversation), capabilities))
+
+
+# --- together -------------------------------------------------------------------------------------
+
+
+def test_a_receipt_is_json(tmp_path: Path) -> None:
+    for capabilities in (
+        Capabilities(),
+        Capabilities(video="native", audio="waveform"),
+        Capabilities(image_size=32, max_images=3, degrade=True),
+    ):
+        _, receipt = render(step(tmp_path), capabilities)
+        assert json.loads(json.dumps(receipt)) == receipt
+
+
+def test_threads_render_what_one_does(tmp_path: Path) -> None:
+    conversation, capabilities = step(tmp_path), Capabilities(image_size=32)
+    alone = render(conversation, capabilities)
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda _: render(conversation, capabilities), range(24)))
+    assert all(rendered == alone for rendered in together)

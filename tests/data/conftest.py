@@ -1,0 +1,29 @@
+"""Repositories of the sample dataset, made once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omnidata.data.convert import convert
+from omnidata.loaders.omnigui import load
+from tests.conftest import Once
+
+
+@pytest.fixture(scope="session")
+def embedded(sample: Path, once: Once) -> Path:
+    source = load(sample, check_media=False)
+    return once("embedded", lambda out: convert(source, out, embed=True))
+
+
+@pytest.fixture(scope="session")
+def linked(sample: Path, once: Once) -> Path:
+    source = load(sample, check_media=False)
+    return once("linked", lambda out: convert(source, out, embed=False))
+
+
+@pytest.fixture(params=["embedded", "linked"])
+def repository(request: pytest.FixtureRequest) -> Path:
+    found: Path = request.getfixturevalue(request.param)
+    return found

@@ -1,0 +1,50 @@
+"""What the tests of Parquet repositories share."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+
+from omnidata.types import Step
+
+LINK_AND_EMBED = pytest.mark.parametrize("embed", [True, False], ids=["embed", "link"])
+
+
+def said(step: Step) -> dict[str, Any]:
+    """Everything about a step but where its media lie."""
+    fields = {field.name: getattr(step, field.name) for field in dataclasses.fields(step)}
+    media = {role: ref and (ref.kind, ref.path) for role, ref in step.media.items()}
+    return {**fields, "media": media}
+
+
+def small(folder: Path, sample: Path, *episodes: str) -> Path:
+    """A copy of a few episodes of one of the sample's apps."""
+    app = folder / "Chirp"
+    (app / "media").mkdir(parents=True)
+    for episode in episodes:
+        shutil.copytree(sample / "Chirp" / "media" / episode, app / "media" / episode)
+    for path in (sample / "Chirp").glob("*.jsonl"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        kept = [line for line in lines if json.loads(line)["ID"] in episodes]
+        (app / path.name).write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+    return folder
+
+
+def plainly(repository: Path, name: str | None = None, **options: Any) -> Any:
+    return datasets.load_dataset(str(repository), name, split="test", **options)
+
+
+class StoppedError(Exception):
+    """Somebody pulled the plug."""
+
+
+def stop(done: int, total: int) -> None:
+    """Stops a conversion before its last shard is whole."""
+    if done == total:
+        raise StoppedError

@@ -1,0 +1,60 @@
+"""A model that does what a function says, and the lines that a run leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from omnidata.adapters import Model
+from omnidata.tasks import get_task
+from omnidata.types import (
+    Completion,
+    Conversation,
+    GenerationParams,
+    Prepared,
+    Request,
+)
+from tests.trees import read_lines
+
+TASK = get_task("omnigui")
+
+
+RIGHT = Completion(text='{"action_type": -1}', usage={"prompt_tokens": 90, "completion_tokens": 10})
+
+
+class Scripted(Model):
+    """Does with each attempt at a step what a function says."""
+
+    name = "scripted"
+    concurrency = 4
+
+    def __init__(self, reply: Callable[[str, int], Completion]) -> None:
+        self.reply = reply
+        self.asked: Counter[str] = Counter()
+        self.prompts: dict[str, Conversation] = {}
+        self.closed = False
+
+    def prepare(self, request: Request) -> Prepared:
+        return Prepared(request, size=1000, key=request.sample_id)
+
+    async def generate(
+        self, batch: Sequence[Prepared], params: GenerationParams
+    ) -> list[Completion]:
+        answers = []
+        for item in batch:
+            self.asked[item.request.sample_id] += 1
+            self.prompts[item.request.sample_id] = item.request.conversation
+            await asyncio.sleep(0)
+            answers.append(self.reply(item.request.sample_id, self.asked[item.request.sample_id]))
+        return answers
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def finals(run: Path) -> dict[str, str]:
+    lines = read_lines(run / "predictions.jsonl")
+    assert len({line["sample_id"] for line in lines}) == len(lines)
+    return {line["sample_id"]: line["delivery"] for line in lines}

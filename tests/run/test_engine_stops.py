@@ -1,0 +1,276 @@
+"""Slips of adapters, waits and interruptions: the run ends well and no line is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import random
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+import pytest
+
+from omnidata.errors import CallError, UsageError
+from omnidata.predictions import read
+from omnidata.run.evaluate import evaluate
+from omnidata.run.limits import Limits
+from omnidata.tasks import get_task
+from omnidata.types import (
+    Completion,
+    Conversation,
+    GenerationParams,
+    Modality,
+    Prepared,
+    Request,
+    Source,
+)
+from tests.run.scripted import RIGHT, TASK, Scripted, finals
+from tests.trees import row, write_rows
+
+
+class Odd(Scripted):
+    """An adapter of somebody's own that slips at one step, before or after it asks."""
+
+    def __init__(self, slip: Callable[[], Any], at: str, when: str) -> None:
+        super().__init__(lambda *_: RIGHT)
+        self.slip, self.at, self.when = slip, at, when
+
+    def prepare(self, request: Request) -> Prepared:
+        if self.when == "prepare" and request.sample_id == self.at:
+            return self.slip()  # type: ignore[no-any-return]
+        return super().prepare(request)
+
+    async def generate(
+        self, batch: Sequence[Prepared], params: GenerationParams
+    ) -> list[Completion]:
+        if self.when == "generate" and batch[0].request.sample_id == self.at:
+            return self.slip()  # type: ignore[no-any-return]
+        return await super().generate(batch, params)
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
+
+
+SLIPS: dict[str, tuple[str, Callable[[], Any], str]] = {
+    "an error in prepare": ("prepare", lambda: _raise(KeyError("frames")), "KeyError"),
+    "prepare without return": ("prepare", lambda: None, "NoneType"),
+    "generate without return": ("generate", lambda: None, "NoneType"),
+    "a text": ("generate", lambda: ["tap"], "str, not Completion"),
+    "an unknown delivery": ("generate", lambda: [Completion(delivery=cast(Any, "fine"))], "fine"),
+    "a number for a text": ("generate", lambda: [Completion(text=cast(Any, 3))], "Expected `str`"),
+    "no JSON": ("generate", lambda: [Completion(receipt={"at": object()})], "object"),
+    "a cancellation": ("generate", lambda: _raise(asyncio.CancelledError()), "cancelled itself"),
+}
+
+
+@pytest.mark.parametrize("name", SLIPS)
+@pytest.mark.parametrize("accepts", [(), ("image",)])
+def test_no_slip_of_an_adapter_ends_or_stalls_the_run(
+    source: Source, tmp_path: Path, name: str, accepts: Sequence[Modality]
+) -> None:
+    when, slip, said = SLIPS[name]
+    model = Odd(slip, source.steps[2].sample_id, when)
+    model.accepts = frozenset(accepts)
+    results = evaluate(TASK, source, model, tmp_path, limit=6, limits=Limits(attempts=2))
+    assert results["outcomes"] == {"ok": 5, "api_error": 1}
+    [line] = [p for p in read(tmp_path / "predictions.jsonl") if p.delivery != "ok"]
+    assert line.sample_id == source.steps[2].sample_id
+    assert said in line.error
+
+
+def test_an_adapter_that_cannot_close_has_answered_all_the_same(
+    source: Source, tmp_path: Path
+) -> None:
+    class Stuck(Scripted):
+        async def close(self) -> None:
+            raise RuntimeError("the socket is gone")
+
+    results = evaluate(TASK, source, Stuck(lambda *_: RIGHT), tmp_path, limit=3)
+    assert json.loads((tmp_path / "results.json").read_text()) == results
+
+
+def test_an_adapter_that_cannot_say_what_it_takes_is_named(source: Source, tmp_path: Path) -> None:
+    class Mute(Scripted):
+        def refuses(self, conversation: Conversation) -> str:
+            raise AttributeError("capabilities")
+
+    with pytest.raises(UsageError, match=r"scripted, refuses: the adapter failed \(AttributeError"):
+        evaluate(TASK, source, Mute(lambda *_: RIGHT), tmp_path / "run")
+
+
+@pytest.mark.parametrize("seconds", [1e6, float("inf"), float("nan")])
+def test_a_wait_of_days_is_not_waited(source: Source, tmp_path: Path, seconds: float) -> None:
+    def spent(sample_id: str, attempt: int) -> Completion:
+        raise CallError("HTTP 429: quota", throttled=True, retry_after=seconds)
+
+    results = evaluate(TASK, source, Scripted(spent), tmp_path)
+    assert "HTTP 429: quota" in results["stopped"]
+
+
+def test_a_wait_that_is_negative_is_none(source: Source, tmp_path: Path) -> None:
+    def once(sample_id: str, attempt: int) -> Completion:
+        if attempt == 1:
+            raise CallError("HTTP 429", throttled=True, retry_after=-1e6)
+        return RIGHT
+
+    evaluate(TASK, source, Scripted(once), tmp_path, limit=2)
+    assert json.loads((tmp_path / "run.json").read_text())["timings"]["pause_s"] >= 0
+
+
+def test_a_run_that_stops_waits_for_no_pause(source: Source, tmp_path: Path) -> None:
+    def reply(sample_id: str, attempt: int) -> Completion:
+        if sample_id == source.steps[0].sample_id and attempt == 1:
+            raise CallError("HTTP 503", retry_after=500.0)
+        return RIGHT
+
+    model = Scripted(reply)
+    results = evaluate(TASK, source, model, tmp_path, limits=Limits(max_tokens=1000))
+    assert "--max-tokens 1000" in results["stopped"]
+    assert source.steps[0].sample_id not in finals(tmp_path)
+    assert len(finals(tmp_path)) == 10
+
+
+def test_requests_that_a_model_never_takes_do_not_keep_the_others_from_being_asked(
+    source: Source, tmp_path: Path
+) -> None:
+    """Also not when the run is resumed, where they come first."""
+    bad = {step.sample_id for step in source.steps[1:14]}
+
+    def reply(sample_id: str, attempt: int) -> Completion:
+        if sample_id in bad:
+            raise CallError("HTTP 400: too long", transient=False)
+        return RIGHT
+
+    for _ in range(2):
+        model = Scripted(reply)
+        model.concurrency = 1
+        results = evaluate(TASK, source, model, tmp_path)
+        assert "stopped" not in results
+        assert results["outcomes"] == {"ok": len(source.steps) - 13, "api_error": 13}
+        assert set(model.asked) >= bad
+
+
+@pytest.mark.parametrize("media", [(), ("image",)])
+def test_a_bound_in_bytes_below_one_request_lets_one_at_a_time_through(
+    source: Source, tmp_path: Path, media: Sequence[Modality]
+) -> None:
+    model = Scripted(lambda *_: RIGHT)
+    model.accepts = frozenset(media)
+    results = evaluate(TASK, source, model, tmp_path, limits=Limits(ahead_bytes=1))
+    assert results["outcomes"] == {"ok": len(source.steps)}
+    with pytest.raises(UsageError, match="ahead_bytes is 0"):
+        Limits(ahead_bytes=0)
+
+
+class Interrupting(Scripted):
+    """Is interrupted at the very moment an answer comes."""
+
+    def __init__(self, after: int, number: int) -> None:
+        super().__init__(lambda *_: RIGHT)
+        self.after, self.number = after, number
+        self.answered: list[str] = []
+
+    async def generate(
+        self, batch: Sequence[Prepared], params: GenerationParams
+    ) -> list[Completion]:
+        answers = await super().generate(batch, params)
+        self.answered.append(batch[0].request.sample_id)
+        if len(self.answered) == self.after:
+            os.kill(os.getpid(), self.number)
+        return answers
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after", [1, 7, 20])
+def test_every_answer_that_came_before_an_interruption_has_its_line(
+    source: Source, tmp_path: Path, after: int, number: int
+) -> None:
+    handler = signal.getsignal(number)
+    model = Interrupting(after, number)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(TASK, source, model, tmp_path, limits=Limits(max_tokens=10**6, concurrency=16))
+    assert set(finals(tmp_path)) == set(model.answered)
+    assert after <= len(model.answered) < len(source.steps)
+    assert model.closed
+    assert json.loads((tmp_path / "run.json").read_text())["timings"]["model_s"] > 0
+    assert signal.getsignal(number) is handler
+    results = evaluate(TASK, source, Scripted(lambda *_: RIGHT), tmp_path)
+    assert results["outcomes"] == {"ok": len(source.steps)}
+
+
+def test_a_run_in_a_notebook_ends_when_it_is_interrupted(source: Source, tmp_path: Path) -> None:
+    class Slow(Interrupting):
+        async def generate(
+            self, batch: Sequence[Prepared], params: GenerationParams
+        ) -> list[Completion]:
+            answers = await super().generate(batch, params)
+            if len(self.answered) > self.after:
+                await asyncio.sleep(3600)
+            return answers
+
+    async def cell() -> None:
+        evaluate(TASK, source, model, tmp_path)
+
+    model = Slow(5, signal.SIGINT)
+    loop = asyncio.new_event_loop()  # as a kernel has it: without asyncio's own handler
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(cell())
+    finally:
+        loop.close()
+    assert 5 <= len(finals(tmp_path)) < len(source.steps)
+    assert model.closed
+
+
+def test_what_answers_cost_that_were_asked_again_counts_against_the_budget(tmp_path: Path) -> None:
+    rows = [row(episode, step, app="ted") for episode in "AB" for step in range(3)]
+    source = TASK.load(write_rows(tmp_path / "steps.json", rows))
+    task = get_task("omnigui", {"history": "predicted"})
+
+    def failing(sample_id: str, attempt: int) -> Completion:
+        if sample_id == "ted/A/1":
+            raise CallError("HTTP 400", transient=False)
+        return RIGHT
+
+    evaluate(task, source, Scripted(failing), tmp_path / "run")
+    for _ in range(2):
+        evaluate(task, source, Scripted(lambda *_: RIGHT), tmp_path / "run")
+        usage = json.loads((tmp_path / "run" / "run.json").read_text())["usage"]
+        assert usage["requests"] == 5 + 2  # steps A/1 and A/2 were asked when A/1 had failed
+
+
+def test_a_batch_holds_steps_of_like_length(source: Source, tmp_path: Path) -> None:
+    class Long(Scripted):
+        max_batch = 4
+        concurrency = 1
+        accepts: frozenset[Modality] = frozenset({"image"})
+
+        def __init__(self) -> None:
+            super().__init__(lambda *_: RIGHT)
+            self.batches: list[list[int]] = []
+
+        def prepare(self, request: Request) -> Prepared:
+            length = int(hashlib.sha256(request.sample_id.encode()).hexdigest(), 16) % 1000
+            return Prepared(request, length=length)
+
+        async def generate(
+            self, batch: Sequence[Prepared], params: GenerationParams
+        ) -> list[Completion]:
+            self.batches.append([item.length for item in batch])
+            await asyncio.sleep(0.05)  # slower than what is prepared meanwhile
+            return await super().generate(batch, params)
+
+    model = Long()
+    evaluate(TASK, source, model, tmp_path, limit=32)
+    assert [len(batch) for batch in model.batches] == [4] * 8
+    assert all(batch == sorted(batch, reverse=True) for batch in model.batches)
+    padding = sum(4 * max(batch) - sum(batch) for batch in model.batches)
+    lengths = [length for batch in model.batches for length in batch]
+    chance = random.Random(0).sample(lengths, len(lengths))
+    as_they_come = [chance[n : n + 4] for n in range(0, 32, 4)]
+    assert padding < sum(4 * max(batch) - sum(batch) for batch in as_they_come) / 2
