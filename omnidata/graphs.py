@@ -1,0 +1,282 @@
+"""Task graphs of OmniBench: subtasks as nodes, dependencies as edges, without cycles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from itertools import islice
+from typing import Any, Final
+
+from omnidata.graph_checks import (
+    MAX_NODES,
+    check_edges,
+    cycle_error,
+    index_nodes,
+    order_error,
+    read_edges,
+    read_ids,
+    shown,
+)
+
+__all__ = ["MAX_NODES", "STATES", "Graph", "places"]
+
+STATES: Final = 100_000
+"""How many sets of done nodes `count_orders` visits before it gives up: about a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A task's subtasks and what each waits for (OmniBench, section 3.1 and appendix C).
+
+    Making one checks it. A node is an instance: a subtask that occurs twice is two nodes.
+
+    Attributes:
+        nodes: ids, in the order of the source, at least one and at most `MAX_NODES`.
+        edges: pairs (before, after), in the order of the source.
+        index: node -> its place in `nodes`.
+        predecessors: node -> the nodes it waits for, in the order of the edges.
+        successors: node -> the nodes that wait for it, in the order of the edges.
+        before: `predecessors` as bit sets: bit j of before[i] says that node i waits for node j.
+        sequence: one topological order, as places in `nodes`.
+
+    Args:
+        where: names the source in errors.
+
+    Raises:
+        DataError: no node, too many, a repeated one, an edge from or to a node that is not there,
+            a self loop, a repeated edge, or a cycle, which is named.
+
+    Examples:
+        >>> graph = Graph(("search", "save", "mail"), (("search", "save"), ("save", "mail")))
+        >>> graph.depths()
+        {'search': 1, 'save': 2, 'mail': 3}
+        >>> graph.predecessors["mail"]
+        ('save',)
+    """
+
+    nodes: tuple[str, ...]
+    edges: tuple[tuple[str, str], ...]
+    where: InitVar[str] = ""
+    index: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    predecessors: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+    successors: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+    before: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    sequence: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _depths: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self, where: str) -> None:
+        """Check, and store what every question about a graph needs."""
+        index = index_nodes(self.nodes, where)
+        before: dict[str, list[str]] = {node: [] for node in self.nodes}
+        after: dict[str, list[str]] = {node: [] for node in self.nodes}
+        check_edges(self.edges, index, where)
+        for first, second in self.edges:
+            before[second].append(first)
+            after[first].append(second)
+        try:
+            order = tuple(TopologicalSorter(before).static_order())
+        except CycleError as error:
+            raise cycle_error(error.args[1], where) from None
+        depths = dict.fromkeys(self.nodes, 1)
+        for node in order:
+            for other in after[node]:
+                depths[other] = max(depths[other], depths[node] + 1)
+        for name, value in (
+            ("index", index),
+            ("predecessors", {node: tuple(others) for node, others in before.items()}),
+            ("successors", {node: tuple(others) for node, others in after.items()}),
+            ("before", tuple(sum(1 << index[one] for one in before[node]) for node in self.nodes)),
+            ("sequence", tuple(index[node] for node in order)),
+            ("_depths", depths),
+        ):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def read(cls, dag: object, *, where: str) -> Graph:
+        """The graph of a task's JSON, in any of its published forms.
+
+        Args:
+            dag: {"nodes": [id], "edges": {id: [id]}}, or the edges alone, whose nodes are then
+                taken in the order in which they are named. A sink may lack its key in the edges.
+            where: names the source in errors.
+
+        Raises:
+            DataError: the object has another form, or is not such a graph.
+
+        Examples:
+            >>> Graph.read({"a": ["b"], "b": ["c"]}, where="task 1").nodes
+            ('a', 'b', 'c')
+            >>> Graph.read({"nodes": ["a", "b"], "edges": {"b": ["a"]}}, where="task 2").edges
+            (('b', 'a'),)
+        """
+        whole = isinstance(dag, Mapping) and ("nodes" in dag or "edges" in dag)
+        edges = read_edges(dag.get("edges", {}) if whole else dag, where)  # type: ignore[attr-defined]
+        if isinstance(dag, Mapping) and "nodes" in dag:
+            nodes = read_ids(dag["nodes"], "the nodes", where)
+        else:
+            nodes = list(dict.fromkeys(id for key in edges for id in (key, *edges[key])))
+        return cls(tuple(nodes), tuple((a, b) for a in edges for b in edges[a]), where)
+
+    def as_json(self) -> dict[str, Any]:
+        """The graph in the paper's form (appendix C): every node is a key of the edges."""
+        edges = {node: list(others) for node, others in self.successors.items()}
+        return {"nodes": list(self.nodes), "edges": edges}
+
+    def depths(self) -> dict[str, int]:
+        """Node -> the number of nodes on the longest path that ends in it; 1 for a root."""
+        return dict(self._depths)
+
+    def ancestors(self) -> tuple[int, ...]:
+        """All that each node waits for, directly or not, as bit sets by place in `nodes`.
+
+        Examples:
+            >>> chain = Graph.read({"a": ["b"], "b": ["c"]}, where="task 1")
+            >>> [bin(others) for others in chain.ancestors()]
+            ['0b0', '0b1', '0b11']
+        """
+        found = [0] * len(self.nodes)
+        for place in self.sequence:
+            found[place] = self.before[place]
+            for other in self.predecessors[self.nodes[place]]:
+                found[place] |= found[self.index[other]]
+        return tuple(found)
+
+    def check_order(self, order: Sequence[str], *, complete: bool = True, where: str = "") -> None:
+        """Hold an order of subtasks against the graph.
+
+        Args:
+            order: nodes, first to last.
+            complete: whether every node must occur; a run that stopped early has a part of them.
+            where: names the order in errors.
+
+        Raises:
+            DataError: an unknown node, a repeated one, one that comes before a node it waits for,
+                or, where the order must be complete, a missing one.
+
+        Examples:
+            >>> graph = Graph.read({"a": ["b"]}, where="task 1")
+            >>> graph.check_order(["a"], complete=False)
+            >>> graph.check_order(["b", "a"], where="sequence 7")
+            Traceback (most recent call last):
+            ...
+            omnidata.errors.DataError: sequence 7: place 1 is 'b', but 'a' is not done before it
+              Expected: every subtask after the ones it waits for
+              Remedy: mend the order, or the edges of the task's graph
+        """
+        done = 0
+        for place, node in enumerate(order, start=1):
+            number = self.index.get(node)
+            if number is None:
+                raise order_error(f"place {place} is {shown(node)}, which is no node", where)
+            if done >> number & 1:
+                raise order_error(f"place {place} is {shown(node)} for a second time", where)
+            missing = self.before[number] & ~done
+            if missing:
+                other = self.nodes[(missing & -missing).bit_length() - 1]
+                what = f"place {place} is {shown(node)}, but {shown(other)} is not done before it"
+                raise order_error(what, where)
+            done |= 1 << number
+        if complete and len(order) < len(self.nodes):
+            missed = next(node for node in self.nodes if not done >> self.index[node] & 1)
+            raise order_error(f"{shown(missed)} is not in the order", where)
+
+    def orders(self, limit: int | None = None) -> Iterator[tuple[str, ...]]:
+        """Topological orders, sorted by the places of their nodes in `nodes`.
+
+        Args:
+            limit: stop after so many; None = all, whose number may be astronomic.
+
+        Examples:
+            >>> list(Graph(("a", "b", "c"), (("a", "c"),)).orders(2))
+            [('a', 'b', 'c'), ('a', 'c', 'b')]
+        """
+        return islice(self._orders(), limit)
+
+    def _orders(self) -> Iterator[tuple[str, ...]]:
+        """Depth first with a stack of its own: a chain may be longer than Python's stack."""
+        whole = (1 << len(self.nodes)) - 1
+        done, order = 0, list[int]()
+        choices = [self.available(done)]
+        while choices:
+            if done == whole:
+                yield tuple(self.nodes[place] for place in order)
+            if choices[-1]:
+                lowest = choices[-1] & -choices[-1]
+                choices[-1] ^= lowest
+                done |= lowest
+                order.append(lowest.bit_length() - 1)
+                choices.append(self.available(done))
+            else:
+                choices.pop()
+                if order:
+                    done ^= 1 << order.pop()
+
+    def available(self, done: int) -> int:
+        """The nodes not done whose predecessors all are, as a bit set; so is `done`."""
+        found = 0
+        for place, before in enumerate(self.before):
+            if not before & ~done:
+                found |= 1 << place
+        return found & ~done
+
+    def count_orders(self, cap: int = STATES) -> int | None:
+        """How many topological orders there are.
+
+        Parts that no edge joins are counted alone and interleaved. Within a part the orders that
+        reach the same set of done nodes are counted once, so the cost is the number of such sets.
+
+        Args:
+            cap: sets to visit at most.
+
+        Returns:
+            The number; None where the cap was reached before it was known.
+
+        Examples:
+            >>> Graph(("a", "b", "c"), (("a", "c"),)).count_orders()
+            3
+        """
+        total, placed = 1, 0
+        for part in self._parts():
+            reached = {0: 1}
+            for _ in range(part.bit_count()):
+                following: dict[int, int] = {}
+                for done, ways in reached.items():
+                    for place in places(self.available(done) & part):
+                        more = done | 1 << place
+                        following[more] = following.get(more, 0) + ways
+                    if len(following) > cap:
+                        return None
+                cap -= len(following)
+                reached = following
+            placed += part.bit_count()
+            total *= reached[part] * math.comb(placed, part.bit_count())
+        return total
+
+    def _parts(self) -> list[int]:
+        """Sets of nodes that no edge joins, as bit sets."""
+        parts: list[int] = []
+        for place, before in enumerate(self.before):
+            joined = before | 1 << place
+            apart = []
+            for part in parts:
+                if part & joined:
+                    joined |= part
+                else:
+                    apart.append(part)
+            parts = [*apart, joined]
+        return parts
+
+
+def places(members: int) -> Iterator[int]:
+    """The numbers in a bit set, ascending.
+
+    Examples:
+        >>> list(places(0b1001))
+        [0, 3]
+    """
+    while members:
+        lowest = members & -members
+        yield lowest.bit_length() - 1
+        members ^= lowest

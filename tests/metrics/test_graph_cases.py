@@ -1,0 +1,73 @@
+"""OmniBench's metrics against cases whose verdicts enumeration and the released code gave."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from omnidata.graphs import Graph
+from omnidata.metrics.graph import score_task, states
+from omnidata.metrics.graph_release import longest_possible_run, longest_run
+from tests.trees import NO_SHARED, SHARED
+
+CASES = SHARED / "cases" / "omnibench_sample.jsonl"
+pytestmark = pytest.mark.skipif(not CASES.exists(), reason=NO_SHARED)
+
+
+def cases() -> list[Any]:
+    if not CASES.exists():
+        return []
+    return [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case['id']}-{case['tag']}")
+def test_every_field_of_a_case_is_found(case: Any) -> None:
+    graph = Graph.read(case["dag"], where="")
+    used, executed = case["app"], case["executed"]
+    score = score_task(graph, used, case["category"], executed)
+    values = score.values()
+    measured = score.complexity
+
+    found: dict[str, Any] = {
+        "depth": graph.depths(),
+        "CR_exact": score.cr.as_integer_ratio(),
+        "CR": values["CR"],
+        "CS_agent": values["CS_agent"],
+        "CS_max": values["CS_max"],
+        "LC": values["LC"],
+        "n_topological_orders": graph.count_orders(),
+        "measures": {
+            **{name: getattr(measured, name) for name in measured.levels()},
+            "branch_max_level_size": measured.largest_level,
+        },
+        "levels": measured.levels(),
+        "status_initial": states(graph, []),
+        "status_final": states(graph, executed),
+        "released": {
+            **score.values("omnibench-release"),
+            "max_run_agent": longest_run(executed, used),
+            "max_run_best": longest_possible_run(graph, used),
+        },
+    }
+    assert found == {
+        **{name: value for name, value in case.items() if name not in GIVEN},
+        "CR_exact": tuple(case["CR_exact"]),
+    }
+    assert score.cr == Fraction(*case["CR_exact"])
+
+
+GIVEN = {"id", "tag", "dag", "app", "category", "executed"}
+
+
+def test_the_cases_reach_every_corner() -> None:
+    found = cases()
+    assert len(found) > 100
+    assert any(case["LC"] is None for case in found)
+    assert any(0 < case["CR"] < 1 for case in found)
+    assert any(
+        case["measures"]["branch"] != case["measures"]["branch_max_level_size"] for case in found
+    )
+    assert any(case["released"]["completion"] != case["CR"] for case in found)
