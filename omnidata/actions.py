@@ -186,7 +186,12 @@ def history_text(action: Action, screen: Screen) -> str:
 
 
 def _inside(region: Region, screen: Screen, space: Space) -> list[float]:
-    """A point of the region: whole numbers where the region holds such a point."""
+    """A point of the region: whole numbers where such a point lies inside.
+
+    An edge is taken only where nothing lies between it and the other one: the edge of a region may
+    be the edge of the screen, where nobody taps. What lies within a billionth of an edge is one,
+    for edges are converted.
+    """
     middle = convert(centre(region), space, screen)
     low = high = middle
     if isinstance(region, Box):
@@ -195,7 +200,9 @@ def _inside(region: Region, screen: Screen, space: Space) -> list[float]:
     values: list[float] = []
     for value, least, most in ((middle.x, low.x, high.x), (middle.y, low.y, high.y)):
         whole = round_half_up(value)
-        values.append(whole if least <= whole <= most else value)
+        slack = 1e-9 * abs(whole)
+        inside = least + slack < whole < most - slack or least == whole == most
+        values.append(whole if inside else value)
     return values
 
 

@@ -35,7 +35,7 @@ class OmnidataError(Exception):
 
     def __init__(self, what: str, *, where: str = "", expected: str = "", remedy: str = "") -> None:
         """Store the four answers; `str()` lays them out."""
-        super().__init__(what, where, expected, remedy)
+        super().__init__(what)  # the one argument with which a copy from another process is made
         self.what = what
         self.where = where
         self.expected = expected

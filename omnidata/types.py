@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import msgspec
 
-from omnidata.actions import Action, Screen
+from omnidata.actions import Action, Screen, Space
 from omnidata.errors import Finding
 
 if TYPE_CHECKING:
@@ -23,15 +23,9 @@ if TYPE_CHECKING:
 Modality = Literal["image", "video", "audio"]
 Delivery = Literal["ok", "truncated", "refused", "api_error", "media_error"]
 Outcome = Literal["ok", "unparsed", "truncated", "refused", "api_error", "media_error", "missing"]
-OUTCOMES: tuple[Outcome, ...] = (
-    "ok",
-    "unparsed",
-    "truncated",
-    "refused",
-    "api_error",
-    "media_error",
-    "missing",
-)
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+PLACE = "<bbox>"
+"""What stands for a place in `Target.marked`, as ms-swift has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +56,8 @@ class MediaRef:
         inline: what the row holds in place of a file, {"array": [...], "sampling_rate": Hz}; None
             for a file.
         cell: where the bytes lie if not in a file of their own; `path` is then the name they had.
-        sha256: what the bytes were when the dataset was written, in hexadecimal; a file that has
-            another hash is not opened. Empty where nobody has looked.
+        sha256: what the bytes were when the dataset was written, in hexadecimal, or its first
+            digits; a file with another hash is not opened. Empty where nobody has looked.
     """
 
     kind: Modality
@@ -233,6 +227,21 @@ class Verdict(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The right answer to a step, as a model is to learn it.
+
+    Attributes:
+        text: the answer, in the form that the prompt asks for.
+        marked: the same with `PLACE` for each place in it.
+        places: those places, x and y in the unit of the answer.
+    """
+
+    text: str
+    marked: str
+    places: tuple[tuple[float, float], ...] = ()
+
+
 class Profile(Protocol):
     """A parser and rules, nothing more."""
 
@@ -377,6 +386,18 @@ class Task(Protocol):
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step; `predicted` is used with `history=predicted` only."""
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        """The right answer; None where the source has none that can be used.
+
+        Args:
+            step: one of the task's.
+            space: the unit of coordinates; None = that of the task's options.
+            size: width and height of the screenshot as the model is shown it, whose pixels "px"
+                means; None = the step's screen.
+        """
 
     @property
     def baselines(self) -> Sequence[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -84,48 +85,60 @@ def export(
     options.check(task)
     steps = select(source.steps, where=where, exclude=exclude, limit=limit)
     refs, kinds = _needed(task, steps, options)
+    frames = options.frames if options.video == "frames" else None
     settings = {
         "omnidata": version("omnidata"),
         "sizing": asdict(options.sizing),
-        "frames": options.frames if options.video == "frames" else None,
+        "frames": frames,
         "copy": options.copy,
     }
     roots = {source.root, *(ref.root for ref in refs)}
-    with ExportStaging(out, overwrite=overwrite, inputs=roots, settings=settings) as staging:
-        try:
-            store = Store(
-                staging.path,
-                staging.journal,
-                sizing=options.sizing,
-                frames=options.frames if options.video == "frames" else None,
-                copy=options.copy,
-            )
-            stored = store.fill(refs, progress)
-            maker = Maker(task, options, stored, kinds)
-            splits, findings = _split(steps, maker, options, staging.path)
-            findings += _remarks(task, options, splits)
-            names = {SEEN, REPORT}
-            if against is not None:
-                found, ids = _leaks(task, source, steps, options, stored, against, progress)
-                findings += found
-                write_ids(staging.path / LEAKS, ids, "steps of episodes that are evaluated on")
-                names.add(LEAKS)
-            seen = [s.sample_id for s in source.steps if split_of(s, options.shares) != "test"]
-            write_ids(staging.path / SEEN, seen, "steps of episodes that are not for testing")
-            if options.format == "llamafactory":
-                write_json(staging.path / INFO, dataset_info(task.name, splits.values()))
-                names.add(INFO)
-            report = _report(task, source, options, splits, findings)
-            write_json(staging.path / REPORT, report)
-            staging.publish(names.union(*({s.name, *s.media} for s in splits.values())))
-        except OSError as error:
-            raise DataError(
-                f"the export cannot be written ({error.strerror or error})",
-                where=str(staging.out),
-                expected="room on the disk and the right to write",
-                remedy="make room; the same command goes on with the media that are there",
-            ) from None
+    with (
+        ExportStaging(out, overwrite=overwrite, inputs=roots, settings=settings) as staging,
+        _explained(staging.out),
+    ):
+        store = Store(
+            staging.path,
+            staging.journal,
+            sizing=options.sizing,
+            frames=frames,
+            copy=options.copy,
+        )
+        stored = store.fill(refs, progress)
+        splits, findings = _split(steps, Maker(task, options, stored, kinds), options, staging.path)
+        findings += _remarks(task, source, options, splits)
+        seen = [step.sample_id for step in source.steps if split_of(step, options.shares) != "test"]
+        lists = {SEEN: ("steps of episodes that are not for testing", seen)}
+        if against is not None:
+            found, ids = _leaks(task, source, steps, options, stored, against, progress)
+            findings += found
+            lists[LEAKS] = ("steps of episodes that are evaluated on", ids)
+        for name, (head, ids) in lists.items():
+            lacking = write_ids(staging.path / name, ids, head)
+            findings += [_unlisted(name, sample) for sample in lacking]
+        wanted = {REPORT, *lists}.union(*({file.name, *file.media} for file in splits.values()))
+        if options.format == "llamafactory":
+            write_json(staging.path / INFO, dataset_info(task.name, splits.values()))
+            wanted.add(INFO)
+        choice = {"where": dict(where), "exclude": sorted(exclude), "limit": limit}
+        report = _report(task, source, choice, against, options, splits, findings)
+        write_json(staging.path / REPORT, report)
+        staging.publish(wanted)
     return Exported(report, findings)
+
+
+@contextmanager
+def _explained(out: Path) -> Iterator[None]:
+    """Say of a file system's error what a person can do about it."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"the export cannot be written ({error.strerror or error})",
+            where=str(out),
+            expected="room on the disk and the right to write",
+            remedy="make room; the same command goes on with the media that are there",
+        ) from None
 
 
 def _needed(
@@ -171,8 +184,19 @@ def _split(
     return {split: files[split] for split in SPLITS if split in files}, findings
 
 
-def _remarks(task: Task, options: Options, splits: Mapping[Split, SplitFile]) -> Iterator[Finding]:
+def _remarks(
+    task: Task, source: Source, options: Options, splits: Mapping[Split, SplitFile]
+) -> Iterator[Finding]:
     """What is doubtful of the export as a whole."""
+    if source.skipped:
+        yield Finding(
+            "rows-skipped",
+            "error",
+            "DATA",
+            f"{source.skipped} rows of the data have become no step",
+            "a step for every row",
+            f"mend them: `omnidata info {task.name} DATA` lists them",
+        )
     asked_for, given = _PROMPTED.get(task.name), space_of(task)
     if asked_for and given != asked_for:
         yield Finding(
@@ -195,6 +219,17 @@ def _remarks(task: Task, options: Options, splits: Mapping[Split, SplitFile]) ->
             )
 
 
+def _unlisted(name: str, sample: str) -> Finding:
+    return Finding(
+        "id-unlisted",
+        "error",
+        sample,
+        f"{name} lacks the step: a file for --exclude cannot hold its id",
+        "an id of one line without spaces at its ends",
+        "rename the episode in the data",
+    )
+
+
 def _leaks(
     task: Task,
     source: Source,
@@ -205,21 +240,23 @@ def _leaks(
     progress: Progress | None,
 ) -> tuple[list[Finding], list[str]]:
     """What training shares with an evaluation, and the ids of all steps of such episodes."""
-    training: dict[str, list[tuple[Step, list[MediaRef]]]] = defaultdict(list)
+    training: dict[str, list[leaks.Shown]] = defaultdict(list)
     for step in steps:
         if split_of(step, options.shares) != "test":
             refs = [ref for _, ref in asked(task, step, options.capabilities)[1]]
             training[group(step)].append((step, refs))
-    known = leaks.read(against.steps, progress)
+    known = leaks.read(against, progress)
     found = list(leaks.findings(training, stored, known))
     groups = {name for _, name in found}
     ids = [step.sample_id for step in source.steps if group(step) in groups]
-    return [finding for finding, _ in found], ids
+    return [*(finding for finding, _ in found), *leaks.unchecked(known)], ids
 
 
 def _report(
     task: Task,
     source: Source,
+    choice: Mapping[str, Any],
+    against: Source | None,
     options: Options,
     splits: Mapping[Split, SplitFile],
     findings: Sequence[Finding],
@@ -229,7 +266,9 @@ def _report(
         "task": task.name,
         "task_options": dict(task.options),
         "prompt_hash": task.prompt_hash,
-        "fingerprint": source.fingerprint,
+        "dataset_fingerprint": source.fingerprint,
+        **choice,
+        "check_against": against.fingerprint if against else None,
         "options": asdict(options),
         "splits": {
             split: {"file": file.name, "episodes": len(file.episodes), "steps": file.steps}

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from omnidata.adapters.capabilities import ALL
+from omnidata.adapters.hf.families import CONTROLS, TOKENS
 from omnidata.adapters.walk import Turn
-from omnidata.export.target import BOX, Target
-from omnidata.types import Modality
+from omnidata.types import PLACE, Modality, Target
 
 FormatName = Literal["trl", "llamafactory", "swift", "qwen-vl"]
 Objects = Literal["norm1", "real"]
@@ -128,6 +128,19 @@ def _objects(turns: Turns, target: Target, unit: Objects) -> Row:
     }
 
 
+def by_swift(target: Target) -> str:
+    """The answer that ms-swift makes of one with `<bbox>`: whole parts of a thousand.
+
+    Examples:
+        >>> by_swift(Target("(33.4, 8)", "<bbox>", ((33.4, 8),)))
+        '[33, 8]'
+    """
+    text = target.marked
+    for x, y in target.places:
+        text = text.replace(PLACE, f"[{round(x)}, {round(y)}]", 1)
+    return text
+
+
 def _texts(turns: Turns) -> list[tuple[str, str]]:
     """Role and text of each turn, turns of one role in one, as trainers want them to alternate."""
     found: list[tuple[str, str]] = []
@@ -148,7 +161,8 @@ def _names(turns: Turns, kind: Modality) -> list[str]:
 def mismatch(name: FormatName, made: Row) -> str:
     """Where placeholders and lists differ; empty where the trainer finds a medium for each.
 
-    A text of the data that holds a placeholder makes the trainer show a medium in its place.
+    A text of the data that holds a placeholder, of the trainer or of any model that is known
+    (`families.TOKENS`), makes the trainer or the model show a medium in its place.
 
     Args:
         name: of the format.
@@ -158,22 +172,53 @@ def mismatch(name: FormatName, made: Row) -> str:
         >>> mismatch("qwen-vl", {"conversations": [{"from": "human", "value": "Tap <image>"}]})
         '1 <image> in the texts, 0 in the list'
     """
+    texts = _turns_of(name, made)
     if name == "trl":
-        parts = [part["type"] for turn in made["prompt"] for part in turn["content"]]
-        pairs = [("<image>", parts.count("image"), made["images"])]
+        pictures = sum(
+            part["type"] == "image" for turn in made["prompt"] for part in turn["content"]
+        )
+        pairs = [("<image>", pictures, made["images"])]
+        pairs += [_pair(tag, texts, ()) for tag in PLACEHOLDERS.values()]
     elif name == "qwen-vl":
-        texts = [turn["value"] for turn in made["conversations"]]
         pairs = [_pair(tag, texts, made.get(kind, ())) for kind, tag in PLACEHOLDERS.items()]
     else:
-        texts = [turn["content"] for turn in made["messages"]]
         pairs = [_pair(tag, texts, made.get(f"{kind}s", ())) for kind, tag in PLACEHOLDERS.items()]
         if objects := made.get("objects"):
-            pairs += [_pair(BOX, texts, objects["bbox"]), _pair("<ref-object>", texts, ())]
+            pairs += [_pair(PLACE, texts, objects["bbox"]), _pair("<ref-object>", texts, ())]
+    pairs += [_pair(token, texts, ()) for token in sorted(TOKENS)]
     return "; ".join(
         f"{count} {tag} in the texts, {len(listed)} in the list"
         for tag, count, listed in pairs
         if count != len(listed)
     )
+
+
+def control(name: FormatName, made: Row) -> str:
+    """A token in a text that some model obeys (`families.CONTROLS`); empty if there is none.
+
+    Chat templates write texts as they are, and trainers' tokenizers make one token of it: the
+    turn ends there, whoever wrote it.
+
+    Args:
+        name: of the format.
+        made: a row of it.
+
+    Examples:
+        >>> control("qwen-vl", {"conversations": [{"from": "human", "value": "Type <|im_end|>"}]})
+        '<|im_end|>'
+    """
+    texts = _turns_of(name, made)
+    return next((token for token in sorted(CONTROLS) for text in texts if token in text), "")
+
+
+def _turns_of(name: FormatName, made: Row) -> list[str]:
+    """The texts of a row, one for each turn; in TRL's a NUL stands for each medium."""
+    if name == "trl":
+        contents = [turn["content"] for turn in (*made["prompt"], *made["completion"])]
+        return ["".join(part.get("text", "\0") for part in content) for content in contents]
+    if name == "qwen-vl":
+        return [turn["value"] for turn in made["conversations"]]
+    return [turn["content"] for turn in made["messages"]]
 
 
 def _pair(tag: str, texts: Sequence[str], listed: Sequence[Any]) -> tuple[str, int, Sequence[Any]]:

@@ -6,17 +6,21 @@ exactly the same pixels, however it is stored. Pictures in one colour are no evi
 
 from __future__ import annotations
 
-import os
 import unicodedata
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from omnidata import media
 from omnidata.errors import Finding, MediaError
-from omnidata.export.store import Kept, Media, key
-from omnidata.run.splits import group
-from omnidata.types import MediaRef, Step
+from omnidata.export.store import Kept, Media, in_threads, key
+from omnidata.run.splits import names
+from omnidata.types import MediaRef, Source, Step
+
+Shown = tuple[Step, Sequence[MediaRef]]
+"""A step, and the media of its prompt."""
+Found = tuple[Step, str] | None
+"""The first step that shares something, and what."""
 
 _LANGUAGES = ("instruction", "instruction_en", "instruction_zh")
 
@@ -26,39 +30,41 @@ class Evaluation:
     """What is known of the data of an evaluation; each of it with the id of a step that has it.
 
     Attributes:
-        episodes: by `group`.
+        episodes: by each of `splits.names`.
         instructions: by `normalised`.
         pictures: by the hash of size and pixels.
-        unchecked: how many pictures could not be decoded.
+        broken: how many pictures could not be decoded.
+        skipped: how many rows became no step.
     """
 
     episodes: dict[str, str] = field(default_factory=dict)
     instructions: dict[str, str] = field(default_factory=dict)
     pictures: dict[str, str] = field(default_factory=dict)
-    unchecked: int = 0
+    broken: int = 0
+    skipped: int = 0
 
 
-def read(steps: Sequence[Step], progress: Callable[[int, int], None] | None = None) -> Evaluation:
+def read(source: Source, progress: Callable[[int, int], None] | None = None) -> Evaluation:
     """Look at all steps, and decode all their pictures.
 
     Args:
-        steps: of the evaluation.
+        source: of the evaluation.
         progress: called with the pictures done and their number.
     """
-    found = Evaluation()
+    found = Evaluation(skipped=source.skipped)
     refs: dict[Hashable, tuple[MediaRef, str]] = {}
-    for step in steps:
-        found.episodes.setdefault(group(step), step.sample_id)
+    for step in source.steps:
+        for name in names(step):
+            found.episodes.setdefault(name, step.sample_id)
         for text in _instructions(step):
             found.instructions.setdefault(text, step.sample_id)
         for ref in step.media.values():
             if ref is not None and ref.kind == "image":
                 refs.setdefault(key(ref), (ref, step.sample_id))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        looked = pool.map(_pixels, [ref for ref, _ in refs.values()])
+    with closing(in_threads(_pixels, [ref for ref, _ in refs.values()])) as looked:
         for done, (pixels, (_, sample)) in enumerate(zip(looked, refs.values(), strict=True), 1):
             if pixels is None:
-                found.unchecked += 1
+                found.broken += 1
             else:
                 found.pictures.setdefault(pixels, sample)
             if progress:
@@ -88,55 +94,77 @@ def normalised(text: str) -> str:
 
 def _instructions(step: Step) -> Iterator[str]:
     """The instruction in all its languages."""
-    texts = {step.instruction, *(step.source.get(name) for name in _LANGUAGES)}
-    for text in texts:
+    for text in (step.instruction, *(step.source.get(name) for name in _LANGUAGES)):
         if isinstance(text, str) and (found := normalised(text)):
             yield found
 
 
 def findings(
-    steps: Mapping[str, Sequence[tuple[Step, Sequence[MediaRef]]]],
-    stored: Media,
-    known: Evaluation,
+    groups: Mapping[str, Sequence[Shown]], stored: Media, known: Evaluation
 ) -> Iterator[tuple[Finding, str]]:
-    """What is shared, one finding for each training episode and look.
+    """What is shared, one finding for each group of the training data and look.
 
     Args:
-        steps: of the training data, with the media of their prompts, by `group`.
-        stored: what has become of these media.
+        groups: the training data by `splits.group`.
+        stored: what has become of the media.
         known: of the evaluation.
 
     Yields:
-        The finding, and the group; the group is empty for what is wrong with the evaluation.
+        The finding, and the group.
     """
-    for name, members in steps.items():
-        first = members[0][0]
-        if sample := known.episodes.get(name):
-            yield _leak("episode", first, f"the episode of {sample}"), name
-        for text in sorted({text for step, _ in members for text in _instructions(step)}):
-            if sample := known.instructions.get(text):
-                yield _leak("instruction", first, f"the instruction of {sample}"), name
-                break
-        for step, refs in members:
-            pixels = {kept.pixels for ref in refs if isinstance(kept := stored[key(ref)], Kept)} - {
-                None
-            }
-            shared = next((known.pictures[one] for one in pixels if one in known.pictures), None)
-            if shared:
-                yield _leak("screenshot", step, f"the same pixels as a picture of {shared}"), name
-                break
-    if known.unchecked:
-        yield (
-            Finding(
+    for group, shown in groups.items():
+        looks = {
+            "episode": _episode(shown, known),
+            "instruction": _instruction(shown, known),
+            "screenshot": _screenshot(shown, stored, known),
+        }
+        for look, found in looks.items():
+            if found:
+                yield _leak(look, *found), group
+
+
+def unchecked(known: Evaluation) -> Iterator[Finding]:
+    """What of the evaluation was not compared."""
+    for count, what in (
+        (known.broken, "pictures cannot be decoded"),
+        (known.skipped, "rows cannot be read"),
+    ):
+        if count:
+            yield Finding(
                 "leak-unchecked",
                 "warning",
                 "--check-against",
-                f"{known.unchecked} pictures cannot be decoded and were not compared",
-                "an evaluation with its media",
-                "restore them, and export again",
-            ),
-            "",
-        )
+                f"{count} {what} and were not compared",
+                "an evaluation that is whole",
+                "restore it, and export again",
+            )
+
+
+def _episode(shown: Sequence[Shown], known: Evaluation) -> Found:
+    for step, _ in shown:
+        called = names(step)
+        for name in reversed(called):
+            if sample := known.episodes.get(name):
+                return step, f"{'the episode' if name == called[-1] else 'a twin'} of {sample}"
+    return None
+
+
+def _instruction(shown: Sequence[Shown], known: Evaluation) -> Found:
+    for step, _ in shown:
+        for text in _instructions(step):
+            if sample := known.instructions.get(text):
+                return step, f"the instruction of {sample}"
+    return None
+
+
+def _screenshot(shown: Sequence[Shown], stored: Media, known: Evaluation) -> Found:
+    for step, refs in shown:
+        for ref in refs:
+            kept = stored[key(ref)]
+            pixels = kept.pixels if isinstance(kept, Kept) else None
+            if pixels and (sample := known.pictures.get(pixels)):
+                return step, f"the same pixels as a picture of {sample}"
+    return None
 
 
 def _leak(look: str, step: Step, what: str) -> Finding:

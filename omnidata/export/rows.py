@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from omnidata.actions import Screen
+from omnidata.actions import Screen, Space
 from omnidata.adapters.capabilities import Capabilities
 from omnidata.adapters.walk import Turn, walk
 from omnidata.errors import Finding
-from omnidata.export.formats import Piece, mismatch, row
+from omnidata.export.formats import Piece, by_swift, control, mismatch, row
 from omnidata.export.options import Options, space_of
 from omnidata.export.store import Broken, File, Kept, Media, key
-from omnidata.export.target import write
-from omnidata.types import Conversation, MediaRef, Modality, Part, Step, Task
+from omnidata.tasks.resizing import Resizing, shown
+from omnidata.types import Conversation, MediaRef, Modality, Part, Step, Target, Task
 
 _CURRENT = ("screenshot", "before", "after")
 """Roles of pictures without which a step shows nothing to learn from."""
@@ -86,13 +86,13 @@ class Maker:
             what = f"there is no {' and no '.join(absent) or 'picture'}"
             return _left_out(step, "picture-missing", what, "a picture of the screen")
         turns, receipt = walk(conversation, self._capabilities, _text, self._sent)
-        return self._row(step, turns, receipt)
+        target = self._answer(step, receipt)
+        return target if isinstance(target, Finding) else self._line(step, turns, target)
 
-    def _row(
-        self, step: Step, turns: Sequence[Turn[Piece]], receipt: dict[str, Any]
-    ) -> Line | Finding:
-        options = self._options
-        size, original = _screenshot(turns, receipt, step.screen)
+    def _answer(self, step: Step, receipt: dict[str, Any]) -> Target | Finding:
+        """What a model is to say, which the task's profile calls right."""
+        seen = shown(receipt, where=step.sample_id) or Resizing(step.screen, step.screen)
+        original = seen.original
         if self._space == "px" and original != step.screen:
             return _left_out(
                 step,
@@ -101,19 +101,29 @@ class Maker:
                 f"{step.screen[0]} x {step.screen[1]}",
                 "a target in pixels of the screenshot",
             )
-        target = write(self._task.name, step, space=self._space or "norm1000", size=size)
-        verdict = self._profile.judge(step, target.text if target else "", receipt)
+        target = self._task.target(step, size=seen.size)
+        text = (by_swift(target) if self._options.objects else target.text) if target else ""
+        verdict = self._profile.judge(step, text, receipt)
         values = dict(zip(self._profile.values, verdict.values, strict=True))
         right = values.get("exact_match", values.get("score"))
         if target is None or right is None:
             return _left_out(step, "target-missing", "there is no usable target", "a target")
         if not right or not (values.get("format_ok", True) or self._space == "px"):
-            return _left_out(
-                step,
-                "target-unreachable",
-                f"the answer {target.text[:200]!r} is no exact match by {self._profile.name}",
-                "a target that an answer of the prompt's form can hit",
-            )
+            wrong = f"is no exact match by {self._profile.name}"
+        elif not _is_on_screen(target, self._space, seen.size):
+            wrong = "lies beyond the screen"
+        else:
+            return target
+        return _left_out(
+            step,
+            "target-unreachable",
+            f"the answer {text[:200]!r} {wrong}",
+            "a target on the screen that an answer of the prompt's form can hit",
+        )
+
+    def _line(self, step: Step, turns: Sequence[Turn[Piece]], target: Target) -> Line | Finding:
+        options = self._options
+        pieces = [piece for turn in turns for piece in turn.parts if piece.name]
         made = row(options.format, turns, target, objects=options.objects, kinds=self._kinds)
         if differs := mismatch(options.format, made):
             return _left_out(
@@ -122,8 +132,16 @@ class Maker:
                 f"a text of the data holds what stands for a medium: {differs}",
                 "texts without placeholders",
             )
+        if token := control(options.format, made):
+            return _left_out(
+                step,
+                "control-token-in-text",
+                f"a text of the data holds {token}, which a model obeys",
+                "texts without the control tokens of models",
+            )
         try:
-            data = msgspec.json.encode({"sample_id": step.sample_id, **made}) + b"\n"
+            whole = {"sample_id": step.sample_id, **made, "roles": [p.role for p in pieces]}
+            data = msgspec.json.encode(whole) + b"\n"
         except UnicodeEncodeError:
             return _left_out(
                 step, "text-unwritable", "a text is no Unicode: half of a pair", "Unicode texts"
@@ -131,7 +149,7 @@ class Maker:
         return Line(
             data,
             frozenset(name for name, value in made.items() if value),
-            frozenset(piece.name for turn in turns for piece in turn.parts if piece.name),
+            frozenset(piece.name for piece in pieces),
         )
 
     def _sent(
@@ -151,25 +169,19 @@ class Maker:
         return pieces, kept.line
 
 
+def _is_on_screen(target: Target, space: Space | None, size: Screen) -> bool:
+    """Whether all places of an answer lie on the picture, which has the size in pixels."""
+    ends: Mapping[str | None, Screen] = {"norm1000": (1000, 1000), "rel": (1, 1)}
+    width, height = ends.get(space, size)
+    return all(0 <= x <= width and 0 <= y <= height for x, y in target.places)
+
+
 def _text(text: str) -> Piece:
     return Piece("text", text)
 
 
 def _piece(kind: Modality, file: File, role: str) -> Piece:
     return Piece(kind, name=file.name, role=role, size=(file.width, file.height))
-
-
-def _screenshot(
-    turns: Sequence[Turn[Piece]], receipt: dict[str, Any], screen: Screen
-) -> tuple[Screen, Screen]:
-    """The size of the current screenshot in the export, and the one that it had."""
-    shown = [p for turn in turns for p in turn.parts if (p.kind, p.role) == ("image", "screenshot")]
-    if not shown:
-        return screen, screen
-    size = shown[0].size
-    line = next(line for line in receipt["parts"] if line["role"] == "screenshot")
-    width, height = line.get("original", size)
-    return size, (width, height)
 
 
 def _left_out(step: Step, code: str, what: str, expected: str) -> Finding:

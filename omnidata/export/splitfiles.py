@@ -10,7 +10,8 @@ from typing import Any
 
 from omnidata.export.rows import Line
 from omnidata.run.folder import replacing
-from omnidata.run.splits import Split, group
+from omnidata.run.select import episode_key
+from omnidata.run.splits import Split
 from omnidata.types import Step
 
 
@@ -26,7 +27,7 @@ class SplitFile:
         folder: of the export.
         split: which one.
         steps: rows so far.
-        episodes: what these steps belong to.
+        episodes: of these steps.
         media: the files that the rows name, relative to the export.
         columns: the lists that are not empty in some row.
     """
@@ -55,7 +56,7 @@ class SplitFile:
     def add(self, step: Step, line: Line) -> None:
         """Take a row."""
         self.steps += 1
-        self.episodes.add(group(step))
+        self.episodes.add(episode_key(step))
         self.media |= line.media
         if line.columns <= self.columns:
             with self._rest.open("ab") as file:
@@ -93,8 +94,8 @@ def dataset_info(task: str, files: Iterable[SplitFile]) -> dict[str, Any]:
     }
 
 
-def write_ids(path: Path, ids: Iterable[str], head: str) -> str:
-    """Write sample ids for `--exclude`; those that such a file cannot hold are left out.
+def write_ids(path: Path, ids: Iterable[str], head: str) -> list[str]:
+    """Write sample ids for `--exclude`.
 
     Args:
         path: of the file.
@@ -102,14 +103,17 @@ def write_ids(path: Path, ids: Iterable[str], head: str) -> str:
         head: what the list is, for its first line.
 
     Returns:
-        The file's name.
+        The ids that such a file cannot hold; it lacks them.
     """
+    lacking = []
     with replacing(path) as file:
         file.write(f"# {head}, by omnidata export\n".encode())
         for sample in ids:
             if _writable(sample):
                 file.write(f"{sample}\n".encode())
-    return path.name
+            else:
+                lacking.append(sample)
+    return lacking
 
 
 def _writable(sample: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,11 @@ MEDIA, REPORT, INFO = "media", "export.json", "dataset_info.json"
 SEEN, LEAKS = "seen.txt", "leaks.txt"
 _PLAN, _JOURNAL = ".plan.json", ".media.jsonl"
 _OURS = {MEDIA, REPORT, INFO, SEEN, LEAKS, _PLAN, *(f"{split}.jsonl" for split in SPLITS)}
+_PARTS = {_JOURNAL, *(f".{name}.{end}" for name in _OURS for end in ("new", "rest"))}
+"""What else lies in the folder while it is being made."""
+
 _HASHED = re.compile(r"[0-9a-f]{32}\.[0-9a-z]{2,4}")
+_PART = re.compile(rf"\.{_HASHED.pattern}\.[0-9]+")
 
 
 class ExportStaging(Staging):
@@ -51,15 +55,25 @@ class ExportStaging(Staging):
     def begin(self) -> None:
         """Keep what an interrupted call with the same settings has left, else make the folder."""
         if self.path.exists() or self.path.is_symlink():
-            if not _is_unfinished(self.path):
+            if not _holds(self.path, _OURS | _PARTS, (_HASHED, _PART)):
                 raise refused(
                     self.path, "there is something here already", "a name that nobody uses"
                 )
-            if json.loads((self.path / _PLAN).read_text(encoding="utf-8")) == self._settings:
+            if self._is_same():
+                for part in (self.path / MEDIA).glob(".*"):
+                    part.unlink()
                 return
             shutil.rmtree(self.path)
         self.path.mkdir()
         write_json(self.path / _PLAN, self._settings)
+
+    def _is_same(self) -> bool:
+        """Whether the folder was begun with the same settings."""
+        try:
+            plan = json.loads((self.path / _PLAN).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        return bool(plan == self._settings)
 
     def publish(self, wanted: Iterable[str]) -> None:
         """Move the folder to its place.
@@ -79,18 +93,17 @@ class ExportStaging(Staging):
 
 def is_export(folder: Path) -> bool:
     """Whether an export wrote the folder, and nobody else anything into it."""
-    if folder.is_symlink() or not (folder / REPORT).is_file():
-        return False
-    if not {path.name for path in folder.iterdir()} <= _OURS:
-        return False
-    media = folder / MEDIA
-    return not media.exists() or all(_HASHED.fullmatch(path.name) for path in media.iterdir())
+    return (folder / REPORT).is_file() and _holds(folder, _OURS, (_HASHED,))
 
 
-def _is_unfinished(folder: Path) -> bool:
-    """Whether an export was begun in the folder."""
-    try:
-        json.loads((folder / _PLAN).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+def _holds(folder: Path, names: Set[str], media: Collection[re.Pattern[str]]) -> bool:
+    """Whether a folder has nothing but files of these names, and media named like these."""
+    inside = folder / MEDIA
+    if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
         return False
-    return not folder.is_symlink()
+    if not {path.name for path in folder.iterdir()} <= names:
+        return False
+    return not inside.exists() or (
+        inside.is_dir()
+        and all(any(one.fullmatch(path.name) for one in media) for path in inside.iterdir())
+    )

@@ -10,12 +10,11 @@ import hashlib
 import io
 import os
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from itertools import islice
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -23,7 +22,10 @@ from omnidata import media
 from omnidata.errors import MediaError
 from omnidata.export.sizing import Sizing
 from omnidata.export.staging import MEDIA
+from omnidata.run.folder import mend
 from omnidata.types import MediaRef
+
+T = TypeVar("T")
 
 RATE = 16_000
 """Samples per second, in Hz, of tracks that have to be converted."""
@@ -116,6 +118,8 @@ class Store:
         self._frames = frames
         self._copy = copy
         (root / MEDIA).mkdir(exist_ok=True)
+        if journal.exists():
+            mend(journal)
         self._before = {entry.place: entry for entry in _entries(journal)}
 
     def fill(
@@ -130,22 +134,13 @@ class Store:
         Returns:
             By `key`.
         """
-        # Before the threads: an import that several of them begin at once fails.
-        import av  # noqa: F401  for the threads
-        from PIL import Image  # noqa: F401  for the threads
-
         done: dict[Hashable, Kept | Broken] = {}
-        pool = ThreadPoolExecutor(os.cpu_count())
-        try:
-            with self._journal.open("ab") as journal:
-                for batch in _batches(refs):
-                    for ref, (found, line) in zip(batch, pool.map(self._add, batch), strict=True):
-                        done[key(ref)] = found
-                        journal.write(line)
-                        if progress:
-                            progress(len(done), len(refs))
-        finally:
-            pool.shutdown(cancel_futures=True)
+        with self._journal.open("ab") as journal, closing(in_threads(self._add, refs)) as added:
+            for ref, (found, line) in zip(refs, added, strict=True):
+                done[key(ref)] = found
+                journal.write(line)
+                if progress:
+                    progress(len(done), len(refs))
         return done
 
     def _add(self, ref: MediaRef) -> tuple[Kept | Broken, bytes]:
@@ -191,7 +186,7 @@ class Store:
         size = about.width or 0, about.height or 0
         fitted = self._sizing.fit(size)
         line: dict[str, Any] = {"as": "file", "width": fitted[0], "height": fitted[1]}
-        if fitted == size and not _turned(held.content):
+        if fitted == size and not _misread(held.content):
             return Kept(
                 files=(self._same(ref, held, about.format, *size),), line=line, pixels=pixels
             )
@@ -246,8 +241,12 @@ class Store:
     def _write(self, file: File, content: bytes) -> File:
         target = self._root / file.name
         part = target.with_name(f".{target.name}.{threading.get_ident()}")
-        part.write_bytes(content)
-        part.replace(target)
+        try:
+            part.write_bytes(content)
+            part.replace(target)
+        except OSError:
+            part.unlink(missing_ok=True)  # half a file takes the room that is lacking
+            raise
         return file
 
 
@@ -256,16 +255,18 @@ def _named(content: bytes, suffix: str, width: int, height: int) -> File:
     return File(f"{MEDIA}/{digest}.{suffix}", len(content), width, height)
 
 
-def _turned(content: bytes) -> bool:
-    """Whether a mark asks to show the picture turned; many trainers obey, and targets would not.
+def _misread(content: bytes) -> bool:
+    """Whether many trainers show another picture than the one that evaluation shows.
 
-    So does one that cannot be read, for trainers try to.
+    They obey a mark to show it turned, which the targets do not, and try to where it cannot be
+    read; and they cut 16 bits of grey off at 255, so that all is white.
     """
     from PIL import Image
 
     try:
         with Image.open(io.BytesIO(content)) as picture:
-            return bool(picture.getexif().get(_ORIENTATION, 1) != 1)
+            turned = picture.getexif().get(_ORIENTATION, 1) != 1
+            return turned or picture.mode.startswith("I")
     except Exception:  # whatever hostile bytes make the reader of marks raise
         return True
 
@@ -282,14 +283,25 @@ def _stamp(ref: MediaRef) -> tuple[int, int] | None:
 
 
 def _entries(journal: Path) -> Iterator[_Entry]:
-    """The lines that an interrupted call has left whole."""
+    """The lines that an interrupted call has left."""
     with suppress(OSError, msgspec.DecodeError):
         for line in journal.read_bytes().split(b"\n")[:-1]:
             yield msgspec.json.decode(line, type=_Entry)
 
 
-def _batches(refs: Sequence[MediaRef]) -> Iterator[list[MediaRef]]:
-    """A few at a time: a million calls that wait take more memory than what they give."""
-    following = iter(refs)
-    while batch := list(islice(following, _BATCH)):
-        yield batch
+def in_threads(look: Callable[[MediaRef], T], refs: Sequence[MediaRef]) -> Generator[T, None, None]:
+    """What a function makes of each medium, in order.
+
+    A few at a time: a million calls that wait take more memory than what they give. Whoever stops
+    before the end closes the generator, and the calls that have not begun are forgotten.
+    """
+    # Before the threads: an import that several of them begin at once fails.
+    import av  # noqa: F401  for the threads
+    from PIL import Image  # noqa: F401  for the threads
+
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        for first in range(0, len(refs), _BATCH):
+            yield from pool.map(look, refs[first : first + _BATCH])
+    finally:
+        pool.shutdown(cancel_futures=True)

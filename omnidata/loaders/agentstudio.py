@@ -17,12 +17,14 @@ from omnidata.errors import DataError, Finding, MediaError
 from omnidata.loaders import agentstudio_files, repository
 from omnidata.loaders import agentstudio_rows as rows
 from omnidata.loaders.agentstudio_columns import Row
-from omnidata.loaders.agentstudio_files import Files, Line, Note, TaskName
+from omnidata.loaders.agentstudio_files import Files, Line, TaskName
 from omnidata.loaders.agentstudio_parquet import Held
 from omnidata.loaders.agentstudio_repeats import Repeats
-from omnidata.loaders.agentstudio_rows import Instructions, Place
+from omnidata.loaders.agentstudio_rows import Instructions
 from omnidata.loaders.media_files import check_media_files
+from omnidata.loaders.place import Note, Place, short
 from omnidata.loaders.recognition import naming_the_right_task
+from omnidata.loaders.strict import refuse_findings
 from omnidata.media import image_size, unsafe
 from omnidata.types import MediaRef, Modality, Source, Step
 
@@ -92,13 +94,8 @@ def load(
             source = replace(source, steps=[_restored(s, task, instructions) for s in source.steps])
         else:
             source = _read(data, task, instructions, check_media=check_media)
-    if strict and source.findings:
-        raise DataError(
-            f"{len(source.findings)} findings, the first: {source.findings[0]}",
-            where=str(data),
-            expected="no finding, because of --strict",
-            remedy="mend the data, or read it without --strict",
-        )
+    if strict:
+        refuse_findings(source.findings, data)
     return source
 
 
@@ -237,7 +234,7 @@ class _Reader:
                     "path-unsafe" if name is not None else "image-missing",
                     "error",
                     place.where,
-                    f"{role.replace('_', ' ')} {rows.short(name)}: {reason}",
+                    f"{role.replace('_', ' ')} {short(name)}: {reason}",
                     f"a path relative to {self.files.images}",
                     "mend the path; the step lacks the image until then",
                 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -17,8 +17,8 @@ from omnidata.errors import DataError, Finding
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders import agentstudio_parquet as parquet
 from omnidata.loaders.agentstudio_columns import Form, Row, form, is_columnwise, rezip
+from omnidata.loaders.place import Note
 
-Note = Callable[[Finding], None]
 TaskName = Literal["groundui", "idm-single", "idm-multiple", "criticbench"]
 TASKS: tuple[TaskName, ...] = ("groundui", "idm-single", "idm-multiple", "criticbench")
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 from omnidata.loaders.agentstudio_boxes import target_box
 from omnidata.loaders.agentstudio_columns import Row
-from omnidata.loaders.agentstudio_rows import Place
+from omnidata.loaders.place import Place
 
 
 class Repeats:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, cast
 
@@ -16,8 +15,8 @@ from omnidata.actions import Box, Point, Region, Screen
 from omnidata.errors import Finding, Severity
 from omnidata.loaders.agentstudio_boxes import FARTHEST, action_box, family, is_flat, target_box
 from omnidata.loaders.agentstudio_columns import Row
-from omnidata.loaders.agentstudio_files import Note
 from omnidata.loaders.agentstudio_window import Trajectory, window
+from omnidata.loaders.place import SKIPPED, Place, short
 
 Instructions = Literal["recaptioned", "raw"]
 
@@ -27,24 +26,6 @@ MAX_ACTIONS = 500
 
 _LETTERS = 26
 _NOISE = re.compile(r"-> (HOVER|ENTER)\s*$")
-_SKIPPED = "mend the row; it is skipped until then"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a row lies, and where its findings go."""
-
-    where: str
-    note: Note
-
-    def warn(self, code: str, what: str, expected: str, remedy: str = "mend the row") -> None:
-        """Tell of something doubtful; the row is kept."""
-        self.note(Finding(code, "warning", self.where, what, expected, remedy))
-
-    def refuse(self, code: str, what: str, expected: str) -> bool:
-        """Tell why the row is skipped; False, so that a check can end with it."""
-        self.note(Finding(code, "error", self.where, what, expected, _SKIPPED))
-        return False
 
 
 def check_groundui(row: Row, place: Place) -> bool:
@@ -193,7 +174,7 @@ def _check_operation(
             place.where,
             f"{name}operation is {short(operation)}",
             f"one of the action space: {', '.join(space)}",
-            _SKIPPED if skip else "mend the row; nobody is asked for this action",
+            SKIPPED if skip else "mend the row; nobody is asked for this action",
         )
     )
     return False
@@ -289,12 +270,3 @@ def tags_of(row: Row, place: Place) -> dict[str, str]:
         "add it; the row counts for no source until then",
     )
     return tags
-
-
-def short(value: object) -> str:
-    """A value for a message."""
-    try:
-        text = repr(value)
-    except ValueError:  # a number of more digits than Python writes
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -18,6 +18,7 @@ from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, app_key, lab
 from omnidata.loaders.omnigui_files import Annotations, Note, Row, as_name
 from omnidata.loaders.omnigui_texts import HistoryCheck, check_languages
 from omnidata.loaders.recognition import naming_the_right_task
+from omnidata.loaders.strict import refuse_findings
 from omnidata.types import MediaRef, Source, Step
 
 TAGS = ("app", "language", "dimension", "dependency")
@@ -50,13 +51,8 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
             source = repository.load(data, "omnigui", TAGS, check_media=check_media)
         else:
             source = _read(data, check_media=check_media)
-    if strict and source.findings:
-        raise DataError(
-            f"{len(source.findings)} findings, the first: {source.findings[0]}",
-            where=str(data),
-            expected="no finding, because of --strict",
-            remedy="mend the data, or read it without --strict",
-        )
+    if strict:
+        refuse_findings(source.findings, data)
     return source
 
 

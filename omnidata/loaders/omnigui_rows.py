@@ -24,6 +24,8 @@ _MEDIA: Mapping[str, tuple[Modality, tuple[str, ...]]] = {
 }
 ROLES: Mapping[str, Modality] = {role: kind for role, (kind, _) in _MEDIA.items()}
 """The media that a step may have."""
+MEDIA_COLUMNS = frozenset(key for _, keys in _MEDIA.values() for key in keys)
+"""The columns that may name them."""
 
 _KNOWN = frozenset(int(kind) for kind in Primitive)
 _NUMBERS = ", ".join(f"{kind.value} {kind.name}" for kind in Primitive)

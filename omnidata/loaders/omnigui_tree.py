@@ -31,18 +31,19 @@ class TreeStep:
     """One step of an episode to be written.
 
     Attributes:
-        action: the target; its regions may be in any space and are written in pixels.
+        action: the target; its regions may be in any space and are written in pixels. None = the
+            step has no target, or `extra` brings the columns of one.
         screen: width and height of the screenshot in pixels.
-        screenshot: a PNG file.
+        screenshot: a PNG file; None = the step has no screenshot.
         video: an MP4 file; None = the step has no clip.
         audio: a WAV file; None = the step has no audio track.
         extra: further columns of the step's row.
     """
 
-    action: Action
+    action: Action | None
     _: KW_ONLY
     screen: Screen
-    screenshot: Media
+    screenshot: Media | None
     video: Media | None = None
     audio: Media | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -270,10 +271,6 @@ def _write_step(folder: Path, episode: TreeEpisode, index: int, step: TreeStep) 
         paths[f"{role}_path"] = "" if media is None else f"{episode.id}/{name}"
         if media is not None:
             _write(folder / name, media)
-    action = step.action
-    text = action.text or ""
-    touch = _regions(action.start, step.screen, where)
-    compact = {"action_type": int(action.kind), "text": text, "touch_xy": touch}
     row = {
         "episode_id": episode.id,
         "episode_length": 0,
@@ -282,15 +279,25 @@ def _write_step(folder: Path, episode: TreeEpisode, index: int, step: TreeStep) 
         **paths,
         "image_width": step.screen[0],
         "image_height": step.screen[1],
+    }
+    if step.action is not None:
+        row |= _target(step.action, step.screen, where)
+    return _extended(row, step.extra, where)
+
+
+def _target(action: Action, screen: Screen, where: str) -> dict[str, Any]:
+    """The columns of a target."""
+    text = action.text or ""
+    touch = _regions(action.start, screen, where)
+    compact = {"action_type": int(action.kind), "text": text, "touch_xy": touch}
+    row = {
         "result_action_type": int(action.kind),
         "result_action_text": text,
         "result_touch_xy": touch,
-        "result_lift_xy": _regions(action.end, step.screen, where),
+        "result_lift_xy": _regions(action.end, screen, where),
         "result_action_json": _json(compact),
     }
-    if action.words is not None:
-        row["action_text"] = action.words
-    return _extended(row, step.extra, where)
+    return row if action.words is None else {**row, "action_text": action.words}
 
 
 def _extended(row: dict[str, Any], extra: Mapping[str, Any], where: str) -> dict[str, Any]:

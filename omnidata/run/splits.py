@@ -1,13 +1,15 @@
 """Which steps are trained on, chosen by and tested with: a cut by a hash of the episode.
 
-The split of a step follows from its episode's name and the shares alone. Steps that come or go, and
-other episodes, never move it; a larger share takes episodes from the following split only.
+The split of a step follows from the shares and the name of its episode, or of its group of twins,
+alone. Steps that come or go, and other episodes, never move it; a larger share takes episodes from
+the following split only.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping
 from typing import Literal, get_args
 
@@ -20,21 +22,35 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 SHARES: Mapping[Split, float] = {"train": 0.8, "validation": 0.1, "test": 0.1}
 """Unless the user says otherwise."""
 
+_NUMBER = re.compile(r"\(\d+\)\Z")
 
-def group(step: Step) -> str:
-    """What steps that must not be torn apart have in common.
 
-    OmniGUI's episode, whatever the spelling of its app. AgentStudio's rows are episodes of their
-    own with numbers for names, which other rows would move: there it is the first image, which the
-    instructions for one page share.
+def names(step: Step) -> tuple[str, ...]:
+    """What a step's episode is known by: first its group, then the episode itself.
+
+    OmniGUI's episodes go by app and id, whatever the spelling of the app. Synthetic ones that the
+    column `twins` puts together are a group, for three twins give the answers of the fourth away;
+    a copy of the data without that column knows the episode alone. OmniBench's trajectories of one
+    task or subtask are a group: their ids differ in a number in brackets. AgentStudio's rows are
+    episodes of their own with numbers for names, which other rows would move: they go by the first
+    image, which the instructions for one page share.
 
     Args:
         step: of any benchmark.
     """
-    if "app" in step.tags:
-        return f"{app_key(step.tags['app'])}/{step.episode_id}"
-    first = next((ref.path for ref in step.media.values() if ref), None)
-    return step.sample_id if first is None else first
+    if kind := step.tags.get("kind"):
+        episode = f"{kind}/{step.episode_id}"
+        return tuple(dict.fromkeys((_NUMBER.sub("", episode), episode)))
+    if "app" not in step.tags:
+        return (next((ref.path for ref in step.media.values() if ref), step.sample_id),)
+    app, twins = app_key(step.tags["app"]), step.source.get("twins")
+    episode = f"{app}/{step.episode_id}"
+    return (f"{app}/{twins}", episode) if isinstance(twins, str) and twins else (episode,)
+
+
+def group(step: Step) -> str:
+    """What steps that must not be torn apart have in common: the first of their `names`."""
+    return names(step)[0]
 
 
 def split_of(step: Step, shares: Mapping[Split, float] = SHARES) -> Split:

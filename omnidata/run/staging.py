@@ -77,15 +77,15 @@ class Staging(ABC):
                 remedy="wait until it has ended, or choose another folder",
             ) from None
         except OSError as error:
-            raise refused(
-                self.out, f"nothing can be written there ({error.strerror})", "a writable folder"
-            ) from None
+            raise self._unwritable(error) from None
         try:
             self._tidy()
             self._check_target()
             self.begin()
-        except BaseException:
+        except BaseException as error:
             self._lock.release()
+            if isinstance(error, OSError):
+                raise self._unwritable(error) from None
             raise
         return self
 
@@ -104,7 +104,9 @@ class Staging(ABC):
             UsageError: something has appeared there in the meantime.
         """
         self._check_target()
-        if self.out.exists():
+        if self._is_empty():
+            self.out.rmdir()
+        elif self.out.exists():
             self.out.rename(self._before)
         self.path.rename(self.out)
         self._tidy()
@@ -117,10 +119,21 @@ class Staging(ABC):
             for name in self.hidden:
                 (self.out / name).unlink(missing_ok=True)
             if self.is_ours(self._before):
+                # Folders first: what tells whose it is must be there until they are gone.
+                for path in self._before.iterdir():
+                    if path.is_dir():
+                        shutil.rmtree(path)
                 shutil.rmtree(self._before)
 
+    def _is_empty(self) -> bool:
+        return self.out.is_dir() and not any(self.out.iterdir())
+
+    def _unwritable(self, error: OSError) -> UsageError:
+        what = f"nothing can be written there ({error.strerror})"
+        return refused(self.out, what, "a writable folder")
+
     def _check_target(self) -> None:
-        if not self.out.exists() or (self.out.is_dir() and not any(self.out.iterdir())):
+        if not self.out.exists() or self._is_empty():
             return
         if not self.is_ours(self.out):
             raise refused(self.out, "there is something here already", "a new or empty folder")

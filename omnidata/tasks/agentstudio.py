@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omnidata.actions import Action, Space
+from omnidata.actions import Action, Screen, Space
 from omnidata.loaders import agentstudio as loader
-from omnidata.loaders.agentstudio_files import TaskName
+from omnidata.loaders.agentstudio_files import TASKS, TaskName
 from omnidata.loaders.agentstudio_rows import Instructions
 from omnidata.tasks import agentstudio_baselines
 from omnidata.tasks.agentstudio_profiles import (
@@ -19,8 +19,9 @@ from omnidata.tasks.agentstudio_profiles import (
     Reading,
 )
 from omnidata.tasks.agentstudio_prompt import OPTIONS, Prompt
+from omnidata.tasks.agentstudio_targets import TARGETS
 from omnidata.tasks.options import resolve
-from omnidata.types import Conversation, Profile, Source, Step
+from omnidata.types import Conversation, Profile, Source, Step, Target
 
 SPACES: tuple[Space, ...] = ("rel", "px", "norm1000")
 READINGS: tuple[Reading, ...] = ("paper", "release")
@@ -76,6 +77,12 @@ class AgentStudio:
         """The conversation for one step."""
         return self._prompt.conversation(step)
 
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        """The row's point, letters or truth value; None where it has no usable one."""
+        return TARGETS[self.name](step, space or self._space, size or step.screen)
+
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]
     ) -> Callable[[Step], str]:
@@ -87,3 +94,8 @@ class AgentStudio:
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """Nothing: no prompt shows the model's own earlier answers."""
         return None
+
+
+def make(name: str, options: Mapping[str, str]) -> AgentStudio:
+    """The task of that name, one of four."""
+    return AgentStudio(next(known for known in TASKS if known == name), options)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omnidata.actions import Action, Point, Primitive, Region
+from omnidata.actions import Action, Point, Primitive, Region, Screen, Space
 from omnidata.loaders import omnigui as loader
 from omnidata.metrics.omnigui_answer import Pair, Unread
 from omnidata.metrics.omnigui_paper import PredictedSpace
@@ -14,9 +14,10 @@ from omnidata.metrics.omnigui_parser import parse
 from omnidata.tasks import omnigui_baselines
 from omnidata.tasks.omnigui_profiles import SPACES, PaperProfile, ReleaseProfile
 from omnidata.tasks.omnigui_prompt import OPTIONS, Prompt
+from omnidata.tasks.omnigui_target import target
 from omnidata.tasks.options import resolve
 from omnidata.tasks.resizing import on_screen
-from omnidata.types import Conversation, Profile, Source, Step
+from omnidata.types import Conversation, Profile, Source, Step, Target
 
 _FARTHEST = 1e9
 
@@ -61,8 +62,18 @@ class OmniGui:
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]
     ) -> Callable[[Step], str]:
         """The rule of that name; coordinates are in the unit that models are taken to use."""
-        space = "norm1000" if self.space == "auto" else self.space
-        return omnigui_baselines.policy(name, steps, space=space, options=options)
+        return omnigui_baselines.policy(name, steps, space=self._written, options=options)
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        """The expert's action as compact JSON; None where the source has no usable one."""
+        return target(step, space=space or self._written, size=size or step.screen)
+
+    @property
+    def _written(self) -> Space:
+        """The unit of answers that are written here."""
+        return "norm1000" if self.space == "auto" else self.space
 
     @property
     def needs_predictions(self) -> bool:
@@ -89,3 +100,8 @@ class OmniGui:
         if space == "auto":
             space = "px" if max(pair) > 1000 else "norm1000"
         return (Point(pair[0], pair[1], space),)
+
+
+def make(name: str, options: Mapping[str, str]) -> OmniGui:
+    """The task of that name, which is one."""
+    return OmniGui(options)

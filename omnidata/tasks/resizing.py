@@ -1,4 +1,4 @@
-"""From a point on the picture that a model was shown back to the screen of the step."""
+"""The screenshot as a model was shown it, and the way from it back to the screen of the step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Receipt(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Resizing:
-    """The current screenshot as a model was shown it, in another size than it has.
+    """The current screenshot as a model was shown it.
 
     Attributes:
         size: width and height of what was sent, in pixels.
@@ -59,8 +59,8 @@ class Resizing:
             return pair
 
 
-def resizing(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
-    """How the current screenshot was resized; None where it was sent as it is.
+def shown(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
+    """The sizes of the current screenshot; None where the receipt does not tell.
 
     Args:
         receipt: of a prediction.
@@ -71,7 +71,7 @@ def resizing(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | Non
 
     Examples:
         >>> line = {"role": "screenshot", "width": 450, "height": 1000, "original": [720, 1600]}
-        >>> resizing({"parts": [line]}, where="")
+        >>> shown({"parts": [line]}, where="")
         Resizing(size=(450, 1000), original=(720, 1600))
     """
     if not receipt:
@@ -87,9 +87,24 @@ def resizing(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | Non
             remedy="remove the receipt if the model was shown the screenshot as it is",
         ) from None
     for line in lines:
-        if line.role == "screenshot" and line.original and line.width and line.height:
-            return Resizing((line.width, line.height), line.original)
+        if line.role == "screenshot" and line.width and line.height:
+            size = line.width, line.height
+            return Resizing(size, line.original or size)
     return None
+
+
+def resizing(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
+    """How the current screenshot was resized; None where it was sent as it is.
+
+    Args:
+        receipt: of a prediction.
+        where: the step, for the message.
+
+    Raises:
+        PredictionError: as `shown`.
+    """
+    found = shown(receipt, where=where)
+    return found if found and found.size != found.original else None
 
 
 def on_screen(

@@ -43,23 +43,26 @@ except (ImportError, OSError) as error:
 from omnidata.torch.batch import Batch, Collate, Padded
 from omnidata.torch.collator import OmniCollator
 from omnidata.torch.dataset import StepDataset, StepStream
+from omnidata.torch.example import Example
+from omnidata.torch.exported import exported_table
 from omnidata.torch.item import Decoding, Item
 from omnidata.torch.sampler import EpisodeSampler
 from omnidata.torch.sound import log_mel, resample
-from omnidata.torch.training import check, has_target, training_stream, training_table
+from omnidata.torch.training import check, training_stream, training_table
 
 __all__ = [
     "Batch",
     "Collate",
     "Decoding",
     "EpisodeSampler",
+    "Example",
     "Item",
     "OmniCollator",
     "Padded",
     "StepDataset",
     "StepStream",
     "check",
-    "has_target",
+    "exported_table",
     "log_mel",
     "resample",
     "training_stream",

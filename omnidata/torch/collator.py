@@ -1,4 +1,4 @@
-"""Steps as batches that an omni model of transformers is trained on."""
+"""Steps and examples as batches that an omni model of transformers is trained on."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from omnidata.adapters.hf.decoded import Decoded
 from omnidata.adapters.hf.ending import ending
 from omnidata.adapters.hf.options import parse
 from omnidata.adapters.hf.senses import Senses
+from omnidata.adapters.walk import Turn
 from omnidata.errors import DataError, MediaError, UsageError
-from omnidata.torch.training import has_target
+from omnidata.torch.example import Example, as_example
 from omnidata.types import Step, Task
 
 IGNORED = -100
@@ -25,13 +27,14 @@ class OmniCollator:
     """Makes training batches for one checkpoint, in DataLoader workers where there are any.
 
     The prompt is made by the code that makes it in evaluation with `hf:PATH` and the same options,
-    so that it is the same token for token: `task.prompt(step)` through the checkpoint's chat
-    template and processor, media decoded with PyAV and Pillow. Behind it stands the answer that the
-    prompt asks for, and what the template puts behind an answer. Labels are on these tokens alone.
+    so that it is the same token for token: `task.prompt(step)`, or a row of an export, through the
+    checkpoint's chat template and processor, media decoded with PyAV and Pillow. Behind it stands
+    the answer that the prompt asks for, and what the template puts behind an answer. Labels are on
+    these tokens alone.
 
     Args:
         path: the checkpoint: a folder, or the name of a model that transformers finds.
-        task: writes the prompts and the answers.
+        task: writes the prompts and the answers of steps; None where there are none but examples.
         options: as given with `-M key=value` in evaluation.
 
     Attributes:
@@ -44,88 +47,93 @@ class OmniCollator:
     """
 
     def __init__(
-        self, path: str | Path, task: Task, *, options: Mapping[str, str] | None = None
+        self,
+        path: str | Path,
+        task: Task | None = None,
+        *,
+        options: Mapping[str, str] | None = None,
     ) -> None:
         """Read the processor and try its chat template; no weights are read."""
-        if task.needs_predictions:
+        if task and task.needs_predictions:
             raise UsageError(
                 "in training there are no answers of the model that a prompt could show",
                 where="-T history=predicted",
                 expected="history=gold or history=none",
             )
-        said = parse(options or {})
-        if said.image_size and task.options.get("coordinates") == "px":
-            raise UsageError(
-                "the targets are in pixels of screenshots that the model is not shown",
-                where=f"-T coordinates=px -M image_size={said.image_size}",
-                expected="coordinates=norm1000 or rel, or screenshots of their own size",
-            )
-        self._senses = Senses(str(path), said)
+        self._senses = Senses(str(path), parse(options or {}))
         self.processor = self._senses.processor
         self._task = task
         self._closing = self._encoded(ending(self.processor, str(path)), special=True)
 
-    def __call__(self, items: Sequence[Step | Mapping[str, Any]]) -> dict[str, Any]:
+    def __call__(self, items: Sequence[Step | Example | Mapping[str, Any]]) -> dict[str, Any]:
         """One batch, padded on the right.
 
         Args:
-            items: steps, or rows of `training_table` and `training_stream`.
+            items: steps, examples, or rows of `training_table`, `training_stream` and
+                `exported_table`.
 
         Returns:
             The processor's tensors: `input_ids`, `attention_mask` and `labels`, int64 (B, tokens),
             and the media as the model takes them.
 
         Raises:
-            DataError: a step has no target.
+            DataError: a step has no target, or one in pixels of another screenshot.
             MediaError: a medium cannot be read, or a text holds a placeholder; names the step.
             UsageError: the model cannot take a step whole, or sound is to be interleaved with
                 clips and only some of the steps have both.
         """
-        steps = [item if isinstance(item, Step) else item["step"] for item in items]
-        turns = [self._decoded(step) for step in steps]
+        examples = list(map(self._example, items))
+        turns = list(map(self._decoded, examples))
         inputs = self._senses.inputs
         if len({inputs.interleaves(found) for found in turns}) > 1:
             raise UsageError(
                 "some of the steps have sound to be interleaved with clips, others have not",
-                where=steps[0].sample_id,
+                where=examples[0].sample_id,
                 expected="batches of steps that all have both, or audio_in_video=false",
             )
         batch = inputs.batch(turns)
-        answers = [self._answer(step) for step in steps]
+        answers = list(map(self._answer, examples))
         return {**_with_answers(dict(batch.tensors), answers, self._padding), **batch.how}
 
     @property
     def _padding(self) -> int:
         return int(self.processor.tokenizer.pad_token_id)
 
-    def _decoded(self, step: Step) -> Any:
-        try:
-            return self._senses.decode(self._task.prompt(step), step.sample_id)[0]
-        except MediaError as error:
-            if step.sample_id not in error.where:
-                error.where = f"{step.sample_id}: {error.where}"
-            raise
-
-    def _answer(self, step: Step) -> Tensor:
-        """The tokens of the answer and its end; control tokens in its text are plain text."""
-        if not has_target(self._task, step):
-            raise DataError(
-                "the step has no target",
-                where=step.sample_id,
-                expected="a step that says what is right",
-                remedy="leave the step out",
+    def _example(self, item: Step | Example | Mapping[str, Any]) -> Example:
+        found: Step | Example = (
+            item if isinstance(item, Step | Example) else item.get("step") or item["example"]
+        )
+        if isinstance(found, Example):
+            return found
+        if self._task is None:
+            raise UsageError(
+                "only its task knows what is asked about a step",
+                where=found.sample_id,
+                expected="OmniCollator(path, task)",
             )
-        text = self._task.baseline("oracle", (), {})(step)
-        if forged := next(
-            (name for name in self._senses.inputs.placeholders.values() if name in text), ""
-        ):
+        return as_example(self._task, found, longest=self._senses.capabilities.image_size)
+
+    def _decoded(self, example: Example) -> list[Turn[Decoded]]:
+        try:
+            turns, receipt = self._senses.decode(example.prompt, example.sample_id)
+        except MediaError as error:
+            if example.sample_id not in error.where:
+                error.where = f"{example.sample_id}: {error.where}"
+            raise
+        example.check(receipt)
+        return turns
+
+    def _answer(self, example: Example) -> Tensor:
+        """The tokens of the answer and its end; control tokens in its text are plain text."""
+        placeholders = self._senses.inputs.placeholders.values()
+        if forged := next((name for name in placeholders if name in example.answer), ""):
             raise DataError(
                 f"the answer holds {forged}, which stands for a medium",
-                where=step.sample_id,
+                where=example.sample_id,
                 expected="texts without the placeholders of the model",
                 remedy="leave the step out",
             )
-        return torch.tensor([*self._encoded(text, special=False), *self._closing])
+        return torch.tensor([*self._encoded(example.answer, special=False), *self._closing])
 
     def _encoded(self, text: str, *, special: bool) -> list[int]:
         found: list[int] = self.processor.tokenizer.encode(

@@ -5,13 +5,12 @@ Trainers such as TRL's take datasets of `datasets` alone; DataLoader takes these
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omnidata.actions import POSITIONAL, SWIPES, Primitive
-from omnidata.errors import DataError
+from omnidata.errors import DataError, OmnidataError
 from omnidata.loaders import repository
 from omnidata.loaders.rows import Reader, features
 from omnidata.media import Held
@@ -45,7 +44,7 @@ def training_table(task: Task, steps: Source | Sequence[Step]) -> datasets.Datas
     found = steps.steps if isinstance(steps, Source) else steps
     if not found:
         raise DataError("there is no step to train on", expected="at least one step")
-    _check_targets(step.sample_id for step in found if not has_target(task, step))
+    _check_targets(task, found)
     rows = datasets.Dataset.from_dict({"number": range(len(found))})
     return rows.with_transform(_Lookup(PackedSteps(found, whole=True)))
 
@@ -71,8 +70,31 @@ def check(
     """
     from torch.utils.data import DataLoader
 
-    batches = DataLoader(data, batch_size=_CHECKED, num_workers=workers, collate_fn=collator)
-    return max(int(batch["input_ids"].shape[1]) for batch in batches)
+    lengths = DataLoader(
+        data, batch_size=_CHECKED, num_workers=workers, collate_fn=_Measure(collator)
+    )
+    longest = 0
+    for length in lengths:
+        if isinstance(length, OmnidataError):
+            raise length
+        longest = max(longest, length)
+    return longest
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    """Counts a batch's tokens; an error is returned, for of one raised DataLoader keeps the text.
+
+    That is a traceback, out of which no place and no remedy can be told.
+    """
+
+    collator: Callable[[list[Any]], Mapping[str, Any]]
+
+    def __call__(self, items: list[Any]) -> int | OmnidataError:
+        try:
+            return int(self.collator(items)["input_ids"].shape[1])
+        except OmnidataError as error:
+            return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +147,8 @@ def training_stream(
             expected="media that can be decoded",
             remedy="mend the source or leave these steps out, and convert again",
         )
-    steps = repository.subset_steps(data, manifest, name)
-    _check_targets(step.sample_id for step in steps if not has_target(task, step))
     found = repository.open_dataset(data, task.name, name, split="test", streaming=True)
+    _check_targets(task, repository.subset_steps(data, manifest, name))
     if seed is not None:
         found = found.shuffle(seed=seed, buffer_size=buffer)
     columns = [*features(manifest.tags, manifest.roles), *repository.extra_features()]
@@ -163,27 +184,13 @@ class _Rows:
             ) from None
 
 
-def has_target(task: Task, step: Step) -> bool:
-    """Whether the step says what is right.
-
-    AgentStudio's loader keeps no row without a target, which it leaves in the row.
-    """
-    action = step.action
-    if task.name != "omnigui":
-        return True
-    if action is None:
-        return False
-    places = action.kind in POSITIONAL or action.kind in SWIPES
-    return bool(action.start) if places else action.kind != Primitive.INPUT or bool(action.text)
-
-
-def _check_targets(lacking: Iterator[str]) -> None:
-    """Raise a DataError that names the first of these steps, if there are any."""
-    names = list(lacking)
+def _check_targets(task: Task, steps: Iterable[Step]) -> None:
+    """Raise a DataError that names the first of these steps that lack one, if any do."""
+    names = [step.sample_id for step in steps if task.target(step) is None]
     if names:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         raise DataError(
             f"{len(names)} steps have no target: {', '.join(names[:_NAMED])}{more}",
             expected="steps that say what is right",
-            remedy="leave them out: [step for step in source.steps if has_target(task, step)]",
+            remedy="leave them out: [step for step in source.steps if task.target(step)]",
         )

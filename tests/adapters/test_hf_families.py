@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from omnidata.adapters.hf import families
 from omnidata.adapters.tiny import Family
 from omnidata.types import Message, Part
 from tests.adapters import tiny_others
@@ -44,6 +45,20 @@ def folder(once: Once, name: str) -> Path:
     if name == "gemma3n":
         pytest.importorskip("timm", reason="needs the extra `local`")
     return once(f"tiny-{name}", write)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_all_that_a_processor_takes_for_media_in_a_text_is_known(
+    once: Once, family: Family
+) -> None:
+    from transformers import AutoConfig, AutoProcessor
+
+    made = checkpoint(once, family)
+    tokenizer = AutoProcessor.from_pretrained(made).tokenizer  # type: ignore[no-untyped-call]
+    named = tokenizer.special_tokens_map
+    turns = ("bos_token", "eos_token", "pad_token")
+    known = families.FAMILIES[AutoConfig.from_pretrained(made).model_type].tokens
+    assert {named[name] for name in named if name not in turns} == set(known)
 
 
 @pytest.mark.parametrize("name", STILL)

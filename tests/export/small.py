@@ -33,8 +33,12 @@ def tree(
     app: str = "App",
     seed: int = 0,
     instruct: Instruct = "Task number {}".format,
+    twins: int = 0,
 ) -> Path:
-    """Episodes whose steps all have a screenshot, a clip and a track of their own."""
+    """Episodes whose steps all have a screenshot, a clip and a track of their own.
+
+    So many of them in a row are twins by their column.
+    """
     with TreeWriter(root) as writer:
         for number in range(episodes):
             first = seed + 100 * number
@@ -45,6 +49,7 @@ def tree(
                     screenshot=png(first + n),
                     video=mp4(first + n),
                     audio=wav(first + n),
+                    extra={"twins": f"G{number // twins}"} if twins else {},
                 )
                 for n, action in enumerate(actions)
             ]

@@ -394,4 +394,4 @@ def test_an_action_without_a_usable_text_is_named(tmp_path: Path) -> None:
     steps = [typed, source.steps[1]]
     options = Options(format="llamafactory", shares={"train": 1.0})
     done = export(get_task("omnigui"), replace(source, steps=steps), tmp_path / "out", options)
-    assert codes(done) == ["target-unreachable"]
+    assert codes(done) == ["target-missing"]

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from omnidata import media
+from omnidata.actions import Action, Box, Primitive
 from omnidata.adapters.capabilities import Capabilities, RenderedPart
+from omnidata.adapters.hf.families import TOKENS
 from omnidata.adapters.render import render
 from omnidata.errors import UsageError
 from omnidata.export import Sizing
@@ -181,10 +183,30 @@ def test_a_placeholder_in_a_text_of_the_data_is_found(form: str, tmp_path: Path)
     assert [row["sample_id"] for row in rows(tmp_path / "out")] == ["App/E01/0"]
 
 
-def test_trl_takes_any_text_because_its_media_have_no_placeholders(tmp_path: Path) -> None:
-    data = tree(tmp_path / "data", actions=[TAP], instruct=lambda _: "Tap <image> twice")
-    done = written(data, tmp_path / "out", format="trl", drop_audio=True, video="frames")
-    assert not done.findings
+@pytest.mark.parametrize("form", TRAINERS)
+def test_a_token_that_some_model_takes_for_a_medium_is_found_in_any_format(
+    form: str, tmp_path: Path
+) -> None:
+    """Most tokenizers make one token of it, whoever wrote it."""
+    tokens = ["<image>", *sorted(TOKENS), "it"]
+    data = tree(
+        tmp_path / "data", episodes=len(tokens), actions=[TAP], instruct=lambda n: f"a{tokens[n]}b"
+    )
+    done = written(data, tmp_path / "out", format=form, **TRAINERS[form])
+    assert codes(done) == ["placeholder-in-text"] * (len(tokens) - 1)
+    found = {finding.where: finding.what for finding in done.findings}
+    for number, token in enumerate(tokens[:-1]):
+        assert f" {token} in the texts" in found[f"App/E0{number}/0"]
+    assert len(rows(tmp_path / "out")) == 1
+
+
+@pytest.mark.parametrize("form", TRAINERS)
+def test_a_token_for_a_medium_in_an_answer_is_found(form: str, tmp_path: Path) -> None:
+    typed = Action(Primitive.INPUT, text="a<|AUDIO|>b")
+    data = tree(tmp_path / "data", actions=[BACK, typed])
+    done = written(data, tmp_path / "out", format=form, **TRAINERS[form])
+    assert codes(done) == ["placeholder-in-text"]
+    assert done.findings[0].where == "App/E00/1"
 
 
 @pytest.mark.parametrize("unit", ["norm1", "real"])
@@ -214,6 +236,29 @@ def test_swifts_objects_are_the_places_that_the_answer_would_name(
             checked += 1
         assert text == answer(row)
     assert checked == 4  # two taps and both ends of a swipe
+
+
+def test_a_place_that_swift_would_round_away_is_left_out(tmp_path: Path) -> None:
+    """Between two parts of a thousand there is room for an answer, but not for a whole number."""
+    narrow = Action(Primitive.TAP, (Box(10.03, 20, 10.05, 44, "px"),))
+    data = tree(tmp_path / "data", actions=[TAP, narrow])
+    assert not codes(written(data, tmp_path / "plain", format="swift"))
+    done = written(data, tmp_path / "out", format="swift", objects="norm1")
+    assert [(found.code, found.where) for found in done.findings] == [
+        ("target-unreachable", "App/E00/1")
+    ]
+    assert "[139, 200]" in done.findings[0].what
+
+
+def test_groundui_has_places_too(tmp_path: Path) -> None:
+    path = studio(tmp_path / "data", "groundui")
+    done = written(
+        path, tmp_path / "out", task="groundui", format="swift", coordinates="norm1000",
+        objects="norm1",
+    )  # fmt: skip
+    assert codes(done) == ["unit-differs"]
+    (first, _) = rows(tmp_path / "out")
+    assert (answer(first), first["objects"]["bbox"]) == ("<bbox>", [[0.764, 0.128]])
 
 
 def test_objects_belong_to_swift_and_to_parts_of_a_thousand(data: Path, tmp_path: Path) -> None:

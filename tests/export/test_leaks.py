@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from omnidata.export import Exported
 from omnidata.run.select import read_exclude
 from tests.data.tiny import SIZE
 from tests.export.small import TAP, codes, folder, load, rows, studio, tree, written
+from tests.loaders.agentstudio import ground, pictures, write
 
 
 def check(tmp_path: Path, training: Path, evaluation: Path) -> Exported:
@@ -34,6 +36,52 @@ def test_the_same_episode_is_found_under_any_spelling_of_its_app(tmp_path: Path)
     assert codes(done) == ["leak-episode"]
     assert "Google_Translate/E00/0" in done.findings[0].what
     assert done.findings[0].severity == "error"
+
+
+def test_a_twin_of_an_episode_that_is_evaluated_on_is_found(tmp_path: Path) -> None:
+    training = tree(tmp_path / "a", episodes=4, twins=4, actions=[TAP])
+    source = load(tree(tmp_path / "b", episodes=4, twins=4, seed=5000, actions=[TAP]))
+    last = replace(source.steps[-1], episode_id="E77", instruction="Like talk", source={
+        name: value for name, value in source.steps[-1].source.items() if name == "twins"
+    })  # fmt: skip
+    done = written(training, tmp_path / "out", against=replace(source, steps=[last]))
+    assert codes(done) == ["leak-episode"]
+    assert "a twin of App/E50003/0" in done.findings[0].what
+    listed = (tmp_path / "out" / "leaks.txt").read_text().splitlines()[1:]
+    assert listed == [f"App/E0{number}/0" for number in range(4)]
+
+
+def test_an_episode_is_found_in_a_copy_without_the_column_of_twins(tmp_path: Path) -> None:
+    training = tree(tmp_path / "a", episodes=2, twins=2, actions=[TAP])
+    evaluation = tree(tmp_path / "b", episodes=2, actions=[TAP], instruct="Like talk {}".format)
+    for number in range(2):
+        shutil.rmtree(folder(evaluation, number))
+    source = load(evaluation)
+    done = written(training, tmp_path / "out", against=replace(source, steps=source.steps[1:]))
+    assert codes(done) == ["leak-episode", "leak-unchecked"]
+    assert done.findings[0].where == "App/E01/0"
+    assert "the episode of App/E01/0" in done.findings[0].what
+
+
+def test_what_is_shared_is_named_by_the_step_that_shares_it(tmp_path: Path) -> None:
+    """A page of GroundUI is a group; one of its instructions may be shared alone."""
+    path = tmp_path / "a" / "rows.jsonl"
+    rows = [ground(instruction="Click this"), ground(instruction="Click that")]
+    pictures(tmp_path / "a" / "images", ["a.png"])
+    pictures(tmp_path / "b" / "images", ["b.png"])
+    source = load(write(path, *rows), "groundui")
+    other = write(tmp_path / "b" / "rows.jsonl", ground(image="b.png", instruction="Click that"))
+    done = written(path, tmp_path / "out", task="groundui", against=load(other, "groundui"))
+    assert codes(done) == ["leak-instruction"]
+    assert done.findings[0].where == source.steps[1].sample_id
+
+
+def test_rows_of_the_evaluation_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    training = tree(tmp_path / "a", instruct="Open mail {}".format)
+    evaluation = tree(tmp_path / "b", seed=5000, instruct="Like talk {}".format)
+    done = written(training, tmp_path / "out", against=replace(load(evaluation), skipped=2))
+    assert codes(done) == ["leak-unchecked"]
+    assert done.findings[0].what.startswith("2 rows")
 
 
 def test_the_same_instruction_is_found_whatever_its_case_and_signs(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,6 +29,30 @@ def test_all_steps_of_an_episode_and_all_spellings_of_its_app_fall_together(step
         first = replace(step, episode_id=f"T{number}", tags={"app": "GTrans"})
         same = replace(first, step_index=7, sample_id="x", tags={"app": "Google_Translate"})
         assert split_of(first) == split_of(same)
+
+
+def test_twins_fall_together_whatever_their_episodes_are_called(step: Step) -> None:
+    """One that comes later, or alone, falls where the others are."""
+    seen = Counter(
+        len({split_of(twin(step, f"E{group}{number}", f"G{group}")) for number in range(4)})
+        for group in range(50)
+    )
+    assert seen == {1: 50}
+
+
+def test_twins_of_another_app_are_others(step: Step) -> None:
+    first = replace(twin(step, "E1", "G1"), tags={"app": "GTrans"})
+    assert group(first) == group(replace(first, tags={"app": "Google_Translate"}))
+    assert group(first) != group(replace(first, tags={"app": "TED"}))
+
+
+@pytest.mark.parametrize("value", [None, "", 3, ["G1"], {"G": 1}])
+def test_a_column_that_names_no_group_changes_nothing(step: Step, value: Any) -> None:
+    assert group(twin(step, "E1", value)) == group(replace(step, episode_id="E1"))
+
+
+def twin(step: Step, episode: str, twins: Any) -> Step:
+    return replace(step, episode_id=episode, source={**step.source, "twins": twins})
 
 
 def test_shares_are_about_what_was_asked_for(step: Step) -> None:

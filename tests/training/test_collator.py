@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from omnidata import media
 from omnidata.actions import Action, Primitive
 from omnidata.adapters.tiny import Family
 from omnidata.errors import DataError, MediaError, UsageError
@@ -81,8 +82,8 @@ def test_labels_are_on_the_answer_and_its_end_alone(
 ) -> None:
     collate = collator(checkpoint(once, family), task)
     batch = collate(steps)
-    oracle = task.baseline("oracle", (), {})
-    wanted = [oracle(step) + ENDS[family] for step in steps]
+    targets = [task.target(step) for step in steps]
+    wanted = [target.text + ENDS[family] for target in targets if target]
     assert answers(batch["labels"], collate.processor.tokenizer) == wanted
     assert len(set(wanted)) > 2
 
@@ -190,7 +191,7 @@ def test_a_template_that_thinks_is_taken_where_it_marks_the_answer(
 def test_a_step_without_a_target_is_named_before_training(
     once: Once, task: Task, steps: list[Step]
 ) -> None:
-    from omnidata.torch import has_target, training_table
+    from omnidata.torch import training_table
 
     lacking = [
         replace(steps[1], action=None, sample_id="A/none/0"),
@@ -201,7 +202,7 @@ def test_a_step_without_a_target_is_named_before_training(
         training_table(task, [*steps, *lacking])
     with pytest.raises(DataError, match="A/none/0: the step has no target"):
         collator(checkpoint(once, "qwen2.5-omni"), task)(lacking[:1])
-    assert len(training_table(task, [s for s in (*steps, *lacking) if has_target(task, s)])) == 4
+    assert len(training_table(task, [s for s in (*steps, *lacking) if task.target(s)])) == 4
     with pytest.raises(DataError, match="no step"):
         training_table(task, [])
 
@@ -248,8 +249,6 @@ def test_what_cannot_be_trained_on_is_refused(once: Once, steps: list[Step]) -> 
     folder = checkpoint(once, "qwen2.5-omni")
     with pytest.raises(UsageError, match="history=predicted"):
         collator(folder, get_task("omnigui", {"history": "predicted"}))
-    with pytest.raises(UsageError, match="pixels"):
-        collator(folder, get_task("omnigui", {"coordinates": "px"}), image_size="400")
     with pytest.raises(UsageError, match="no option"):
         collator(folder, get_task("omnigui"), colour="red")
 
@@ -270,6 +269,25 @@ def test_the_answer_is_in_the_unit_that_the_task_is_told(
         verdict = profile.judge(tap, text.removesuffix("<|im_end|>\n"))
         assert dict(zip(profile.values, verdict.values, strict=True))["exact_match"], space
     assert len({tuple(point) for point in said.values()}) == 3
+
+
+def test_answers_in_pixels_are_those_of_the_screenshot_as_it_is_shown(
+    once: Once, sample: Path
+) -> None:
+    told = get_task("omnigui", {"coordinates": "px"})
+    steps = told.load(sample).steps
+    tap = next(s for s in steps if s.action and s.action.kind is Primitive.TAP)
+    collate = collator(checkpoint(once, "qwen2.5-omni"), told, image_size="200")
+    [text] = answers(collate([tap])["labels"], collate.processor.tokenizer)
+    size = media.within(tap.screen, 200)
+    line = {"role": "screenshot", "width": size[0], "height": size[1], "original": [*tap.screen]}
+    profile = told.profiles[told.default_profile]
+    said = text.removesuffix("<|im_end|>\n")
+    for receipt, right in (({"parts": [line]}, True), ({}, False)):
+        verdict = profile.judge(tap, said, receipt)
+        assert dict(zip(profile.values, verdict.values, strict=True))["exact_match"] is right
+    with pytest.raises(DataError, match="the answer is for"):
+        collate([replace(tap, screen=(tap.screen[0] * 2, tap.screen[1]))])
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")

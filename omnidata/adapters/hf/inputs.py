@@ -57,7 +57,8 @@ class Inputs:
         """
         names: set[str] = set(self.placeholders.values())
         if self._audio_in_video:
-            names |= set(self._processor.tokenizer.all_special_tokens)
+            added = self._processor.tokenizer.added_tokens_decoder.values()
+            names |= {token.content for token in added if token.special}
         texts = [part.text for turn in turns for part in turn.parts]
         return next((name for name in sorted(names) for text in texts if name in text), "")
 

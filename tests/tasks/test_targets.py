@@ -1,4 +1,4 @@
-"""An exported answer, read by the task's own profile, is an exact match."""
+"""The right answer, read by the task's own profile, is an exact match."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ from omnidata.actions import (
     Region,
     Screen,
     Space,
+    answer,
+    convert,
 )
 from omnidata.export.sizing import Sizing
-from omnidata.export.target import BOX, write
 from omnidata.loaders.agentstudio_files import TaskName
 from omnidata.tasks import get_task
-from omnidata.types import Step
+from omnidata.types import PLACE, Step
 from tests.loaders.agentstudio import REAL, act, ground, single, trajectory
 from tests.loaders.agentstudio import write as write_lines
 from tests.trees import NO_SHARED, SHARED, load_rows, row
 
+OMNIGUI, GROUNDUI = get_task("omnigui"), get_task("groundui")
 SPACES: tuple[Space, ...] = ("norm1000", "rel", "px")
 sides = st.integers(28, 4000)
 screens = st.tuples(sides, sides)
@@ -90,7 +92,7 @@ def test_any_box_on_any_screen_is_hit_in_every_unit_after_every_resize(
     size = sizing.fit(screen)
     # No float may lie on a line of the screen after the way to another size and back.
     assume(space != "px" or size == screen or not any(map(is_flat, (*action.start, *action.end))))
-    target = write("omnigui", asked, space=space, size=size)
+    target = OMNIGUI.target(asked, space=space, size=size)
     assert target
     profile = get_task("omnigui", {"coordinates": space}).profiles["omnigui-paper"]
     verdict = profile.judge(asked, target.text, receipt(size, screen))
@@ -106,7 +108,7 @@ def test_any_box_of_groundui_is_hit(
     source = ground(bbox=[box.left, box.top, box.right, box.bottom], resolution=list(screen))
     asked = replace(step, source=source, screen=screen)
     size = sizing.fit(screen)
-    target = write("groundui", asked, space=space, size=size)
+    target = GROUNDUI.target(asked, space=space, size=size)
     assert target
     profile = get_task("groundui", {"coordinates": space}).profiles["agentstudio-paper"]
     assert profile.judge(asked, target.text, receipt(size, screen)).values == (True,), target.text
@@ -120,7 +122,7 @@ def test_a_box_of_some_pixels_is_hit_by_the_release_too(
     box = data.draw(boxes(screen, least=3))
     source = ground(bbox=[box.left, box.top, box.right, box.bottom], resolution=list(screen))
     asked = replace(step, source=source, screen=screen)
-    target = write("groundui", asked, space=space, size=screen)
+    target = GROUNDUI.target(asked, space=space, size=screen)
     assert target
     profile = get_task("groundui", {"coordinates": space}).profiles["agentstudio-release"]
     assert profile.judge(asked, target.text).values == (True,), target.text
@@ -133,7 +135,7 @@ def test_numbers_are_short_where_the_box_has_room(
     screen = data.draw(screens)
     box = data.draw(boxes(screen, least=28))
     asked = replace(step, action=Action(Primitive.TAP, (box,)), screen=screen)
-    target = write("omnigui", asked, space=space, size=screen)
+    target = OMNIGUI.target(asked, space=space, size=screen)
     assert target
     for number in json.loads(target.text)["coordinate"]:
         if space == "rel":
@@ -145,23 +147,86 @@ def test_numbers_are_short_where_the_box_has_room(
 def test_a_box_over_the_whole_screen_is_hit_in_its_middle(step: Step) -> None:
     """A whole number between 0 and 1 is an edge of the screen, which nobody taps."""
     asked = replace(step, action=Action(Primitive.TAP, (Box(0, 0, 720, 1600, "px"),)))
-    target = write("omnigui", asked, space="rel", size=(720, 1600))
+    target = OMNIGUI.target(asked, space="rel", size=(720, 1600))
     assert target
     assert json.loads(target.text)["coordinate"] == [0.5, 0.5]
 
 
 def test_a_box_that_goes_beyond_the_screen_is_hit_on_it(step: Step) -> None:
     asked = replace(step, action=Action(Primitive.TAP, (Box(700, 1000, 1000, 1100, "px"),)))
-    target = write("omnigui", asked, space="px", size=(720, 1600))
+    target = OMNIGUI.target(asked, space="px", size=(720, 1600))
     assert target
     assert json.loads(target.text)["coordinate"] == [710, 1050]
 
 
 def test_a_target_that_is_a_point_is_rounded(step: Step) -> None:
     asked = replace(step, action=Action(Primitive.TAP, (Point(100, 333, "px"),)))
-    target = write("omnigui", asked, space="norm1000", size=(720, 1600))
+    target = OMNIGUI.target(asked, space="norm1000", size=(720, 1600))
     assert target
     assert json.loads(target.text)["coordinate"] == [139, 208]
+
+
+@given(data=st.data(), space=st.sampled_from(SPACES), unit=st.sampled_from(SPACES))
+def test_the_oracle_points_inside_a_box_and_never_at_an_edge_of_the_screen(
+    data: st.DataObject, space: Space, unit: Space
+) -> None:
+    """Whatever the unit of the box and that of the answer."""
+    screen = data.draw(screens)
+    found = data.draw(boxes(screen, least=1))
+    assume(not is_flat(found))
+    low = convert(Point(found.left, found.top, "px"), unit, screen)
+    high = convert(Point(found.right, found.bottom, "px"), unit, screen)
+    box = Box(low.x, low.y, high.x, high.y, unit)
+    x, y = answer(Action(Primitive.TAP, (box,)), screen, space=space)["coordinate"]
+    point = convert(Point(x, y, space), "px", screen)
+    assert found.left < point.x < found.right
+    assert found.top < point.y < found.bottom
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        None,
+        Action(Primitive.TAP),
+        Action(Primitive.SWIPE_UP),
+        Action(Primitive.INPUT, text=None),
+        Action(Primitive.INPUT, text=""),
+    ],
+)
+def test_an_action_that_lacks_its_place_or_its_text_is_no_target(
+    step: Step, action: Action | None
+) -> None:
+    assert OMNIGUI.target(replace(step, action=action)) is None
+
+
+@pytest.mark.parametrize(
+    ("task", "changes"),
+    [
+        ("groundui", {"bbox": [0, 0, float("nan"), 5]}),
+        ("groundui", {"bbox": None}),
+        ("idm-single", {"operation": "NEW"}),
+        ("idm-multiple", {"actions": [act(operation="NEW")]}),
+        ("idm-multiple", {"actions": [act(obs_after=None)]}),
+    ],
+)
+def test_a_row_of_agentstudio_without_a_usable_answer_has_no_target(
+    step: Step, task: str, changes: dict[str, Any]
+) -> None:
+    rows = {"groundui": ground, "idm-single": single, "idm-multiple": trajectory}
+    source = {**json.loads(json.dumps(rows[task]())), **changes}
+    assert get_task(task).target(replace(step, source=source)) is None
+
+
+@pytest.mark.parametrize("space", [*SPACES, "auto"])
+def test_a_target_has_the_tasks_own_unit_and_the_pixels_of_the_screen(
+    step: Step, space: str
+) -> None:
+    asked = replace(step, action=Action(Primitive.TAP, (Box(20, 40, 50, 60, "px"),)))
+    unit: Space = next((known for known in SPACES if known == space), "norm1000")
+    told = get_task("omnigui", {"coordinates": space}).target(asked)
+    assert told == OMNIGUI.target(asked, space=unit, size=asked.screen)
+    smaller = get_task("omnigui", {"coordinates": space}).target(asked, size=(72, 160))
+    assert (smaller != told) == (space == "px")
 
 
 @pytest.mark.parametrize(
@@ -184,14 +249,14 @@ def test_answers_are_compact_json_to_the_letter_of_the_prompt(
     step: Step, action: Action, text: str, marked: str
 ) -> None:
     asked = replace(step, action=action)
-    target = write("omnigui", asked, space="norm1000", size=asked.screen)
+    target = OMNIGUI.target(asked, space="norm1000", size=asked.screen)
     assert target
     assert (target.text, target.marked) == (text, marked)
     profile = get_task("omnigui").profiles["omnigui-paper"]
     verdict = dict(zip(profile.values, profile.judge(asked, text).values, strict=True))
     assert verdict["format_ok"]
     assert verdict["exact_match"]
-    assert len(target.places) == target.marked.count(f":{BOX}")
+    assert len(target.places) == target.marked.count(f":{PLACE}")
 
 
 @pytest.mark.parametrize(
@@ -210,7 +275,7 @@ def test_agentstudios_answers_have_the_form_of_their_prompts(
     made = rows.get(task, trajectory)(**changes)
     path = write_lines(tmp_path / "rows.jsonl", made)
     (asked,) = get_task(task).load(path, check_media=False).steps
-    target = write(task, asked, space="rel", size=asked.screen)
+    target = get_task(task).target(asked)
     assert target
     assert target.text == text
     for profile in get_task(task).profiles.values():
@@ -225,7 +290,7 @@ def test_every_published_row_of_agentstudio_has_an_answer_that_is_right(name: Ta
         task = get_task(name, {"coordinates": unit} if unit else {})
         missed = []
         for asked in task.load(REAL[name], check_media=False).steps:
-            target = write(name, asked, space=unit or "rel", size=asked.screen)
+            target = task.target(asked)
             assert target
             missed += [
                 (asked.sample_id, profile.name)

@@ -1,0 +1,55 @@
+"""How far a share that was counted can be from the true one."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import Any
+
+_Z = NormalDist().inv_cdf(0.975)
+
+
+def wilson(hits: int, total: int) -> tuple[float, float] | None:
+    """Wilson's 95 % interval of a share (E. B. Wilson, 1927), which holds for few trials too.
+
+    It takes the trials for independent: steps of one episode are less than that, and the true
+    interval is wider.
+
+    Args:
+        hits: successes, 0 to `total`.
+        total: trials.
+
+    Returns:
+        Both ends, as fractions; None over nothing.
+
+    Examples:
+        >>> [round(end, 4) for end in wilson(8, 10)], wilson(0, 0)
+        ([0.4902, 0.9433], None)
+    """
+    if not total:
+        return None
+    found, weight = hits / total, _Z * _Z / total
+    middle = found + weight / 2
+    half = _Z * math.sqrt(found * (1 - found) / total + weight / (4 * total))
+    low, high = ((middle + sign * half) / (1 + weight) for sign in (-1, 1))
+    # Rounding must not put the share itself outside, or an end beyond 0 and 1.
+    return max(0.0, min(low, found)), min(1.0, max(high, found))
+
+
+def share(hits: int, total: int) -> dict[str, Any]:
+    """A share with its interval, as JSON values.
+
+    Returns:
+        `hits`, `n`, `share` and `ci95` (see `wilson`), both None over nothing.
+
+    Examples:
+        >>> share(0, 0)
+        {'hits': 0, 'n': 0, 'share': None, 'ci95': None}
+    """
+    interval = wilson(hits, total)
+    return {
+        "hits": hits,
+        "n": total,
+        "share": hits / total if total else None,
+        "ci95": None if interval is None else list(interval),
+    }

@@ -1,0 +1,170 @@
+"""The way from verdicts on steps to a table of steps and episodes, which several profiles share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from omnidata.metrics import episodes
+from omnidata.metrics.episodes import Ints
+from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
+
+Mask = npt.NDArray[np.bool_]
+VALUES = ("type_match", "exact_match", "format_ok")
+"""What a verdict of these profiles begins with."""
+
+_ANSWERED = [OUTCOMES.index("ok"), OUTCOMES.index("unparsed")]
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Neighbouring steps of one episode, which share their tags: what is said once for all of them.
+
+    Attributes:
+        number: int64 (N,), the run that a step is in.
+        first, last: one step per run.
+    """
+
+    number: Ints
+    first: list[Step]
+    last: list[Step]
+
+    @classmethod
+    def of(cls, steps: Sequence[Step]) -> Runs:
+        """The runs of a sequence of steps."""
+        first: list[Step] = []
+        last: list[Step] = []
+        numbers = []
+        tags, episode, step = None, None, None
+        for following in steps:
+            if following.tags is not tags or following.episode_id != episode:
+                tags, episode = following.tags, following.episode_id
+                first.append(following)
+                if step is not None:
+                    last.append(step)
+            step = following
+            numbers.append(len(first) - 1)
+        if step is not None:
+            last.append(step)
+        return cls(np.array(numbers, dtype=np.int64), first, last)
+
+    def incomplete(
+        self, judged: npt.NDArray[np.bool_], stated_length: Callable[[Step], int | None]
+    ) -> int:
+        """Episodes of which the data lacks steps, or of which a step is left out."""
+        cut = set(np.unique(self.number[~judged]).tolist())
+        for number, (first, last) in enumerate(zip(self.first, self.last, strict=True)):
+            stated = stated_length(first)
+            lacks = stated is not None and stated > first.num_steps
+            if lacks or last.step_index >= last.num_steps:
+                cut.add(number)
+        return len({(self.first[n].tags.get("app"), self.first[n].episode_id) for n in cut})
+
+
+def numbered(keys: Iterable[Hashable]) -> Ints:
+    """Equal keys get equal numbers, in the order in which they first come."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+class EpisodeProfile:
+    """TM and EM over steps, SR and GP over episodes; a profile adds how it judges a step.
+
+    Attributes:
+        by: the axes of the table, which are tags, and the order of the groups on each; others are
+            sorted.
+        goal_progress: which of the two readings is `GP`.
+        of_nothing: what the metrics over no step are.
+    """
+
+    name: str
+    values: tuple[str, ...] = VALUES
+    columns: Mapping[str, Literal["share", "number"]] = dict.fromkeys(
+        ("TM", "EM", "SR", "GP"), "share"
+    )
+    by: Mapping[str, Sequence[str]] = {}
+    goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_ratio"
+    of_nothing: float | None = None
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read one answer and hold it against the step's target."""
+        raise AssertionError("a profile says how it judges")
+
+    def failed(self, step: Step, outcome: Outcome) -> Verdict:
+        """The verdict on a step without an answer: wrong, with the reason as its outcome."""
+        raise AssertionError("a profile says how it judges")
+
+    def _stated_length(self, step: Step) -> int | None:
+        """How many steps the source says that the episode has, where it says so."""
+        return None
+
+    def _more_counts(self, rows: Rows, judged: Mask) -> dict[str, int]:
+        """What else is counted of the steps that were judged."""
+        return {}
+
+    def _episodes(self, steps: Sequence[Step], runs: Runs) -> Ints:
+        """A code per episode, (N,)."""
+        return numbered((step.tags.get("app"), step.episode_id) for step in runs.first)[runs.number]
+
+    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
+        """The table; steps that were not judged are counted and left out.
+
+        Returns:
+            `overall`, `answered` (steps with an answer, readable or not), `ci95`, `by`, `counts`,
+            `outcomes`. `GP` is this profile's own definition of goal progress.
+        """
+        judged = ~np.isnan(rows.values["type_match"])
+        runs = Runs.of(steps)
+        order = np.fromiter((step.step_index for step in steps), np.int64, len(steps))
+        type_match, exact_match, format_ok = (np.nan_to_num(rows.values[name]) for name in VALUES)
+        verdicts = episodes.StepVerdicts(
+            self._episodes(steps, runs), order, type_match, exact_match, format_ok, rows.whole
+        )
+        kept = verdicts.where(judged)
+        overall = self._named(episodes.table(kept))
+        by = {}
+        for tag, names_first in self.by.items():
+            labels, names = episodes.codes([step.tags.get(tag) for step in runs.first], names_first)
+            groups = episodes.by_group(kept, labels[runs.number][judged], names)
+            if groups:
+                by[tag] = {name: self._named(group) for name, group in groups.items()}
+        answered = np.isin(rows.outcomes, _ANSWERED) & judged
+        outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
+        return {
+            "overall": {name: overall[name] for name in overall["ci95"]},
+            "ci95": overall["ci95"],
+            "answered": self._answered(verdicts, answered, judged),
+            "by": by,
+            "counts": {
+                "steps": overall["steps"],
+                "episodes": overall["episodes"],
+                "whole_episodes": overall["whole_episodes"],
+                "incomplete_episodes": runs.incomplete(judged, self._stated_length),
+                "without_usable_target": int((~judged).sum()),
+                **self._more_counts(rows, judged),
+            },
+            "outcomes": {name: n for name, n in zip(OUTCOMES, outcomes, strict=True) if n},
+        }
+
+    def _answered(
+        self, verdicts: episodes.StepVerdicts, answered: Any, judged: Any
+    ) -> dict[str, Any]:
+        """The table over answered steps; SR and GP over episodes answered from end to end."""
+        broken = np.unique(verdicts.episode[judged & ~answered])
+        whole = verdicts.whole & ~np.isin(verdicts.episode, broken)
+        columns = {name: getattr(verdicts, name) for name in verdicts.__slots__} | {"whole": whole}
+        return self._named(episodes.table(episodes.StepVerdicts(**columns).where(answered)))
+
+    def _named(self, table: dict[str, Any]) -> dict[str, Any]:
+        """The table with `GP` as this profile defines it, in the order TM, EM, SR, GP."""
+        if self.of_nothing is not None and not table["steps"]:
+            table |= dict.fromkeys(episodes.METRICS, self.of_nothing)
+        named = {name: table[name] for name in ("TM", "EM", "SR")}
+        named |= {"GP": table[self.goal_progress], **table}
+        named["ci95"] = {name: table["ci95"][name] for name in ("TM", "EM", "SR")}
+        named["ci95"] |= {"GP": table["ci95"][self.goal_progress], **table["ci95"]}
+        return named

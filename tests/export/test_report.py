@@ -1,0 +1,129 @@
+"""What an export says of itself, so that nothing is lost in silence."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from omnidata import media
+from omnidata.actions import Action, Box, Primitive
+from omnidata.export import Exported, Options, export
+from omnidata.synth.episodes import Settings, make_episodes
+from omnidata.tasks import get_task
+from omnidata.types import MediaRef, Source
+from tests.cli.running import as_json, omnidata
+from tests.data.tiny import SIZE
+from tests.export.small import TAP, codes, folder, load, rows, tree, written
+
+
+def of(source: Source, out: Path, **options: Any) -> Exported:
+    """An export of steps that were changed after they were read."""
+    chosen = Options(format="llamafactory", shares=options.pop("shares", {"train": 1.0}))
+    return export(get_task("omnigui"), source, out, chosen, **options)
+
+
+def test_rows_that_became_no_step_make_exit_code_1(tmp_path: Path) -> None:
+    data = tree(tmp_path / "data", episodes=2, actions=[TAP])
+    for path in (folder(data) / "E00.json", data / "App" / "dataset_App.json"):
+        made = json.loads(path.read_text())
+        made[0]["step_id"] = "first"
+        path.write_text(json.dumps(made))
+    done = omnidata(
+        "export", "omnigui", data, tmp_path / "out", "--format", "swift", "--split", "train=1",
+        "--json", code=1,
+    )  # fmt: skip
+    said = as_json(done)
+    assert [found["code"] for found in said["findings"]] == ["rows-skipped"]
+    assert said["findings"][0]["what"].startswith("1 rows")
+    assert len(rows(tmp_path / "out")) == 1
+
+
+def test_the_choice_of_steps_is_in_the_report(tmp_path: Path) -> None:
+    data = tree(tmp_path / "data", episodes=3, actions=[TAP])
+    other = load(tree(tmp_path / "other", seed=5000, instruct="Like talk {}".format))
+    plain = written(data, tmp_path / "plain").report
+    assert [plain[name] for name in ("where", "exclude", "limit", "check_against")] == [
+        {}, [], None, None,
+    ]  # fmt: skip
+    chosen = written(
+        data, tmp_path / "out", where={"app": "App"}, exclude=frozenset({"App/E00/0"}), limit=1,
+        against=other,
+    ).report  # fmt: skip
+    assert chosen["where"] == {"app": "App"}
+    assert chosen["exclude"] == ["App/E00/0"]
+    assert chosen["limit"] == 1
+    assert chosen["check_against"] == other.fingerprint
+    assert chosen["dataset_fingerprint"] == plain["dataset_fingerprint"]
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "\u2028", "\ud800"])
+def test_a_step_whose_id_seen_txt_cannot_hold_is_named(name: str, tmp_path: Path) -> None:
+    source = load(tree(tmp_path / "data", episodes=2, actions=[TAP]))
+    first, second = source.steps
+    steps = [replace(first, sample_id=f"App/{name}/0"), second]
+    done = of(replace(source, steps=steps), tmp_path / "out")
+    assert [found.code for found in done.findings if found.where == steps[0].sample_id] == (
+        ["text-unwritable", "id-unlisted"] if name == "\ud800" else ["id-unlisted"]
+    )
+    lines = (tmp_path / "out" / "seen.txt").read_text().splitlines()
+    assert lines[1:] == [second.sample_id]
+
+
+def test_episodes_are_counted_one_by_one_though_twins_fall_together(tmp_path: Path) -> None:
+    data = tree(tmp_path / "data", episodes=4, twins=4, actions=[TAP])
+    done = written(data, tmp_path / "out")
+    assert done.report["splits"]["train"] == {"file": "train.jsonl", "episodes": 4, "steps": 4}
+
+
+def test_synthetic_twins_are_never_on_both_sides(tmp_path: Path) -> None:
+    """Nor in what is left for the evaluation after `seen.txt`."""
+    small = Settings(size=(112, 168), clip_size=(112, 168), fps=4, seconds=1.0, max_steps=2)
+    make_episodes(tmp_path / "data", small, episodes=40)
+    source = load(tmp_path / "data")
+    done = of(source, tmp_path / "out", shares={"train": 0.5, "test": 0.5})
+    twins = {step.sample_id: (step.tags["app"], step.source["twins"]) for step in source.steps}
+    train, test = (
+        {twins[one["sample_id"]] for one in rows(tmp_path / "out", split)}
+        for split in ("train", "test")
+    )
+    assert train
+    assert test
+    assert not train & test
+    seen = (tmp_path / "out" / "seen.txt").read_text().splitlines()[1:]
+    assert {twins[sample] for sample in twins.keys() - set(seen)} == test
+    assert sum(found["episodes"] for found in done.report["splits"].values()) == 40
+
+
+def test_sixteen_bits_of_grey_are_written_as_evaluation_shows_them(tmp_path: Path) -> None:
+    """Many trainers cut them off at 255, which leaves a white screen."""
+    data = tree(tmp_path / "data", actions=[TAP])
+    grey = np.linspace(0, 65535, SIZE[0] * SIZE[1]).astype(np.uint16).reshape(SIZE[::-1])
+    buffer = io.BytesIO()
+    Image.fromarray(grey).save(buffer, "PNG")
+    (folder(data) / "1.png").write_bytes(buffer.getvalue())
+    assert not codes(written(data, tmp_path / "out"))
+    (name,) = rows(tmp_path / "out")[0]["images"]
+    with Image.open(tmp_path / "out" / name) as picture:
+        shown = np.asarray(picture.convert("RGB"))
+    evaluated = media.image(MediaRef("image", folder(data), "1.png")).pixels
+    assert (shown == evaluated).all()
+    assert shown.std() > 50
+
+
+@pytest.mark.parametrize("unit", ["norm1000", "rel", "px"])
+def test_an_answer_beyond_the_screen_is_not_taught(unit: str, tmp_path: Path) -> None:
+    """In every unit: that the profile would take it does not make it a place to tap."""
+    data = tree(
+        tmp_path / "data", actions=[Action(Primitive.TAP, (Box(90, 20, 95, 44, "px"),)), TAP]
+    )
+    done = written(data, tmp_path / "out", coordinates=unit)
+    found = [finding for finding in done.findings if finding.severity == "error"]
+    assert [(one.code, one.where) for one in found] == [("target-unreachable", "App/E00/0")]
+    assert len(rows(tmp_path / "out")) == 1

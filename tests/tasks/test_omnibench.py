@@ -1,0 +1,205 @@
+"""OmniBench's prompt, right answers, baselines and totals."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnidata.errors import UsageError
+from omnidata.loaders.omnibench import load
+from omnidata.predictions import Prediction
+from omnidata.run.score import score
+from omnidata.run.splits import group
+from omnidata.tasks import get_task
+from omnidata.tasks.omnibench_prompt import SPACES, system_prompt
+from omnidata.types import Conversation, Source
+from tests.loaders.omnibench import act, library, pictures, plain, task, trajectory, write
+
+
+def texts(conversation: Conversation) -> list[str]:
+    return [part.text for message in conversation for part in message.parts]
+
+
+def folder_of_prompts() -> Any:
+    return resources.files("omnidata.tasks").joinpath("prompts")
+
+
+def test_the_texts_are_in_the_list_of_sources_with_their_hashes() -> None:
+    listed = dict(
+        re.findall(
+            r"`(omnibench_\w+\.txt)` .*`([0-9a-f]{64})`",
+            folder_of_prompts().joinpath("SOURCES.md").read_text(encoding="utf-8"),
+        )
+    )
+    found = [file for file in folder_of_prompts().iterdir() if file.name.startswith("omnibench_")]
+    assert listed == {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in found}
+    assert len(found) == 2
+
+
+def test_the_prompt_is_the_papers_but_for_what_names_controls() -> None:
+    paper = folder_of_prompts().joinpath("omnibench_trajectory.txt").read_text(encoding="utf-8")
+    own = folder_of_prompts().joinpath("omnibench_apis.txt").read_text(encoding="utf-8")
+    kept = set(paper.splitlines()) | set(own.splitlines())
+    changed = [line for line in system_prompt().splitlines() if line not in kept]
+    assert [line.split()[0] for line in changed] == ["-", "-", '"Status":', '"coordinates":']
+    assert not re.search(r"ControlLabel|ControlText|annotat|\{apis\}|8 distinct", system_prompt())
+    assert len({system_prompt(space) for space in SPACES}) == 3
+
+
+def test_a_step_is_asked_about_with_its_screenshot_and_history(tmp_path: Path) -> None:
+    step = load(library(tmp_path)).steps[-1]
+    system, user = get_task("omnibench").prompt(step)
+    assert (system.role, system.parts[0].text) == ("system", system_prompt())
+    assert [part.kind for part in user.parts] == ["image", "text"]
+    assert user.parts[0].media == step.media["screenshot"]
+    assert user.parts[1].text.splitlines() == [
+        "<Step History:> ",
+        'Step 0: click_input(button="left", double=false) on "Save"',
+        'Step 1: wheel_mouse_input(wheel_dist=-3) on "Save"',
+        "<Task instruction:> Make 'C:\\one.ppt' ready.",
+    ]
+
+
+def test_the_options_change_the_prompt_and_its_hash(tmp_path: Path) -> None:
+    step = load(library(tmp_path)).steps[-1]
+    options = [{}, {"history": "none"}, {"intent": "on"}, {"coordinates": "rel"}]
+    tasks = [get_task("omnibench", each) for each in options]
+    assert len({each.prompt_hash for each in tasks}) == 4
+    assert len({"\n".join(texts(each.prompt(step))) for each in tasks}) == 4
+    assert "<Step History:> none\n" in texts(tasks[1].prompt(step))[-1]
+    assert "<Task intent:> Send a presentation\n" in texts(tasks[2].prompt(step))[-1]
+    assert "from 0 to 1 along" in texts(tasks[3].prompt(step))[0]
+    with pytest.raises(UsageError, match="no option"):
+        get_task("omnibench", {"voice": "x"})
+
+
+def test_a_history_of_predictions_has_the_models_own_words(tmp_path: Path) -> None:
+    asked = get_task("omnibench", {"history": "predicted"})
+    assert asked.needs_predictions and not get_task("omnibench").needs_predictions
+    answer = {"Function": "click_input", "Args": {"double": True}, "coordinates": [3, 4.5]}
+    past = [asked.read(json.dumps(answer)), asked.read("nothing"), asked.read('{"Function": ""}')]
+    said = texts(asked.prompt(load(library(tmp_path)).steps[-1], past))[-1]
+    assert said.splitlines()[1:3] == [
+        'Step 0: click_input(button="left", double=true) on [3, 4.5]',
+        "Step 2: FINISH",
+    ]
+
+
+def results(source: Source, name: str, **options: str) -> dict[str, Any]:
+    asked = get_task("omnibench", options)
+    rule = asked.baseline(name, source.steps, {})
+    answers = [Prediction(sample_id=s.sample_id, output=rule(s)) for s in source.steps]
+    whole = np.ones(len(source.steps), dtype=np.bool_)
+    return score(asked, asked.profiles["omnibench-step"], source.steps, answers, whole=whole)
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_the_oracle_is_right_everywhere_and_the_others_are_not(tmp_path: Path, space: str) -> None:
+    source = load(library(tmp_path))
+    best = results(source, "oracle", coordinates=space)
+    assert best["overall"] == dict.fromkeys(best["overall"], 1.0)
+    assert best["counts"]["steps"] == 5
+    assert best["counts"]["without_usable_target"] == 0
+    blind = results(source, "center", coordinates=space)["overall"]
+    assert (blind["TM"], blind["EM"], blind["format_ok"]) == (0.4, 0.0, 1.0)
+    assert results(source, "majority", coordinates=space)["overall"]["TM"] == 0.4
+    with pytest.raises(UsageError, match="no baseline"):
+        get_task("omnibench").baseline("always-wait", source.steps, {})
+
+
+def test_the_table_is_by_tags_and_episodes(tmp_path: Path) -> None:
+    table = results(load(library(tmp_path)), "center")
+    assert table["by"]["kind"]["subtask"]["steps"] == 2
+    assert table["by"]["kind"]["task"]["steps"] == 3
+    assert set(table["by"]) == {"kind", "app", "category", "platform", "intent"}
+    assert table["counts"]["episodes"] == 2
+
+
+def test_steps_without_a_usable_target_are_counted_and_left_out(tmp_path: Path) -> None:
+    row = trajectory(act(), plain("click_input"), plain("jump"), plain("keyboard_input", keys="x"))
+    source = load(write(tmp_path / "t.jsonl", row), check_media=False)
+    table = results(source, "oracle")
+    assert table["overall"]["EM"] == 1.0
+    assert table["counts"]["steps"] == 2
+    assert table["counts"]["without_usable_target"] == 2
+
+
+def test_the_right_answer_is_in_the_form_that_is_asked_for(tmp_path: Path) -> None:
+    first, second, _, wheel, end = load(library(tmp_path)).steps
+    asked = get_task("omnibench")
+    found = asked.target(first)
+    assert found is not None
+    assert json.loads(found.text) == {
+        "Status": "CONTINUE", "Observation": "A window with a button.", "Thought": "I press it.",
+        "coordinates": [20, 30], "Function": "click_input",
+        "Args": {"button": "left", "double": False},
+    }  # fmt: skip
+    assert found.places == ((20, 30),)
+    assert found.marked == found.text.replace("[20,30]", "<bbox>")
+    half = asked.target(first, space="px", size=(100, 50))
+    assert half is not None and half.places == ((10, 15),)
+    norm = asked.target(first, space="norm1000")
+    assert norm is not None and norm.places == ((100, 300),)
+    for step, status, function in (
+        (second, "CONTINUE", "keyboard_input"), (wheel, "CONTINUE", "wheel_mouse_input"),
+        (end, "FINISH", ""),
+    ):  # fmt: skip
+        target = asked.target(step)
+        assert target is not None and (target.places, target.marked) == ((), target.text)
+        body = json.loads(target.text)
+        assert (body["Status"], body["Function"], body["coordinates"]) == (status, function, [])
+
+
+def test_there_is_no_right_answer_where_the_source_has_none(tmp_path: Path) -> None:
+    row = trajectory(plain("click_input"), plain("jump"), act())
+    source = load(write(tmp_path / "t.jsonl", row), check_media=False)
+    assert [get_task("omnibench").target(step) for step in source.steps] == [None] * 3
+
+
+@given(st.data())
+def test_every_right_answer_is_judged_right(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    width, height = data.draw(st.integers(30, 3000)), data.draw(st.integers(30, 3000))
+    left, top = data.draw(st.floats(-9, width - 9)), data.draw(st.floats(-9, height - 9))
+    box = [left, top, left + data.draw(st.floats(10, 500)), top + data.draw(st.floats(10, 500))]
+    folder = tmp_path_factory.mktemp("box")
+    pictures(folder, ["shots/0.png"], size=(width, height))
+    row = trajectory(act(rect=box, thought="<bbox>"))
+    step = load(write(folder / "t.jsonl", row), check_media=False).steps[0]
+    space = data.draw(st.sampled_from(SPACES))
+    asked = get_task("omnibench", {"coordinates": space})
+    target = asked.target(step)
+    assert target is not None and target.marked.count("<bbox>") == 1
+    verdict = asked.profiles["omnibench-step"].judge(step, target.text)
+    assert verdict.values == (True, True, True)
+
+
+def test_trajectories_of_one_task_stay_together_when_data_are_split(tmp_path: Path) -> None:
+    rows = [
+        trajectory(trajectory_id=own, subtask_id=None, task_id="12") for own in ("12(0)", "12(1)")
+    ]
+    rows += [trajectory(trajectory_id="12"), trajectory(trajectory_id="13(0)")]
+    source = load(write(tmp_path / "t.jsonl", *rows, task("12")), check_media=False)
+    groups = [group(step) for step in source.steps[::2]]
+    assert groups[0] == groups[1]
+    assert len(set(groups)) == 3
+
+
+def test_every_option_of_the_task_is_documented() -> None:
+    page = Path(__file__).parents[2] / "docs" / "omnibench.md"
+    if not page.is_file():
+        pytest.skip("needs a checkout: the sdist has no docs")
+    text = page.read_text("utf-8")
+    for name, values in get_task("omnibench").allowed.items():
+        joined = "\\|".join(values)
+        assert f"`{name}={joined}`" in text

@@ -1,0 +1,141 @@
+"""`omnigui-idm` and `omnigui-critic`: OmniGUI's episodes as other questions."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from omnidata.errors import UsageError
+from omnidata.loaders.omnigui import load
+from omnidata.tasks import NAMES, ON_EPISODES, get_task
+from omnidata.tasks.omnigui_critic import OmniGuiCritic, by_episode, episode
+from omnidata.tasks.omnigui_idm import OmniGuiIdm, followed, unaskable
+from omnidata.types import Source, Step
+from tests.trees import load_rows, row
+
+TEXTS = resources.files("omnidata.tasks").joinpath("prompts")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    """Two episodes, of three steps and of one."""
+    return load_rows(tmp_path, *(row("T1", n) for n in range(3)), row("T2", 0, image_path=""))
+
+
+def test_they_can_be_asked_for_by_name_and_are_no_benchmarks() -> None:
+    for name in ON_EPISODES:
+        assert get_task(name).name == name
+        assert name not in NAMES
+        with pytest.raises(UsageError, match="colour"):
+            get_task(name, {"colour": "red"})
+
+
+def test_our_prompt_is_in_the_list_of_sources_with_its_hash() -> None:
+    found = re.search(
+        r"`omnigui_idm_v1\.txt` .*`([0-9a-f]{64})`",
+        TEXTS.joinpath("SOURCES.md").read_text(encoding="utf-8"),
+    )
+    assert found
+    content = TEXTS.joinpath("omnigui_idm_v1.txt").read_bytes()
+    assert found[1] == hashlib.sha256(content).hexdigest()
+
+
+def test_the_hash_of_the_question_follows_its_options() -> None:
+    hashes = {OmniGuiIdm({"clip": clip}).prompt_hash for clip in OmniGuiIdm.allowed["clip"]}
+    assert len(hashes) == 3
+    assert OmniGuiIdm({"coordinates": "px"}).prompt_hash == OmniGuiIdm({}).prompt_hash
+
+
+def test_a_step_is_followed_by_the_next_of_its_episode_alone(source: Source) -> None:
+    pairs = [(a.sample_id, b and b.sample_id) for a, b in followed(source.steps)]
+    first = [step.sample_id for step in source.steps]
+    assert pairs == [(first[0], first[1]), (first[1], first[2]), (first[2], None), (first[3], None)]
+    gap = [source.steps[0], source.steps[2]]
+    assert [b for _, b in followed(gap)] == [None, None]
+    assert list(followed([])) == []
+
+
+def test_what_lacks_a_screenshot_cannot_be_asked_about(source: Source) -> None:
+    first, second, _, bare = source.steps
+    assert unaskable(first, second) is None
+    assert unaskable(first, None) == "no-screenshot-after"
+    blank = replace(second, media={**second.media, "screenshot": None})
+    assert unaskable(first, blank) == "no-screenshot-after"
+    assert unaskable(bare, second) == "no-screenshot"
+    asked = OmniGuiIdm({}).ask_about(source)
+    assert [step.step_index for step in asked.steps] == [0, 1]
+    assert asked.roles == {"screenshot": "image", "after": "image", "video": "video"}
+
+
+def test_the_clip_is_the_one_that_was_asked_for(source: Source) -> None:
+    clips = {
+        clip: OmniGuiIdm({"clip": clip}).ask_about(source).steps[0].media["video"]
+        for clip in ("between", "before", "off")
+    }
+    assert {clip: ref and ref.path for clip, ref in clips.items()} == {
+        "between": "T1/2.mp4",
+        "before": "T1/1.mp4",
+        "off": None,
+    }
+
+
+def _episode(tmp_path: Path, *changes: dict[str, object]) -> Step:
+    rows = [row("T1", n, **change) for n, change in enumerate(changes)]
+    return episode(load_rows(tmp_path, *rows).steps)
+
+
+def test_an_episode_is_a_row_of_criticbench(tmp_path: Path) -> None:
+    made = _episode(tmp_path, {}, {"result_action_type": 10, "result_touch_xy": ""})
+    assert made.sample_id.endswith("/T1")
+    assert list(made.media) == ["observation_0", "observation_1"]
+    acts = made.source["actions"]
+    assert [act["operation"] for act in acts] == ["TAP", "TASK_COMPLETE"]
+    assert [act["metadata"]["repr"] for act in acts] == ["TAP at [390, 511]", "TASK_COMPLETE"]
+    assert [act["obs_after"] for act in acts] == ["T1/2.png", None]
+    assert made.source["is_success"] is None
+
+
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [
+        (({"is_success": True}, {}), True),
+        (({"is_success": False}, {"is_success": False}), False),
+        (({"is_success": True}, {"is_success": False}), None),
+        (({"is_success": "true"}, {"is_success": 1}), None),
+    ],
+)
+def test_success_is_what_all_rows_say_that_say_something(
+    tmp_path: Path, said: tuple[dict[str, object], ...], known: bool | None
+) -> None:
+    assert _episode(tmp_path, *said).source["is_success"] is known
+
+
+def test_a_broken_target_at_the_end_is_an_action_that_cannot_be_shown(tmp_path: Path) -> None:
+    broken = [row("T1", 0), row("T1", 1, result_touch_xy="[[")]
+    (steps,) = by_episode(load_rows(tmp_path, *broken).steps)
+    assert OmniGuiCritic({}).unaskable(steps) == "step 1 has no action"
+    assert OmniGuiCritic({"observations_only": "true"}).unaskable(steps) == ""
+
+
+def test_only_the_last_five_actions_must_be_there(tmp_path: Path) -> None:
+    lacking = [row("T1", n, **({"result_action_type": None} if n == 0 else {})) for n in range(6)]
+    (steps,) = by_episode(load_rows(tmp_path, *lacking).steps)
+    assert steps[0].action is None
+    assert OmniGuiCritic({}).unaskable(steps) == ""
+    assert OmniGuiCritic({}).unaskable(steps[:5]) == "step 0 has no action"
+
+
+def test_targets_are_what_the_profiles_call_right(sample: Path) -> None:
+    data = load(sample)
+    idm = OmniGuiIdm({})
+    for step in idm.ask_about(data).steps:
+        target = idm.target(step)
+        assert target is not None
+        assert idm.profiles[idm.default_profile].judge(step, target.text).values[1]
+    critic = OmniGuiCritic({})
+    assert {critic.target(step) for step in critic.ask_about(data).steps} == {None}

@@ -1,0 +1,53 @@
+"""Exports with real media, and what is read of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.export import Options, export
+from omnidata.tasks import get_task
+from omnidata.types import Step, Task
+from tests.adapters.local_models import checkpoint
+from tests.conftest import Once
+from tests.export.small import tree
+
+pytest.importorskip("datasets")
+
+
+def data_tree(once: Once) -> Path:
+    """Eight steps of two episodes; nobody writes into it."""
+    return once("exported-data", lambda root: tree(root, episodes=2))
+
+
+def good_export(once: Once) -> Path:
+    """All of them for LLaMA-Factory; nobody writes into it."""
+
+    def write(out: Path) -> None:
+        written(get_task("omnigui"), data_tree(once), out, "llamafactory")
+
+    return once("exported-good", write)
+
+
+def written(task: Task, data: Path, out: Path, form: str, **options: Any) -> list[Step]:
+    """Export everything into `train`; the steps that were exported."""
+    source = task.load(data, check_media=False)
+    given = Options(**{"format": form, "shares": {"train": 1.0}, **options})
+    found = export(task, source, out, given).findings
+    assert not [finding for finding in found if finding.severity == "error"]
+    return list(source.steps)
+
+
+def examples(out: Path) -> dict[str, Any]:
+    from omnidata.torch import exported_table
+
+    found = [row["example"] for row in exported_table(out)]
+    return {example.sample_id: example for example in found}
+
+
+def collator(once: Once, task: Task | None = None, /, **options: str) -> Any:
+    from omnidata.torch import OmniCollator
+
+    return OmniCollator(checkpoint(once, "qwen2.5-omni"), task, options=options)
