@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omnidata.loaders.agentstudio_files import TaskName
+from omnidata.loaders.agentstudio_files import TASKS, TaskName
 from omnidata.predictions import Prediction
 from omnidata.run.score import score
-from omnidata.tasks import NAMES, get_task
+from omnidata.tasks import get_task
 from omnidata.tasks.published import published
 from tests.audit.planted import rows
 from tests.cli.running import as_json, omnidata
@@ -64,7 +64,7 @@ def test_steps_of_an_episode_are_told_apart_by_their_position(sample: Path) -> N
     assert {"lines", "characters"} & found["carriers"].keys()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["omnigui", *TASKS])
 def test_published_scores_are_of_columns_that_a_profile_has(name: str) -> None:
     task = get_task(name)
     found = published(task)
@@ -73,7 +73,7 @@ def test_published_scores_are_of_columns_that_a_profile_has(name: str) -> None:
 
 
 @real
-@pytest.mark.parametrize("name", NAMES[1:])
+@pytest.mark.parametrize("name", TASKS)
 def test_a_profiles_first_value_is_that_of_its_first_column(name: TaskName) -> None:
     task = get_task(name)
     steps = task.load(REAL[name], check_media=False).steps

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,7 +52,7 @@ def test_held_out_episodes_are_those_that_come_later(
     make_episodes(tmp_path / "late", TINY, first=24, episodes=COUNT - 24)
     late = {name: hash_ for name, hash_ in digests(tmp_path / "late").items() if "/media/" in name}
     names = {Path(name).parent.name for name in late}
-    assert names == {f"E{number:07d}" for number in range(24, COUNT)}
+    assert names == {f"E{TINY.digest}-{number:07d}" for number in range(24, COUNT)}
     assert late.items() <= wanted.items()
 
 
@@ -69,10 +72,9 @@ def test_an_interrupted_run_goes_on_and_makes_nothing_twice(
     with pytest.raises(KeyboardInterrupt):
         make_episodes(out, TINY, episodes=COUNT, progress=_stop_at(number))
     assert not out.exists()
-    parts = tmp_path / ".out.unfinished" / "parts"
+    parts = tmp_path / ".out.unfinished" / ".parts"
     before = {
-        path.relative_to(path.parents[4]).parts[-2:]: path.stat().st_mtime_ns
-        for path in parts.glob("*/tree/*/media/E*/*")
+        path.parts[-2:]: path.stat().st_mtime_ns for path in parts.glob("*/tree/*/media/E*/*")
     }
     assert len({episode for episode, _ in before}) == number
     make_episodes(out, TINY, episodes=COUNT)
@@ -82,23 +84,79 @@ def test_an_interrupted_run_goes_on_and_makes_nothing_twice(
     assert not (tmp_path / ".out.unfinished").exists()
 
 
-def test_an_interrupted_joining_goes_on(tmp_path: Path, wanted: dict[str, str]) -> None:
-    out, hidden = tmp_path / "out", tmp_path / ".out.unfinished"
-    with pytest.raises(KeyboardInterrupt):
-        make_episodes(out, TINY, episodes=COUNT, progress=_stop_at(COUNT))
-    for media in list((hidden / "parts").glob("*/tree/*/media"))[:2]:
-        there = hidden / "tree" / media.parent.name / "media"
-        there.mkdir(parents=True, exist_ok=True)
-        for episode in list(media.iterdir())[:3]:
-            episode.rename(there / episode.name)
-    (there.parent / "localization.jsonl.partial").write_text("half a li")
-    make_episodes(out, TINY, episodes=COUNT)
-    (out / there.parent.name / "localization.jsonl.partial").unlink(missing_ok=True)
-    assert digests(out) == wanted
+@pytest.mark.parametrize("what", ["rename", "rmtree"])
+def test_a_run_that_is_stopped_at_any_move_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Parts, episodes that are joined, the whole; and before that which is needed no more goes."""
+    make_episodes(tmp_path / "wanted", TINY, episodes=20)
+    wanted = digests(tmp_path / "wanted")
+    where: Any = {"rename": Path, "rmtree": shutil}[what]
+    real, left = getattr(where, what), 0
+
+    def stopped(*arguments: Any, **options: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(where, what, stopped)
+    for moves in (0, 1, 2, 11, 21, 22) if what == "rename" else (0,):
+        out, left = tmp_path / str(moves), moves
+        with pytest.raises(KeyboardInterrupt):
+            make_episodes(out, TINY, episodes=20)
+        assert not out.exists()
+        left = 1000
+        make_episodes(out, TINY, episodes=20)
+        assert digests(out) == wanted
+        assert not (tmp_path / f".{moves}.unfinished").exists()
+    left = 1000
+
+
+def test_a_part_whose_asker_was_killed_is_not_put_among_those_of_the_next_call(
+    tmp_path: Path,
+) -> None:
+    """The next call removes it half done; what is written afterwards is not a whole part."""
+    program = f"""
+import os
+from multiprocessing import get_context
+from pathlib import Path
+from omnidata.synth.episodes import parts
+from tests.synth.making import TINY
+job = parts.jobs(TINY, Path({str(tmp_path)!r}), first=0, episodes=16)[0]
+get_context("spawn").Process(target=parts.make, args=(job,)).start()
+os._exit(0)
+"""
+    # Returns when nobody holds the pipes any more: when the other process has ended as well.
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stderr == b""
+    assert not (tmp_path / "0000000").exists()
+
+
+def test_somebody_elses_unfinished_folder_is_left_alone(tmp_path: Path) -> None:
+    hidden = tmp_path / ".out.unfinished"
+    hidden.mkdir()
+    (hidden / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="something here already"):
+        make_episodes(tmp_path / "out", TINY, episodes=4)
+    assert [path.name for path in hidden.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("begun", [(), ("..plan.json.new",)])
+def test_a_run_that_was_killed_before_it_had_a_plan_is_begun(
+    tmp_path: Path, begun: tuple[str, ...]
+) -> None:
+    hidden = tmp_path / ".out.unfinished"
+    hidden.mkdir()
+    for name in begun:
+        (hidden / name).write_text("{")
+    make_episodes(tmp_path / "out", TINY, episodes=4)
+    assert (tmp_path / "out" / "synth.json").is_file()
 
 
 def test_half_a_part_is_made_again(tmp_path: Path, wanted: dict[str, str]) -> None:
-    out, parts = tmp_path / "out", tmp_path / ".out.unfinished" / "parts"
+    out, parts = tmp_path / "out", tmp_path / ".out.unfinished" / ".parts"
     with pytest.raises(KeyboardInterrupt):
         make_episodes(out, TINY, episodes=COUNT, progress=_stop_at(16))
     whole = next(parts.iterdir())
@@ -127,10 +185,13 @@ def test_a_whole_dataset_is_not_made_again(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(DataError, match="something here already"):
-        make_episodes(tmp_path, TINY, episodes=8)
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="something here already"):
+        make_episodes(out, TINY, episodes=8)
+    assert [path.name for path in out.iterdir()] == ["mine.txt"]
+    assert not (tmp_path / ".out.unfinished").exists()
 
 
 def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
@@ -142,12 +203,13 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_part_that_cannot_be_written_is_an_error(tmp_path: Path, workers: int) -> None:
-    parts = tmp_path / ".out.unfinished" / "parts"
-    parts.mkdir(parents=True)
-    (parts / "0000001").write_text("in the way")
+    with pytest.raises(KeyboardInterrupt):
+        make_episodes(tmp_path / "out", TINY, episodes=COUNT, progress=_stop_at(16))
+    in_the_way = tmp_path / ".out.unfinished" / ".parts" / "0000001"
+    in_the_way.write_text("in the way")
     with pytest.raises(RunError, match="0000001"):
         make_episodes(tmp_path / "out", TINY, episodes=COUNT, workers=workers)
-    (parts / "0000001").unlink()
+    in_the_way.unlink()
     make_episodes(tmp_path / "out", TINY, episodes=COUNT)
     assert (tmp_path / "out" / "synth.json").is_file()
 

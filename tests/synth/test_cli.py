@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.synth.making import OPTIONS, digests
@@ -49,9 +51,11 @@ def test_only_one_medium_can_be_asked_for(tmp_path: Path) -> None:
     ("options", "told"),
     [
         (("--size", "wide"), "--size wide"),
+        (("--size", "9" * 5000 + "x3"), "is no size"),
         (("--size", "10x10"), "32 to 4096"),
         (("--only", "audio", "--audio-share", "0.5"), "one or the other"),
         (("--cue", "whistle"), "whistle"),
+        (("--cue", "lamp", "--cue", "blink", "--fps", "4"), "blink needs 16 frames"),
         (("--first", "3"), "multiple of 4"),
         (("--audio-share", "nan"), "--audio-share"),
         (("--episodes", "0"), "--episodes"),
@@ -68,40 +72,55 @@ def test_bad_usage_is_said_and_nothing_is_written(
 def test_a_stopped_command_goes_on(tmp_path: Path, how: signal.Signals) -> None:
     out, count = tmp_path / "out", 320
     options = [*MAKE, str(out), "--episodes", str(count), *OPTIONS, "--workers", "2"]
-    process = subprocess.Popen(
-        [*OMNIDATA, *options], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-    )
-    parts = tmp_path / ".out.unfinished" / "parts"
+    told = tmp_path / "told"
+    with told.open("w") as stderr:
+        process = subprocess.Popen(
+            [*OMNIDATA, *options], stderr=stderr, stdout=subprocess.DEVNULL, text=True
+        )
+    parts = tmp_path / ".out.unfinished" / ".parts"
     end = time.monotonic() + 90
     while not list(parts.glob("???????")):
         assert time.monotonic() < end
         assert process.poll() is None
         time.sleep(0.02)
     os.kill(process.pid, how)
-    _, stderr = process.communicate(timeout=60)
-    if how is signal.SIGINT:
-        assert process.returncode == 130
-        assert "the same command goes on" in stderr
-    assert "Traceback" not in stderr
-    assert not out.exists()
+    process.wait(timeout=60)  # and not for its workers: after SIGKILL they are still at it
     kept = {
         path.relative_to(part): path.stat().st_ino
         for part in parts.glob("???????")
         for path in part.glob("tree/*/media/E*/*")
     }
     assert kept
+    assert not out.exists()
     omnidata(*options)
     made = {Path("tree") / path.relative_to(out): path.stat().st_ino for path in out.rglob("*.*")}
     assert kept.items() <= made.items()
     omnidata(*MAKE, tmp_path / "whole", "--episodes", str(count), *OPTIONS)
     assert digests(out) == digests(tmp_path / "whole")
+    stderr_text = told.read_text()
+    assert "Traceback" not in stderr_text
+    if how is signal.SIGINT:
+        assert process.returncode == 130
+        assert "the same command goes on" in stderr_text
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_full_disk_is_said_and_the_same_command_goes_on(tmp_path: Path, workers: str) -> None:
+    options = [*MAKE, "out", "--episodes", "20", *OPTIONS, "--workers", workers]
+    command = shlex.join([*OMNIDATA, *options])
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 8; {command}"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+    subprocess.run([*OMNIDATA, *options], cwd=tmp_path, capture_output=True, check=True)
+    assert (tmp_path / "out" / "synth.json").is_file()
 
 
 def test_two_commands_do_not_write_to_one_place(tmp_path: Path) -> None:
-    from filelock import FileLock
-
-    hidden = tmp_path / ".out.unfinished"
-    hidden.mkdir()
-    with FileLock(hidden / ".lock"):
+    with FileLock(tmp_path / ".out.lock"):
         done = omnidata(*MAKE, tmp_path / "out", "--episodes", "4", *OPTIONS, code=2)
     assert "another process" in done.stderr
+    assert not (tmp_path / "out").exists()

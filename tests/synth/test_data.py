@@ -96,6 +96,31 @@ def test_the_nearest_example_in_the_deciding_medium_gets_held_out_steps_right(
         assert score > 0.9 if looked_at == medium else score <= 0.25
 
 
+@pytest.mark.parametrize(("seed", "leaks"), [(1, set()), (0, {"leak-episode"})])
+def test_another_seed_is_no_leak_and_the_same_episodes_are(
+    tmp_path: Path, seed: int, leaks: set[str]
+) -> None:
+    make_episodes(tmp_path / "trained on", only("screen"), episodes=24)
+    make_episodes(tmp_path / "evaluated", only("screen", seed=seed), episodes=24)
+    told = as_json(
+        omnidata(
+            "export", "omnigui", tmp_path / "trained on", tmp_path / "out", "--format", "trl",
+            "-T", "modalities=I", "--check-against", tmp_path / "evaluated", "--json",
+            code=1 if leaks else 0,
+        )
+    )  # fmt: skip
+    assert {finding["code"] for finding in told["findings"]} & {"leak-episode"} == leaks
+
+
+def test_the_audit_finds_nothing_that_tells_the_answer_without_a_look(tmp_path: Path) -> None:
+    chosen = replace(TINY, questions=("leave", "swipe"), shuffled=False, max_steps=1)
+    make_episodes(tmp_path / "data", chosen, episodes=160)
+    found = as_json(omnidata("audit", "omnigui", tmp_path / "data", "--json"))
+    assert not found["leak"]
+    assert found["judged"] == 160
+    assert max(rule["overall"]["EM"] for rule in found["rules"]) <= 0.25
+
+
 def test_the_spoken_numbers_differ_and_are_never_required(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,11 +128,13 @@ def test_the_spoken_numbers_differ_and_are_never_required(
     report = make_episodes(tmp_path / "data", spoken, episodes=16)
     assert report["made"]["cues"] == {"speech": 16}
     assert report["made_by"]["speech"].startswith("espeak-ng")
-    assert with_speech(TINY).cues == (*TINY.cues, "speech")
+    longer = replace(TINY, seconds=1.0)
+    assert with_speech(longer).all_cues == (*longer.all_cues, "speech")
+    assert with_speech(TINY) == TINY  # there is no time to say a number
     monkeypatch.setitem(sys.modules, "espeakng_loader", None)
     from omnidata.synth.episodes.sounds import speech
 
     speech.cache_clear()
-    assert with_speech(TINY) == TINY
+    assert with_speech(longer) == longer
     with pytest.raises(PlatformError, match="voice"):
         make_episodes(tmp_path / "other", spoken, episodes=4)

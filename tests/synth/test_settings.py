@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.errors import UsageError
+from omnidata.loaders.omnigui import load
 from omnidata.synth.episodes import Settings, make_episodes
 from omnidata.synth.episodes.looks import look, places
 from omnidata.synth.episodes.plans import plan
 from omnidata.synth.episodes.settings import MOST_APPS
-from tests.synth.making import TINY, made
+from omnidata.synth.episodes.vocabulary import CUES
+from omnidata.types import Step
+from tests.synth.making import TINY, digests, made
 
 
 @pytest.mark.parametrize(
@@ -36,8 +40,9 @@ from tests.synth.making import TINY, made
         ({"cues": ("pitch", "pitch")}, "--cue"),
         ({"questions": ()}, "--answers"),
         ({"cues": ("pitch",)}, "no cue for the video steps"),
-        ({"cues": ("pitch", "digit", "blink"), "fps": 8}, "no cue for the video steps"),
-        ({"cues": ("speech", "digit", "lamp")}, "no cue for the audio steps"),
+        ({"cues": None, "fps": 4}, "no cue for the video steps"),
+        ({"cues": ("pitch", "digit", "lamp", "blink")}, "blink needs 16 frames"),
+        ({"cues": ("pitch", "digit", "lamp", "speech")}, "speech needs 1 s"),
     ],
 )
 def test_what_cannot_be_made_is_refused(changes: dict[str, Any], told: str) -> None:
@@ -134,13 +139,68 @@ def test_the_defaults_make_all_primitives_cues_and_words() -> None:
     groups = [plan(Settings(), number) for number in range(400)]
     steps = [step for group in groups for step in group.steps]
     assert len({action.kind for step in steps for action in step.actions}) == 13
-    assert {step.cue for step in steps} == set(Settings().cues)
+    assert {step.cue for step in steps} == set(Settings().all_cues)
     assert len({group.look.name for group in groups}) == 24
     assert {group.look.language for group in groups} == {"en", "zh"}
     assert len({group.look.words for group in groups}) > 3
     assert {name for step in steps for name in step.distraction.names()} == {
         "noise", "sound", "drift", "motion", "sign",
     }  # fmt: skip
+
+
+def test_left_to_themselves_cues_are_those_that_there_is_time_for() -> None:
+    assert set(Settings().all_cues) == set(CUES) - {"speech"}
+    assert set(CUES) - set(replace(TINY, cues=None).all_cues) == {
+        "move", "number", "blink", "speech",
+    }  # fmt: skip
+
+
+def _names(steps: Sequence[Step]) -> set[str]:
+    return {name for step in steps for name in (step.episode_id, step.source["twins"])}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seed": 1},
+        {"audio_share": 0.41},
+        {"size": (48, 66)},
+        {"clip_size": (34, 48)},
+        {"fps": 9},
+        {"seconds": 0.6},
+        {"max_steps": 2},
+        {"apps": 23},
+        {"cues": ("glide", "pitch", "lamp", "colour", "digit", "arrow")},
+        {"questions": ("tap", "swipe")},
+        {"shuffled": False},
+        {"distractors": 0.4},
+    ],
+)
+def test_other_settings_have_no_name_of_an_episode_or_group_in_common(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    names = _names(made(tmp_path / "these", TINY, episodes=4))
+    assert len(names) == 5
+    assert not names & _names(made(tmp_path / "others", replace(TINY, **changes), episodes=4))
+
+
+def test_what_comes_later_has_names_of_its_own_that_begin_alike(tmp_path: Path) -> None:
+    make_episodes(tmp_path / "late", TINY, first=8, episodes=8)
+    early = _names(made(tmp_path / "early", TINY, episodes=8))
+    late = _names(load(tmp_path / "late").steps)
+    assert not early & late
+    assert len({name.removeprefix("E").removeprefix("G")[:8] for name in early | late}) == 1
+
+
+def test_a_share_of_1_names_episodes_like_one_of_1_0(tmp_path: Path) -> None:
+    one, other = (
+        replace(TINY, audio_share=share(1), video_share=share(0), distractors=share(1))
+        for share in (int, float)
+    )
+    assert one == other
+    make_episodes(tmp_path / "one", one, episodes=4)
+    make_episodes(tmp_path / "other", other, episodes=4)
+    assert digests(tmp_path / "one") == digests(tmp_path / "other")
 
 
 def test_in_order_the_first_code_is_the_first_answer() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,6 +78,30 @@ def test_a_cue_can_be_told_apart_by_what_is_decoded(tmp_path: Path, cue: str) ->
             for other in seen[:number]:
                 # Of 255, or of a full scale of 1: far more than what coding loses.
                 assert np.abs(one - other).max() > (0.1 if medium == "audio" else 40)
+
+
+@pytest.mark.parametrize("cue", [name for name in CUES if CUES[name].medium == "video"])
+def test_a_sign_does_not_hide_what_is_to_be_seen_in_the_clip(tmp_path: Path, cue: str) -> None:
+    """While it moves the sign is gone: a number is not written on a number."""
+    chosen = replace(
+        only("video", cues=(cue,), fps=16, seconds=1.0, max_steps=1, size=(96, 128), apps=1),
+        clip_size=(96, 128),
+    )
+    least = {}
+    for distractors in (0.0, 1.0):
+        steps = made(tmp_path / str(distractors), replace(chosen, distractors=distractors))
+        least[distractors] = min(_changed(group) for group in twins(steps))
+    assert least[1.0] >= 0.8 * least[0.0]
+
+
+def _changed(group: Sequence[Step]) -> int:
+    """Of the two twins that are most alike, the pixels that differ in a frame."""
+    seen = [_decoded(step, "video") for step in group]
+    return min(
+        int((np.abs(one - other).max(axis=3) > 40).sum(axis=(1, 2)).max())
+        for number, one in enumerate(seen)
+        for other in seen[:number]
+    )
 
 
 def _decoded(step: Step, role: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

@@ -99,9 +99,10 @@ class _Maker:
         settings, places = self._settings, self._group.places
         return encode_clip(
             self.screen,
+            plain=self.drawing.plain,
             size=settings.clip_size,
             fps=settings.fps,
-            seconds=settings.seconds,
+            count=settings.frames,
             stage=places.stage,
             panel=places.panel,
             look=self._group.look,

@@ -57,9 +57,10 @@ class Drift:
 def encode_clip(
     picture: Image.Image,
     *,
+    plain: Image.Image,
     size: Screen,
     fps: int,
-    seconds: float,
+    count: int,
     stage: Rect,
     panel: Rect,
     look: Look,
@@ -70,9 +71,11 @@ def encode_clip(
 
     Args:
         picture: the screen, at the screenshot's size.
+        plain: the same without a sign, which is gone while there is a motion: on a sign of the same
+            colour nobody would see it.
         size: of the clip in pixels, even.
         fps: frames per second.
-        seconds: the length.
+        count: of frames, at least 2.
         stage: where the motion is, in pixels of the screenshot.
         panel: where the drift is, in pixels of the screenshot.
         look: of the app.
@@ -80,9 +83,10 @@ def encode_clip(
         drift: what does not matter, if there is something.
     """
     small = picture.resize(size, Image.Resampling.BOX)
+    behind = small if motion is None else plain.resize(size, Image.Resampling.BOX)
     ratio = (size[0] / picture.width, size[1] / picture.height)
-    scene = _Scene(small, _scaled(stage, ratio), _scaled(panel, ratio), look, motion, drift)
-    return encode_mp4(scene.frames(max(2, round(seconds * fps))), fps=fps)
+    scene = _Scene(small, behind, _scaled(stage, ratio), _scaled(panel, ratio), look, motion, drift)
+    return encode_mp4(scene.frames(count), fps=fps)
 
 
 def _scaled(rect: Rect, ratio: tuple[float, float]) -> Span:
@@ -93,6 +97,7 @@ def _scaled(rect: Rect, ratio: tuple[float, float]) -> Span:
 @dataclass(frozen=True, slots=True)
 class _Scene:
     screen: Image.Image
+    behind: Image.Image
     stage: Span
     panel: Span
     look: Look
@@ -108,16 +113,15 @@ class _Scene:
                 yield np.asarray(Image.blend(empty, self.screen, passed / _ARRIVED))
                 continue
             share = (passed - _FROM) / (_TO - _FROM)
-            shown = self.motion is not None and 0 <= share < 1
-            if not 0 <= share < 1 or not (shown or self.drift):
+            if not 0 <= share < 1 or (self.motion is None and self.drift is None):
                 yield still
                 continue
-            picture = self.screen.copy()
+            picture = self.behind.copy()
             draw = ImageDraw.Draw(picture)
             if self.drift is not None:
                 _paint_drift(draw, self.drift, share, self.panel, self.look)
             if self.motion is not None:
-                paint_motion(draw, self.motion, share, self.stage, self.look)
+                _paint_motion(draw, self.motion, share, self.stage, self.look)
             yield np.asarray(picture)
 
 
@@ -131,18 +135,10 @@ def _paint_drift(
     paint_mark(draw, drift.icon, centre=(x, y), size=size, fill=look.theme.faint)
 
 
-def paint_motion(
+def _paint_motion(
     draw: ImageDraw.ImageDraw, motion: Motion, share: float, stage: Span, look: Look
 ) -> None:
-    """One moment of a motion.
-
-    Args:
-        draw: where.
-        motion: what.
-        share: of its time that has passed, in [0, 1).
-        stage: the place.
-        look: of the app.
-    """
+    """One moment of a motion, of whose time a share in [0, 1) has passed."""
     left, top, right, bottom = stage
     x, y = (left + right) / 2, (top + bottom) / 2
     size = min(right - left, bottom - top)

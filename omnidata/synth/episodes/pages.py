@@ -80,7 +80,7 @@ class Drawing:
         fine = self._fine
         stage = self._large.crop((left * fine, top * fine, right * fine, bottom * fine))
         draw = ImageDraw.Draw(stage)
-        paint_sign(draw, kind, code, (0, 0, *stage.size), self._page.look)
+        _paint_sign(draw, kind, code, (0, 0, *stage.size), self._page.look)
         picture = self.plain.copy()
         picture.paste(stage.reduce(fine) if fine > 1 else stage, (left, top))
         return picture
@@ -260,7 +260,7 @@ def _pixel_text(text: str, factor: int) -> Image.Image:
     return mask.resize((mask.width * factor, mask.height * factor), Image.Resampling.NEAREST)
 
 
-def paint_sign(draw: ImageDraw.ImageDraw, kind: str, code: int, box: Span, look: Look) -> None:
+def _paint_sign(draw: ImageDraw.ImageDraw, kind: str, code: int, box: Span, look: Look) -> None:
     """A sign that says a code: a digit, a coloured badge, an arrow, dots.
 
     Args:

@@ -7,10 +7,11 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
-from omnidata.errors import OmnidataError
+from omnidata.errors import OmnidataError, RunError
 from omnidata.loaders.omnigui_tree import TreeEpisode, TreeStep, TreeWriter
 from omnidata.synth.episodes.media import Files, make_files
 from omnidata.synth.episodes.plans import GroupPlan, plan
@@ -79,12 +80,25 @@ def make(job: Job) -> int | Failure:
         tally = Tally()
         with TreeWriter(unfinished / TREE) as tree:
             for episode in _episodes(job, tally):
+                _check_parent()
                 tree.add(episode)
         (unfinished / TALLY).write_text(json.dumps(tally.as_dict()), encoding="utf-8")
+        _check_parent()
         _put(unfinished, job.path)
     except (OSError, OmnidataError) as error:
         return Failure(str(error))
     return job.size
+
+
+def _check_parent() -> None:
+    """Stop where nobody waits any more.
+
+    The same command may be at work again, and has removed what it found unfinished: whatever is
+    written from now on would be half a part.
+    """
+    parent = parent_process()
+    if parent is not None and not parent.is_alive():
+        raise RunError("the process that asked for the part has ended")
 
 
 def _put(unfinished: Path, path: Path) -> None:
@@ -111,7 +125,8 @@ def _episodes(job: Job, tally: Tally) -> Iterator[TreeEpisode]:
 
 
 def _episode(settings: Settings, group: GroupPlan, twin: int, files: list[Files]) -> TreeEpisode:
-    name = f"G{group.number:07d}"
+    """The names have the settings' digest: episodes of two datasets are told apart by their ids."""
+    twins = f"G{settings.digest}-{group.number:07d}"
     steps = []
     for step, media in zip(group.steps, files, strict=True):
         extra: dict[str, Any] = {
@@ -119,7 +134,7 @@ def _episode(settings: Settings, group: GroupPlan, twin: int, files: list[Files]
             "cue_kind": step.cue,
             "question": step.question,
             "answers": CODES,
-            "twins": name,
+            "twins": twins,
             "distractors": step.distraction.names(),
         }
         steps.append(
@@ -133,7 +148,7 @@ def _episode(settings: Settings, group: GroupPlan, twin: int, files: list[Files]
             )
         )
     return TreeEpisode(
-        f"E{group.number * CODES + twin:07d}",
+        f"E{settings.digest}-{group.number * CODES + twin:07d}",
         app=group.look.name,
         dimension=group.dimension,
         steps=steps,
@@ -141,5 +156,5 @@ def _episode(settings: Settings, group: GroupPlan, twin: int, files: list[Files]
         instruction_zh=group.instruction("zh"),
         dependency=group.dependency,
         language=group.look.language,
-        extra={"twins": name},
+        extra={"twins": twins},
     )

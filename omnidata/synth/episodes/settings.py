@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,7 +12,14 @@ from typing import Any
 
 from omnidata.actions import Screen
 from omnidata.errors import UsageError
-from omnidata.synth.episodes.vocabulary import CUES, MEDIA, QUESTIONS, Medium, QuestionKind
+from omnidata.synth.episodes.vocabulary import (
+    CUES,
+    MEDIA,
+    QUESTIONS,
+    Medium,
+    QuestionKind,
+    of_medium,
+)
 
 MOST_APPS = 96
 MOST_STEPS = 8
@@ -34,7 +43,8 @@ class Settings:
         seconds: length of the clips and sounds, at least 0.5.
         max_steps: an episode has 1 to so many.
         apps: how many apps take turns, each with a look of its own; 1 to `MOST_APPS`.
-        cues: names of `CUES`, at least one for each medium that has a share.
+        cues: names of `CUES`, at least one for each medium that has a share; None = all that the
+            clips and sounds are long enough for, but speech.
         questions: names of `QUESTIONS`.
         shuffled: False = code k always stands for answer k; True = the instruction tells.
         distractors: share of the steps that have a sound, a motion or a sign that does not matter,
@@ -50,7 +60,7 @@ class Settings:
     seconds: float = 2.0
     max_steps: int = 3
     apps: int = 24
-    cues: tuple[str, ...] = tuple(name for name in CUES if name != "speech")
+    cues: tuple[str, ...] | None = None
     questions: tuple[QuestionKind, ...] = QUESTIONS
     shuffled: bool = True
     distractors: float = 0.5
@@ -59,8 +69,12 @@ class Settings:
         """Refuse what no episode can be made of.
 
         Raises:
-            UsageError: a value is out of range, or a medium with a share has no cue.
+            UsageError: a value is out of range, the clips or sounds are too short for a cue that is
+                named, or a medium with a share has no cue.
         """
+        for name in ("audio_share", "video_share", "seconds", "distractors"):
+            # Written as 1.0 where 1 was given: equal settings have equal reports and names.
+            object.__setattr__(self, name, float(getattr(self, name)))
         _within("--audio-share", self.audio_share, 0, 1)
         _within("--video-share", self.video_share, 0, 1)
         _within("--audio-share + --video-share", self.audio_share + self.video_share, 0, 1 + 1e-9)
@@ -78,17 +92,53 @@ class Settings:
                 where=f"--clip-size {self.clip_size[0]}x{self.clip_size[1]}",
                 expected="even numbers: H.264 keeps colour at half the size",
             )
-        _known("--cue", self.cues, CUES)
         _known("--answers", self.questions, QUESTIONS)
+        if self.cues is not None:
+            _known("--cue", self.cues, CUES)
+            self._check_lengths(self.cues)
         for medium in MEDIA:
             if self.share(medium) > 0 and not self.cues_of(medium):
                 raise UsageError(
                     f"there is no cue for the {medium} steps",
-                    where=f"--cue {' '.join(self.cues)}",
-                    expected=f"one of {', '.join(n for n, c in CUES.items() if c.medium == medium)}"
-                    f", and one for which {self.seconds:g} s at {self.fps} fps are enough",
-                    remedy="name one, or set the share to 0",
+                    where=f"--cue {' '.join(self.all_cues)}",
+                    expected=f"one of {', '.join(of_medium(medium))} for which the clips and "
+                    "sounds are long enough",
+                    remedy="name one, make them longer, or set the share to 0",
                 )
+
+    def _check_lengths(self, names: Sequence[str]) -> None:
+        for name in names:
+            if not self.has_time_for(name):
+                kind = CUES[name]
+                least = f"{kind.frames} frames" if kind.frames else f"{kind.seconds:g} s"
+                raise UsageError(
+                    f"{name} needs {least}",
+                    where=f"--seconds {self.seconds:g} --fps {self.fps}",
+                    expected=f"{least} or more; there are {self.frames} frames in "
+                    f"{self.seconds:g} s",
+                    remedy=f"make the clips and sounds longer, or leave out --cue {name}",
+                )
+
+    @property
+    def frames(self) -> int:
+        """Frames of a clip."""
+        return round(self.seconds * self.fps)
+
+    @property
+    def all_cues(self) -> tuple[str, ...]:
+        """The names of the cues, in the order in which chance chooses among them."""
+        if self.cues is not None:
+            return self.cues
+        return tuple(name for name in CUES if name != "speech" and self.has_time_for(name))
+
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits for the names of episodes: other settings have others."""
+        return hashlib.sha256(json.dumps(self.as_dict()).encode()).hexdigest()[:8]
+
+    def has_time_for(self, cue: str) -> bool:
+        """Whether the clips and sounds are long enough for a cue."""
+        return CUES[cue].frames <= self.frames and CUES[cue].seconds <= self.seconds
 
     def share(self, medium: Medium) -> float:
         """The share of the steps that are decided in a medium."""
@@ -96,13 +146,8 @@ class Settings:
         return shares.get(medium, max(0.0, 1 - self.audio_share - self.video_share - 1e-12))
 
     def cues_of(self, medium: Medium) -> tuple[str, ...]:
-        """The cues of a medium that are wanted, and that the clips are long enough for."""
-        frames = round(self.seconds * self.fps)
-        return tuple(
-            name
-            for name, kind in ((name, CUES[name]) for name in self.cues)
-            if kind.medium == medium and kind.frames <= frames and kind.seconds <= self.seconds
-        )
+        """The cues of a medium."""
+        return tuple(name for name in self.all_cues if CUES[name].medium == medium)
 
     def length(self, group: int) -> int:
         """How many steps the episodes of a group have; see `medium`."""
@@ -123,10 +168,10 @@ class Settings:
         return "video" if seen else "screen"
 
     def as_dict(self) -> Mapping[str, Any]:
-        """The settings as JSON values."""
+        """The settings as JSON values, with the cues by name."""
         return {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
+            for name, value in {**asdict(self), "cues": self.all_cues}.items()
         }
 
 

@@ -10,7 +10,7 @@ from omnidata.synth.episodes.media import Files
 from omnidata.synth.episodes.plans import GroupPlan
 from omnidata.synth.episodes.vocabulary import CODES
 
-AXES = (
+AXES_OF_STEPS = (
     "media",
     "cues",
     "questions",
@@ -19,9 +19,11 @@ AXES = (
     "languages",
     "words",
     "distractors",
-    "steps_per_episode",
 )
-"""What is counted; all but the last by steps, that by episodes."""
+"""What is counted by steps."""
+
+AXES = (*AXES_OF_STEPS, "steps_per_episode")
+"""What is counted; the last by episodes."""
 
 
 class Tally:
