@@ -2,7 +2,8 @@
 
 CS_max by search against the most coherent of all orders, as graphs grow; wide graphs made to be
 hard, with the bounds that the cap leaves; scoring as many tasks as OmniBench has, of its size, with
-growth. CPU time is compared: the machine may be shared.
+growth; composing as many out of 255 subtasks, with growth. CPU time is compared: the machine may be
+shared.
 
     python benchmarks/graph.py
 """
@@ -13,15 +14,22 @@ import argparse
 import json
 import random
 import resource
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+from graph_pool import INTENTS, SUBTASKS, write_pool
+
+from omnidata.data.validate.pool import cores
 from omnidata.graphs import Graph
 from omnidata.jsontext import decode
 from omnidata.metrics.graph import TaskScore, score_task
 from omnidata.metrics.graph_coherence import Bounds, coherence, most_coherent
 from omnidata.metrics.graph_totals import total
+from omnidata.synth.compose import Settings, compose
+from omnidata.synth.compose.levels import Levels
 
 TASKS = 36_076  # OmniBench, section 3.4
 PATIENCE_S = 20.0  # CPU time that enumeration may take per size
@@ -37,10 +45,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", type=int, default=TASKS)
     parser.add_argument("--intents", type=int, default=1000)
+    parser.add_argument("--workers", type=int, default=cores())
+    parser.add_argument("--only", choices=("search", "score", "compose"))
     options = parser.parse_args()
-    against_enumeration()
-    wide_graphs()
-    scoring(options.tasks, options.intents)
+    if options.only in (None, "search"):
+        against_enumeration()
+        wide_graphs()
+    if options.only in (None, "score"):
+        scoring(options.tasks, options.intents)
+    if options.only in (None, "compose"):
+        composing(options.tasks, options.workers)
 
 
 def draw(rng: random.Random, nodes: int, applications: int, share: float) -> Task:
@@ -126,6 +140,44 @@ def scoring(tasks: int, intents: int) -> None:
             f"  {count:6} tasks: read and scored {score_s:.2f} s ({score_s / count * 1e6:.0f} us "
             f"each), tables {total_s:.2f} s ({total_s / count * 1e6:.0f} us each), peak {mb:.0f} MB"
         )
+
+
+def composing(tasks: int, workers: int) -> None:
+    """Compose and write distinct tasks; the time per task must not grow with their number."""
+    print(f"\ncomposing from {SUBTASKS} subtasks for {INTENTS} intents, {workers} processes")
+    with tempfile.TemporaryDirectory() as name:
+        pool = write_pool(Path(name) / "pool")
+        for count in (tasks // 4, tasks // 2, tasks):
+            compose_once(pool, count, workers, Settings(trajectories=0))
+        for count in (tasks // 18, tasks // 9):
+            compose_once(pool, count, workers, Settings())
+        hard: Levels = {"dependency": "hard", "hierarchy": "hard", "branch": "hard"}
+        compose_once(pool, tasks // 36, workers, Settings(trajectories=0, levels=hard))
+
+
+def compose_once(pool: Path, count: int, workers: int, settings: Settings) -> None:
+    """One line of the table: seconds on the clock, CPU time of all processes, bytes."""
+    with tempfile.TemporaryDirectory() as name:
+        begin, busy = time.perf_counter(), all_cpu()
+        report = compose(pool, Path(name) / "out", settings, tasks=count, workers=workers)
+        took, busy = time.perf_counter() - begin, all_cpu() - busy
+        size = sum(path.stat().st_size for path in (Path(name) / "out").glob("*.jsonl"))
+    made = report["made"]
+    kind = f"{made['sums']['steps']} steps" if settings.trajectories else "graphs alone"
+    kind += "".join(f", {dimension}={level}" for dimension, level in settings.levels.items())
+    mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"  {count:6} tasks, {kind}: {took:.1f} s, CPU {busy:.1f} s ({busy / count * 1e3:.2f} ms "
+        f"each), {size / count:.0f} bytes each, {made['search']['attempts']} attempts, "
+        f"{made['search']['isomorphic_copies']} copies left out, peak {mb:.0f} MB",
+        flush=True,
+    )
+
+
+def all_cpu() -> float:
+    """CPU seconds of this process and of those that it started and that have ended."""
+    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(use.ru_utime + use.ru_stime for use in map(resource.getrusage, whose))
 
 
 def rows(rng: random.Random, count: int) -> list[dict[str, Any]]:

@@ -108,7 +108,8 @@ def read_ids(value: object, what: str, where: str) -> list[str]:
 
 def _read_id(value: object, what: str, where: str) -> str:
     if not isinstance(value, str):
-        raise _form_error(f"{what} hold {shown(value)}", where)
+        # Never its text: a list can be nested too deeply for one.
+        raise _form_error(f"{what} hold an id of type {type(value).__name__}", where)
     return value
 
 
@@ -151,7 +152,7 @@ def order_error(what: str, where: str) -> DataError:
     )
 
 
-def shown(node: object) -> str:
+def shown(node: str) -> str:
     """A node's id in a message, cut where it is long."""
     return f"{node!r:.80}"
 

@@ -23,7 +23,7 @@ from omnidata.graph_checks import (
 __all__ = ["MAX_NODES", "STATES", "Graph", "places"]
 
 STATES: Final = 100_000
-"""How many sets of done nodes `count_orders` visits before it gives up: about a second."""
+"""How many sets of done nodes `count_orders` visits before it gives up: a second for 100 nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +111,12 @@ class Graph:
             >>> Graph.read({"nodes": ["a", "b"], "edges": {"b": ["a"]}}, where="task 2").edges
             (('b', 'a'),)
         """
-        whole = isinstance(dag, Mapping) and ("nodes" in dag or "edges" in dag)
-        edges = read_edges(dag.get("edges", {}) if whole else dag, where)  # type: ignore[attr-defined]
-        if isinstance(dag, Mapping) and "nodes" in dag:
-            nodes = read_ids(dag["nodes"], "the nodes", where)
+        parts: Mapping[Any, Any] = {"edges": dag}
+        if isinstance(dag, Mapping) and ("nodes" in dag or "edges" in dag):
+            parts = dag
+        edges = read_edges(parts.get("edges", {}), where)
+        if "nodes" in parts:
+            nodes = read_ids(parts["nodes"], "the nodes", where)
         else:
             nodes = list(dict.fromkeys(id for key in edges for id in (key, *edges[key])))
         return cls(tuple(nodes), tuple((a, b) for a in edges for b in edges[a]), where)

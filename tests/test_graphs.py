@@ -32,12 +32,12 @@ LONG = tuple(str(number) for number in range(MAX_NODES))
         (None, "the edges are a NoneType"),
         (["a"], "the edges are a list"),
         ({"nodes": "ab", "edges": {}}, "the nodes are a str"),
-        ({"nodes": ["a", 1], "edges": {}}, "the nodes hold 1"),
+        ({"nodes": ["a", 1], "edges": {}}, "the nodes hold an id of type int"),
         ({"nodes": ["a"], "edges": []}, "the edges are a list"),
         ({"nodes": ["a"], "edges": None}, "the edges are a NoneType"),
         ({"a": "b"}, "the edges of 'a' are a str"),
-        ({"a": [None]}, "the edges of 'a' hold None"),
-        ({1: ["a"]}, "the edges hold 1"),
+        ({"a": [None]}, "the edges of 'a' hold an id of type NoneType"),
+        ({1: ["a"]}, "the edges hold an id of type int"),
         ({"nodes": [*LONG, "one more"], "edges": {}}, f"{MAX_NODES + 1} nodes"),
     ],
 )
@@ -56,6 +56,14 @@ def test_a_long_cycle_and_long_ids_are_named_in_a_short_message() -> None:
     with pytest.raises(DataError) as caught:
         Graph.read(ring, where="")
     assert len(str(caught.value)) < 2000
+
+
+def test_an_id_nested_deeper_than_the_stack_is_refused_by_name() -> None:
+    nested: list[Any] = []
+    for _ in range(100_000):
+        nested = [nested]
+    with pytest.raises(DataError, match="the nodes hold an id of type list"):
+        Graph.read({"nodes": [nested], "edges": {}}, where="")
 
 
 def test_a_graph_that_is_made_is_checked_like_one_that_is_read() -> None:

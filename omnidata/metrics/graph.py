@@ -139,7 +139,7 @@ def score_task(
         applications: node -> application, for every node.
         categories: application -> category; one that lacks here is a category of its own.
         executed: nodes in the order of their completion; a run may stop early, or do nothing.
-        cap: sets of nodes that the search for CS_max visits before it settles for bounds.
+        cap: what the search for CS_max may cost before it settles for bounds (`most_coherent`).
         where: names the sequence in errors.
 
     Raises:

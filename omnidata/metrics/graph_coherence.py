@@ -15,19 +15,14 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from omnidata.graphs import Graph
 
-CAP: Final = 200_000
-"""Sets of done subtasks that a search reaches before it gives bounds: about a second."""
+CAP: Final = 10_000_000
+"""What a search may cost before it gives bounds, in subtasks: about a second."""
 
 Number = TypeVar("Number")
 
 
 class Bounds(NamedTuple, Generic[Number]):
-    """Between what a value lies, ends included; equal ends are the value.
-
-    Attributes:
-        lower: reached by some order.
-        upper: exceeded by none.
-    """
+    """Between what a value lies, ends included; equal ends are the value."""
 
     lower: Number
     upper: Number
@@ -68,7 +63,7 @@ def most_coherent(graph: Graph, applications: Mapping[str, str], *, cap: int = C
     Args:
         graph: the task.
         applications: node -> application, for every node.
-        cap: sets to reach at most, which are kept until the end.
+        cap: subtasks to look at; each set that is reached costs all of the graph's.
 
     Returns:
         Equal bounds, unless the cap was reached. Whether CS_max is 0 is always known.
@@ -181,7 +176,7 @@ def _fewest_blocks(groups: Sequence[_Group], whole: int, cap: int) -> Bounds[int
                 continue
             seen.add(done)
             moves = [move for move in _moves(groups, done) if move[0] not in seen]
-            cap -= len(moves)
+            cap -= len(moves) * whole.bit_length()
             if cap < 0:
                 return Bounds(bound, _greedy(groups, whole))
             for reached, shorter in moves:
@@ -207,8 +202,9 @@ def _moves(groups: Sequence[_Group], done: int) -> list[tuple[int, bool]]:
 def _greedy(groups: Sequence[_Group], whole: int) -> int:
     """The blocks of one good order: shorten a chain where possible, by the largest block.
 
-    It has a block of two nodes wherever any order has: at its last block that shortened no chain,
-    whatever waits would wait for that one node, and in no application for longer than its chain.
+    It has a block of two nodes wherever any order has. Were all single, each application would have
+    one chain left after the last block that shortened none. None of these was free beside that
+    block's node, so all wait for it, and it headed a longer chain of its own: it shortened one.
     """
     done = blocks = 0
     while done != whole:

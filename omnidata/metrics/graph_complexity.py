@@ -102,13 +102,13 @@ def level(dimension: Dimension, value: int) -> Level:
 
 
 @cache
-def capabilities() -> Mapping[str, frozenset[Dimension]]:
-    """Table 11: capability -> the dimensions that its test tasks have at the hard level."""
+def capabilities() -> Mapping[str, Mapping[Dimension, Level]]:
+    """Table 11: capability -> the levels that its test tasks have; other dimensions are free."""
     text = (
         resources.files("omnidata.metrics").joinpath("graph_capabilities.json").read_text("utf-8")
     )
     return {
-        name: frozenset(dimension for dimension in DIMENSIONS if stars[dimension] == len(LEVELS))
+        name: {dimension: LEVELS[count - 1] for dimension, count in stars.items() if count}
         for name, stars in json.loads(text)["stars"].items()
     }
 
@@ -123,5 +123,5 @@ def eligible(measured: Complexity) -> tuple[str, ...]:
         >>> eligible(Complexity(4, 4, 1, 5, 2, 2))
         ('Long-Range Planning',)
     """
-    hard = {dimension for dimension, found in measured.levels().items() if found == "hard"}
-    return tuple(name for name, wanted in capabilities().items() if wanted <= hard)
+    found = measured.levels().items()
+    return tuple(name for name, wanted in capabilities().items() if wanted.items() <= found)

@@ -21,7 +21,7 @@ def brute(task: Task) -> int:
 
 
 @settings(max_examples=2000)
-@given(task=tasks(most=6), cap=st.integers(0, 6))
+@given(task=tasks(most=6), cap=st.integers(0, 40))
 def test_cs_max_is_what_enumeration_finds_and_a_cap_encloses_it(task: Task, cap: int) -> None:
     best = brute(task)
     assert most_coherent(*task) == Bounds(best, best)
@@ -51,6 +51,16 @@ def test_a_search_that_is_cut_short_says_so() -> None:
     assert most_coherent(*CROSSED) == Bounds(1, 1)
     assert most_coherent(*CROSSED, cap=0) == Bounds(1, 2)
     assert most_coherent(*CROSSED, cap=0).exact is None
+
+
+def test_each_step_of_a_search_costs_as_many_as_the_graph_has_subtasks() -> None:
+    graph, used = CROSSED
+    tail = tuple(f"tail {number}" for number in range(100))
+    longer = Graph(graph.nodes + tail, graph.edges + tuple(pairwise(("a", *tail))))
+    assert most_coherent(graph, used, cap=100) == Bounds(1, 1)
+    with_tail = used | dict.fromkeys(tail, "Files")
+    assert most_coherent(longer, with_tail) == Bounds(100, 100)
+    assert most_coherent(longer, with_tail, cap=100) == Bounds(100, 101)
 
 
 def test_a_search_never_tries_orders_one_by_one() -> None:

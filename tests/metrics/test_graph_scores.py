@@ -165,7 +165,7 @@ def test_a_task_counts_in_every_group_it_belongs_to() -> None:
     found = total(
         scores(),
         intents=["tidy", "present", "present", None],
-        labels=[[], ["Parallel Planning", "Our own"], ["Parallel Planning"], []],
+        labels=[[], ["Parallel Planning", "Our own"], ["Parallel Planning"] * 2, []],
     )["by"]
     meeting = (pytest.approx(3 / 8), 0.25, 0)
     mail = (pytest.approx(7 / 12), 0.25, 1)
@@ -179,11 +179,18 @@ def test_a_task_counts_in_every_group_it_belongs_to() -> None:
     assert shape(found["knowledge"]) == {"easy": (1, 1, 1), "medium": meeting}
     assert shape(found["intent"]) == {"present": meeting, "tidy": (1, 1, 0)}
     assert next(iter(found["capability"])) == "Parallel Planning"
+    assert found["capability"]["Parallel Planning"]["tasks"] == 2
     assert found["capability"]["Our own"]["tasks"] == 1
     assert shape(found["eligible"]) == {
         "Subtask Identification": meeting, "Dependency Identification": meeting,
     }  # fmt: skip
     assert list(found)[:2] == ["app", "category"]
+
+
+@pytest.mark.parametrize("given", [{"intents": ["tidy"] * 3}, {"labels": [[]] * 5}])
+def test_intents_and_labels_of_other_tasks_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="every task"):
+        total(scores(), **given)
 
 
 def test_totals_of_the_release_average_its_scores() -> None:
@@ -225,19 +232,29 @@ def test_sensitivity_is_the_mean_deviation_over_tasks() -> None:
 
 
 def test_levels_are_those_of_table_2() -> None:
-    low = {name: [level(name, value) for value in (1, 2, 3, 4, 5)] for name in DIMENSIONS}
+    found = {name: [level(name, value) for value in (1, 2, 3, 4, 5)] for name in DIMENSIONS}
     one = ["easy", "medium", "medium", "hard", "hard"]
     two = ["easy", "easy", "medium", "medium", "hard"]
-    assert low == {
+    assert found == {
         "dependency": one, "instruction": two, "knowledge": one, "hierarchy": two, "branch": two,
     }  # fmt: skip
 
 
-def test_table_11_has_ten_capabilities_of_two_hard_dimensions_each() -> None:
+def test_capabilities_are_those_of_table_11() -> None:
     file = resources.files("omnidata.metrics").joinpath("graph_capabilities.json")
     table = json.loads(file.read_text("utf-8"))
     assert "Table 11" in table["source"]
     assert all(set(stars) == set(DIMENSIONS) for stars in table["stars"].values())
-    assert len(capabilities()) == 10
-    assert all(len(wanted) == 2 for wanted in capabilities().values())
-    assert len(set(capabilities().values())) == 7
+    assert {name: " ".join(wanted) for name, wanted in capabilities().items()} == {
+        "Parallel Planning": "dependency branch",
+        "Long-Range Planning": "dependency hierarchy",
+        "Long-Sequence Reasoning": "instruction hierarchy",
+        "Long Instruction Following": "hierarchy branch",
+        "Sequential Decision-Making": "hierarchy branch",
+        "Cross-Domain Decision-Making": "branch knowledge",
+        "Subtask Identification": "dependency instruction",
+        "Dependency Identification": "dependency instruction",
+        "Cross-Domain Knowledge": "instruction knowledge",
+        "Domain-Specific Knowledge": "instruction knowledge",
+    }
+    assert {level for wanted in capabilities().values() for level in wanted.values()} == {"hard"}
