@@ -67,7 +67,7 @@ def info(
     benchmark = get_task(name)
     kind = view_of(name)
     _check_options(kind, name, expect, plot)
-    source = benchmark.load(place, strict=strict)
+    source = kind.read(benchmark, place, strict=strict)
     view = kind(source)
     differences = view.differences(expect) if expect else []
     if as_json:
@@ -175,13 +175,14 @@ def _print(source: Source, view: View, expect: str | None, differences: list[str
 def _supported(as_json: bool) -> None:
     from omnidata.adapters import FORMS, plugins, presets
     from omnidata.run.logs import READERS
+    from omnidata.run.textless import profiles_of
     from omnidata.tasks import NAMES, get_task
 
     tasks = [get_task(name) for name in NAMES]
     if as_json:
         described = {
             task.name: {
-                "profiles": list(task.profiles),
+                "profiles": profiles_of(task),
                 "default_profile": task.default_profile,
                 "options": {name: list(values) for name, values in task.allowed.items()},
                 "baselines": list(task.baselines),
@@ -200,7 +201,7 @@ def _supported(as_json: bool) -> None:
         return
     for task in tasks:
         terminal.say(f"task {task.name}")
-        terminal.say(f"  profiles: {', '.join(task.profiles)}")
+        terminal.say(f"  profiles: {', '.join(profiles_of(task))}")
         for name, values in task.allowed.items():
             terminal.say(f"  -T {name}={'|'.join(values) or 'FOLDER'}")
         terminal.say(f"  baselines: {', '.join(task.baselines)}")

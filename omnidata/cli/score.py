@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.errors import RunError
+from omnidata.errors import RunError, UsageError
+
+if TYPE_CHECKING:
+    from omnidata.run.textless import Scorer
 
 _LINES = "predictions.jsonl"
 
@@ -21,7 +25,8 @@ def score(
         Path,
         typer.Argument(
             metavar="PREDICTIONS",
-            help='JSON lines of {"sample_id", "output"}, a run folder, or a log (--from).',
+            help='JSON lines of {"sample_id", "output"}, a run folder, or a log (--from); of '
+            '{"task_id", "executed"} for the graphs of omnibench.',
         ),
     ],
     task_options: args.TaskOptions,
@@ -39,7 +44,8 @@ def score(
     """Score answers that exist: a run's, anybody's, or another harness's log.
 
     Steps without an answer are `missing`, which counts as wrong. A run folder is scored on the
-    steps that it asked about.
+    steps that it asked about. What an environment recorded, as the subtasks that an agent completed
+    of OmniBench's task graphs, is scored without any text.
 
     Example: omnidata score omnigui omnidata-demo/data runs/center --profile omnigui-release
     """
@@ -50,8 +56,14 @@ def score(
     from omnidata.run.score import get_profile
     from omnidata.run.score import score as run
     from omnidata.run.select import whole_episodes
+    from omnidata.run.textless import scorer_of
     from omnidata.tasks.options import parse
 
+    scorer = scorer_of(task)
+    if scorer and (profile in scorer.PROFILES or (not profile and scorer.takes(predictions))):
+        _refuse_options(task_options, harness)
+        _score_recorded(scorer, data, predictions, profile, out, strict=strict, as_json=as_json)
+        return
     is_run = predictions.is_dir()
     info: dict[str, Any] = read_info(predictions) if is_run else {}
     benchmark = recorded_task(info, task, parse(task_options, "-T"))
@@ -75,6 +87,40 @@ def score(
         ignored=frozenset(s.sample_id for s in source.steps if s.sample_id not in chosen),
     )
     runs.print_results(results, benchmark, as_json)
+
+
+def _refuse_options(task_options: Sequence[str], harness: str | None) -> None:
+    """What shapes a prompt or reads a model's text means nothing here."""
+    given = [f"-T {option}" for option in task_options] + ([f"--from {harness}"] if harness else [])
+    if given:
+        raise UsageError(
+            "nothing here was said by a model",
+            where=given[0],
+            expected="no task options and no log",
+            remedy="leave it out, or give the model's texts",
+        )
+
+
+def _score_recorded(
+    scorer: Scorer,
+    data: Path,
+    answers: Path,
+    profile: str | None,
+    out: Path | None,
+    *,
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Score without any text, and print."""
+    if out is not None:
+        _check_out(out, answers)
+    name = profile or scorer.PROFILES[0]
+    results, findings = scorer.score(data, answers, profile=name, out=out, strict=strict)
+    terminal.print_doubts(findings)
+    if as_json:
+        terminal.print_json(results)
+    else:
+        terminal.print_results(results, scorer.columns(name))
 
 
 def _check_out(out: Path, predictions: Path) -> None:

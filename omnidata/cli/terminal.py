@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 if TYPE_CHECKING:
+    from omnidata.errors import Finding
     from omnidata.types import Source
 
 Columns = Mapping[str, Literal["share", "number"]]
@@ -144,10 +145,10 @@ def results_rows(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any
 
 def print_results(results: Mapping[str, Any], columns: Columns) -> None:
     """One run's table, with the interval of each overall value, and what the counts say."""
-    sizes = [name for name in ("episodes", "steps") if name in results["counts"]]
+    sizes = [name for name in ("episodes", "steps", "tasks") if name in results["counts"]]
     rows = []
     for name, values in results_rows(results):
-        size = values if "steps" in values else results["counts"]
+        size = results["counts"] if values is results["overall"] else values
         rows.append([name, *cells(values, columns), *(str(size[each]) for each in sizes)])
         if name == "overall":
             spans = [
@@ -167,6 +168,9 @@ def outcome_line(results: Mapping[str, Any]) -> str:
         ("without_usable_target", "left out for want of a usable target"),
         ("judged_by_extension", "judged by an extension of the paper's rules"),
         ("degraded", "asked with less than all of their media"),
+        ("undefined_LC", "without LC, as no order keeps to an application"),
+        ("capped_LC", "of which LC is known in bounds only"),
+        ("unknown_tasks", "passed over, as the data do not have them"),
     ):
         if counts.get(key):
             parts.append(f"{counts[key]} {words}")
@@ -175,18 +179,34 @@ def outcome_line(results: Mapping[str, Any]) -> str:
     cut = counts.get("episodes", 0) - counts.get("whole_episodes", 0)
     if cut:
         parts.append(f"{cut} episodes cut by the choice of steps and left out of SR and GP")
-    return "steps: " + ", ".join(parts)
+    unit = "tasks" if "tasks" in counts else "steps"
+    return f"{unit}: {', '.join(parts)}"
 
 
 def print_findings(source: Source) -> None:
     """What was read, the first findings and how many there are of each kind, on stderr."""
     findings = source.findings
-    for finding in findings[:_SHOWN]:
-        note(str(finding))
+    _print_first(findings)
     episodes = len({(step.tags.get("app"), step.episode_id) for step in source.steps})
     line = f"{episodes} episodes, {len(source.steps)} steps, {source.skipped} rows skipped"
     if findings:
-        kinds = Counter(finding.code for finding in findings)
-        line += f"; findings: {', '.join(f'{n} {code}' for code, n in kinds.most_common())}"
+        line += f"; {_kinds(findings)}"
         line += f" (`omnidata info {source.task} {source.root}` lists them all)"
     note(line)
+
+
+def print_doubts(findings: Sequence[Finding]) -> None:
+    """The first findings, and how many there are of each kind, on stderr."""
+    _print_first(findings)
+    if findings:
+        note(_kinds(findings))
+
+
+def _print_first(findings: Sequence[Finding]) -> None:
+    for finding in findings[:_SHOWN]:
+        note(str(finding))
+
+
+def _kinds(findings: Sequence[Finding]) -> str:
+    kinds = Counter(finding.code for finding in findings)
+    return f"findings: {', '.join(f'{n} {code}' for code, n in kinds.most_common())}"

@@ -5,7 +5,7 @@ No window is ever opened: figures are made without pyplot and written by the fil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,16 +86,25 @@ def draw(
     Returns:
         The apps whose names no installed font can draw, and how they are written instead.
     """
+    save(lambda: figure(counts, distribution), path)
+    _, written = spellings(counts["apps"])
+    return {name: drawn for name, drawn in written.items() if drawn != name}
+
+
+def save(make: Callable[[], Figure], path: Path) -> None:
+    """Make a figure with settings of ours, and write it in one move.
+
+    Args:
+        make: makes it.
+        path: see `check`.
+    """
     from matplotlib import rc_context, rcParamsDefault
 
     suffix = path.suffix.lower()
     # A user's own settings may ask for TeX, fonts or a window that are not there.
     settings = {**rcParamsDefault, "backend": "agg", "svg.hashsalt": "omnidata"}
     with rc_context(settings), replacing(path) as file:
-        made = figure(counts, distribution)
-        made.savefig(file, format=suffix[1:], dpi=DPI, metadata=_METADATA[suffix])
-    _, written = spellings(counts["apps"])
-    return {name: drawn for name, drawn in written.items() if drawn != name}
+        make().savefig(file, format=suffix[1:], dpi=DPI, metadata=_METADATA[suffix])
 
 
 def figure(counts: Mapping[str, Any], distribution: Mapping[str, Mapping[str, Numbers]]) -> Figure:

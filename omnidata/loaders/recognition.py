@@ -16,6 +16,7 @@ SIGNATURES: Mapping[str, str] = {
     **dict.fromkeys(
         ("groundui", "idm-single", "idm-multiple", "criticbench"), f"{_HOME}.agentstudio_files"
     ),
+    "omnibench": f"{_HOME}.omnibench_files",
 }
 """Benchmark -> the module whose `recognises(data, benchmark)` says whether its rows are there.
 

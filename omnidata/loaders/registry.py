@@ -17,6 +17,7 @@ BUILDERS = {
     "idm-single": (f"{_HOME}.idm_single", "IdmSingle"),
     "idm-multiple": (f"{_HOME}.idm_multiple", "IdmMultiple"),
     "criticbench": (f"{_HOME}.criticbench", "CriticBench"),
+    "omnibench": (f"{_HOME}.omnibench", "OmniBench"),
 }
 """Benchmark -> the module with its one builder, and the builder's name."""
 

@@ -111,7 +111,7 @@ class RunFolder:
             )
         for path in (self.attempts, self.predictions):
             if path.exists():
-                _mend(path)
+                mend(path)
         if self.predictions.exists():
             self._read_done()
 
@@ -285,7 +285,7 @@ class Journal:
         )
 
 
-def _mend(path: Path) -> None:
+def mend(path: Path) -> None:
     """Cut a last line that a killed process left without its newline."""
     with path.open("rb+") as file:
         size = file.seek(0, os.SEEK_END)

@@ -14,6 +14,7 @@ from omnidata.errors import PredictionError, UsageError
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
 from omnidata.run.folder import explained, replacing, write_json
+from omnidata.run.textless import profiles_of
 from omnidata.types import OUTCOMES, Outcome, Profile, Rows, Step, Task, Verdict
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}
@@ -32,7 +33,7 @@ def get_profile(task: Task, name: str | None) -> Profile:
         raise UsageError(
             f'{task.name} has no profile "{name}" with these options',
             where=f"--profile {name}",
-            expected=f"one of {', '.join(task.profiles)}",
+            expected=f"one of {', '.join(profiles_of(task))}",
         )
     return profile
 

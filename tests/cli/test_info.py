@@ -11,6 +11,7 @@ import pytest
 from omnidata.loaders.subsets import subset_key
 from omnidata.tasks import NAMES
 from tests.cli.running import as_json, omnidata
+from tests.loaders import omnibench
 from tests.loaders.agentstudio import REAL, act, ground, single, trajectory, write
 from tests.trees import NO_SHARED, row, write_app, write_rows
 
@@ -21,6 +22,7 @@ RIGHT: Mapping[str, str] = {
     "idm-single": "idm-single",
     "idm-multiple": TRAJECTORIES,
     "criticbench": TRAJECTORIES,
+    "omnibench": "omnibench",
 }
 real = pytest.mark.skipif(not REAL["groundui"].is_file(), reason=NO_SHARED)
 
@@ -29,7 +31,11 @@ def rows_of(task: str, folder: Path) -> Path:
     """A file with two rows of the benchmark, alone in its folder."""
     if task == "omnigui":
         return write_rows(folder / "steps.json", [row("A", app="TED"), row("B", app="TED")])
+    part = omnibench.trajectory(omnibench.act(), intent="Save")
+    whole = {"trajectory_id": "1(0)", "subtask_id": None, "task_id": "1"}
+    whole = {**part, **whole, "topological_order": ["A"]}
     rows = {
+        "omnibench": [omnibench.subtask("A"), part, whole],
         "groundui": [ground(), ground(image="b.png", platform="mobile", source="motif")],
         "idm-single": [single(), single(action_id="b", source="agent-studio", platform="desktop")],
     }
@@ -74,7 +80,7 @@ def test_an_error_in_the_rows_is_exit_code_1_and_with_strict_2(tmp_path: Path) -
     assert "--strict" in omnidata("info", "groundui", data, "--strict", code=2).stderr
 
 
-@pytest.mark.parametrize("task", ["omnigui", "groundui", "idm-single"])
+@pytest.mark.parametrize("task", ["omnigui", "groundui", "idm-single", "omnibench"])
 def test_the_benchmark_is_found_by_the_rows(tmp_path: Path, task: str) -> None:
     data = rows_of(task, tmp_path / "data")
     told = omnidata("info", task, data, "--json").stdout

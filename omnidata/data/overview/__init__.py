@@ -8,9 +8,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from omnidata.types import Source
+from omnidata.types import Source, Task
 
-_OWN = {"omnigui": "omnidata.data.overview.omnigui"}
+_OWN = {
+    "omnigui": "omnidata.data.overview.omnigui",
+    "omnibench": "omnidata.data.overview.omnibench",
+}
 """Benchmark -> the module whose `View` shows more than its tags."""
 
 
@@ -49,6 +52,11 @@ class View:
         self.source = source
         self.counts = self._count()
         self.episodes: int = self.counts["total"]["episodes"]
+
+    @classmethod
+    def read(cls, task: Task, data: Path, *, strict: bool) -> Source:
+        """The dataset, as far as it can be shown; as `Task.load`."""
+        return task.load(data, strict=strict)
 
     def _count(self) -> dict[str, Any]:
         """The counts; `total` has at least `episodes` and `steps`."""

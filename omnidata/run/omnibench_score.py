@@ -1,0 +1,249 @@
+"""OmniBench's graph metrics over files: tasks, and the subtasks that an agent completed of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, cast, get_args
+
+import msgspec
+
+from omnidata.errors import DataError, Finding, PredictionError
+from omnidata.jsontext import BROKEN, decode, encode
+from omnidata.loaders.omnibench import read_library
+from omnidata.loaders.omnibench_library import TaskGraph
+from omnidata.loaders.recognition import naming_the_right_task
+from omnidata.loaders.strict import refuse_findings
+from omnidata.metrics.graph import ProfileName, TaskScore, score_task
+from omnidata.metrics.graph_totals import total
+from omnidata.run.folder import explained, replacing, write_json
+
+PROFILES: Final[tuple[ProfileName, ...]] = get_args(ProfileName)
+
+_COLUMNS: Mapping[str, Sequence[str]] = {
+    "omnibench-paper": ("CR", "LC"),
+    "omnibench-release": ("completion", "coherence"),
+}
+
+
+class _Sequence(msgspec.Struct):
+    """A line of the sequences; what else is in it is passed over."""
+
+    task_id: str | int
+    executed: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What an agent completed of a task.
+
+    Attributes:
+        task_id: the task.
+        nodes: in the order of their completion.
+        where: file and line.
+    """
+
+    task_id: str
+    nodes: Sequence[str]
+    where: str
+
+
+def takes(answers: Path) -> bool:
+    """Whether the file is none of predictions: its first line has no sample id."""
+    if answers.is_dir():
+        return False
+    try:
+        with answers.open("rb") as file:
+            line = next((text for text in file if text.strip()), b"")
+    except OSError:
+        return True
+    return b'"sample_id"' not in line
+
+
+def columns(profile: str) -> Mapping[str, Literal["share", "number"]]:
+    """The totals that a table shows, in order."""
+    return dict.fromkeys(_COLUMNS[profile], "share")
+
+
+def score(
+    data: Path,
+    answers: Path,
+    *,
+    profile: str,
+    out: Path | None = None,
+    strict: bool = False,
+) -> tuple[dict[str, Any], Sequence[Finding]]:
+    """Score what agents completed.
+
+    Args:
+        data: tasks (`omnidata.loaders.omnibench.read_library`); every node's application stands in
+            the task's `application`, or the subtasks are there too.
+        answers: JSON lines of {"task_id", "executed": [node, ...]}, at most one for each task.
+        profile: one of `PROFILES`.
+        out: folder for `scores.jsonl` and `results.json`; None writes nothing.
+        strict: make the first finding an error.
+
+    Returns:
+        The content of `results.json`, and what is doubtful: of the tasks, and sequences of tasks
+        that the data do not have, which are passed over. A task without a sequence is `missing`
+        and counts as one of which nothing was done.
+
+    Raises:
+        DataError: a task cannot be read or scored, a sequence is no order of its task, or `strict`
+            and there is a finding.
+        PredictionError: a line is no sequence, or there are two for one task.
+        RunError: the folder cannot be written.
+    """
+    name = cast("ProfileName", profile)
+    tasks, findings = _tasks(data)
+    done: dict[str, Executed] = {}
+    for found in read_sequences(answers):
+        if found.task_id in done:
+            raise PredictionError(
+                f"task {found.task_id!r:.80} has a sequence already",
+                where=found.where,
+                expected=f"one line for each task; the first is {done[found.task_id].where}",
+                remedy="remove one of the two lines",
+            )
+        done[found.task_id] = found
+    findings += [_unknown(found) for found in done.values() if found.task_id not in tasks]
+    if strict:
+        refuse_findings(findings, data)
+    scores = [_scored(task, done.get(task.id), data) for task in tasks.values()]
+    results = _results(name, list(tasks.values()), scores, done)
+    if out is not None:
+        with explained(out):
+            out.mkdir(parents=True, exist_ok=True)
+            with replacing(out / "scores.jsonl") as file:
+                file.writelines(_lines(name, tasks, scores, done))
+            write_json(out / "results.json", results)
+    return results, findings
+
+
+def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:
+    """The tasks; one that cannot be read would be missing from every mean."""
+    with naming_the_right_task(data, "omnibench"):
+        library = read_library(data, check_orders=False)
+        error = next((f for f in library.findings if f.severity == "error"), None)
+        if error:
+            raise DataError(
+                error.what, where=error.where, expected=error.expected, remedy=error.remedy
+            )
+        if not library.tasks:
+            raise DataError(
+                "the data hold no task",
+                where=str(data),
+                expected="tasks with a dag",
+                remedy="name the file or folder of the tasks",
+            )
+    return library.tasks, list(library.findings)
+
+
+def read_sequences(path: Path) -> Iterator[Executed]:
+    """The sequences of a file, one by one; blank lines are skipped.
+
+    Raises:
+        PredictionError: the file is missing, or a line is no sequence; names file and line.
+    """
+    expected = '{"task_id": "...", "executed": ["node", ...]}'
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise PredictionError(
+            f"the file cannot be opened ({error.strerror})",
+            where=str(path),
+            expected=f"JSON lines of {expected}",
+        ) from None
+    with file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            where = f"{path}:{number}"
+            try:
+                value = decode(line.decode("utf-8"))
+                if value is BROKEN:
+                    raise ValueError("it is no JSON")
+                found = msgspec.convert(value, _Sequence)
+            except (ValueError, RecursionError, msgspec.ValidationError) as error:
+                raise PredictionError(
+                    f"the line is no sequence: {str(error).splitlines()[0]}",
+                    where=where,
+                    expected=expected,
+                    remedy="mend or remove the line",
+                ) from None
+            yield Executed(str(found.task_id), found.executed, where)
+
+
+def _unknown(found: Executed) -> Finding:
+    return Finding(
+        "task-unknown",
+        "warning",
+        found.where,
+        f"the data have no task {found.task_id!r:.80}",
+        "the id of a task",
+        "score against the tasks that were run; the line is passed over until then",
+    )
+
+
+def _scored(task: TaskGraph, found: Executed | None, data: Path) -> TaskScore:
+    where = f"task {task.id} ({found.where})" if found else f"task {task.id} ({data})"
+    nodes = found.nodes if found else ()
+    return score_task(task.graph, task.applications, task.categories, nodes, where=where)
+
+
+def _results(
+    profile: ProfileName,
+    tasks: Sequence[TaskGraph],
+    scores: Sequence[TaskScore],
+    done: Mapping[str, Executed],
+) -> dict[str, Any]:
+    """The content of `results.json`."""
+    intents = [task.intent or None for task in tasks]
+    labels = [_labels(task) for task in tasks]
+    table = total(
+        scores,
+        profile=profile,
+        intents=intents if any(intents) else None,
+        labels=labels if any(labels) else None,
+    )
+    overall = table["overall"]
+    answered = [found for task, found in zip(tasks, scores, strict=True) if task.id in done]
+    shown = (*_COLUMNS[profile], "LC_bounds")
+    counts = {key: overall[key] for key in ("tasks", "undefined_LC", "capped_LC") if key in overall}
+    outcomes = {"ok": len(answered), "missing": len(tasks) - len(answered)}
+    return {
+        "task": "omnibench",
+        "profile": profile,
+        "overall": {key: overall[key] for key in shown if key in overall},
+        "ci95": overall["ci95"],
+        "answered": total(answered, profile=profile)["overall"],
+        "by": table["by"],
+        "counts": {**counts, "unknown_tasks": len(done) - len(answered)},
+        "outcomes": {name: count for name, count in outcomes.items() if count},
+    }
+
+
+def _labels(task: TaskGraph) -> tuple[str, ...]:
+    """The capabilities that a row says its task was chosen to test."""
+    value = task.source.get("capability")
+    given = value if isinstance(value, list) else [value]
+    return tuple(name for name in given if isinstance(name, str) and name)
+
+
+def _lines(
+    profile: ProfileName,
+    tasks: Mapping[str, TaskGraph],
+    scores: Sequence[TaskScore],
+    done: Mapping[str, Executed],
+) -> Iterator[bytes]:
+    for own, found in zip(tasks, scores, strict=True):
+        sequence = done.get(own)
+        line = {
+            "sample_id": own,
+            "outcome": "ok" if sequence else "missing",
+            "profile": profile,
+            **found.values(profile),
+            "parsed": {"executed": list(sequence.nodes)} if sequence else None,
+        }
+        yield encode(line) + b"\n"
