@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from omnidata.cli import terminal
+from omnidata.cli import synth_compose, synth_label, terminal
 from omnidata.cli.arguments import Json
 from omnidata.errors import UsageError
 
 app = typer.Typer(help="Make up data, for training.", no_args_is_help=True, rich_markup_mode=None)
-
-_AXES = ("media", "cues", "questions", "primitives", "apps", "languages", "words", "distractors")
 
 
 @app.callback()
@@ -29,8 +28,8 @@ def episodes(
         list[str],
         typer.Option(
             metavar="NAME",
-            help="Use this cue, e.g. pitch (repeatable; all if left, speech where it is "
-            "installed). docs/synth.md lists them.",
+            help="Use this cue, e.g. pitch (repeatable; if left, all that the clips and sounds are "
+            "long enough for, speech where it is installed). docs/synth.md lists them.",
             default_factory=list,
             show_default=False,
         ),
@@ -154,12 +153,12 @@ def _shares(only: str | None, audio: float | None, video: float | None) -> dict[
 
 
 def _size(option: str, text: str) -> tuple[int, int]:
-    wide, cross, high = text.partition("x")
-    if not (cross and wide.isascii() and wide.isdigit() and high.isascii() and high.isdigit()):
+    sides = re.fullmatch(r"([0-9]{1,6})x([0-9]{1,6})", text)
+    if sides is None:
         raise UsageError(
             f'"{text}" is no size', where=f"{option} {text}", expected="e.g. 720x1600, in pixels"
         )
-    return int(wide), int(high)
+    return int(sides[1]), int(sides[2])
 
 
 def _half(size: tuple[int, int]) -> tuple[int, int]:
@@ -172,10 +171,12 @@ def _half(size: tuple[int, int]) -> tuple[int, int]:
 
 def _print(report: Mapping[str, Any]) -> None:
     """What was made, as a table."""
+    from omnidata.synth.episodes.tally import AXES_OF_STEPS
+
     made = report["made"]
     sizes, total = made["sizes"], made["sizes"]["steps"]
     rows = [["all", "", str(total), "100.0", "-"]]
-    for axis in _AXES:
+    for axis in AXES_OF_STEPS:
         for name, steps in made[axis].items():
             wanted = made["shares"][name]["wanted"] if axis == "media" else None
             cells = [str(steps), terminal.percent(steps / total), terminal.percent(wanted)]
@@ -189,3 +190,9 @@ def _print(report: Mapping[str, Any]) -> None:
     terminal.say(f"bytes a step: {each}")
     if sizes["incomplete_groups"]:
         terminal.note("the last group of twins lacks some; a multiple of 4 episodes completes it")
+
+
+app.command("label")(synth_label.label)
+app.command("filter")(synth_label.filter_)
+app.command("pool")(synth_compose.pool)
+app.command("compose")(synth_compose.compose)

@@ -1,0 +1,285 @@
+"""`omnidata synth label` and `omnidata synth filter`: data from a model's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from omnidata.cli import arguments as args
+from omnidata.cli import runs, terminal
+from omnidata.errors import Finding
+
+if TYPE_CHECKING:
+    from omnidata.run.limits import Limits
+    from omnidata.synth.asking import Done
+    from omnidata.types import Adapter, Source, Task
+
+_SHOWN = 10
+
+Out = Annotated[Path, typer.Argument(metavar="OUT", help="The dataset's folder, new.")]
+Model = Annotated[
+    str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME or hf:FOLDER.")
+]
+
+
+def label(
+    data: args.Data,
+    out: Out,
+    model: Model,
+    task_options: args.TaskOptions,
+    model_options: args.ModelOptions,
+    known: Annotated[
+        Path | None,
+        typer.Option(metavar="DATA", help="OmniGUI data with targets, to measure the model on."),
+    ] = None,
+    dry_run: args.DryRun = False,
+    base_url: args.BaseUrl = None,
+    key_file: args.KeyFile = None,
+    models: args.Models = None,
+    concurrency: args.Concurrency = None,
+    rpm: args.Rpm = None,
+    tpm: args.Tpm = None,
+    timeout: args.Timeout = None,
+    attempts: args.Attempts = 6,
+    max_cost: args.MaxCost = None,
+    max_tokens: args.MaxTokens = None,
+    prices: args.Prices = None,
+    cache: args.Cache = None,
+    as_json: args.Json = False,
+) -> None:
+    """Ask a model which action lies between every two screenshots, and write data with them.
+
+    Steps that have a target keep it: on them, and on those of --known, the model's precision is
+    measured, and printed with the result. What is no usable answer labels nothing. The same command
+    goes on with an interrupted run, and asks again about steps that got no answer.
+
+    Exit code 1: steps got no answer, or one to less than all of their media; no step could be
+    labelled; or the run stopped before its end, and OUT is not there.
+
+    Example: omnidata synth label recording labelled --model openai:gpt-4o --known by-hand
+    """
+    from omnidata.run.limits import Limits
+    from omnidata.synth import label as labelling
+    from omnidata.tasks import get_task
+    from omnidata.tasks.omnigui_idm import OmniGuiIdm
+    from omnidata.tasks.options import parse
+
+    limits = Limits(
+        concurrency=concurrency,
+        requests_per_minute=rpm,
+        tokens_per_minute=tpm,
+        timeout_s=timeout,
+        attempts=attempts,
+        max_cost=max_cost,
+        max_tokens=max_tokens,
+        prices=prices,
+        cache=cache,
+    )
+    task = OmniGuiIdm(parse(task_options, "-T"))
+    options = parse(model_options, "-M")
+    omnigui = get_task("omnigui")
+    source = omnigui.load(data)
+    _print_findings(source)
+    others = omnigui.load(known) if known else None
+    if others:
+        _print_findings(others)
+    asked = labelling.questions(task, source, others)
+    adapter = _adapter(model, task, asked.source, options, base_url, key_file, models)
+    run = labelling.run_folder(out)
+    if dry_run:
+        _preview(task, asked.source, adapter, run, limits, as_json)
+        return
+    with runs.resumable(), terminal.progress(model) as progress:
+        asking = labelling.Asking(adapter, options=options, limits=limits, progress=progress)
+        done = labelling.label(task, asked, out, asking)
+    steps = done.report["steps"]
+    lines = [
+        ("all", steps["all"]),
+        ("with a target of their own", steps["with_target"]),
+        ("labelled", steps["labelled"]),
+        *((f"not labelled: {why}", count) for why, count in steps["unlabelled"].items()),
+    ]
+    _print(done, out, run, ("steps", lines), ("type", "exact"), as_json)
+    nothing = steps["all"] > steps["with_target"] and not steps["labelled"]
+    _finish(done, "no step could be labelled" if nothing else "")
+
+
+def filter_(
+    data: args.Data,
+    out: Out,
+    model: Model,
+    task_options: args.TaskOptions,
+    model_options: args.ModelOptions,
+    known: Annotated[
+        Path | None,
+        typer.Option(metavar="DATA", help="A file of CriticBench, to measure the critic on."),
+    ] = None,
+    dry_run: args.DryRun = False,
+    base_url: args.BaseUrl = None,
+    key_file: args.KeyFile = None,
+    models: args.Models = None,
+    concurrency: args.Concurrency = None,
+    rpm: args.Rpm = None,
+    tpm: args.Tpm = None,
+    timeout: args.Timeout = None,
+    attempts: args.Attempts = 6,
+    max_cost: args.MaxCost = None,
+    max_tokens: args.MaxTokens = None,
+    prices: args.Prices = None,
+    cache: args.Cache = None,
+    as_json: args.Json = False,
+) -> None:
+    """Ask a critic which episodes fulfilled their instruction, and write data of those.
+
+    The question is CriticBench's. The critic's precision is measured where it is known whether an
+    episode succeeded (a column `is_success`, or --known), and printed with the result. What is no
+    readable answer accepts nothing. The same command goes on with an interrupted run.
+
+    Exit code 1: episodes got no answer, or one to less than all of their media; none is accepted;
+    or the run stopped before its end. OUT is there only where an episode is accepted.
+
+    Example: omnidata synth filter labelled kept --model openai:gpt-4o --known criticbench.jsonl
+    """
+    from omnidata.run.limits import Limits
+    from omnidata.synth import filter as filtering
+    from omnidata.tasks import get_task
+    from omnidata.tasks.omnigui_critic import OmniGuiCritic
+    from omnidata.tasks.options import parse
+
+    limits = Limits(
+        concurrency=concurrency,
+        requests_per_minute=rpm,
+        tokens_per_minute=tpm,
+        timeout_s=timeout,
+        attempts=attempts,
+        max_cost=max_cost,
+        max_tokens=max_tokens,
+        prices=prices,
+        cache=cache,
+    )
+    task = OmniGuiCritic(parse(task_options, "-T"))
+    options = parse(model_options, "-M")
+    source = get_task("omnigui").load(data)
+    _print_findings(source)
+    bench = get_task("criticbench").load(known) if known else None
+    if bench:
+        terminal.print_findings(bench)
+    asked = filtering.questions(task, source, bench)
+    adapter = _adapter(model, task, asked.source, options, base_url, key_file, models)
+    run = filtering.run_folder(out)
+    if dry_run:
+        _preview(task, asked.source, adapter, run, limits, as_json)
+        return
+    with runs.resumable(), terminal.progress(model) as progress:
+        asking = filtering.Asking(adapter, options=options, limits=limits, progress=progress)
+        done = filtering.choose(task, asked, out, asking)
+    episodes = done.report["episodes"]
+    lines = list(episodes.items())
+    _print(done, out, run, ("episodes", lines), ("precision", "recall"), as_json)
+    _finish(done, "" if episodes["accepted"] else "no episode is accepted")
+
+
+def _print_findings(source: Source) -> None:
+    """The findings but for those that only say that there is no target."""
+    from dataclasses import replace
+
+    kept = [f for f in source.findings if f.code != "action-unknown"]
+    terminal.print_findings(replace(source, findings=kept))
+
+
+def _adapter(
+    model: str,
+    task: Task,
+    source: Source,
+    options: Mapping[str, str],
+    base_url: str | None,
+    key_file: Path | None,
+    models: Path | None,
+) -> Adapter:
+    from omnidata.adapters import get_adapter
+
+    return get_adapter(
+        model,
+        task,
+        source.steps,
+        options=options,
+        base_url=base_url,
+        key_file=key_file,
+        models=models,
+    )
+
+
+def _preview(
+    task: Task, source: Source, adapter: Adapter, run: Path, limits: Limits, as_json: bool
+) -> None:
+    from omnidata.cli.preview import print_preview
+    from omnidata.run.dryrun import dry_run
+
+    print_preview(dry_run(task, source, adapter, run, limits), as_json)
+
+
+def _print(
+    done: Done,
+    out: Path,
+    run: Path,
+    counts: tuple[str, Sequence[tuple[str, int]]],
+    measures: Sequence[str],
+    as_json: bool,
+) -> None:
+    """The result on stdout; findings, warnings and where things lie on stderr."""
+    report = done.report
+    for said in report["findings"][:_SHOWN]:
+        terminal.note(str(Finding(**said)))
+    if as_json:
+        place = str(out) if done.written else None
+        terminal.print_json({**report, "out": place, "run": str(run)})
+    else:
+        what, lines = counts
+        rows = [(name, str(count)) for name, count in lines]
+        terminal.print_table("", (what, report["model"]), rows)
+        if report["precision"]:
+            _print_precision(report["precision"], measures)
+    for warning in report["warnings"]:
+        terminal.note(f"warning: {warning}")
+    if done.written:
+        terminal.note(f"dataset: {out}")
+    terminal.note(f"answers: {run}")
+
+
+def _print_precision(measured: Mapping[str, Any], measures: Sequence[str]) -> None:
+    rows = []
+    for name in measures:
+        found = measured[name]
+        low, high = found["ci95"] or (None, None)
+        interval = f"{terminal.percent(low)} - {terminal.percent(high)}"
+        counts = f"{found['hits']} of {found['n']}"
+        rows.append((name, terminal.percent(found["share"]), interval, counts))
+    header = ("", "%", "95 % interval", "right")
+    terminal.print_table("where the truth is known", header, rows)
+    if often := measured.get("most_frequent"):
+        terminal.say(
+            f"{measured['labelled']} of {measured['known']} known steps labelled; always "
+            f"{often['primitive']} would be right in {terminal.percent(often['share'])} % (type)"
+        )
+    if everything := measured.get("accept_all"):
+        terminal.say(f"accepting everything: {terminal.percent(everything['share'])} % (precision)")
+
+
+def _finish(done: Done, nothing: str) -> None:
+    """Say what is lacking, and end with 1 if something is."""
+    failed, degraded = runs.lacking(done.results)
+    if failed:
+        terminal.note(f"{failed} got no answer; the same command asks about them again")
+    if degraded:
+        terminal.note(f"{degraded} asked with less than all of their media")
+    stopped = done.results.get("stopped")
+    if stopped:
+        terminal.note(f"the run stopped, and nothing is written: {stopped}")
+        terminal.note("the same command resumes it")
+    elif nothing:
+        terminal.note(nothing)
+    if failed or degraded or stopped or nothing:
+        raise typer.Exit(1)

@@ -1,0 +1,302 @@
+"""Tasks of controlled complexity, composed from a pool of subtasks (OmniBench, section 3.2).
+
+Bottom up: subtasks of one intent are joined where one provides what another needs, see `order` for
+the rules. Lots of attempts and parts of the output are made in processes of their own, each kept
+when it is whole, so an interrupted call goes on; OUT appears when all is whole.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from omnidata.data.validate.pool import Lost, each
+from omnidata.errors import DataError, RunError, UsageError
+from omnidata.loaders.omnibench_files import fingerprint
+from omnidata.loaders.omnibench_library import Library
+from omnidata.loaders.omnibench_writer import CONTENTS, write_library
+from omnidata.media import resolve
+from omnidata.run.folder import explained, replacing
+from omnidata.synth.compose import parts
+from omnidata.synth.compose.asking import Author, Written, explain, write_instructions
+from omnidata.synth.compose.finding import Found, find_tasks
+from omnidata.synth.compose.reading import Pool, read_pool
+from omnidata.synth.compose.search import Search, Sketch
+from omnidata.synth.compose.settings import MOST_TASKS, Settings
+from omnidata.synth.compose.tally import Tally
+from omnidata.synth.compose.writing import Draft
+from omnidata.synth.folder import SynthStaging, read_json
+from omnidata.types import MediaRef
+
+__all__ = ["REPORT", "Author", "Settings", "compose", "run_folder"]
+
+REPORT = "compose.json"
+_LOTS, _PARTS = "lots", "parts"
+_MADE_BY = ("omnidata",)
+_JOINED = ("tasks.jsonl", "trajectories.jsonl")
+
+Progress = Callable[[int, int], None]
+
+
+class ComposeStaging(SynthStaging):
+    """Composed tasks in the making."""
+
+    noun = "tasks"
+    work = "composing tasks"
+    report = REPORT
+    contents = frozenset({REPORT, *CONTENTS})
+
+    def is_ours(self, folder: Path) -> bool:
+        """Whether the verb wrote the folder; the names of its pictures are in the report."""
+        if folder.is_symlink() or not (folder / REPORT).is_file():
+            return False
+        pictures = read_json(folder / REPORT).get("pictures", ())
+        ours = {*self.contents, *self.hidden, *map(str, pictures)}
+        return {path.name for path in folder.iterdir()} <= ours
+
+
+def run_folder(out: Path) -> Path:
+    """Where a model's answers lie: beside the tasks."""
+    out = out.resolve()
+    return out.with_name(f"{out.name}.run")
+
+
+def compose(
+    pool: Path,
+    out: Path,
+    settings: Settings,
+    *,
+    tasks: int,
+    author: Author | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Mapping[str, Any]:
+    """Compose distinct tasks and write them in OmniBench's layout.
+
+    Equal settings and an equal pool make equal bytes, whatever the number of processes, and whether
+    or not the call was interrupted; a model's answers are kept beside `out` and never asked for
+    again. Task k is the same among any number of tasks.
+
+    Args:
+        pool: subtasks, and trajectories unless graphs alone are asked for.
+        out: the folder; new, empty, or what the same call made before.
+        settings: what decides the tasks.
+        tasks: how many; of those, `out` has all whose instruction is accepted.
+        author: a model that writes instructions; None = by template.
+        workers: processes; 1 = this one.
+        progress: called with the tasks that are there and their number, once for each stage.
+
+    Returns:
+        The report, as it lies in `compose.json`.
+
+    Raises:
+        UsageError: a value is out of range, no intent fits, or `out` holds something else.
+        DataError: the pool cannot be used, it has not so many tasks of these levels, or `out` holds
+            tasks of other settings.
+        RunError: a process was lost, or a model did not answer everything: nothing is written,
+            and the same call goes on.
+    """
+    if not 1 <= tasks <= MOST_TASKS:
+        raise UsageError(f"{tasks} tasks", where="--tasks", expected=f"1 to {MOST_TASKS:,}")
+    stock = read_pool(pool, settings)
+    staging = ComposeStaging(out, plan=_plan(pool, settings, tasks, author), inputs=[pool])
+    if report := staging.finished():
+        return report
+    show = progress or (lambda done, total: None)
+    with staging, explained(staging.path):
+        try:
+            found = _found(staging.path / _LOTS, stock, settings, tasks, workers, show)
+            texts, written = _texts(found, stock, settings, author, run_folder(out))
+        except DataError:  # nothing of it is of use to a call with other settings
+            shutil.rmtree(staging.path)
+            raise
+        jobs = list(_jobs(staging.path / _PARTS, found, texts, stock, settings))
+        _write(jobs, workers, show)
+        pictures = _join(jobs, staging.path, stock)
+        made = _report(stock, found, jobs, written)
+        staging.publish({"pictures": pictures, "made": made}, scratch=(_LOTS, _PARTS))
+    return read_json(staging.out / REPORT)
+
+
+def _found(
+    folder: Path, pool: Pool, settings: Settings, tasks: int, workers: int, progress: Progress
+) -> Found:
+    search = Search(settings.seed, settings.aim(), settings.edges)
+    return find_tasks(pool.stock, search, folder, tasks=tasks, workers=workers, progress=progress)
+
+
+def _plan(pool: Path, settings: Settings, tasks: int, author: Author | None) -> dict[str, Any]:
+    return {
+        "tasks": tasks,
+        "settings": settings.as_dict(),
+        "pool": {"fingerprint": fingerprint(pool)},
+        "author": author.as_dict() if author else None,
+        "made_by": {name: version(name) for name in _MADE_BY},
+    }
+
+
+def _texts(
+    found: Found, pool: Pool, settings: Settings, author: Author | None, run: Path
+) -> tuple[list[parts.Text], Written | None]:
+    """Who wrote what: nothing yet, where the template is filled when tasks are written.
+
+    Raises:
+        RunError: the model did not answer everything.
+    """
+    if author is None:
+        return [parts.Text(number) for number in range(len(found.sketches))], None
+    drafts = [_draft(number, sketch, pool) for number, sketch in enumerate(found.sketches)]
+    written = write_instructions(drafts, author, run, seed=settings.seed, rule=settings.edges)
+    if written.unanswered or written.stopped:
+        raise explain(written, run)
+    if not written.accepted:
+        raise DataError(
+            f"none of {len(drafts)} tasks has an instruction that tells its graph",
+            where=str(run),
+            expected="instructions from which the same dependencies can be read again",
+            remedy="allow more rounds (--rounds), ask another model, or leave --model out",
+        )
+    return [
+        parts.Text(task, text, {"model": author.model.name, "round": number})
+        for task, (text, number) in sorted(written.accepted.items())
+    ], written
+
+
+def _draft(number: int, sketch: Sketch, pool: Pool) -> Draft:
+    cards = [pool.cards[one] for one in sketch.instances]
+    intent = pool.stock.groups[sketch.group].intent or cards[-1].instruction
+    subtasks = [(card.application, card.instruction) for card in cards]
+    return Draft(number, intent, subtasks, frozenset(sketch.edges))
+
+
+def _jobs(
+    folder: Path, found: Found, texts: Sequence[parts.Text], pool: Pool, settings: Settings
+) -> Iterator[parts.Job]:
+    folder.mkdir(exist_ok=True)
+    known = frozenset(pool.subtasks)
+    for number, first in enumerate(range(0, len(texts), parts.SIZE)):
+        some = texts[first : first + parts.SIZE]
+        sketches = [found.sketches[text.task] for text in some]
+        used = {one for sketch in sketches for one in sketch.instances}
+        initial = {one for sketch in sketches for one in sketch.initial}
+        yield parts.Job(
+            folder=folder,
+            number=number,
+            seed=settings.seed,
+            sketches=sketches,
+            texts=some,
+            cards={one: pool.cards[one] for one in sorted(used)},
+            intents=[group.intent for group in pool.stock.groups],
+            initial={one: pool.stock.resources[one] for one in sorted(initial)},
+            known=known,
+            orders=settings.orders,
+            trajectories=settings.trajectories,
+        )
+
+
+def _write(jobs: Sequence[parts.Job], workers: int, progress: Progress) -> None:
+    missing = [job for job in jobs if not job.whole]
+    total = sum(len(job.sketches) for job in jobs)
+    done = total - sum(len(job.sketches) for job in missing)
+    progress(done, total)
+    answers = (
+        map(parts.write, missing)
+        if workers == 1 or len(missing) == 1
+        else each(parts.write, missing, workers=workers, limit_s=math.inf)
+    )
+    for job, made in zip(missing, answers, strict=True):
+        if isinstance(made, Lost | parts.Failure):
+            raise RunError(
+                f"a part could not be written: {made.why}",
+                where=str(job.folder),
+                expected="room on the disk and in memory",
+                remedy="mend what is said above; the same command goes on where this one stopped",
+            )
+        done += made
+        progress(done, total)
+
+
+def _join(jobs: Sequence[parts.Job], folder: Path, pool: Pool) -> list[str]:
+    """The files of all parts become one each; subtasks and pictures are added.
+
+    Returns:
+        The names at the top of the pictures' paths.
+    """
+    for name in _JOINED:
+        with replacing(folder / name) as file:
+            for job in jobs:
+                with job.path(name).open("rb") as part:
+                    shutil.copyfileobj(part, file)
+        if not (folder / name).stat().st_size:
+            (folder / name).unlink()
+    cards = {number: card for job in jobs for number, card in job.cards.items()}
+    used = {card.subtask for card in cards.values()}
+    subtasks = {name: subtask for name, subtask in pool.subtasks.items() if name in used}
+    write_library(Library(pool.root, subtasks), folder, pictures=False)
+    recorded = [card.recorded for card in cards.values() if card.recorded]
+    pictures = {name for one in recorded for name in (*one.observations, one.end) if name}
+    for name in sorted(pictures):
+        _link(pool.root, name, folder)
+    return sorted({Path(name).parts[0] for name in pictures})
+
+
+def _link(root: Path, name: str, folder: Path) -> None:
+    """One picture, under the same relative path; a copy where the file system has no links.
+
+    Raises:
+        MediaError: it is missing, or lies outside the pool.
+        DataError: it is called like one of the files that are written.
+    """
+    source, target = resolve(MediaRef("image", root, name)), folder / name
+    if Path(name).parts[0] in {*ComposeStaging.contents, _LOTS, _PARTS}:
+        raise DataError(
+            f"a picture is called {name!r:.80}",
+            where=str(root),
+            expected="another name than those of the files that are written beside it",
+        )
+    if target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def _report(
+    pool: Pool, found: Found, jobs: Sequence[parts.Job], written: Written | None
+) -> dict[str, Any]:
+    tally = Tally()
+    for job in jobs:
+        tally.merge(read_json(job.path("tally.json")))
+    instructions: dict[str, Any] = {"by": "template"}
+    if written is not None:
+        instructions = {
+            "by": "model",
+            "accepted": len(written.accepted),
+            "accepted_in_round": _by_round(written),
+            "rejected": len(written.rejected),
+            "not_accepted": dict(sorted(written.why.items())),
+        }
+    return {
+        **tally.as_dict(),
+        "search": found.as_dict(),
+        "instructions": instructions,
+        "initial": list(pool.initial),
+        "pool": {
+            "subtasks": len(pool.subtasks),
+            "instances": len(pool.cards),
+            "intents": sum(bool(group.intent) for group in pool.stock.groups),
+        },
+        "findings": [dict(finding.as_dict()) for finding in pool.findings],
+    }
+
+
+def _by_round(written: Written) -> dict[str, int]:
+    rounds = [number for _, number in written.accepted.values()]
+    return {str(number): rounds.count(number) for number in sorted(set(rounds))}

@@ -1,0 +1,188 @@
+"""Screens of the made-up desktop: every control is drawn where its rectangle says that it is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from PIL import Image, ImageDraw
+
+from omnidata.data.sample.canvas import WHITE, Rect, Theme, shade
+from omnidata.data.sample.icons import Colour, paint_icon
+from omnidata.synth.episodes.pages import paint_text
+from omnidata.synth.pool.apps import APPS
+
+SIZE = (640, 400)
+"""Width and height of a screenshot in pixels."""
+
+VISIBLE = 5
+"""Entries of a list that fit into a window."""
+
+FIELD, OK, CANCEL, CONTENT = "Text field", "OK", "Cancel", "Content"
+"""Controls that are no buttons of an app."""
+
+_COLUMNS = 6
+_WINDOW: Rect = (20, 14, 620, 386)
+_LIST: Rect = (30, 92, 230, 352)
+_SHEET: Rect = (240, 92, 610, 352)
+_DIALOG: Rect = (130, 120, 510, 276)
+_TEXT, _SMALL = 13, 11
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a screen shows.
+
+    Attributes:
+        app: the open one; "" = the desktop.
+        file: the open file, for the title.
+        entries: of the list; empty where the app has none.
+        first: the entry at the top of the list.
+        chosen: the entry that is marked; "" = none.
+        question: of the dialog; "" = no dialog.
+        typed: in the dialog's field.
+        says: the status bar.
+    """
+
+    app: str = ""
+    file: str = ""
+    entries: tuple[str, ...] = ()
+    first: int = 0
+    chosen: str = ""
+    question: str = ""
+    typed: str = ""
+    says: str = ""
+
+
+Controls = Mapping[str, Rect]
+"""What can be clicked, by its text: left, top, right and bottom in pixels, all of them inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A screenshot.
+
+    Attributes:
+        image: RGB, of `SIZE`.
+        controls: what can be clicked on it.
+    """
+
+    image: Image.Image
+    controls: Controls
+
+
+def draw(view: View, *, seed: int) -> Screen:
+    """The screen of a view; the seed decides the colours."""
+    return _Painter(view, seed).screen()
+
+
+@lru_cache(maxsize=64)
+def _theme(seed: int, app: str) -> Theme:
+    rng = random.Random(f"{seed}/theme/{app}")
+    kind = (Theme.light, Theme.dark)[rng.random() < 0.3]
+    return kind(app, hue=rng.random())
+
+
+class _Painter:
+    def __init__(self, view: View, seed: int) -> None:
+        self._view = view
+        self._seed = seed
+        self._theme = _theme(seed, view.app)
+        ground = shade(random.Random(f"{seed}/wall").random(), 0.32, 0.35)
+        self._image = Image.new("RGB", SIZE, ground)
+        self._draw = ImageDraw.Draw(self._image)
+        self._controls: dict[str, Rect] = {}
+
+    def screen(self) -> Screen:
+        if not self._view.app:
+            self._desktop()
+        else:
+            self._window()
+            if self._view.question:
+                self._controls.clear()  # the dialog is modal
+                self._dialog()
+        return Screen(self._image, self._controls)
+
+    def _desktop(self) -> None:
+        for number, app in enumerate(APPS.values()):
+            column, row = number % _COLUMNS, number // _COLUMNS
+            left, top = 22 + column * 100, 20 + row * 122
+            box = (left, top, left + 95, top + 95)
+            colour = _theme(self._seed, app.name).accent
+            self._draw.rounded_rectangle(
+                (left + 20, top + 4, left + 75, top + 59), 12, fill=colour, outline=WHITE
+            )
+            middle = (left + 47.5, top + 31.5)
+            paint_icon(self._draw, app.icon, centre=middle, size=34, fill=WHITE)
+            self._text(app.name, (left + 47.5, top + 78), WHITE, _TEXT)
+            self._controls[app.name] = box
+
+    def _window(self) -> None:
+        view, theme = self._view, self._theme
+        left, top, right, bottom = _WINDOW
+        self._draw.rectangle(_WINDOW, fill=theme.ground, outline=theme.faint)
+        self._draw.rectangle((left, top, right, top + 28), fill=theme.accent)
+        title = f"{view.app} - {view.file}" if view.file else view.app
+        self._text(title, ((left + right) / 2, top + 14), WHITE, _TEXT)
+        for number, name in enumerate(APPS[view.app].buttons):
+            x = left + 10 + number * 98
+            self._button(name, (x, top + 36, x + 90, top + 66))
+        if view.entries:
+            self._list()
+            self._sheet(_SHEET)
+        else:
+            self._sheet((_LIST[0], _SHEET[1], _SHEET[2], _SHEET[3]))
+        self._draw.line((left, bottom - 26, right, bottom - 26), fill=theme.faint)
+        self._text(view.says or "Ready", ((left + right) / 2, bottom - 13), theme.faint, _SMALL)
+
+    def _list(self) -> None:
+        view, theme = self._view, self._theme
+        self._draw.rectangle(_LIST, fill=theme.card, outline=theme.faint)
+        self._controls[CONTENT] = _LIST
+        left, top, right, _ = _LIST
+        for number, entry in enumerate(view.entries[view.first : view.first + VISIBLE]):
+            box = (left + 4, top + 4 + number * 51, right - 4, top + 50 + number * 51)
+            fill = theme.soft if entry == view.chosen else theme.ground
+            self._draw.rectangle(box, fill=fill, outline=theme.faint)
+            middle = ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
+            self._text(entry, middle, theme.ink, _TEXT)
+            self._controls[entry] = box
+
+    def _sheet(self, box: Rect) -> None:
+        """The document: its name, and lines that stand for what it says."""
+        view, theme = self._view, self._theme
+        self._draw.rectangle(box, fill=theme.card, outline=theme.faint)
+        self._controls.setdefault(CONTENT, box)
+        shown = view.file or view.chosen
+        self._text(shown or "Nothing is open", ((box[0] + box[2]) / 2, box[1] + 24), theme.ink, 16)
+        lengths = random.Random(f"lines of {shown}")
+        for number in range(8 if shown else 0):
+            y = box[1] + 56 + number * 24
+            end = box[0] + 24 + (box[2] - box[0] - 48) * lengths.uniform(0.4, 1)
+            self._draw.rectangle((box[0] + 24, y, end, y + 6), fill=theme.soft)
+
+    def _dialog(self) -> None:
+        view, theme = self._view, self._theme
+        left, top, right, _ = _DIALOG
+        self._draw.rectangle(_DIALOG, fill=theme.card, outline=theme.accent, width=2)
+        self._text(view.question, ((left + right) / 2, top + 24), theme.ink, _TEXT)
+        field = (left + 20, top + 46, right - 20, top + 82)
+        self._draw.rectangle(field, fill=theme.ground, outline=theme.ink)
+        self._draw.line((left + 27, top + 54, left + 27, top + 74), fill=theme.ink)
+        self._text(view.typed, ((left + right) / 2, top + 64), theme.ink, _TEXT)
+        self._controls[FIELD] = field
+        self._button(CANCEL, (left + 20, top + 104, left + 140, top + 138))
+        self._button(OK, (right - 140, top + 104, right - 20, top + 138), strong=True)
+
+    def _button(self, name: str, box: Rect, *, strong: bool = False) -> None:
+        theme = self._theme
+        fill, ink = (theme.accent, WHITE) if strong else (theme.card, theme.ink)
+        self._draw.rounded_rectangle(box, 6, fill=fill, outline=theme.faint)
+        self._text(name, ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2), ink, _TEXT)
+        self._controls[name] = box
+
+    def _text(self, text: str, at: tuple[float, float], fill: Colour, pixels: int) -> None:
+        if text:
+            paint_text(self._draw, text, at, pixels=pixels, fill=fill, face="plain")

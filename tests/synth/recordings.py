@@ -1,0 +1,150 @@
+"""Small recordings whose screenshots a server tells apart, and servers that answer by them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from omnidata.actions import Action, Box, Primitive
+from omnidata.loaders.omnigui_tree import TreeEpisode, TreeStep, TreeWriter
+from tests.adapters.servers import Asked, ChatCompletions, Fault, Server, running, seen_image
+from tests.cli.running import omnidata
+from tests.data.tiny import SIZE, mp4, png, wav
+from tests.trees import read_lines
+
+TAP = Action(Primitive.TAP, (Box(18, 40, 36, 80, "px"),))
+"""On a screen of 72 x 160 pixels: [250, 250] to [500, 500] of 1000."""
+
+HIT, MISS = [400, 400], [900, 900]
+END = Action(Primitive.TASK_COMPLETE)
+Rule = Callable[[list[str]], "Fault | str"]
+
+
+def recording(
+    root: Path,
+    *episodes: Sequence[Action | None],
+    app: str = "App",
+    seed: int = 0,
+    extra: Mapping[str, Any] = {},
+    of_episodes: Sequence[Mapping[str, Any]] = (),
+) -> Path:
+    """Episodes E0, E1, ...; screenshot n of episode e is `png(seed + 100 * e + n)`.
+
+    Args:
+        root: a new folder.
+        episodes: the actions of each; None = a step without a target.
+        app: its name.
+        seed: of the media.
+        extra: further columns of every step.
+        of_episodes: further columns of each episode.
+    """
+    with TreeWriter(root) as tree:
+        for number, actions in enumerate(episodes):
+            first = seed + 100 * number
+            steps = [
+                TreeStep(
+                    action,
+                    screen=SIZE,
+                    screenshot=png(first + n),
+                    video=mp4(first + n),
+                    audio=wav(first + n),
+                    extra=extra,
+                )
+                for n, action in enumerate(actions)
+            ]
+            tree.add(
+                TreeEpisode(
+                    f"E{number}",
+                    app=app,
+                    dimension="semantic_understanding",
+                    steps=steps,
+                    instruction_en=f"Task {number}",
+                    instruction_zh=f"任务 {number}",
+                    dependency="supportive",
+                    language="en",
+                    extra=of_episodes[number] if of_episodes else {},
+                )
+            )
+    return root
+
+
+def picture(number: int) -> str:
+    """What a server sees of `png(number)`."""
+    return f"user: {seen_image(png(number))}"
+
+
+def says(kind: int, place: Sequence[float] | None = None, **more: Any) -> str:
+    """An answer in OmniGUI's form."""
+    body: dict[str, Any] = {"action_type": kind, **more}
+    return json.dumps(body if place is None else {**body, "coordinate": place})
+
+
+class Answering(ChatCompletions):
+    """Answers by what it is shown."""
+
+    def __init__(self, rule: Rule) -> None:
+        super().__init__()
+        self.rule = rule
+
+    async def read(self, request: web.Request) -> Asked:
+        asked = await super().read(request)
+        found = self.rule(asked.seen)
+        if isinstance(found, Fault) and found.status >= 400:
+            raise web.HTTPInternalServerError(text="{}")
+        return asked
+
+    def reply(self, asked: Asked, text: str | None, fault: Fault) -> Any:
+        found = self.rule(asked.seen)
+        told = found if isinstance(found, Fault) else Fault(text=found)
+        return super().reply(asked, told.text, told)
+
+
+@contextmanager
+def answering(rule: Rule, script: Callable[[int], Fault] | None = None) -> Iterator[Server]:
+    """A server whose model answers by a rule; a script may make it wait or fail."""
+    with running(Answering(rule), script or (lambda number: Fault())) as server:
+        yield server
+
+
+def by_first(answers: Mapping[int, Fault | str], otherwise: Fault | str) -> Rule:
+    """Answers by the first screenshot that is shown.
+
+    Args:
+        answers: by the number of the screenshot.
+        otherwise: to all others.
+    """
+    known = {picture(number): answer for number, answer in answers.items()}
+
+    def rule(seen: list[str]) -> Fault | str:
+        first = next(line for line in seen if line.startswith("user: image"))
+        return known.get(first, otherwise)
+
+    return rule
+
+
+def command(verb: str, server: Server, *arguments: str | Path) -> list[str | Path]:
+    """The command that asks the server's model."""
+    address = ["--model", "openai:tiny", "--base-url", f"{server.url}/v1", "--attempts", "1"]
+    return ["synth", verb, *arguments, *address]
+
+
+def ask(verb: str, server: Server, *arguments: str | Path, code: int = 0) -> Any:
+    """Run it; what it prints as JSON."""
+    return json.loads(omnidata(*command(verb, server, *arguments), "--json", code=code).stdout)
+
+
+def rows(tree: Path, app: str = "App", episode: str = "E0") -> list[dict[str, Any]]:
+    """The rows of an episode's steps, as they are written."""
+    path = tree / app / "media" / episode / f"{episode}.json"
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def episodes(tree: Path, app: str = "App") -> list[dict[str, Any]]:
+    """The rows of the app's episodes."""
+    return read_lines(tree / app / "semantic_understanding.jsonl")

@@ -1,0 +1,431 @@
+"""Composition from a pool to a folder that everything else reads."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.errors import DataError, UsageError
+from omnidata.loaders.omnibench import load
+from omnidata.metrics.graph_complexity import DIMENSIONS
+from omnidata.run.splits import split_of
+from omnidata.synth.compose import Settings, compose
+from omnidata.synth.compose.levels import parse_levels
+from omnidata.synth.compose.wording import infer
+from omnidata.tasks import get_task
+from tests.synth.composing import EMILY, sample_pool, subtask, write_pool
+from tests.synth.making import digests
+from tests.synth.oracle import changes, check_task, connected, key, read_rows
+
+FULL = os.environ.get("OMNIDATA_TEST_FULL") == "1"
+GRAPHS_ALONE = Settings(trajectories=0)
+Rows = list[dict[str, Any]]
+
+
+@cache
+def known() -> Mapping[str, Mapping[str, Any]]:
+    return {row["id"]: row for row in read_rows(sample_pool() / "subtasks.jsonl")}
+
+
+@pytest.fixture(scope="module")
+def thousand(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("compose") / "tasks"
+    compose(sample_pool(), out, Settings(), tasks=1000)
+    return out
+
+
+def test_a_thousand_distinct_tasks_satisfy_every_constraint(thousand: Path) -> None:
+    rows = read_rows(thousand / "tasks.jsonl")
+    initial = json.loads((thousand / "compose.json").read_text())["made"]["initial"]
+    for row in rows:
+        check_task(row, known(), initial=initial)
+        assert connected(row)
+    assert len({key(row) for row in rows}) == len(rows) == 1000
+    assert [row["task_id"] for row in rows] == [str(number) for number in range(1000)]
+
+
+def test_subtasks_of_a_task_serve_its_intent(thousand: Path) -> None:
+    rows = read_rows(thousand / "tasks.jsonl")
+    for row in rows:
+        for name in row["subtasks"].values():
+            assert row["task_intent"] in known()[name]["task_intents"]
+    assert len({row["task_intent"] for row in rows}) == 12
+
+
+def test_some_tasks_have_a_subtask_more_than_once(thousand: Path) -> None:
+    rows = read_rows(thousand / "tasks.jsonl")
+    repeated = [row for row in rows if len(set(row["subtasks"].values())) < len(row["subtasks"])]
+    assert len(repeated) > 100
+    for row in repeated:
+        for node, name in row["subtasks"].items():
+            assert node.startswith(name)
+            alone = list(row["subtasks"].values()).count(name) == 1
+            assert (node == name) == alone
+
+
+def test_the_graph_can_be_read_from_every_instruction(thousand: Path) -> None:
+    for row in read_rows(thousand / "tasks.jsonl"):
+        nodes = row["dag"]["nodes"]
+        edges = sorted(
+            (nodes.index(first), nodes.index(second))
+            for first, others in row["dag"]["edges"].items()
+            for second in others
+        )
+        assert infer(row["task_instruction"]) == edges
+
+
+def test_a_trajectory_is_that_of_its_subtasks_in_its_order(thousand: Path) -> None:
+    tasks = {row["task_id"]: row for row in read_rows(thousand / "tasks.jsonl")}
+    done = {
+        (row["subtask_id"], row["instruction"]): row
+        for row in read_rows(sample_pool() / "subtask_trajectories.jsonl")
+    }
+    rows = read_rows(thousand / "trajectories.jsonl")
+    assert len(rows) == 1000
+    for row in rows:
+        task = tasks[row["task_id"]]
+        number = int(row["trajectory_id"].removeprefix(f"{row['task_id']}(").rstrip(")"))
+        assert task["successful_topo"][number] == row["topological_order"]
+        assert row["instruction"] == task["task_instruction"]
+        assert len(row["observations"]) == len(row["actions"])
+        parts = []
+        for node in row["topological_order"]:
+            name, binding = task["subtasks"][node], task["parameters"][node]
+            text = known()[name]["instruction_template"]
+            for place, value in binding.items():
+                text = text.replace(f"{{{place}}}", value)
+            parts.append(done[name, text])
+        pictures = [shot for part in parts for shot in part["observations"][:-1]]
+        assert row["observations"] == [*pictures, parts[-1]["observations"][-1]]
+        actions = [one for part in parts for one in part["actions"][:-1]]
+        expected = [*actions, parts[-1]["actions"][-1]]
+        for place, (mine, theirs) in enumerate(zip(row["actions"], expected, strict=True)):
+            assert mine == {**theirs, "step": place}
+
+
+def test_the_first_trajectory_changes_applications_as_rarely_as_any_order(thousand: Path) -> None:
+    tasks = {row["task_id"]: row for row in read_rows(thousand / "tasks.jsonl")}
+    for row in read_rows(thousand / "trajectories.jsonl"):
+        task = tasks[row["task_id"]]
+        counts = [changes(order, task["application"]) for order in task["successful_topo"]]
+        assert changes(row["topological_order"], task["application"]) == min(counts)
+
+
+def test_the_folder_loads_with_its_media(thousand: Path) -> None:
+    source = load(thousand)
+    assert not [finding for finding in source.findings if finding.severity == "error"]
+    assert {finding.code for finding in source.findings} <= {"orders-incomplete"}
+    assert {step.screen for step in source.steps} == {(640, 400)}
+    task = get_task("omnibench")
+    assert all(task.target(step) for step in source.steps[:500])
+
+
+def test_pictures_are_there_once_and_cost_nothing(thousand: Path) -> None:
+    pictures = list((thousand / "observations").iterdir())
+    rows = read_rows(thousand / "trajectories.jsonl")
+    named = {shot for row in rows for shot in row["observations"]}
+    assert named <= {f"observations/{path.name}" for path in pictures}
+    for path in pictures:
+        assert path.samefile(sample_pool() / "observations" / path.name)
+
+
+def test_the_report_counts_what_is_there(thousand: Path) -> None:
+    report = json.loads((thousand / "compose.json").read_text())
+    rows, made = read_rows(thousand / "tasks.jsonl"), report["made"]
+    for name in DIMENSIONS:
+        counted = Counter(row["levels"][name] for row in rows)
+        assert {level: count for level, count in made["levels"][name].items() if count} == counted
+    assert made["intents"] == Counter(row["task_intent"] for row in rows)
+    apps = Counter(app for row in rows for app in set(row["application"].values()))
+    assert made["apps"] == apps
+    sizes = Counter(str(len(row["dag"]["nodes"])) for row in rows)
+    assert made["values"]["instruction"] == sizes
+    assert made["sums"]["words"] == sum(len(row["task_instruction"].split()) for row in rows)
+    assert made["sums"]["steps"] == len(load(thousand, check_media=False).steps)
+    unused = {finding["where"].split()[1] for finding in made["findings"]}
+    assert len(unused) == 2
+    assert unused.isdisjoint(name for row in rows for name in row["subtasks"].values())
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        "hierarchy=hard",
+        "branch=hard",
+        "knowledge=hard dependency=hard",
+        "instruction=hard knowledge=easy",
+        "dependency=easy instruction=hard",
+        "dependency=easy instruction=easy knowledge=medium hierarchy=easy branch=easy",
+        "dependency=hard instruction=hard knowledge=hard hierarchy=hard branch=hard",
+    ],
+)
+def test_levels_that_are_asked_for_are_met(tmp_path: Path, levels: str) -> None:
+    settings = Settings(levels=parse_levels(levels.split()), trajectories=0, seed=5)
+    compose(sample_pool(), tmp_path / "out", settings, tasks=20)
+    rows = read_rows(tmp_path / "out" / "tasks.jsonl")
+    for row in rows:
+        assert row["levels"].items() >= settings.levels.items()
+        check_task(row, known(), initial=[k for k in _kinds() if k.endswith("_path")])
+        assert connected(row) == ("dependency=easy instruction=hard" not in levels)
+
+
+def _kinds() -> set[str]:
+    return {kind for row in known().values() for kind in row["input_resources"]}
+
+
+def test_intents_can_be_chosen(tmp_path: Path) -> None:
+    settings = Settings(intents=("DINNER", "gallery"), trajectories=0)
+    compose(sample_pool(), tmp_path / "out", settings, tasks=30)
+    found = {row["task_intent"] for row in read_rows(tmp_path / "out" / "tasks.jsonl")}
+    assert found == {"Plan a dinner and tell the guests", "Prepare pictures for a gallery"}
+
+
+def test_without_files_everything_is_made_by_somebody(tmp_path: Path) -> None:
+    settings = Settings(initial=(), trajectories=0)
+    compose(sample_pool(), tmp_path / "out", settings, tasks=100)
+    for row in read_rows(tmp_path / "out" / "tasks.jsonl"):
+        check_task(row, known(), initial=())
+        assert row["initial_resources"] == []
+
+
+def test_every_matching_pair_is_an_edge_where_that_is_asked_for(tmp_path: Path) -> None:
+    settings = Settings(edges="every", trajectories=0)
+    report = compose(sample_pool(), tmp_path / "out", settings, tasks=200)
+    for row in read_rows(tmp_path / "out" / "tasks.jsonl"):
+        check_task(row, known(), initial=report["made"]["initial"], every_edge=True)
+
+
+def test_all_orders_of_a_task_are_on_one_side_of_a_split(tmp_path: Path) -> None:
+    settings = Settings(orders=6, trajectories=6, levels=parse_levels(["branch=medium"]))
+    compose(sample_pool(), tmp_path / "out", settings, tasks=60)
+    sides: dict[str, set[str]] = defaultdict(set)
+    orders: dict[str, set[str]] = defaultdict(set)
+    for step in load(tmp_path / "out", check_media=False).steps:
+        task = step.episode_id.partition("(")[0]
+        sides[task].add(split_of(step))
+        orders[task].add(step.episode_id)
+    assert len(sides) == 60
+    assert all(len(found) == 1 for found in sides.values())
+    assert {side for found in sides.values() for side in found} == {"train", "validation", "test"}
+    assert max(map(len, orders.values())) == 6
+
+
+def test_any_number_of_workers_makes_the_same_bytes(tmp_path: Path) -> None:
+    for name, workers in (("one", 1), ("three", 3)):
+        compose(sample_pool(), tmp_path / name, Settings(seed=3), tasks=300, workers=workers)
+    assert digests(tmp_path / "one") == digests(tmp_path / "three")
+
+
+def test_a_task_is_the_same_among_any_number(tmp_path: Path) -> None:
+    for count in (40, 90):
+        compose(sample_pool(), tmp_path / str(count), GRAPHS_ALONE, tasks=count)
+    assert read_rows(tmp_path / "90" / "tasks.jsonl")[:40] == read_rows(
+        tmp_path / "40" / "tasks.jsonl"
+    )
+
+
+def test_another_seed_makes_other_tasks(tmp_path: Path) -> None:
+    found = []
+    for seed in (0, 1):
+        compose(sample_pool(), tmp_path / str(seed), Settings(seed=seed, trajectories=0), tasks=50)
+        found.append({key(row) for row in read_rows(tmp_path / str(seed) / "tasks.jsonl")})
+    assert len(found[0] & found[1]) < 25
+
+
+def test_the_authors_subtasks_come_to_the_authors_first_task(tmp_path: Path) -> None:
+    report = compose(
+        write_pool(tmp_path / "pool", EMILY),
+        tmp_path / "out",
+        Settings(most=6, trajectories=0, initial=()),
+        tasks=20,
+    )
+    wanted = {"A": ["C"], "D": ["C"], "F": ["G"], "C": ["G"], "G": ["E"], "E": []}
+    dags = [row["dag"]["edges"] for row in read_rows(tmp_path / "out" / "tasks.jsonl")]
+    assert wanted in dags
+    assert report["made"]["intents"] == {"": 20}
+
+
+@pytest.mark.parametrize("tasks", [0, 10**9])
+def test_a_number_of_tasks_out_of_range_is_refused(tmp_path: Path, tasks: int) -> None:
+    with pytest.raises(UsageError):
+        compose(sample_pool(), tmp_path / "out", Settings(), tasks=tasks)
+
+
+def refused(folder: Path, rows: Rows, **settings: Any) -> str:
+    """The message of a call that writes nothing."""
+    pool = write_pool(folder / "pool", rows)
+    with pytest.raises((DataError, UsageError)) as raised:
+        compose(pool, folder / "out", Settings(**{"trajectories": 0, **settings}), tasks=5)
+    assert {path.name for path in folder.iterdir()} <= {"pool", "secret.png", ".out.lock"}
+    return str(raised.value)
+
+
+def test_an_empty_pool_is_refused(tmp_path: Path) -> None:
+    row = {"task_id": "1", "dag": {"A": []}, "task_instruction": "x"}
+    assert "the pool has no subtasks" in refused(tmp_path, [row])
+    assert "no rows there have the columns" in refused(tmp_path / "nothing", [])
+
+
+def test_a_resource_that_nobody_provides_is_named(tmp_path: Path) -> None:
+    told = refused(tmp_path, [subtask("A", ("vpn_connected",), ("doc_path",), {"doc_path": "a"})])
+    assert "resource-unprovided" in told
+    assert "nobody provides vpn_connected" in told
+    assert "subtask A" in told
+
+
+def test_parameters_that_cannot_agree_are_named(tmp_path: Path) -> None:
+    rows = [
+        subtask("make", ("x_ready",), ("doc_path",), {"doc_path": "a"}),
+        subtask("send", ("doc_path",), (), {"doc_path": "b"}),
+    ]
+    told = refused(tmp_path, rows[1:] + rows[:1], initial=())
+    assert "values-disagree" in told
+    assert "nobody provides doc_path 'b', but other values" in told
+
+
+def test_subtasks_that_wait_for_each_other_are_named(tmp_path: Path) -> None:
+    rows = [
+        subtask("hen", ("egg_in_nest",), ("hen_in_house",)),
+        subtask("egg", ("hen_in_house",), ("egg_in_nest",)),
+    ]
+    told = refused(tmp_path, rows)
+    assert "resources-cyclic" in told
+    assert "egg_in_nest" in told
+    assert "waits for others in turn: egg" in told
+
+
+def test_a_file_that_no_parameter_names_is_named(tmp_path: Path) -> None:
+    told = refused(tmp_path, [subtask("A", (), ("doc_path",), {"name": "x"})])
+    assert "no parameter says which doc_path" in told
+
+
+def test_a_binding_that_lacks_a_parameter_is_named(tmp_path: Path) -> None:
+    row = subtask("A", (), ("doc_path",), {"doc_path": "a"}, template="Do {doc_path} {what}")
+    assert "binding 0 has no what" in refused(tmp_path, [row])
+
+
+def test_subtasks_without_trajectories_are_named(tmp_path: Path) -> None:
+    rows = [subtask("A", (), ("doc_path",), {"doc_path": "a"})]
+    told = refused(tmp_path, rows, trajectories=1)
+    assert "trajectory-missing" in told
+    assert "1 of 1 bindings" in told
+
+
+def test_an_intent_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    rows = [subtask("A", (), ("doc_path",), {"doc_path": "a"}, task_intents=["Write a letter"])]
+    told = refused(tmp_path, rows, intents=("tunnel",))
+    assert "'tunnel'" in told
+    assert "Write a letter" in told
+
+
+def test_levels_that_the_pool_cannot_have_are_refused_with_the_nearest(tmp_path: Path) -> None:
+    rows = [
+        subtask("A", (), ("doc_path",), {"doc_path": "a"}),
+        subtask("B", ("doc_path",), ("pdf_path",), {"doc_path": "a", "pdf_path": "b"}),
+        subtask("C", ("pdf_path",), (), {"pdf_path": "b"}),
+    ]
+    told = refused(tmp_path, rows, levels={"hierarchy": "hard"})
+    assert "none of 12,288 attempts came to a task with hierarchy=hard" in told
+    assert "hierarchy 3 (medium)" in told
+
+
+def test_more_tasks_than_the_pool_has_are_refused_with_their_number(tmp_path: Path) -> None:
+    rows = [
+        subtask("A", (), ("doc_path",), {"doc_path": "a"}),
+        subtask("B", ("doc_path",), (), {"doc_path": "a"}),
+    ]
+    told = refused(tmp_path, rows)
+    assert "the pool has 1 distinct tasks" in told
+    assert "--tasks 5" in told
+
+
+def test_a_trajectory_whose_picture_is_missing_is_not_used(tmp_path: Path) -> None:
+    rows: Rows = [subtask("A", (), ("doc_path",), {"doc_path": "a"}, {"doc_path": "b"})]
+    rows.append(subtask("B", ("doc_path",), (), {"doc_path": "a"}, {"doc_path": "b"}))
+    for number, row in enumerate(list(rows)):
+        for binding in row["available_parameters"]:
+            missing = number == 0 and binding["doc_path"] == "b"
+            rows.append(
+                {
+                    "trajectory_id": f"{row['id']}{binding['doc_path']}",
+                    "instruction": f"Do {row['id']} with '{binding['doc_path']}'",
+                    "observations": ["gone.png" if missing else "there.png"],
+                    "actions": [{"function": "click_input", "args": {}, "rect": [0, 0, 9, 9]}],
+                    "subtask_id": row["id"],
+                }
+            )
+    pool = write_pool(tmp_path / "pool", rows)
+    picture = next((sample_pool() / "observations").iterdir())
+    (pool / "there.png").write_bytes(picture.read_bytes())
+    report = compose(pool, tmp_path / "out", Settings(), tasks=1)
+    (row,) = read_rows(tmp_path / "out" / "tasks.jsonl")
+    assert row["parameters"] == {"A": {"doc_path": "a"}, "B": {"doc_path": "a"}}
+    told = [finding["code"] for finding in report["made"]["findings"]]
+    assert told == ["trajectory-unusable", "trajectory-missing"]
+
+
+def test_a_picture_outside_the_pool_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "secret.png").write_bytes(b"secret")
+    rows: Rows = [
+        subtask("A", (), ("doc_path",), {"doc_path": "a"}),
+        subtask("B", ("doc_path",), (), {"doc_path": "a"}),
+    ]
+    rows += [
+        {
+            "trajectory_id": row["id"],
+            "instruction": f"Do {row['id']} with 'a'",
+            "observations": ["../secret.png"],
+            "actions": [{"function": "click_input", "args": {}, "rect": [0, 0, 9, 9]}],
+            "subtask_id": row["id"],
+        }
+        for row in list(rows)
+    ]
+    assert "trajectory-missing" in refused(tmp_path, rows, trajectories=1)
+
+
+def test_an_attribute_of_a_parameter_is_never_looked_up(tmp_path: Path) -> None:
+    template = "Do '{doc_path}' {doc_path.__class__} {}"
+    rows = [
+        subtask("A", (), ("doc_path",), {"doc_path": "a{x}"}, template=template),
+        subtask("B", ("doc_path",), (), {"doc_path": "a{x}"}, template=template),
+    ]
+    compose(write_pool(tmp_path / "pool", rows), tmp_path / "out", GRAPHS_ALONE, tasks=1)
+    (row,) = read_rows(tmp_path / "out" / "tasks.jsonl")
+    assert "Do 'a{x}' {doc_path.__class__} {}." in row["task_instruction"]
+
+
+def test_the_same_subtask_and_binding_twice_are_one_instance(tmp_path: Path) -> None:
+    rows = [
+        subtask("A", (), ("doc_path",), *[{"doc_path": "a"}] * 3),
+        subtask("B", ("doc_path",), (), *[{"doc_path": "a"}] * 3),
+    ]
+    assert "the pool has 1 distinct tasks" in refused(tmp_path, rows)
+
+
+def test_a_finished_folder_is_not_made_again_and_not_overwritten(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    report = compose(sample_pool(), out, GRAPHS_ALONE, tasks=20)
+    before = digests(out)
+    assert compose(sample_pool(), out, GRAPHS_ALONE, tasks=20) == report
+    with pytest.raises(DataError, match="tasks: 20, now 21"):
+        compose(sample_pool(), out, GRAPHS_ALONE, tasks=21)
+    (out / "note.txt").write_text("mine")
+    with pytest.raises(UsageError, match="something here already"):
+        compose(sample_pool(), out, GRAPHS_ALONE, tasks=20)
+    (out / "note.txt").unlink()
+    assert digests(out) == before
+
+
+def test_a_pool_that_has_changed_is_other_tasks(tmp_path: Path) -> None:
+    pool = write_pool(tmp_path / "pool", EMILY)
+    compose(pool, tmp_path / "out", GRAPHS_ALONE, tasks=3)
+    write_pool(tmp_path / "pool", EMILY[:-1])
+    with pytest.raises(DataError, match="fingerprint"):
+        compose(pool, tmp_path / "out", GRAPHS_ALONE, tasks=3)

@@ -1,0 +1,130 @@
+"""`omnidata synth pool` and `omnidata synth compose` as a person or a script meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.synth.composing import sample_pool
+from tests.synth.making import digests
+from tests.synth.oracle import read_rows
+
+COMPOSE = ("synth", "compose")
+
+
+@pytest.mark.parametrize("verb", ["pool", "compose"])
+def test_help_has_an_example(verb: str) -> None:
+    text = " ".join(omnidata("synth", verb, "--help").stdout.split())
+    assert f"Example: omnidata synth {verb}" in text
+    assert "--json" in text
+
+
+def test_one_command_each_makes_a_pool_composes_looks_and_exports(tmp_path: Path) -> None:
+    pool, tasks, export = tmp_path / "pool", tmp_path / "tasks", tmp_path / "export"
+    told = as_json(omnidata("synth", "pool", pool, "--json"))
+    assert told == json.loads((pool / "pool.json").read_text())
+    omnidata(*COMPOSE, pool, tasks, "--tasks", "12", "--workers", "1")
+    found = as_json(omnidata("info", "omnibench", tasks, "--json"))
+    assert not [one for one in found.get("findings", []) if one["severity"] == "error"]
+    omnidata("validate", "omnibench", tasks)
+    omnidata("export", "omnibench", tasks, export, "--format", "trl")
+    rows = sum(len(read_rows(path)) for path in export.glob("*.jsonl"))
+    assert rows == sum(len(row["actions"]) for row in read_rows(tasks / "trajectories.jsonl"))
+
+
+def test_tables_say_what_was_made(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = (sample_pool(), out, "--tasks", "50", "--workers", "1")
+    done = omnidata(*COMPOSE, *options)
+    for word in ("50 tasks by complexity", "hierarchy", "medium", "intents", "Slidora", "subtasks"):
+        assert word in done.stdout
+    assert "exist initially: audio_path" in done.stdout
+    assert "nobody provides vpn_connected" in done.stderr
+    assert str(out / "compose.json") in done.stderr
+    told = as_json(omnidata(*COMPOSE, *options, "--json"))
+    assert told == json.loads((out / "compose.json").read_text())
+
+
+def test_the_distribution_can_be_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    figure = tmp_path / "figure.png"
+    options = ("--tasks", "50", "--trajectories", "0", "--workers", "1", "--plot", figure)
+    omnidata(*COMPOSE, sample_pool(), tmp_path / "out", *options)
+    with Image.open(figure) as image:
+        assert image.width > 1000
+        assert len(image.convert("RGB").getcolors(1 << 20) or ()) > 20
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--level", "depth=hard"), "--level depth=hard"),
+        (("--level", "branch=hard", "--level", "branch=easy"), "there twice"),
+        (("--level", "hierarchy=hard", "--level", "dependency=easy"), "no graph"),
+        (("--level", "hierarchy=hard", "--most", "4"), "at most 4 subtasks"),
+        (("--most", "99"), "2 to 16"),
+        (("--orders", "0"), "--orders"),
+        (("--trajectories", "30"), "no more than orders"),
+        (("--intent", "tunnel"), "no intent contains 'tunnel'"),
+        (("--initial", "x", "--intent", "script", "--level", "knowledge=hard"), "the nearest has"),
+        (("--plot", "figure.doc"), "--plot"),
+    ],
+)
+def test_bad_usage_is_said_and_nothing_is_written(
+    tmp_path: Path, options: tuple[str, ...], told: str
+) -> None:
+    done = omnidata(*COMPOSE, sample_pool(), tmp_path / "out", *options, "--workers", "1", code=2)
+    assert told in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("stage", ["lots", "parts"])
+def test_a_stopped_command_goes_on(tmp_path: Path, how: signal.Signals, stage: str) -> None:
+    count = 1500 if stage == "lots" else 700
+    options = [*COMPOSE, str(sample_pool()), str(tmp_path / "out"), "--tasks", str(count)]
+    process = subprocess.Popen(
+        [*OMNIDATA, *options, "--workers", "2"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    made = tmp_path / ".out.unfinished" / stage
+    pattern = "???????.msgpack" if stage == "lots" else "???????.tally.json"
+    end = time.monotonic() + 90
+    while not list(made.glob(pattern)):
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, how)
+    _, stderr = process.communicate(timeout=60)
+    if how is signal.SIGINT:
+        assert process.returncode == 130
+        assert "the same command resumes" in stderr
+    assert "Traceback" not in stderr
+    assert not (tmp_path / "out").exists()
+    kept = {path: path.stat().st_mtime_ns for path in made.glob(pattern)}
+    assert kept
+    done = omnidata(*COMPOSE, sample_pool(), tmp_path / "out", "--tasks", str(count + 1), code=2)
+    assert f"tasks: {count}, now {count + 1}" in done.stderr
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    omnidata(*options)
+    omnidata(*COMPOSE, sample_pool(), tmp_path / "whole", "--tasks", str(count))
+    assert digests(tmp_path / "out") == digests(tmp_path / "whole")
+    assert not list(tmp_path.glob(".out.unfinished"))
+
+
+def test_two_commands_do_not_write_to_one_place(tmp_path: Path) -> None:
+    from filelock import FileLock
+
+    with FileLock(tmp_path / ".out.lock"):
+        done = omnidata(*COMPOSE, sample_pool(), tmp_path / "out", "--tasks", "4", code=2)
+    assert "another process is composing tasks" in done.stderr

@@ -1,0 +1,136 @@
+"""The sample pool: what is clicked is there, what is needed is provided, and nothing is real."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from omnidata.desktop import Click, Finish, Keys, Wheel
+from omnidata.errors import DataError, UsageError
+from omnidata.loaders.omnibench import load, read_library
+from omnidata.loaders.omnibench_apps import table10
+from omnidata.loaders.omnibench_rows import call_of
+from omnidata.synth.pool import make_pool
+from tests.synth.composing import sample_pool
+from tests.synth.making import digests
+
+
+def test_it_loads_without_a_finding() -> None:
+    source = load(sample_pool())
+    assert not source.findings
+    assert {step.screen for step in source.steps} == {(640, 400)}
+
+
+def test_it_has_apps_of_all_categories_that_nobody_makes() -> None:
+    library = read_library(sample_pool())
+    apps = {subtask.application for subtask in library.subtasks.values()}
+    categories = {subtask.source["category"] for subtask in library.subtasks.values()}
+    assert len(apps) >= 8
+    assert categories == set(table10().values())
+    assert not apps & set(table10())
+
+
+def test_every_binding_has_a_trajectory_with_its_instruction() -> None:
+    library = read_library(sample_pool())
+    told = defaultdict(list)
+    for trajectory in library.trajectories:
+        told[trajectory.subtask_id].append(trajectory.instruction)
+    for subtask in library.subtasks.values():
+        wanted = []
+        for binding in subtask.parameters:
+            text = subtask.template
+            for place, value in binding.items():
+                text = text.replace(f"{{{place}}}", value)
+            assert "{" not in text
+            wanted.append(text)
+        assert sorted(told[subtask.id]) == sorted(wanted)
+
+
+def test_some_subtasks_edit_in_place_and_some_need_what_nobody_provides() -> None:
+    subtasks = read_library(sample_pool()).subtasks.values()
+    assert sum(bool(set(one.inputs) & set(one.outputs)) for one in subtasks) >= 10
+    made = {kind for one in subtasks for kind in one.outputs}
+    needed = {kind for one in subtasks for kind in one.inputs if not kind.endswith("_path")}
+    assert needed - made == {"memory_stick_mounted", "vpn_connected"}
+    assert all(kind == kind.lower() and " " not in kind for kind in made | needed)
+
+
+def test_a_control_is_drawn_where_its_rectangle_is() -> None:
+    """Each rectangle of one control of one app holds the same pixels wherever it is shown."""
+    folder = sample_pool()
+    shown: dict[tuple[str, ...], set[bytes]] = defaultdict(set)
+    plain = 0
+    for trajectory in read_library(folder).trajectories:
+        app = ""
+        for picture, action in zip(trajectory.observations, trajectory.actions, strict=True):
+            if not action["function"]:
+                assert "rect" not in action
+                continue
+            left, top, right, bottom = action["rect"]
+            with Image.open(folder / picture) as image:
+                assert 0 <= left < right < image.width
+                assert 0 <= top < bottom < image.height
+                inside = np.asarray(image.crop((left, top, right + 1, bottom + 1)))
+                around = np.asarray(image)[top - 1, left : right + 1]
+            plain += bool((inside == inside[0, 0]).all())
+            control = action["control_text"]
+            if control in ("Text field", "Content"):
+                continue
+            if not app:
+                assert control == action["description"].split("'")[1]
+            shown[app, control, str(inside.shape)].add(inside.tobytes())
+            assert (inside[0] != around).any() or not app, "no edge is drawn around it"
+            app = app or control
+    assert not plain
+    one_look = [len(pixels) == 1 for pixels in shown.values()]
+    assert sum(one_look) / len(one_look) > 0.95  # an entry of a list may be marked already
+
+
+def test_actions_are_the_three_functions_and_the_end() -> None:
+    kinds = set()
+    for trajectory in read_library(sample_pool()).trajectories:
+        calls = [call_of(action) for action in trajectory.actions]
+        kinds |= {type(call) for call in calls}
+        assert [isinstance(call, Finish) for call in calls] == [False] * (len(calls) - 1) + [True]
+        statuses = [action["status"] for action in trajectory.actions]
+        assert statuses == ["CONTINUE"] * (len(calls) - 1) + ["FINISH"]
+        assert [action["step"] for action in trajectory.actions] == list(range(len(calls)))
+    assert kinds == {Click, Keys, Wheel, Finish}
+
+
+def test_evaluation_functions_are_python_that_takes_the_parameters() -> None:
+    for subtask in read_library(sample_pool()).subtasks.values():
+        assert subtask.evaluation is not None
+        found = [
+            node for node in ast.parse(subtask.evaluation).body if isinstance(node, ast.FunctionDef)
+        ]
+        assert [one.name for one in found] == ["evaluate_agent_task_completion"]
+        assert [argument.arg for argument in found[0].args.args] == list(subtask.parameters[0])
+
+
+def test_equal_seeds_make_equal_bytes_and_others_do_not(tmp_path: Path) -> None:
+    make_pool(tmp_path / "again")
+    make_pool(tmp_path / "other", seed=1)
+    assert digests(tmp_path / "again") == digests(sample_pool())
+    assert digests(tmp_path / "other").keys() != digests(sample_pool()).keys()
+
+
+def test_a_pool_of_another_seed_is_refused(tmp_path: Path) -> None:
+    report = make_pool(tmp_path / "pool")
+    assert report == make_pool(tmp_path / "pool")
+    assert report == json.loads((tmp_path / "pool" / "pool.json").read_text("utf-8"))
+    with pytest.raises(DataError, match="seed: 0, now 1"):
+        make_pool(tmp_path / "pool", seed=1)
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("Dear")
+    with pytest.raises(UsageError, match="something here already"):
+        make_pool(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
