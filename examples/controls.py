@@ -41,7 +41,7 @@ def altered(data: Path, out: Path, steps: Sequence[Step], control: str) -> Path:
     shutil.rmtree(unfinished, ignore_errors=True)
     shutil.copytree(data, unfinished, copy_function=os.link)
     for ref, other in zip(refs, others, strict=True):
-        file = unfinished / media.resolve(ref).relative_to(data.resolve())
+        file = unfinished / media.resolve(ref).resolve().relative_to(data.resolve())
         file.unlink()  # the link, not what it shares with the original
         file.write_bytes(nothing_in(ref) if nothing else media.read_bytes(other))
     unfinished.rename(out)

@@ -2,10 +2,10 @@
 
     python examples/finetune.py --out finetune
 
-makes synthetic episodes whose answer is only in the audio or only in the clip, makes a tiny
-Qwen2.5-Omni with random weights, asks it about held-out episodes, trains it with TRL's SFTTrainer,
-asks again, and once more with the sounds and clips of other episodes and with none: a model that
-hears falls back to chance. All of it on the CPU, in minutes.
+makes synthetic episodes whose answer is only in the audio or only in the clip, writes training
+data from them, makes a tiny Qwen2.5-Omni with random weights, asks it about the episodes held out,
+trains it with TRL's SFTTrainer, asks again, and once more with the sounds and clips of other
+episodes and with none: a model that hears falls back to chance. All of it on the CPU, in minutes.
 
     python examples/finetune.py --out tuned --data DATA --model Qwen/Qwen2.5-Omni-7B --method lora
 
@@ -21,24 +21,26 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 from controls import CONTROLS, altered
+from exporting import Exported, Form, exported, media_of
 
 from omnidata.adapters.tiny import make_tiny
+from omnidata.errors import OmnidataError
 from omnidata.run.evaluate import evaluate
-from omnidata.run.splits import SHARES, Split, split_of
 from omnidata.synth.episodes import Settings, make_episodes
 from omnidata.tasks import get_task
 from omnidata.tasks.options import parse
-from omnidata.torch import OmniCollator, check, training_table
+from omnidata.torch import OmniCollator, check
 from omnidata.types import Source, Step, Task
 
 SMALL = Settings(
     audio_share=0.5,
     video_share=0.5,
     size=(112, 196),
-    clip_size=(112, 196),
-    fps=4,
+    clip_size=(84, 140),
+    fps=6,
     seconds=1.0,
     max_steps=1,
     apps=1,
@@ -47,18 +49,16 @@ SMALL = Settings(
     shuffled=False,
     distractors=0.0,
 )
-"""Screens of 28 tokens, clips of four frames, tones of half a second, four buttons."""
+"""Screens of 28 tokens; clips of 45, with the colour in two of six frames; tones of half a second;
+four buttons."""
 
 TINY_OPTIONS = {
-    "fps": "4",
+    "fps": "6",
     "min_video_pixels": "3136",
     "max_video_pixels": "50176",
     "max_new_tokens": "32",
     "batch_size": "16",
 }
-SPREAD = 0.05
-"""Standard deviation of the tiny model's weights; with the 0.2 that it has some seeds never begin
-to listen."""
 
 LORA = r".*model\.layers\.\d+\.(self_attn\.(q|k|v|o)_proj|mlp\.(gate|up|down)_proj)"
 """The text model's layers; the towers for pictures and sound stay as they are."""
@@ -66,35 +66,38 @@ LORA = r".*model\.layers\.\d+\.(self_attn\.(q|k|v|o)_proj|mlp\.(gate|up|down)_pr
 TOWERS = r".*(tower|visual).*"
 """Said again: peft 0.21 turns the pattern into endings of names for mixtures of experts."""
 
+HEADINGS = {
+    "all": "all steps",
+    "cross_modal_discrimination": "answer in the sound",
+    "temporal_reasoning": "answer in the clip",
+}
 Row = dict[str, float]
 
 
 def main() -> None:
-    """Data, model, before, training, after, controls, table."""
+    """Data, export, model, before, training, after, controls, table."""
     given = arguments()
     out: Path = given.out
-    task = get_task("omnigui", parse(given.task_options, "-T"))
+    held = media_of(given.format)
+    modalities = "IAV" if "audio" in held else "IV"
+    task = get_task("omnigui", {"modalities": modalities} | parse(given.task_options, "-T"))
     data = given.data or made_data(out / "data", given)
     source = task.load(data)
-    parts = split(source.steps)
+    parts = exported(task, source, out, given.format)
     model, options = given.model, parse(given.options, "-M")
     if model is None:
-        model, options = (
-            str(made_model(out / "model", task, parts["train"], given.seed)),
-            TINY_OPTIONS | options,
-        )
+        model = str(made_model(out / "model", task, parts.train, given.seed))
+        options = TINY_OPTIONS | options
     runs = out / "runs"
-    table: dict[str, Row] = {}
-    table["before"] = measured(task, only(source, parts["test"]), model, options, runs / "before")
+    table = {"before": measured(task, source, parts, model, options, runs / "before")}
     tuned = out / "tuned"
     if not tuned.exists():
-        train(task, parts["train"], model, options, tuned, given)
-    cues = {step.source.get("cue") for step in parts["test"]}
+        train(task, parts, model, options, tuned, given)
+    cues = {step.source.get("cue") for step in parts.held_out}
     for name in ("after", *(name for name, (role, _) in CONTROLS.items() if role in cues)):
-        tested = only(source, parts["test"])
         if name in CONTROLS:
-            tested = only(task.load(altered(data, out / name, parts["test"], name)), parts["test"])
-        table[name] = measured(task, tested, str(tuned), options, runs / name)
+            source = task.load(altered(data, out / name, parts.held_out, name))
+        table[name] = measured(task, source, parts, str(tuned), options, runs / name)
     show(table, parts, given.as_json)
 
 
@@ -104,8 +107,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("finetune"), help="a folder for all of it")
     parser.add_argument("--data", type=Path, help="in place of synthetic episodes")
     parser.add_argument("--model", help="in place of a tiny random one")
+    parser.add_argument("--format", choices=get_args(Form), default="parquet", help="to train from")
     parser.add_argument("--method", choices=("full", "lora"), default="full")
-    parser.add_argument("--episodes", type=int, default=1200)
+    parser.add_argument("--episodes", type=int, default=800)
     parser.add_argument("--only", choices=("audio", "video"), help="what decides the episodes")
     parser.add_argument("--steps", type=int, default=300, help="of the optimiser")
     parser.add_argument("--batch", type=int, default=16)
@@ -119,69 +123,52 @@ def arguments() -> argparse.Namespace:
 
 
 def made_data(folder: Path, given: argparse.Namespace) -> Path:
-    """Half of the episodes are decided by a tone, half by the colour that flashes in the clip."""
-    heard = {None: 0.5, "audio": 1.0, "video": 0.0}[given.only]
+    """Half of the episodes are decided by a tone, half by the colour that flashes in the clip.
+
+    Where rows hold no sound the clip decides all of them.
+    """
+    only = given.only if "audio" in media_of(given.format) else "video"
+    heard = {None: 0.5, "audio": 1.0, "video": 0.0}[only]
     settings = replace(SMALL, seed=given.seed, audio_share=heard, video_share=1 - heard)
     make_episodes(folder, settings, episodes=given.episodes)
     return folder
 
 
-def split(steps: Sequence[Step]) -> dict[Split, list[Step]]:
-    """By episode; twins, which are the same in all but one medium, stay together.
-
-    With three twins of four in the training data the answer to the last would be known.
-    """
-    parts: dict[Split, list[Step]] = {name: [] for name in SHARES}
-    for step in steps:
-        episode = step.source.get("twins", step.episode_id)
-        parts[split_of(replace(step, episode_id=episode))].append(step)
-    return parts
-
-
 def made_model(folder: Path, task: Task, steps: Sequence[Step], seed: int) -> Path:
     """A tiny Qwen2.5-Omni whose vocabulary knows the prompts."""
-    import torch
-    from transformers import (
-        AutoConfig,
-        AutoModelForMultimodalLM,
-        AutoProcessor,
-        WhisperFeatureExtractor,
-    )
+    from transformers import AutoProcessor, WhisperFeatureExtractor
 
     if folder.exists():
         return folder
     texts = [part.text for step in steps[:200] for said in task.prompt(step) for part in said.parts]
-    made = make_tiny("qwen2.5-omni", folder.with_name(f".{folder.name}.unfinished"), texts=texts)
+    unfinished = folder.with_name(f".{folder.name}.unfinished")
+    made = make_tiny("qwen2.5-omni", unfinished, seed=seed, texts=texts)
     processor = AutoProcessor.from_pretrained(made)
     # To pad sounds of a second to thirty would take more time than all else that is decoded.
     processor.feature_extractor = WhisperFeatureExtractor(
         feature_size=128, chunk_length=2, padding_side="right"
     )
     processor.save_pretrained(made)
-    config = AutoConfig.from_pretrained(made)
-    for part in (config, config.text_config, config.audio_config, config.vision_config):
-        part.initializer_range = SPREAD
-    torch.manual_seed(seed)
-    AutoModelForMultimodalLM.from_config(config).save_pretrained(made)
     return made.rename(folder)
 
 
-def only(source: Source, steps: Sequence[Step]) -> Source:
-    """The source with these steps alone."""
-    wanted = {step.sample_id for step in steps}
-    return replace(source, steps=[step for step in source.steps if step.sample_id in wanted])
-
-
-def measured(task: Task, source: Source, model: str, options: Mapping[str, str], run: Path) -> Row:
-    """Exact match by what decides the steps, as `omnidata evaluate` finds it."""
-    found = evaluate(task, source, f"hf:{model}", run, model_options=options)
+def measured(
+    task: Task,
+    source: Source,
+    parts: Exported,
+    model: str,
+    options: Mapping[str, str],
+    run: Path,
+) -> Row:
+    """Exact match by what decides the steps, as `omnidata evaluate --exclude seen.txt` finds it."""
+    found = evaluate(task, source, f"hf:{model}", run, model_options=options, exclude=parts.seen)
     by = {name: values["EM"] for name, values in found["by"]["dimension"].items()}
     return {"all": found["overall"]["EM"], **by}
 
 
 def train(
     task: Task,
-    steps: Sequence[Step],
+    parts: Exported,
     model: str,
     options: Mapping[str, str],
     out: Path,
@@ -194,7 +181,7 @@ def train(
     from trl import SFTConfig, SFTTrainer
 
     collator = OmniCollator(model, task, options=options)
-    rows = training_table(task, steps)
+    rows = parts.rows(task, given.seed)
     check(rows, collator, workers=given.workers)
     on_gpu = torch.cuda.is_available()
     config = SFTConfig(
@@ -243,19 +230,24 @@ def train(
     unfinished.rename(out)
 
 
-def show(table: Mapping[str, Row], parts: Mapping[Split, Sequence[Step]], as_json: bool) -> None:
+def show(table: Mapping[str, Row], parts: Exported, as_json: bool) -> None:
     """One row per evaluation, in percent."""
     if as_json:
         print(json.dumps(table, indent=1))
         return
     columns = list(table["before"])
-    print(f"exact match (%) on {len(parts['test'])} held-out steps, "
-          f"{len(parts['train'])} to train on")  # fmt: skip
-    print(" " * 16 + "".join(f"{name:>30}" for name in columns))
+    print(
+        f"exact match (%) on {len(parts.held_out)} held-out steps; "
+        f"{len(parts.train)} to train on, from {parts.folder}"
+    )
+    print(" " * 16 + "".join(f"{HEADINGS.get(name, name):>28}" for name in columns))
     for name, row in table.items():
-        cells = (f"{100 * row.get(column, float('nan')):>30.1f}" for column in columns)
+        cells = (f"{100 * row.get(column, float('nan')):>28.1f}" for column in columns)
         print(f"{name:<16}" + "".join(cells))
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except OmnidataError as error:
+        sys.exit(f"error: {error}")
