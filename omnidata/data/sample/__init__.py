@@ -109,6 +109,7 @@ class _Encoder:
 def _episode(
     book: Book, plan: Plan, media: list[tuple[Future[bytes], Future[bytes]]]
 ) -> TreeEpisode:
+    twin = plan.twin
     steps = (
         TreeStep(
             moment.action,
@@ -116,10 +117,10 @@ def _episode(
             screenshot=screenshot.result(),
             video=clip.result(),
             audio=encode_wav(moment.sound),
+            extra={} if twin is None else {"twins": twin.group},  # one split holds them all
         )
         for moment, (screenshot, clip) in zip(plan.moments, media, strict=True)
     )
-    twin = plan.twin
     return TreeEpisode(
         plan.id,
         app=book.app,
