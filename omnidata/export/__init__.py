@@ -16,10 +16,10 @@ from typing import Any
 from omnidata.errors import DataError, Finding
 from omnidata.export import leaks
 from omnidata.export.options import Options, space_of
-from omnidata.export.rows import Maker, asked
+from omnidata.export.rows import Maker, asked, unstated
 from omnidata.export.sizing import Sizing
-from omnidata.export.splitfiles import SplitFile, dataset_info, write_ids
-from omnidata.export.staging import INFO, LEAKS, REPORT, SEEN, ExportStaging
+from omnidata.export.splitfiles import SplitFile, dataset_info, write_ids, write_models
+from omnidata.export.staging import INFO, LEAKS, MODELS, REPORT, SEEN, ExportStaging
 from omnidata.export.store import Media, Store, key
 from omnidata.run.folder import write_json
 from omnidata.run.select import select
@@ -105,7 +105,9 @@ def export(
             copy=options.copy,
         )
         stored = store.fill(refs, progress)
-        splits, findings = _split(steps, Maker(task, options, stored, kinds), options, staging.path)
+        maker = Maker(task, options, stored, kinds, unstated(source))
+        splits, findings = _split(steps, maker, options, staging.path)
+        left_out = {finding.where for finding in findings}
         findings += _remarks(task, source, options, splits)
         seen = [step.sample_id for step in source.steps if split_of(step, options.shares) != "test"]
         lists = {SEEN: ("steps of episodes that are not for testing", seen)}
@@ -117,6 +119,9 @@ def export(
             lacking = write_ids(staging.path / name, ids, head)
             findings += [_unlisted(name, sample) for sample in lacking]
         wanted = {REPORT, *lists}.union(*({file.name, *file.media} for file in splits.values()))
+        kept = (step for step in steps if step.sample_id not in left_out)
+        if write_models(staging.path / MODELS, kept):
+            wanted.add(MODELS)
         if options.format == "llamafactory":
             write_json(staging.path / INFO, dataset_info(task.name, splits.values()))
             wanted.add(INFO)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,9 @@ from omnidata.errors import Finding
 from omnidata.export.formats import Piece, by_swift, control, mismatch, row
 from omnidata.export.options import Options, space_of
 from omnidata.export.store import Broken, File, Kept, Media, key
+from omnidata.run.select import episode_key
 from omnidata.tasks.resizing import Resizing, shown
-from omnidata.types import Conversation, MediaRef, Modality, Part, Step, Target, Task
+from omnidata.types import Conversation, MediaRef, Modality, Part, Source, Step, Target, Task
 
 _CURRENT = ("screenshot", "before", "after")
 """Roles of pictures without which a step shows nothing to learn from."""
@@ -59,16 +60,23 @@ class Maker:
         options: of the export.
         stored: what has become of each medium.
         kinds: modalities that any row has files of.
+        unstated: places of steps that state no target (see `unstated`).
     """
 
     def __init__(
-        self, task: Task, options: Options, stored: Media, kinds: frozenset[Modality]
+        self,
+        task: Task,
+        options: Options,
+        stored: Media,
+        kinds: frozenset[Modality],
+        unstated: Collection[str],
     ) -> None:
         """Nothing is made yet."""
         self._task = task
         self._options = options
         self._stored = stored
         self._kinds = kinds
+        self._unstated = unstated
         self._capabilities = options.capabilities
         self._profile = task.profiles[task.default_profile]
         self._space = space_of(task)
@@ -107,7 +115,7 @@ class Maker:
         values = dict(zip(self._profile.values, verdict.values, strict=True))
         right = values.get("exact_match", values.get("score"))
         if target is None or right is None:
-            return _left_out(step, "target-missing", "there is no usable target", "a target")
+            return self._without_target(step)
         if not right or not (values.get("format_ok", True) or self._space == "px"):
             wrong = f"is no exact match by {self._profile.name}"
         elif not _is_on_screen(target, self._space, seen.size):
@@ -119,6 +127,18 @@ class Maker:
             "target-unreachable",
             f"the answer {text[:200]!r} {wrong}",
             "a target on the screen that an answer of the prompt's form can hit",
+        )
+
+    def _without_target(self, step: Step) -> Finding:
+        if f"{episode_key(step)}/{step.step_index}" not in self._unstated:
+            return _left_out(step, "target-missing", "there is no usable target", "a target")
+        return Finding(
+            "target-absent",
+            "warning",
+            step.sample_id,
+            "the data state no target",
+            "a target, but after the last action of a recording",
+            "label it (docs/label.md), or let it be: it is left out of the export",
         )
 
     def _line(self, step: Step, turns: Sequence[Turn[Piece]], target: Target) -> Line | Finding:
@@ -167,6 +187,19 @@ class Maker:
                 _piece("image", file, part.role),
             ]
         return pieces, kept.line
+
+
+def unstated(source: Source) -> frozenset[str]:
+    """Where, by the loader's findings, rows state no target, which is no mistake of theirs.
+
+    Returns:
+        "app/episode/step" for each, and what else their place, "app/episode/step (file)", begins
+        with: names may hold " (" as well.
+    """
+    places = [f.where.split(" (") for f in source.findings if f.code == "target-absent"]
+    return frozenset(
+        " (".join(parts[:count]) for parts in places for count in range(1, len(parts) + 1)
+    )
 
 
 def _is_on_screen(target: Target, space: Space | None, size: Screen) -> bool:

@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.export.rows import Line
+from omnidata.jsontext import encode
 from omnidata.run.folder import replacing
 from omnidata.run.select import episode_key
 from omnidata.run.splits import Split
 from omnidata.types import Step
+
+_MODELS = ("idm", "critics")
+"""The columns in which `synth label` and `synth filter` keep a model's name and its answer."""
 
 
 @dataclass(slots=True)
@@ -92,6 +96,24 @@ def dataset_info(task: str, files: Iterable[SplitFile]) -> dict[str, Any]:
         }
         for file in files
     }
+
+
+def write_models(path: Path, steps: Iterable[Step]) -> bool:
+    """Write what models had to do with the steps: who labelled them, who accepted their episodes.
+
+    Args:
+        path: of the file, a line per step with something to tell.
+        steps: that are exported.
+
+    Returns:
+        Whether there was anything to write.
+    """
+    with replacing(path) as file:
+        for step in steps:
+            told = {name: step.source[name] for name in _MODELS if step.source.get(name)}
+            if told:
+                file.write(encode({"sample_id": step.sample_id, **told}) + b"\n")
+        return file.tell() > 0
 
 
 def write_ids(path: Path, ids: Iterable[str], head: str) -> list[str]:

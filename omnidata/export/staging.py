@@ -14,9 +14,10 @@ from omnidata.run.splits import SPLITS
 from omnidata.run.staging import Staging, refused
 
 MEDIA, REPORT, INFO = "media", "export.json", "dataset_info.json"
-SEEN, LEAKS = "seen.txt", "leaks.txt"
+SEEN, LEAKS, MODELS = "seen.txt", "leaks.txt", "models.jsonl"
 _PLAN, _JOURNAL = ".plan.json", ".media.jsonl"
-_OURS = {MEDIA, REPORT, INFO, SEEN, LEAKS, _PLAN, *(f"{split}.jsonl" for split in SPLITS)}
+_OURS = {MEDIA, REPORT, INFO, SEEN, LEAKS, MODELS, _PLAN}
+_OURS |= {f"{split}.jsonl" for split in SPLITS}
 _PARTS = {_JOURNAL, *(f".{name}.{end}" for name in _OURS for end in ("new", "rest"))}
 """What else lies in the folder while it is being made."""
 

@@ -121,7 +121,8 @@ class _File:
         """
         import numpy as np
 
-        begins, following = [], 0
+        begins: list[int] = []
+        following = 0
         there: set[str] = set()
         with self.opened() as file:
             while line := file.readline(_LONGEST + 1):
@@ -166,7 +167,9 @@ class _File:
         """The row that stands in a line, counted from 1."""
         where = f"{self.path}:{number}"
         if len(line) > _LONGEST:
-            raise DataError("the row is too long", where=where, expected=f"{_LONGEST} bytes at most")
+            raise DataError(
+                "the row is too long", where=where, expected=f"{_LONGEST} bytes at most"
+            )
         try:
             found = read(line, self.form, self.path.parent)
         except DataError as error:

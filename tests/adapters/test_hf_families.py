@@ -57,8 +57,10 @@ def test_all_that_a_processor_takes_for_media_in_a_text_is_known(
     tokenizer = AutoProcessor.from_pretrained(made).tokenizer  # type: ignore[no-untyped-call]
     named = tokenizer.special_tokens_map
     turns = ("bos_token", "eos_token", "pad_token")
-    known = families.FAMILIES[AutoConfig.from_pretrained(made).model_type].tokens
-    assert {named[name] for name in named if name not in turns} == set(known)
+    known = families.FAMILIES[AutoConfig.from_pretrained(made).model_type]
+    assert {named[name] for name in named if name not in turns} == set(known.tokens)
+    added = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
+    assert added <= {*known.tokens, *known.controls}
 
 
 @pytest.mark.parametrize("name", STILL)

@@ -32,8 +32,8 @@ def rows_of(task: str, folder: Path) -> Path:
     if task == "omnigui":
         return write_rows(folder / "steps.json", [row("A", app="TED"), row("B", app="TED")])
     part = omnibench.trajectory(omnibench.act(), intent="Save")
-    whole = {"trajectory_id": "1(0)", "subtask_id": None, "task_id": "1"}
-    whole = {**part, **whole, "topological_order": ["A"]}
+    own = {"trajectory_id": "1(0)", "subtask_id": None, "task_id": "1"}
+    whole = {**part, **own, "topological_order": ["A"]}
     rows = {
         "omnibench": [omnibench.subtask("A"), part, whole],
         "groundui": [ground(), ground(image="b.png", platform="mobile", source="motif")],

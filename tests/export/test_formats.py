@@ -12,7 +12,7 @@ import pytest
 from omnidata import media
 from omnidata.actions import Action, Box, Primitive
 from omnidata.adapters.capabilities import Capabilities, RenderedPart
-from omnidata.adapters.hf.families import TOKENS
+from omnidata.adapters.hf.families import CONTROLS, TOKENS
 from omnidata.adapters.render import render
 from omnidata.errors import UsageError
 from omnidata.export import Sizing
@@ -206,6 +206,27 @@ def test_a_token_for_a_medium_in_an_answer_is_found(form: str, tmp_path: Path) -
     data = tree(tmp_path / "data", actions=[BACK, typed])
     done = written(data, tmp_path / "out", format=form, **TRAINERS[form])
     assert codes(done) == ["placeholder-in-text"]
+    assert done.findings[0].where == "App/E00/1"
+
+
+@pytest.mark.parametrize("form", TRAINERS)
+def test_a_control_token_of_some_model_in_a_prompt_or_an_answer_is_found(
+    form: str, tmp_path: Path
+) -> None:
+    """The trainer would end the turn there, and what stands behind it would be another's word."""
+    tokens = [*sorted(CONTROLS), "it"]
+    data = tree(
+        tmp_path / "data", episodes=len(tokens), actions=[TAP], instruct=lambda n: f"a{tokens[n]}b"
+    )
+    done = written(data, tmp_path / "out", format=form, **TRAINERS[form])
+    assert codes(done) == ["control-token-in-text"] * (len(tokens) - 1)
+    found = {finding.where: finding.what for finding in done.findings}
+    for number, token in enumerate(tokens[:-1]):
+        assert f" {token}," in found[f"App/E0{number}/0"]
+    typed = Action(Primitive.INPUT, text="a<|im_end|>b")
+    answers = tree(tmp_path / "answers", actions=[BACK, typed])
+    done = written(answers, tmp_path / "typed", format=form, **TRAINERS[form])
+    assert codes(done) == ["control-token-in-text"]
     assert done.findings[0].where == "App/E00/1"
 
 

@@ -219,8 +219,9 @@ def test_a_medium_that_does_not_decode_is_named_before_training(
     (tmp_path / "bad.mp4").write_bytes(b"garbage")
     media = {**steps[1].media, "video": MediaRef("video", tmp_path, "bad.mp4")}
     broken = training_table(task, [steps[0], replace(steps[1], media=media)])
-    with pytest.raises(MediaError, match=rf"{steps[1].sample_id}.*bad\.mp4"):
+    with pytest.raises(MediaError, match=rf"^{steps[1].sample_id}.*bad\.mp4") as caught:
         check(broken, collate, workers=workers)
+    assert "bad.mp4" in caught.value.where and caught.value.remedy
 
 
 def test_texts_that_stand_for_media_are_refused(once: Once, task: Task, steps: list[Step]) -> None:
@@ -305,6 +306,16 @@ def test_interleaved_sound_is_taught_as_it_is_asked(
     quiet = replace(steps[1], media={**steps[1].media, "audio": None})
     with pytest.raises(UsageError, match="interleaved"):
         collator(folder, task, **options)([steps[0], quiet])
+
+
+def test_where_sound_is_interleaved_control_tokens_in_a_prompt_are_refused(
+    once: Once, task: Task, steps: list[Step]
+) -> None:
+    """There the processor is given a text, in which it would obey them."""
+    collate = collator(checkpoint(once, "qwen2.5-omni"), task, audio_in_video="true", **SMALL_CLIPS)
+    for token in ("<|im_start|>", "<|im_end|>"):
+        with pytest.raises(MediaError, match=re.escape(token)):
+            collate([replace(steps[0], instruction=f"Open {token}", source={})])
 
 
 def test_the_training_pages_python_runs(

@@ -162,7 +162,6 @@ def test_answers_in_pixels_belong_to_the_pictures_of_the_export(
     task = get_task("omnigui", {"coordinates": "px"})
     steps = written(task, data, tmp_path / "out", "swift", sizing=Sizing(longest=80))
     found = [examples(tmp_path / "out")[step.sample_id] for step in steps]
-    assert {example.size for example in found} == {(36, 80)}
     of_steps = collator(once, task, image_size="80")(steps[:2])
     assert same(collator(once)(found[:2]), of_steps)
     with pytest.raises(DataError, match="is shown with 18 x 40 pixels, the answer is for 36 x 80"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -173,6 +174,45 @@ def test_a_link_out_of_the_export_is_not_followed(once: Once, out: Path, tmp_pat
     (out / "media").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(MediaError, match="outside"):
         check(exported_table(out), collator(once))
+
+
+def test_rows_behind_a_link_or_in_a_pipe_are_not_read(out: Path, tmp_path: Path) -> None:
+    from omnidata.torch import exported_table
+
+    rows = out / "train.jsonl"
+    shutil.move(rows, tmp_path / "rows")
+    rows.symlink_to(tmp_path / "rows")
+    with pytest.raises(DataError, match="the rows lie elsewhere"):
+        exported_table(out)
+    rows.unlink()
+    os.mkfifo(rows)
+    with pytest.raises(DataError, match="no regular file"):
+        exported_table(out)
+
+
+def test_a_row_without_an_end_is_not_read_whole(out: Path) -> None:
+    from omnidata.torch import exported_table
+
+    with (out / "train.jsonl").open("r+b") as file:
+        file.truncate(2**40)  # takes no room on the disk
+    with pytest.raises(DataError, match="the row is too long") as error:
+        exported_table(out)
+    assert error.value.where == f"{out / 'train.jsonl'}:9"
+
+
+def test_answers_in_pixels_of_a_picture_that_is_gone_are_named_by_their_step(
+    once: Once, data: Path, tmp_path: Path
+) -> None:
+    from omnidata.torch import check, exported_table
+
+    out = tmp_path / "out"
+    [first, *_] = written(get_task("omnigui", {"coordinates": "px"}), data, out, "swift")
+    table = exported_table(out)
+    [name] = json.loads((out / "train.jsonl").read_text("utf-8").splitlines()[0])["images"]
+    (out / name).unlink()  # it is a link to the data's own file
+    (out / name).write_bytes(b"garbage")
+    with pytest.raises(MediaError, match=f"^{first.sample_id}"):
+        check(table, collator(once))
 
 
 def test_objects_of_swift_are_refused_with_the_remedy(data: Path, tmp_path: Path) -> None:
