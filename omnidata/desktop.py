@@ -140,7 +140,7 @@ def _notches(value: object) -> int:
         except (ValueError, OverflowError):
             number = float("nan")
     if not 1 <= abs(number) <= _MOST_NOTCHES or number != int(number):
-        raise ValueError(f"wheel_dist is {_shown(value)}, no whole number but 0")
+        raise ValueError(f"wheel_dist is {_shown(value)}, no whole number other than 0")
     return int(number)
 
 

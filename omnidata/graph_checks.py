@@ -107,17 +107,30 @@ def read_ids(value: object, what: str, where: str) -> list[str]:
 
 
 def _read_id(value: object, what: str, where: str) -> str:
-    if not isinstance(value, str):
+    found = id_of(value)
+    if found is None:
         # Never its text: a list can be nested too deeply for one.
         raise _form_error(f"{what} hold an id of type {type(value).__name__}", where)
-    return value
+    return found
+
+
+def id_of(value: object) -> str | None:
+    """An id of a task's JSON: a text, or a whole number as one; None for anything else.
+
+    Examples:
+        >>> id_of("C1"), id_of(12), id_of(True)
+        ('C1', '12', None)
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) else None
 
 
 def _form_error(what: str, where: str) -> DataError:
     return DataError(
         what,
         where=where,
-        expected='{"nodes": [id, ...], "edges": {id: [id, ...]}}, ids as strings',
+        expected='{"nodes": [id, ...], "edges": {id: [id, ...]}}, ids as strings or whole numbers',
         remedy="write the graph in this form",
     )
 

@@ -60,7 +60,8 @@ def score(
     from omnidata.tasks.options import parse
 
     scorer = scorer_of(task)
-    if scorer and (profile in scorer.PROFILES or (not profile and scorer.takes(predictions))):
+    undecided = not (profile or harness)
+    if scorer and (profile in scorer.PROFILES or (undecided and scorer.takes(predictions))):
         _refuse_options(task_options, harness)
         _score_recorded(scorer, data, predictions, profile, out, strict=strict, as_json=as_json)
         return

@@ -162,10 +162,11 @@ def _size(option: str, text: str) -> tuple[int, int]:
 
 
 def _half(size: tuple[int, int]) -> tuple[int, int]:
-    """Half the screen, in even numbers, and not below the smallest."""
+    """Half the screen in even numbers; the whole where half would be below the smallest."""
     from omnidata.synth.episodes.settings import SMALLEST
 
-    wide, high = (max(SMALLEST, side // 4 * 2) for side in size)
+    parts = 4 if min(size) >= 2 * SMALLEST else 2
+    wide, high = (side // parts * 2 for side in size)
     return wide, high
 
 

@@ -189,7 +189,8 @@ def _author(
     """Who writes; None for the template, beside which options of a model mean nothing."""
     from omnidata.adapters import get_adapter
     from omnidata.errors import UsageError
-    from omnidata.synth.compose.asking import Author, Questions
+    from omnidata.synth.compose.asking import Author
+    from omnidata.synth.compose.questions import Questions
     from omnidata.tasks.options import parse
 
     options = parse(model_options, "-M")

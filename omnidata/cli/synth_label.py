@@ -186,7 +186,7 @@ def _print_findings(source: Source) -> None:
     """The findings but for those that only say that there is no target."""
     from dataclasses import replace
 
-    kept = [f for f in source.findings if f.code != "action-unknown"]
+    kept = [f for f in source.findings if f.code != "target-absent"]
     terminal.print_findings(replace(source, findings=kept))
 
 

@@ -180,10 +180,11 @@ def load(
 ) -> Source:
     """Read OmniBench's trajectories as steps, one for each action; no picture is decoded.
 
-    A step's `source` is the untouched action. Its `action`, and so the history of later steps, is
-    what comes nearest among the primitives of a touch screen, in words of its own
-    (`omnidata.desktop.nearest`). Its `screen` is the size of its screenshot, (0, 0) where there is
-    none. An observation after the last action is nobody's screenshot.
+    A step's `source` is the untouched action with the trajectory's `task_id` or `subtask_id` beside
+    it. Its `action`, and so the history of later steps, is what comes nearest among the primitives
+    of a touch screen, in words of its own (`omnidata.desktop.nearest`). Its `screen` is the size of
+    its screenshot, (0, 0) where there is none. An observation after the last action is nobody's
+    screenshot.
 
     Args:
         data: as `read_library` takes it, or a Parquet repository.

@@ -36,6 +36,15 @@ _PEEKED = 20
 _HEAD = 1024**2
 _SIGNS = (b'"instruction_template"', b'"dag"', b'"actions"', b'"observations"')
 _SUFFIXES = (".json", ".jsonl")
+_NO_ROW = (
+    "the row is not a JSON object",
+    f"one JSON object in UTF-8 of at most {MAX_LINE} bytes",
+)
+_NO_DOCUMENT = (
+    "the file is neither a JSON object nor a list",
+    f"one of them in UTF-8 of at most {MAX_FILE} bytes; JSON lines belong into a .jsonl file",
+)
+"""What is wrong with a row or a file, and what is expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,16 +219,10 @@ def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:
             if isinstance(value, Mapping):
                 yield Line(where, value, kind_of(value), name)
                 continue
-            note(
-                Finding(
-                    "json-invalid",
-                    "error",
-                    where,
-                    "the row is not a JSON object",
-                    f"one JSON object in UTF-8 of at most {MAX_LINE} bytes",
-                    SKIPPED,
-                )
-            )
+            what, expected = _NO_ROW
+            if alone and where == str(path):
+                what, expected = _NO_DOCUMENT
+            note(Finding("json-invalid", "error", where, what, expected, SKIPPED))
 
 
 def fingerprint(data: Path) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omnidata.errors import DataError, Finding
+from omnidata.graph_checks import id_of
 from omnidata.graphs import Graph
 from omnidata.loaders.omnibench_apps import categories_of, category_of
 from omnidata.loaders.omnibench_files import Line, Row
@@ -45,8 +46,9 @@ def subtasks_of(
     nodes: Iterable[str], row: Row, subtasks: Mapping[str, Subtask]
 ) -> dict[str, Subtask | None]:
     """Node -> its subtask: the one that the task's row names, else as `subtask_of`."""
-    named = _texts(row.get("subtasks"))
-    return {node: subtask_of(named.get(node, node), subtasks) for node in nodes}
+    said = row.get("subtasks")
+    named = said if isinstance(said, Mapping) else {}
+    return {node: subtask_of(id_of(named.get(node)) or node, subtasks) for node in nodes}
 
 
 def said_categories(subtasks: Iterable[Subtask]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from omnidata.errors import DataError, Finding
 from omnidata.graphs import Graph
 from omnidata.loaders.omnibench_files import Row
 from omnidata.loaders.omnibench_library import TaskGraph, Trajectory
+from omnidata.loaders.omnibench_rows import ids_of
 from omnidata.loaders.place import Place, short
 
 MAX_ORDERS = 1000
@@ -51,19 +52,20 @@ def _valid(value: object, graph: Graph, place: Place) -> tuple[tuple[str, ...], 
             place.warn("orders-unusable", f"successful_topo is {short(value)}", "a list of orders")
         return ()
     found: dict[tuple[str, ...], None] = {}
-    for number, order in enumerate(value):
+    for number, listed in enumerate(value):
         where = f"{place.where}, successful_topo {number}"
+        order = ids_of(listed)
         try:
-            if not isinstance(order, list) or not all(isinstance(node, str) for node in order):
-                raise DataError(f"the order is {short(order)}", expected="a list of node ids")
+            if order is None:
+                raise DataError(f"the order is {short(listed)}", expected="a list of node ids")
             graph.check_order(order)
         except DataError as error:
             remedy = "mend the order; it is left out until then"
             place.note(Finding("order-wrong", "warning", where, error.what, error.expected, remedy))
             continue
-        if tuple(order) in found:
+        if order in found:
             Place(where, place.note).warn("order-repeated", "the order is there twice", "each once")
-        found[tuple(order)] = None
+        found[order] = None
     return tuple(found)
 
 
@@ -84,7 +86,7 @@ def check_trajectory(trajectory: Trajectory, task: TaskGraph, place: Place) -> N
     if numbered is None or not isinstance(listed, Sequence):
         return
     number = int(numbered["number"])
-    if number >= len(listed) or listed[number] != list(trajectory.order):
+    if number >= len(listed) or ids_of(listed[number]) != trajectory.order:
         place.warn(
             "order-number-wrong",
             f"the id says order {number}, which is another one",

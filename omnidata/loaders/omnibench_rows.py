@@ -12,6 +12,7 @@ from typing import Any
 
 from omnidata.actions import Box
 from omnidata.desktop import FUNCTIONS, Call, Click, read_call
+from omnidata.graph_checks import id_of
 from omnidata.loaders.omnibench_files import Line, Row
 from omnidata.loaders.omnibench_library import Subtask, Trajectory
 from omnidata.loaders.place import Place, short
@@ -29,13 +30,16 @@ _UNUSABLE = "mend the action; the step has no target until then"
 
 def identity(row: Row, *keys: str) -> str | None:
     """The first of these keys that names the row: a text that is not empty, or a whole number."""
-    for key in keys:
-        value = row.get(key)
-        if isinstance(value, str) and value.strip():
-            return value
-        if isinstance(value, int) and not isinstance(value, bool):
-            return short(value)
-    return None
+    named = (id_of(row.get(key)) for key in keys)
+    return next((own for own in named if own and own.strip()), None)
+
+
+def ids_of(value: object) -> tuple[str, ...] | None:
+    """A list of ids, texts or whole numbers; None for anything else."""
+    if not isinstance(value, list):
+        return None
+    found = [own for own in map(id_of, value) if own is not None]
+    return tuple(found) if len(found) == len(value) else None
 
 
 def text_of(row: Row, *keys: str) -> str:
@@ -158,12 +162,10 @@ def _observations(row: Row, actions: int, place: Place) -> tuple[str, ...]:
 
 def _order(row: Row, place: Place) -> tuple[str, ...]:
     value = row.get("topological_order")
-    if value is None:
-        return ()
-    if isinstance(value, list) and all(isinstance(node, str) for node in value):
-        return tuple(value)
-    place.warn("order-unusable", f"topological_order is {short(value)}", "a list of node ids")
-    return ()
+    order = () if value is None else ids_of(value)
+    if order is None:
+        place.warn("order-unusable", f"topological_order is {short(value)}", "a list of node ids")
+    return order or ()
 
 
 def call_of(action: Mapping[str, Any]) -> Call | None:

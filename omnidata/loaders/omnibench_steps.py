@@ -53,6 +53,7 @@ class StepReader:
 
     def _steps(self, trajectory: Trajectory) -> Iterator[Step]:
         tags = self._tags(trajectory)
+        owner = _owner(trajectory)
         history: list[Action | None] = []
         screens: list[Screen] = []
         for number, row in enumerate(trajectory.actions):
@@ -74,7 +75,7 @@ class StepReader:
                 history_screens=tuple(screens),
                 action=action,
                 tags=tags,
-                source=row,
+                source={**row, **owner},
             )
             history.append(action)
             screens.append(screen)
@@ -134,6 +135,12 @@ class StepReader:
                 f"{screen[0]} x {screen[1]}",
                 "a rect inside the screen",
             )
+
+
+def _owner(trajectory: Trajectory) -> dict[str, str]:
+    """Whose a trajectory is, which no action says: what is split goes by it."""
+    given = {"task_id": trajectory.task_id, "subtask_id": trajectory.subtask_id}
+    return {key: own for key, own in given.items() if own}
 
 
 def _action(row: Mapping[str, Any]) -> Action | None:

@@ -27,6 +27,15 @@ ROLES: Mapping[str, Modality] = {role: kind for role, (kind, _) in _MEDIA.items(
 MEDIA_COLUMNS = frozenset(key for _, keys in _MEDIA.values() for key in keys)
 """The columns that may name them."""
 
+TARGET_COLUMNS = frozenset(
+    f"result_{name}"
+    for name in (
+        *("action_type", "action_text", "action_json"),
+        *("touch_xy", "lift_xy", "touch_yx", "lift_yx"),
+    )
+)
+"""The columns of a step's target."""
+
 _KNOWN = frozenset(int(kind) for kind in Primitive)
 _NUMBERS = ", ".join(f"{kind.value} {kind.name}" for kind in Primitive)
 
@@ -131,6 +140,11 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def states_target(row: Row) -> bool:
+    """Whether a row says anything of a target; a recorder's does not, nor what was seen last."""
+    return any(row.get(column) not in (None, "") for column in TARGET_COLUMNS)
+
+
 def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Action | None, bool]:
     """The action, for histories, and whether it can be a target.
 
@@ -138,6 +152,18 @@ def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Actio
         The action as far as it can be read (None without a known number), and True if nothing that
         its primitive needs is missing. A finding tells why not.
     """
+    if not states_target(row):
+        note(
+            Finding(
+                "target-absent",
+                "warning",
+                where,
+                "the row says nothing of a target",
+                f"result_action_type, one of {_NUMBERS}",
+                "add it, or let it be: what needs a target leaves the step out",
+            )
+        )
+        return None, False
     number = whole_number(row.get("result_action_type"))
     words = row.get("action_text")
     words = words if isinstance(words, str) and words else None

@@ -14,6 +14,7 @@ from omnidata.jsontext import BROKEN, decode, encode
 from omnidata.loaders.omnibench import read_library
 from omnidata.loaders.omnibench_library import TaskGraph
 from omnidata.loaders.recognition import naming_the_right_task
+from omnidata.loaders.repository import is_repository
 from omnidata.loaders.strict import refuse_findings
 from omnidata.metrics.graph import ProfileName, TaskScore, score_task
 from omnidata.metrics.graph_totals import total
@@ -31,7 +32,7 @@ class _Sequence(msgspec.Struct):
     """A line of the sequences; what else is in it is passed over."""
 
     task_id: str | int
-    executed: list[str]
+    executed: list[str | int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,13 @@ def score(
 
 def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:
     """The tasks; one that cannot be read would be missing from every mean."""
+    if is_repository(data):
+        raise DataError(
+            "a Parquet repository holds steps, and no task graph",
+            where=str(data),
+            expected="tasks with a dag",
+            remedy="name the data that it was converted from",
+        )
     with naming_the_right_task(data, "omnibench"):
         library = read_library(data, check_orders=False)
         error = next((f for f in library.findings if f.severity == "error"), None)
@@ -161,7 +169,7 @@ def read_sequences(path: Path) -> Iterator[Executed]:
                 continue
             where = f"{path}:{number}"
             try:
-                value = decode(line.decode("utf-8"))
+                value = decode(line.decode("utf-8-sig"))
                 if value is BROKEN:
                     raise ValueError("it is no JSON")
                 found = msgspec.convert(value, _Sequence)
@@ -172,7 +180,7 @@ def read_sequences(path: Path) -> Iterator[Executed]:
                     expected=expected,
                     remedy="mend or remove the line",
                 ) from None
-            yield Executed(str(found.task_id), found.executed, where)
+            yield Executed(str(found.task_id), [str(node) for node in found.executed], where)
 
 
 def _unknown(found: Executed) -> Finding:

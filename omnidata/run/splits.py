@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Mapping
 from typing import Literal, get_args
 
@@ -22,8 +21,6 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 SHARES: Mapping[Split, float] = {"train": 0.8, "validation": 0.1, "test": 0.1}
 """Unless the user says otherwise."""
 
-_NUMBER = re.compile(r"\(\d+\)\Z")
-
 
 def names(step: Step) -> tuple[str, ...]:
     """What a step's episode is known by: first its group, then the episode itself.
@@ -31,16 +28,16 @@ def names(step: Step) -> tuple[str, ...]:
     OmniGUI's episodes go by app and id, whatever the spelling of the app. Synthetic ones that the
     column `twins` puts together are a group, for three twins give the answers of the fourth away;
     a copy of the data without that column knows the episode alone. OmniBench's trajectories of one
-    task or subtask are a group: their ids differ in a number in brackets. AgentStudio's rows are
-    episodes of their own with numbers for names, which other rows would move: they go by the first
-    image, which the instructions for one page share.
+    task or subtask are a group, which their steps name. AgentStudio's rows are episodes of their
+    own with numbers for names, which other rows would move: they go by the first image, which the
+    instructions for one page share.
 
     Args:
         step: of any benchmark.
     """
     if kind := step.tags.get("kind"):
-        episode = f"{kind}/{step.episode_id}"
-        return tuple(dict.fromkeys((_NUMBER.sub("", episode), episode)))
+        owner, episode = step.source.get(f"{kind}_id"), f"{kind}/{step.episode_id}"
+        return (f"{kind}/{owner}", episode) if owner else (episode,)
     if "app" not in step.tags:
         return (next((ref.path for ref in step.media.values() if ref), step.sample_id),)
     app, twins = app_key(step.tags["app"]), step.source.get("twins")

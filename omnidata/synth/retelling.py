@@ -16,19 +16,12 @@ from omnidata.errors import DataError, Finding, MediaError
 from omnidata.loaders import omnigui_files, repository
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, label
 from omnidata.loaders.omnigui_files import as_name
-from omnidata.loaders.omnigui_rows import MEDIA_COLUMNS
+from omnidata.loaders.omnigui_rows import MEDIA_COLUMNS, TARGET_COLUMNS
 from omnidata.loaders.omnigui_tree import Media, TreeEpisode, TreeStep, check_name
 from omnidata.media import image, png, samples, stored, wav
 from omnidata.tasks.omnigui_critic import by_episode
 from omnidata.types import MediaRef, Source, Step
 
-TARGET_COLUMNS = frozenset(
-    f"result_{name}"
-    for name in (
-        *("action_type", "action_text", "action_json"),
-        *("touch_xy", "lift_xy", "touch_yx", "lift_yx"),
-    )
-)
 _WRITTEN = MEDIA_COLUMNS | {
     *("episode_id", "episode_length", "step_id", "step_index", "instruction_en"),
     *("image_width", "image_height"),

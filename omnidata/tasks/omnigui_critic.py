@@ -6,7 +6,7 @@ episodes: the screenshots are the observations, the expert's actions in words ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 from omnidata.actions import Action, Primitive, Screen, Space, history_text
 from omnidata.loaders import omnigui as loader
 from omnidata.loaders.agentstudio_window import window
+from omnidata.loaders.omnigui_rows import states_target
 from omnidata.metrics.agentstudio_critic import read_success
 from omnidata.tasks.agentstudio import AgentStudio
 from omnidata.tasks.agentstudio_profiles import CriticProfile
@@ -121,6 +122,18 @@ def known(step: Step) -> bool | None:
     return success if isinstance(success, bool) else None
 
 
+def agreed(rows: Iterable[Mapping[str, Any]]) -> bool | None:
+    """What rows say of an episode's success; None if none says it, or they contradict each other.
+
+    Examples:
+        >>> good, bad = {"is_success": True}, {"is_success": False}
+        >>> agreed([{}, good, good]), agreed([good, bad])
+        (True, None)
+    """
+    said = {value for row in rows if isinstance(value := row.get("is_success"), bool)}
+    return said.pop() if len(said) == 1 else None
+
+
 def by_episode(steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
     """The steps of every episode, as loaders give them one after the other."""
     for _, same in groupby(steps, key=lambda step: (step.tags.get("app"), step.episode_id)):
@@ -134,15 +147,13 @@ def episode(steps: Sequence[Step]) -> Step:
         steps: of an OmniGUI source, all of the episode, in order.
 
     Returns:
-        A step named `app/episode`, with `observation_0`, `observation_1`, ... for screenshots. It
-        succeeded if rows say `is_success` and all that do agree.
+        A step named `app/episode`, with `observation_0`, `observation_1`, ... for screenshots.
     """
     actions = _acted(steps)
     media: dict[str, MediaRef | None] = {
         f"observation_{number}": step.media.get("screenshot") for number, step in enumerate(steps)
     }
     seen = [ref and ref.path for ref in media.values()] + [None]
-    said = {value for step in steps if isinstance(value := step.source.get("is_success"), bool)}
     row = {
         "instruction": steps[0].instruction,
         "actions": [
@@ -155,7 +166,7 @@ def episode(steps: Sequence[Step]) -> Step:
             for number, step in enumerate(actions)
         ],
         "action_space": list(SPACE),
-        "is_success": said.pop() if len(said) == 1 else None,
+        "is_success": agreed(step.source for step in steps),
     }
     return replace(
         steps[0],
@@ -172,8 +183,7 @@ def episode(steps: Sequence[Step]) -> Step:
 
 def _acted(steps: Sequence[Step]) -> Sequence[Step]:
     """The steps at which something was done: all but a last one that is only looked at."""
-    done = steps[-1].action or steps[-1].source.get("result_action_type") is not None
-    return steps if done else steps[:-1]
+    return steps if states_target(steps[-1].source) else steps[:-1]
 
 
 def make(name: str, options: Mapping[str, str]) -> OmniGuiCritic:

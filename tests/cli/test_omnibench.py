@@ -154,6 +154,23 @@ def test_the_subtasks_beside_the_tasks_tell_the_applications(tmp_path: Path) -> 
     assert set(results["by"]["app"]) == {"PowerPoint", "Outlook"}
 
 
+def test_whole_numbers_and_the_marks_of_windows_are_read(tmp_path: Path) -> None:
+    dag = {"nodes": [1, 2], "edges": {"1": [2]}}
+    row = task(7, dag, application={"1": "Word", "2": "Word"})
+    for name, line in (("tasks", row), ("seq", {"task_id": 7, "executed": [1, 2]})):
+        content = b"\xef\xbb\xbf" + json.dumps(line).encode() + b"\r\n\r\n"
+        (tmp_path / f"{name}.jsonl").write_bytes(content)
+    given = (tmp_path / "tasks.jsonl", tmp_path / "seq.jsonl")
+    results = as_json(omnidata("score", "omnibench", *given, "--json"))
+    assert results["overall"] == {"CR": 1.0, "LC": 1.0}
+
+
+def test_a_run_that_stops_early_may_be_as_consistent_as_a_whole_one(tmp_path: Path) -> None:
+    given = files(tmp_path, [graph("2", COMPARISON)], [done("2", "D", "A", "C1", "B")])
+    results = as_json(omnidata("score", "omnibench", *given, "--json"))
+    assert results["overall"] == {"CR": 7 / 16, "LC": 1.0}
+
+
 def test_labels_of_capabilities_are_an_axis(tmp_path: Path) -> None:
     tasks = [graph("1", EXCEL, capability="Parallel Planning"), graph("2", EXCEL)]
     given = files(tmp_path, tasks, [done("1", *EXCEL["nodes"])])
@@ -170,7 +187,11 @@ def test_other_data_and_wrong_options_are_refused(tmp_path: Path) -> None:
         ([tasks, tmp_path / "none"], "cannot be opened"),
         ([tasks, sequences, "--profile", "x"], "omnibench-step, omnibench-paper"),
         ([tasks, sequences, "-T", "intent=on"], "nothing here was said"),
-        ([tasks, sequences, "--from", "lmms-eval"], "nothing here was said"),
+        ([tasks, sequences, "--from", "lmms-eval"], "no trajectory with an action"),
+        (
+            [tasks, sequences, "--from", "lmms-eval", "--profile", "omnibench-paper"],
+            "nothing here was said",
+        ),
         ([library(tmp_path / "lib") / "subtasks.jsonl", sequences], "no task"),
         ([tasks, sequences, "--out", tmp_path], "holds other things"),
     ):
@@ -191,6 +212,16 @@ def test_a_models_answers_are_scored_step_by_step(tmp_path: Path) -> None:
     assert "the data hold no trajectory" in told.stderr
 
 
+def test_another_harness_log_is_scored_step_by_step(tmp_path: Path) -> None:
+    data, out = library(tmp_path / "data"), tmp_path / "run"
+    omnidata("evaluate", "omnibench", data, "--model", "baseline:oracle", "--out", out)
+    said = [line["output"] for line in read_lines(out / "predictions.jsonl")]
+    samples = [{"doc_id": n, "filtered_resps": [text]} for n, text in enumerate(said)]
+    log = write(tmp_path / "log.jsonl", *samples)
+    found = as_json(omnidata("score", "omnibench", data, log, "--from", "lmms-eval", "--json"))
+    assert (found["profile"], found["overall"]["EM"]) == ("omnibench-step", 1.0)
+
+
 def test_the_verbs_know_it(tmp_path: Path) -> None:
     data = library(tmp_path / "data")
     info = as_json(omnidata("info", "omnibench", data, "--json"))
@@ -204,6 +235,9 @@ def test_the_verbs_know_it(tmp_path: Path) -> None:
     omnidata("convert", "omnibench", data, tmp_path / "parquet", "--embed")
     packed = as_json(omnidata("info", tmp_path / "parquet", "--json"))
     assert (packed["steps"], packed["metadata"]) == (5, {})
+    sequences = write(tmp_path / "seq.jsonl", done("1", "A"))
+    told = omnidata("score", "omnibench", tmp_path / "parquet", sequences, code=2)
+    assert "holds steps, and no task graph" in told.stderr
     omnidata("export", "omnibench", data, tmp_path / "train", "--format", "llamafactory")
     listed = as_json(omnidata("info", "--json"))["tasks"]["omnibench"]
     assert listed["profiles"] == ["omnibench-step", "omnibench-paper", "omnibench-release"]

@@ -10,6 +10,7 @@ from typing import Any
 from PIL import Image
 
 from omnidata.actions import Primitive
+from omnidata.loaders.omnigui_rows import TARGET_COLUMNS
 from tests.data.planted import CHINESE, ENGLISH, STEPS, Plant, Row, Spot
 from tests.data.tiny import FPS, FRAMES, SIZE, bomb, mp4, png, wav
 
@@ -254,6 +255,12 @@ def _uninstructed(spot: Spot) -> str:
     return spot.sample
 
 
+def _untold(spot: Spot) -> str:
+    for column in TARGET_COLUMNS & spot.row.keys():
+        del spot.row[column]
+    return spot.sample
+
+
 _SWIPE = int(Primitive.SWIPE_UP)
 _INPUT = int(Primitive.INPUT)
 
@@ -282,6 +289,7 @@ ANNOTATIONS: Mapping[str, Plant] = {
     "size-unknown": _set("image_width", None, 0, "wide"),
     "path-unsafe": _set("image_path", "../1.png", "/etc/passwd", "http://host/1.png"),
     "action-unknown": _set("result_action_type", None, 12, "TAP"),
+    "target-absent": _untold,
     "text-missing": _set("result_action_text", None, 5, result_action_type=_INPUT),
     "text-empty": _set("result_action_text", "", result_action_type=_INPUT),
     "target-missing": _set("result_touch_xy", "", None, []),

@@ -34,12 +34,12 @@ COMPARISON = {"D": ["C1"], "A": ["C1"], "C1": ["C2", "B"], "B": ["C2"], "C2": ["
 """Their second, in which subtask C occurs twice."""
 
 
-def subtask(own: str = "A", **changes: Any) -> dict[str, Any]:
+def subtask(own: str | int = "A", **changes: Any) -> dict[str, Any]:
     """A subtask's row as in Appendix C.1."""
     return {
         "id": own,
         "instruction_template": "Make '{path}' ready.",
-        "application": APPS.get(own, "Excel"),
+        "application": APPS.get(str(own), "Excel"),
         "available_parameters": [{"path": "C:\\one.ppt"}, {"path": "C:\\two.ppt"}],
         "OS": "Windows",
         "input_resources": [],
@@ -79,7 +79,7 @@ def trajectory(*actions: Any, **changes: Any) -> dict[str, Any]:
     }
 
 
-def task(own: str = "1", dag: Any = None, **changes: Any) -> dict[str, Any]:
+def task(own: str | int = "1", dag: Any = None, **changes: Any) -> dict[str, Any]:
     """A task's row as in Appendix C.4, with the id that the paper's schema lacks."""
     return {
         "task_id": own,

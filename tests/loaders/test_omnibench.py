@@ -88,6 +88,7 @@ def test_files_are_known_by_their_columns_and_not_by_their_names(tmp_path: Path)
     assert list(found.tasks) == ["12", "7"]
     (broken,) = (f for f in found.findings if f.code == "json-invalid")
     assert broken.where == str(data / "broken/13.json")
+    assert "JSON lines belong into a .jsonl file" in broken.expected
     assert list(read_library(data / "many.json").subtasks) == ["E", "F"]
 
 
@@ -197,6 +198,26 @@ def test_a_row_may_name_the_subtask_of_a_node(tmp_path: Path) -> None:
     assert "subtask-missing" not in codes(found.findings)
 
 
+def test_ids_may_be_whole_numbers_everywhere(tmp_path: Path) -> None:
+    fork = {"nodes": [1, 2, 31], "edges": {"1": [31], "2": [31]}}
+    orders = [[1, 2, 31], [2, 1, 31]]
+    whole = trajectory(
+        trajectory_id="7(1)", subtask_id=None, task_id=7, topological_order=orders[1]
+    )
+    files = {
+        "s.jsonl": [subtask(1), subtask(2, application="Word"), subtask(3)],
+        "t.jsonl": [task(7, fork, successful_topo=orders), task(8, {"x": []}, subtasks={"x": 2})],
+        "r.jsonl": [whole],
+    }
+    found = read_library(written(tmp_path, files))
+    assert codes(found.findings) == {"orders-missing": 1}
+    first, second = found.tasks["7"], found.tasks["8"]
+    assert first.orders == (("1", "2", "31"), ("2", "1", "31"))
+    assert first.applications == {"1": "Excel", "2": "Word", "31": "Excel"}
+    assert second.applications == {"x": "Word"}
+    assert found.trajectories[0].order == ("2", "1", "31")
+
+
 def test_a_trajectory_is_held_against_its_task(tmp_path: Path) -> None:
     fork = {"A": ["C"], "D": ["C"]}
     orders = [["A", "D", "C"], ["D", "A", "C"]]
@@ -282,7 +303,8 @@ def test_a_step_for_each_action(tmp_path: Path) -> None:
         "A(0)/0", "A(0)/1", "1(0)/0", "1(0)/1", "1(0)/2",
     ]  # fmt: skip
     last = source.steps[-1]
-    assert last.source == {"function": "", "args": {}}
+    assert last.source == {"function": "", "args": {}, "task_id": "1"}
+    assert source.steps[0].source == act() | {"subtask_id": "A"}
     assert (last.num_steps, last.step_index, last.screen) == (3, 2, (200, 100))
     assert [past.words for past in last.history if past] == [
         'click_input(button="left", double=false) on "Save"',
@@ -439,6 +461,6 @@ def test_it_is_a_dataset(tmp_path: Path) -> None:
     data = library(tmp_path)
     whole = omnidata.load_dataset("omnibench", data, split="test")
     assert whole["sample_id"] == [step.sample_id for step in load(data).steps]
-    assert json.loads(whole[4]["source"]) == {"function": "", "args": {}}
+    assert json.loads(whole[4]["source"]) == {"function": "", "args": {}, "task_id": "1"}
     part = omnidata.load_dataset("omnibench", data, "office", split="test")
     assert part["kind"] == ["subtask"] * 2

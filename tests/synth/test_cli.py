@@ -47,6 +47,14 @@ def test_only_one_medium_can_be_asked_for(tmp_path: Path) -> None:
     assert told["made"]["distractors"] == {}
 
 
+@pytest.mark.parametrize("size", ["720x1600", "67x64", "48x64", "33x35", "32x300"])
+def test_clips_have_the_shape_of_the_screen(tmp_path: Path, size: str) -> None:
+    short = ("--fps", "4", "--seconds", "1", "--episodes", "4", "--max-steps", "1")
+    told = as_json(omnidata(*MAKE, tmp_path / "out", "--size", size, *short, "--json"))
+    (wide, high), (clip_wide, clip_high) = told["settings"]["size"], told["settings"]["clip_size"]
+    assert clip_wide / clip_high == pytest.approx(wide / high, rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

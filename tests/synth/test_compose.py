@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import cache
@@ -24,7 +23,6 @@ from tests.synth.composing import EMILY, sample_pool, subtask, write_pool
 from tests.synth.making import digests
 from tests.synth.oracle import changes, check_task, connected, key, read_rows
 
-FULL = os.environ.get("OMNIDATA_TEST_FULL") == "1"
 GRAPHS_ALONE = Settings(trajectories=0)
 Rows = list[dict[str, Any]]
 
@@ -429,3 +427,44 @@ def test_a_pool_that_has_changed_is_other_tasks(tmp_path: Path) -> None:
     write_pool(tmp_path / "pool", EMILY[:-1])
     with pytest.raises(DataError, match="fingerprint"):
         compose(pool, tmp_path / "out", GRAPHS_ALONE, tasks=3)
+
+
+def codes(folder: Path, rows: Rows, **settings: Any) -> dict[str, str]:
+    """Why subtasks are not used, where others are."""
+    rest = [
+        subtask("A", (), ("doc_path",), {"doc_path": "a"}, task_intents=["Write"]),
+        subtask("B", ("doc_path",), (), {"doc_path": "a"}, task_intents=["Write"]),
+    ]
+    pool = write_pool(folder / "pool", [*rest, *rows])
+    report = compose(pool, folder / "out", Settings(trajectories=0, **settings), tasks=1)
+    return {one["where"].split()[1]: one["code"] for one in report["made"]["findings"]}
+
+
+def test_who_only_changes_a_thing_does_not_provide_it(tmp_path: Path) -> None:
+    row = subtask("C", ("song_in_player",), ("song_in_player",), task_intents=["Write"])
+    assert codes(tmp_path, [row]) == {"C": "resource-unprovided"}
+
+
+def test_who_waits_for_an_unused_subtask_is_told_from_who_waits_in_a_circle(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        subtask("C", ("vpn_connected",), ("site_in_browser",), task_intents=["Write"]),
+        subtask("D", ("site_in_browser",), (), task_intents=["Write"]),
+        subtask("E", ("egg_in_nest",), ("hen_in_house",), task_intents=["Write"]),
+        subtask("F", ("hen_in_house",), ("egg_in_nest",), task_intents=["Write"]),
+    ]
+    assert codes(tmp_path, rows) == {
+        "C": "resource-unprovided",
+        "D": "provider-unused",
+        "E": "resources-cyclic",
+        "F": "resources-cyclic",
+    }
+
+
+def test_a_provider_of_another_intent_does_not_count(tmp_path: Path) -> None:
+    rows = [
+        subtask("C", (), ("site_in_browser",), task_intents=["Surf"]),
+        subtask("D", ("site_in_browser",), (), task_intents=["Write"]),
+    ]
+    assert codes(tmp_path, rows) == {"D": "provider-without-intent"}

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from omnidata.errors import DataError
 from omnidata.graphs import Graph
+from omnidata.synth.compose.cards import Pool
 from omnidata.synth.compose.levels import aim
 from omnidata.synth.compose.order import EdgeRule, serial_of
-from omnidata.synth.compose.reading import Pool, read_pool
+from omnidata.synth.compose.reading import read_pool
 from omnidata.synth.compose.search import Job, Search, Sketch, try_lot
 from omnidata.synth.compose.settings import Settings
 from tests.synth.composing import EMILY, subtask, write_pool

@@ -144,10 +144,13 @@ def test_recordings_are_labelled_then_filtered_then_exported(tmp_path: Path) -> 
     omnidata(
         *("export", "omnigui", tmp_path / "kept", tmp_path / "train", "--format", "swift"),
         *("--split", "train=1"),
-        code=1,  # the last step has no target
     )
     lines = read_lines(tmp_path / "train" / "train.jsonl")
     assert [line["sample_id"] for line in lines] == ["App/E1/0", "App/E1/1"]
+    told = read_lines(tmp_path / "train" / "models.jsonl")
+    assert [(line["idm"]["used"], line["critics"][0]["answer"]) for line in told] == [
+        (True, YES)
+    ] * 2
     first = load(tmp_path / "kept").steps[0].source
     assert first["idm"]["used"]
     assert first["critics"][0]["answer"] == YES
@@ -213,14 +216,28 @@ def test_rows_that_contradict_each_other_are_no_truth(tmp_path: Path) -> None:
     )
     with answering(lambda seen: YES) as server:
         told = ask("filter", server, data, tmp_path / "one")
-    assert told["known"]["data"] == 0  # a list says nothing, and hides what the episode's row says
+    assert told["known"]["data"] == 1  # a list says nothing
     steps = json.loads((data / "App/media/E0/E0.json").read_text())
-    for row, success in zip(steps, (True, False), strict=True):
+    for row, success in zip(steps, (False, None), strict=True):
         row["is_success"] = success
     (data / "App/media/E0/E0.json").write_text(json.dumps(steps))
     with answering(lambda seen: YES) as server:
         told = ask("filter", server, data, tmp_path / "two")
     assert told["precision"] is None
+
+
+def test_the_question_is_the_same_whether_it_succeeded_or_not(tmp_path: Path) -> None:
+    asked = []
+    for success in (True, False):
+        data = recording(
+            tmp_path / f"{success}", [TAP, END], [TAP], extra={"is_success": success},
+            of_episodes=[{"is_success": success}] * 2,
+        )  # fmt: skip
+        with answering(lambda seen: YES) as server:
+            told = ask("filter", server, data, tmp_path / f"{success}-out")
+        asked.append([question.seen for question in server.asked])
+        assert told["precision"]["precision"]["hits"] == 2 * success
+    assert asked[0] == asked[1]
 
 
 def test_a_critic_that_accepts_nothing_leaves_no_dataset(tmp_path: Path) -> None:

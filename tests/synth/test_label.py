@@ -210,6 +210,36 @@ def test_annotations_alone_are_taken_for_the_steps_that_they_name(tmp_path: Path
     assert told["precision"]["exact"]["share"] == 1.0
 
 
+def test_an_action_known_on_another_size_of_screen_measures_nothing(tmp_path: Path) -> None:
+    bare = recording(tmp_path / "bare", [None, None, None])
+    expert = recording(tmp_path / "expert", [TAP, BACK, END])
+    for file in expert.rglob("*.png"):
+        file.unlink()
+    path = expert / "App/media/E0/E0.json"
+    found = rows(expert)
+    for name in ("image_width", "image_height"):  # before the screenshots were made smaller
+        found[0][name] *= 2
+    path.write_text(json.dumps(found))
+    with answering(by_first({0: says(0, HIT)}, says(8))) as server:
+        told = ask("label", server, bare, tmp_path / "out", "--known", expert)
+        assert server.count == 2
+    assert told["known"] == {"data": 0, "same": 1, "others": 0, "unusable": 2}
+    assert told["precision"]["known"] == 1
+    assert told["precision"]["exact"]["hits"] == 1
+
+
+def test_annotations_of_steps_that_the_data_lack_are_not_asked_about(tmp_path: Path) -> None:
+    bare = recording(tmp_path / "bare", [None, None])
+    expert = recording(tmp_path / "expert", [BACK, END], [TAP, TAP, END])
+    for file in expert.rglob("*.png"):
+        file.unlink()
+    with answering(lambda seen: says(8)) as server:
+        told = ask("label", server, bare, tmp_path / "out", "--known", expert)
+        assert server.count == 1
+    assert told["known"] == {"data": 0, "same": 1, "others": 0, "unusable": 4}
+    assert told["precision"]["coverage"] == 1.0
+
+
 def test_pixels_of_a_picture_that_was_made_smaller_land_on_the_screen(tmp_path: Path) -> None:
     bare = recording(tmp_path / "bare", [None, None])
     with answering(lambda seen: says(0, [18, 40])) as server:

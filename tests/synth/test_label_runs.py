@@ -208,7 +208,7 @@ def test_provenance_survives_loading_converting_and_exporting(tmp_path: Path) ->
         ask("label", server, bare, out)
     said = {"model": "openai:tiny", "answer": says(0, HIT), "outcome": "ok", "used": True}
     assert load(out).steps[0].source["idm"] == said
-    omnidata("convert", "omnigui", out, tmp_path / "stored", code=1)  # last steps have no target
+    omnidata("convert", "omnigui", out, tmp_path / "stored")
     stored = load(tmp_path / "stored").steps
     assert [step.source.get("idm") for step in stored if step.action] == [said] * 12
     again = as_json(
@@ -218,13 +218,51 @@ def test_provenance_survives_loading_converting_and_exporting(tmp_path: Path) ->
         )
     )
     assert again["steps"]["labelled"] == 12
-    omnidata("export", "omnigui", out, tmp_path / "train", "--format", "swift", code=1)
-    report = json.loads((tmp_path / "train" / "export.json").read_text("utf-8"))
-    left = {finding["where"] for finding in report["findings"] if finding["severity"] == "error"}
-    assert left == {f"App/E{number}/2" for number in range(6)}
+    for data in (out, tmp_path / "stored"):
+        omnidata("export", "omnigui", data, tmp_path / "train", "--format", "swift", "--overwrite")
+        report = json.loads((tmp_path / "train" / "export.json").read_text("utf-8"))
+        left = [f["where"] for f in report["findings"] if f["code"] == "target-absent"]
+        assert left == [f"App/E{number}/2" for number in range(6)]
+        told = read_lines(tmp_path / "train" / "models.jsonl")
+        ids = [f"App/E{number}/{step}" for number in range(6) for step in range(2)]
+        assert told == [{"sample_id": name, "idm": said} for name in ids]
     lines = [line for path in (tmp_path / "train").glob("t*.jsonl") for line in read_lines(path)]
-    told = {line["messages"][-1]["content"] for line in lines}
-    assert told == {'{"action_type":0,"coordinate":[400,400]}'}
+    answers = {line["messages"][-1]["content"] for line in lines}
+    assert answers == {'{"action_type":0,"coordinate":[400,400]}'}
+
+
+def test_a_recording_that_ends_with_a_look_is_no_mistake_and_a_broken_target_is_one(
+    tmp_path: Path,
+) -> None:
+    data = recording(tmp_path / "data (1)", [TAP, BACK, None])
+    omnidata("info", "omnigui", data, code=0)
+    omnidata("validate", "omnigui", data, code=0)
+    export = ("export", "omnigui", data, tmp_path / "train", "--split", "train=1")
+    omnidata(*export, "--format", "swift", code=0)
+    assert not (tmp_path / "train" / "models.jsonl").exists()
+    path = data / "App/media/E0/E0.json"
+    path.write_text(
+        path.read_text().replace('"result_action_type": 8', '"result_action_type": null')
+    )
+    omnidata("info", "omnigui", data, code=1)
+    told = omnidata(*export, "--format", "swift", "--overwrite", code=1).stderr
+    assert "error [target-missing] App/E0/1" in told
+    assert "warning [target-absent] App/E0/2" in told
+
+
+def test_answers_of_any_text_survive_loading_converting_and_exporting(tmp_path: Path) -> None:
+    bare, out = recording(tmp_path / "bare", [None, None]), tmp_path / "out"
+    said = "<image> \ud800\x1b[31m\x00 <script>" + says(0, HIT)
+    with answering(lambda seen: said) as server:
+        ask("label", server, bare, out)
+    omnidata("convert", "omnigui", out, tmp_path / "stored")
+    omnidata(
+        *("export", "omnigui", tmp_path / "stored", tmp_path / "train", "--format", "swift"),
+        *("--split", "train=1"),
+    )
+    (told,) = read_lines(tmp_path / "train" / "models.jsonl")
+    assert told["idm"]["answer"] == said
+    assert len(read_lines(tmp_path / "train" / "train.jsonl")) == 1
 
 
 def test_the_questions_are_a_task_that_evaluate_runs(sample: Path, tmp_path: Path) -> None:

@@ -188,11 +188,11 @@ def test_trajectories_of_one_task_stay_together_when_data_are_split(tmp_path: Pa
     rows = [
         trajectory(trajectory_id=own, subtask_id=None, task_id="12") for own in ("12(0)", "12(1)")
     ]
-    rows += [trajectory(trajectory_id="12"), trajectory(trajectory_id="13(0)")]
+    rows += [trajectory(trajectory_id=own) for own in ("12", "first", "7f0a(0)")]
+    rows += [trajectory(trajectory_id="first(1)", subtask_id="12")]
     source = load(write(tmp_path / "t.jsonl", *rows, task("12")), check_media=False)
     groups = [group(step) for step in source.steps[::2]]
-    assert groups[0] == groups[1]
-    assert len(set(groups)) == 3
+    assert groups == ["task/12"] * 2 + ["subtask/A"] * 3 + ["subtask/12"]
 
 
 def test_every_option_of_the_task_is_documented() -> None:

@@ -160,7 +160,7 @@ class _Worker(Generic[Item, Result]):
                 expected="a main module that can be imported by other processes",
                 remedy='in a script, call from below `if __name__ == "__main__":`',
             )
-        return Lost(False, f"the process that decoded it ended ({why})")
+        return Lost(False, f"the process at work on it ended ({why})")
 
     def end(self) -> None:
         """At once: nothing that the process holds is worth keeping."""

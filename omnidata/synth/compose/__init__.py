@@ -24,8 +24,9 @@ from omnidata.media import resolve
 from omnidata.run.folder import explained, replacing
 from omnidata.synth.compose import parts
 from omnidata.synth.compose.asking import Author, Written, explain, write_instructions
+from omnidata.synth.compose.cards import Pool
 from omnidata.synth.compose.finding import Found, find_tasks
-from omnidata.synth.compose.reading import Pool, read_pool
+from omnidata.synth.compose.reading import read_pool
 from omnidata.synth.compose.search import Search, Sketch
 from omnidata.synth.compose.settings import MOST_TASKS, Settings
 from omnidata.synth.compose.tally import Tally

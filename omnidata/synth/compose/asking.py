@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omnidata.actions import Action, Screen, Space
 from omnidata.errors import RunError, UsageError
 from omnidata.jsontext import encode
 from omnidata.run.cache import ResponseCache
@@ -22,16 +21,16 @@ from omnidata.run.loop import run_loop
 from omnidata.run.meter import Meter
 from omnidata.run.prices import Budget
 from omnidata.synth.compose.order import EdgeRule
+from omnidata.synth.compose.questions import Questions, question
 from omnidata.synth.compose.writing import (
     Draft,
     Misread,
     ask_to_read,
     ask_to_write,
     letters,
-    prompt_hash,
     read_edges,
 )
-from omnidata.types import Adapter, Completion, Conversation, Profile, Source, Step, Target
+from omnidata.types import Adapter, Completion, Conversation, Step
 
 UNLIMITED = Limits()
 
@@ -96,60 +95,6 @@ class Written:
     unanswered: list[int] = field(default_factory=list)
     why: Counter[str] = field(default_factory=Counter)
     stopped: str = ""
-
-
-class Questions:
-    """The task, in the sense of the runner, whose steps are questions about drafts."""
-
-    name = "compose"
-    default_profile = ""
-    profiles: Mapping[str, Profile] = {}
-    allowed: Mapping[str, Sequence[str]] = {}
-    options: Mapping[str, str] = {}
-    baselines: Sequence[str] = ()
-    needs_predictions = False
-
-    def __init__(self, rule: EdgeRule) -> None:
-        """Know which edges there are."""
-        self.prompt_hash = prompt_hash(rule)
-
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
-        """There are no files of questions.
-
-        Raises:
-            UsageError: always.
-        """
-        raise UsageError("questions about tasks are not loaded", where=str(data))
-
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The question, which was made with its step."""
-        conversation: Conversation = step.source["conversation"]
-        return conversation
-
-    def target(
-        self, step: Step, *, space: Space | None = None, size: Screen | None = None
-    ) -> Target | None:
-        """Nobody knows the right words."""
-        return None
-
-    def baseline(
-        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
-    ) -> Callable[[Step], str]:
-        """There is none: instructions without a model are those by template.
-
-        Raises:
-            UsageError: always.
-        """
-        raise UsageError(
-            f'there is no baseline "{name}" that writes instructions',
-            where=f"--model baseline:{name}",
-            expected="a model",
-            remedy="leave --model out: instructions are then written by template",
-        )
-
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """An instruction is no action."""
-        return None
 
 
 def write_instructions(
@@ -270,7 +215,7 @@ class _Rounds:
         still: dict[int, Misread | None],
     ) -> dict[int, str]:
         """The answers, by task; what has none waits for the next round, or for the next call."""
-        steps = {task: _step(f"{task}/{what}", text) for task, text in conversations.items()}
+        steps = {task: question(f"{task}/{what}", text) for task, text in conversations.items()}
         if self.found.stopped:
             still.update({task: before[task] for task in steps})
             return {}
@@ -313,24 +258,6 @@ class _Rounds:
 
 def _said(completion: Completion) -> str:
     return completion.text.strip() if completion.delivery == "ok" else ""
-
-
-def _step(sample_id: str, conversation: Conversation) -> Step:
-    """A question as the runner takes it: a step without media."""
-    return Step(
-        sample_id=sample_id,
-        episode_id=sample_id,
-        step_index=0,
-        num_steps=1,
-        instruction="",
-        screen=(0, 0),
-        media={},
-        history=(),
-        history_screens=(),
-        action=None,
-        tags={},
-        source={"conversation": conversation},
-    )
 
 
 class UnansweredError(RunError):

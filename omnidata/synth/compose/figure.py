@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _COLOURS = {"easy": "#a9c6e2", "medium": "#5f93c4", "hard": "#2b5c8a"}
 _GREY = "#8a8a8a"
 _MOST_BARS = 20
-_LONGEST = 44
+_LONGEST = 52
 
 
 def draw(made: Mapping[str, Any], path: Path) -> None:
@@ -53,7 +53,8 @@ def _levels(axes: Axes, levels: Mapping[str, Mapping[str, int]], total: int) -> 
         counts = [levels[name][level] for name in DIMENSIONS]
         bars = axes.barh(DIMENSIONS, counts, left=starts, color=_COLOURS[level], label=level)
         shares = [f"{100 * count / total:.0f} %" if count else "" for count in counts]
-        axes.bar_label(bars, shares, label_type="center", fontsize=8)
+        ink = "white" if level == "hard" else "black"
+        axes.bar_label(bars, shares, label_type="center", fontsize=8, color=ink)
         starts = [start + count for start, count in zip(starts, counts, strict=True)]
     axes.invert_yaxis()
     axes.legend(ncols=3, frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1))

@@ -108,7 +108,7 @@ class Serial:
         for made in stock.outputs[instance]:
             if made in self._closed:
                 return "something was done with an earlier state of what it changes"
-            if made not in inputs and (made in self._versions or made in self._opened):
+            if made not in inputs and made in self._versions:
                 return "what it creates is there already"
             if self._slots.get(stock.slots[made], made) != made:
                 return "something else is in the same place"

@@ -16,9 +16,9 @@ from omnidata.jsontext import encode
 from omnidata.metrics.graph_coherence import coherence
 from omnidata.metrics.graph_complexity import complexity
 from omnidata.run.folder import replacing
+from omnidata.synth.compose.cards import Card
 from omnidata.synth.compose.naming import node_names
 from omnidata.synth.compose.orders import Orders, orders_of
-from omnidata.synth.compose.reading import Card
 from omnidata.synth.compose.search import Sketch
 from omnidata.synth.compose.stitching import stitch
 from omnidata.synth.compose.tally import Tally

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from omnidata.errors import DataError, Finding
 from omnidata.synth.retelling import Episode, read_episodes
-from omnidata.tasks.omnigui_critic import OmniGuiCritic, known
+from omnidata.tasks.omnigui_critic import OmniGuiCritic, agreed, known
 from omnidata.types import Source, Step
 
 COLUMN = "critics"
@@ -52,7 +52,9 @@ def questions(task: OmniGuiCritic, source: Source, bench: Source | None = None) 
     _check_column(source)
     episodes, findings = read_episodes(source)
     unasked = {e.key: reason for e in episodes if (reason := task.unaskable(e.steps))}
-    asked = task.ask_about(replace(source, steps=[s for e in episodes for s in _informed(e)]))
+    asked = task.ask_about(replace(source, steps=[s for e in episodes for s in e.steps]))
+    by_key = {episode.key: episode for episode in episodes}
+    asked = replace(asked, steps=[_informed(s, by_key[s.sample_id]) for s in asked.steps])
     if not asked.steps:
         reasons = [*unasked.values(), *(finding.what for finding in findings)]
         raise DataError(
@@ -75,14 +77,10 @@ def questions(task: OmniGuiCritic, source: Source, bench: Source | None = None) 
     return Questions(asked, episodes, unasked, counts, findings)
 
 
-def _informed(episode: Episode) -> Iterator[Step]:
-    """The steps of an episode, which know what the episode's own row says of its success."""
-    first, *others = episode.steps
-    if "is_success" in episode.row and "is_success" not in first.source:
-        said = {"is_success": episode.row["is_success"]}
-        first = replace(first, source={**first.source, **said})
-    yield first
-    yield from others
+def _informed(question: Step, episode: Episode) -> Step:
+    """The question, which knows what the episode's own row says of its success as well."""
+    success = agreed((episode.row, *(step.source for step in episode.steps)))
+    return replace(question, source={**question.source, "is_success": success})
 
 
 def _check_column(source: Source) -> None:

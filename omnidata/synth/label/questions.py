@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from omnidata.errors import DataError, Finding, MediaError
-from omnidata.media import read_bytes
+from omnidata.media import read_bytes, stored
 from omnidata.synth.retelling import Episode, read_episodes
 from omnidata.tasks.omnigui_idm import OmniGuiIdm, followed, unaskable
 from omnidata.types import Source, Step
@@ -124,7 +124,7 @@ def _with_known(task: OmniGuiIdm, asked: Source, known: Source) -> tuple[Source,
     steps = []
     for step in asked.steps:
         other = there.get(step.sample_id)
-        if other is not None and _same(step, other):
+        if other is not None and step.screen == other.screen and _same(step, other):
             del there[step.sample_id]
             counts["same"] += step.action is None
             step = replace(step, action=step.action or other.action)
@@ -132,7 +132,7 @@ def _with_known(task: OmniGuiIdm, asked: Source, known: Source) -> tuple[Source,
     others = [
         replace(step, sample_id=_PREFIX + step.sample_id)
         for step in task.ask_about(known).steps
-        if step.sample_id in there
+        if step.sample_id in there and _has_screenshots(step)
     ]
     counts["others"] = len(others)
     counts["unusable"] = len(there) - len(others)
@@ -160,6 +160,17 @@ def _same(step: Step, other: Step) -> bool:
         return content == read_bytes(first)
     except MediaError:
         return False
+
+
+def _has_screenshots(step: Step) -> bool:
+    """Whether a step can be shown; annotations alone cannot."""
+    try:
+        for role in ("screenshot", "after"):
+            if ref := step.media[role]:
+                stored(ref)
+    except MediaError:
+        return False
+    return True
 
 
 def is_others(sample_id: str) -> bool:
