@@ -17,6 +17,7 @@ from omnidata.metrics.graph_complexity import DIMENSIONS
 from omnidata.run.splits import split_of
 from omnidata.synth.compose import Settings, compose
 from omnidata.synth.compose.levels import parse_levels
+from omnidata.synth.compose.reading import read_pool
 from omnidata.synth.compose.wording import infer
 from omnidata.tasks import get_task
 from tests.synth.composing import EMILY, sample_pool, subtask, write_pool
@@ -147,6 +148,10 @@ def test_the_report_counts_what_is_there(thousand: Path) -> None:
     assert made["values"]["instruction"] == sizes
     assert made["sums"]["words"] == sum(len(row["task_instruction"].split()) for row in rows)
     assert made["sums"]["steps"] == len(load(thousand, check_media=False).steps)
+    search = made["search"]
+    others = sum(search[name] for name in ("isomorphic_copies", "other_levels", "no_graph"))
+    assert search["attempts"] == len(rows) + others
+    assert search["isomorphic_copies"] >= 0
     unused = {finding["where"].split()[1] for finding in made["findings"]}
     assert len(unused) == 2
     assert unused.isdisjoint(name for row in rows for name in row["subtasks"].values())
@@ -468,3 +473,51 @@ def test_a_provider_of_another_intent_does_not_count(tmp_path: Path) -> None:
         subtask("D", ("site_in_browser",), (), task_intents=["Write"]),
     ]
     assert codes(tmp_path, rows) == {"D": "provider-without-intent"}
+
+
+def shown(name: str, instruction: str, picture: str) -> dict[str, Any]:
+    """A trajectory of one action."""
+    return {
+        "trajectory_id": f"{name} {instruction} {picture}",
+        "instruction": instruction,
+        "observations": [picture],
+        "actions": [{"function": "click_input", "args": {}, "rect": [0, 0, 9, 9]}],
+        "subtask_id": name,
+    }
+
+
+def test_a_trajectory_of_other_parameters_is_not_used(tmp_path: Path) -> None:
+    makes = {"doc_path": "a.doc", "pdf_path": "a.pdf"}, {"doc_path": "a.pdf", "pdf_path": "a.doc"}
+    rows: Rows = [
+        subtask("swap", (), ("doc_path", "pdf_path"), *makes),
+        subtask("send", ("doc_path",), (), {"doc_path": "a.doc"}, {"doc_path": "a.docx"}),
+        shown("swap", "Do swap with 'a.doc' with 'a.pdf'", "1.png"),
+        shown("send", "Do send with 'a.docx'", "2.png"),
+        shown("send", "Please send a.docx", "2.png"),
+    ]
+    pool = write_pool(tmp_path / "pool", rows)
+    picture = next((sample_pool() / "observations").iterdir()).read_bytes()
+    for name in ("1.png", "2.png"):
+        (pool / name).write_bytes(picture)
+    found = read_pool(pool, Settings())
+    assert [(card.subtask, card.binding) for card in found.cards] == [
+        ("swap", makes[0]),
+        ("send", {"doc_path": "a.docx"}),
+    ]
+
+
+def test_a_trajectory_in_other_words_is_that_of_the_only_binding_it_names(tmp_path: Path) -> None:
+    bindings = {"doc_path": "a.doc"}, {"doc_path": "b.doc"}
+    rows: Rows = [
+        subtask("send", ("doc_path",), (), *bindings),
+        shown("send", "Please send b.doc", "gone.png"),
+        shown("send", "Please send b.doc", "there.png"),
+        shown("send", "Please send what is there", "there.png"),
+    ]
+    pool = write_pool(tmp_path / "pool", rows)
+    picture = next((sample_pool() / "observations").iterdir()).read_bytes()
+    (pool / "there.png").write_bytes(picture)
+    (card,) = read_pool(pool, Settings()).cards
+    assert card.binding == bindings[1]
+    assert card.recorded is not None
+    assert card.recorded.observations == ("there.png",)

@@ -61,6 +61,7 @@ def test_twins_differ_in_the_deciding_medium_and_the_answer_alone(chosen: Settin
             for medium, role in ROLES.items():
                 different = len({content(step, role) for step in group})
                 assert different == (4 if medium == first.source["cue"] else 1)
+                assert len({len(content(step, role)) for step in group}) == 1
 
 
 def _before(step: Step) -> str:

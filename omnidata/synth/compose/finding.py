@@ -40,25 +40,25 @@ class Found:
 
     Attributes:
         sketches: the tasks, in the order of their attempts.
-        attempts: how many were made.
-        repeated: of these, those that came to a task which was there already.
-        missed: those that came to a graph of other levels.
+        attempts: how many were made, up to the one that came to the last task.
+        missed: of these, those that came to a graph of other levels.
         failed: those that came to no graph.
         nearest: of the missed ones.
     """
 
     sketches: list[Sketch] = field(default_factory=list)
     attempts: int = 0
-    repeated: int = 0
     missed: int = 0
     failed: int = 0
     nearest: Near | None = None
 
     def as_dict(self) -> Mapping[str, int]:
-        """The counts."""
+        """The counts; every attempt that is no task is one of the three others."""
         return {
             "attempts": self.attempts,
-            "isomorphic_copies": self.repeated,
+            "isomorphic_copies": (
+                self.attempts - len(self.sketches) - self.missed - self.failed
+            ),
             "other_levels": self.missed,
             "no_graph": self.failed,
         }
@@ -110,10 +110,11 @@ def find_tasks(
 
 def _count(found: Found, lot: Lot, new: Sequence[Sketch], *, ended: bool) -> None:
     """Add up the counts of a lot; of the last one only up to the last task that was taken."""
-    found.attempts += new[-1].attempt - lot.number * LOT + 1 if ended else LOT
-    found.repeated += lot.repeated + (0 if ended else len(lot.found) - len(new))
-    found.missed += lot.missed
-    found.failed += lot.failed
+    first = lot.number * LOT
+    end = new[-1].attempt + 1 if ended else first + LOT
+    found.attempts += end - first
+    found.missed += sum(attempt < end for attempt in lot.missed)
+    found.failed += sum(attempt < end for attempt in lot.failed)
     if lot.nearest and (found.nearest is None or lot.nearest.gap < found.nearest.gap):
         found.nearest = lot.nearest
 

@@ -65,22 +65,29 @@ def recordings(
     found: dict[tuple[str, int], Recorded] = {}
     for name, trajectories in by_subtask.items():
         for number, trajectory in _matched(library.subtasks[name], trajectories):
-            recorded = _usable(trajectory, library, note)
+            recorded = None if (name, number) in found else _usable(trajectory, library, note)
             if recorded is not None:
                 found[name, number] = recorded
     return found
 
 
 def _matched(subtask: Subtask, trajectories: list[Trajectory]) -> Iterator[tuple[int, Trajectory]]:
-    for number, binding in enumerate(subtask.parameters or ({},)):
-        wanted = " ".join(filled(subtask.template, binding).split())
-        values = [str(value) for value in binding.values()]
-        equal = [one for one in trajectories if " ".join(one.instruction.split()) == wanted]
-        like = [one for one in trajectories if all(v in one.instruction for v in values)]
-        if equal:
-            yield number, equal[0]
-        elif len(like) == 1:
-            yield number, like[0]
+    """Trajectories with the binding that each belongs to, those with equal instructions first."""
+    bindings = subtask.parameters or ({},)
+    wanted = [" ".join(filled(subtask.template, binding).split()) for binding in bindings]
+    values = [[str(value) for value in binding.values()] for binding in bindings]
+    rest = []
+    for trajectory in trajectories:
+        said = " ".join(trajectory.instruction.split())
+        equal = [number for number, text in enumerate(wanted) if text == said]
+        yield from ((number, trajectory) for number in equal)
+        if not equal:
+            rest.append(trajectory)
+    for trajectory in rest:
+        said = trajectory.instruction
+        like = [number for number, texts in enumerate(values) if all(text in said for text in texts)]
+        if len(like) == 1:
+            yield like[0], trajectory
 
 
 def _usable(

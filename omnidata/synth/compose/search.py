@@ -76,17 +76,15 @@ class Lot(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         number: of the lot.
         found: each task once.
-        repeated: attempts that came to a task which the lot has already.
-        missed: attempts that came to a graph of other levels.
-        failed: attempts that came to no graph.
+        missed: numbers of the attempts that came to a graph of other levels.
+        failed: numbers of those that came to no graph.
         nearest: of the missed ones; None if there are none.
     """
 
     number: int
     found: list[Sketch]
-    repeated: int
-    missed: int
-    failed: int
+    missed: list[int]
+    failed: list[int]
     nearest: Near | None
 
 
@@ -102,26 +100,26 @@ def try_lot(job: Job) -> Lot:
     """Make the attempts of a lot."""
     stock, search, number = job
     found: dict[bytes, Sketch] = {}
-    repeated = missed = failed = 0
+    missed: list[int] = []
+    failed: list[int] = []
     nearest: Near | None = None
     for attempt in range(number * LOT, (number + 1) * LOT):
         rng = random.Random(f"{search.seed}/compose/{attempt}")
         place = rng.randrange(len(stock.groups))
         serial = grow(stock, stock.groups[place], search.aim, search.rule, rng)
         if serial is None:
-            failed += 1
+            failed.append(attempt)
             continue
         measured = measure(stock, serial)
         gap = search.aim.gap(measured)
         if gap:
-            missed += 1
+            missed.append(attempt)
             if nearest is None or gap < nearest.gap:
                 nearest = Near(gap, _values(measured))
             continue
         sketch = _sketch(attempt, place, serial, measured)
-        repeated += sketch.key in found
         found.setdefault(sketch.key, sketch)
-    return Lot(number, list(found.values()), repeated, missed, failed, nearest)
+    return Lot(number, list(found.values()), missed, failed, nearest)
 
 
 def measure(stock: Stock, serial: Serial) -> Complexity:

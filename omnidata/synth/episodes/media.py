@@ -1,4 +1,4 @@
-"""The media of a group's steps: drawn once, encoded once, whatever the number of twins."""
+"""The media of a group's steps: what the twins share is drawn once and encoded once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from omnidata.data.sample.cues import over
 from omnidata.loaders.omnigui_apps import Language
 from omnidata.synth.episodes import sounds
 from omnidata.synth.episodes.motions import Motion, encode_clip
+from omnidata.synth.episodes.padding import pad_mp4, pad_png
 from omnidata.synth.episodes.pages import Drawing, Page, encode_png
 from omnidata.synth.episodes.plans import GroupPlan, StepPlan
 from omnidata.synth.episodes.settings import Settings
+from omnidata.synth.episodes.vocabulary import CODES
 
 _CUE_SHARE = 0.6  # of the sound, that a cue takes
 _LATEST = 0.3  # of the sound, when a cue begins
@@ -36,32 +38,30 @@ class Files:
     audio: bytes
 
 
-def make_files(settings: Settings, group: GroupPlan, index: int, *, twins: int) -> Sequence[Files]:
-    """The media of a step in the first twins; what they share is the same object.
+def make_files(settings: Settings, group: GroupPlan, index: int) -> Sequence[Files]:
+    """The media of a step in all twins; what they share is the same object.
 
     Args:
         settings: sizes.
         group: the plan.
         index: of the step, from 0 on.
-        twins: how many are wanted.
     """
     step = group.steps[index]
-    codes = step.codes[:twins]
     maker = _Maker(settings, group, index)
     shots = (
-        [encode_png(maker.drawing.with_sign(step.cue, code)) for code in codes]
+        pad_png([encode_png(maker.drawing.with_sign(step.cue, code)) for code in step.codes])
         if step.medium == "screen"
-        else [encode_png(maker.screen)] * twins
+        else [encode_png(maker.screen)] * CODES
     )
     clips = (
-        [maker.clip(Motion(step.cue, code, step.seed & 0xFFFFFF)) for code in codes]
+        pad_mp4([maker.clip(Motion(step.cue, code, step.seed & 0xFFFFFF)) for code in step.codes])
         if step.medium == "video"
-        else [maker.clip(step.distraction.motion)] * twins
+        else [maker.clip(step.distraction.motion)] * CODES
     )
     tracks = (
-        [maker.track(step.cue, code) for code in codes]
+        [maker.track(step.cue, code) for code in step.codes]
         if step.medium == "audio"
-        else [maker.track(*(step.distraction.sound or (None, 0)))] * twins
+        else [maker.track(*(step.distraction.sound or (None, 0)))] * CODES
     )
     return [Files(*files) for files in zip(shots, clips, tracks, strict=True)]
 

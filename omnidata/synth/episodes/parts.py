@@ -116,9 +116,7 @@ def _episodes(job: Job, tally: Tally) -> Iterator[TreeEpisode]:
         if twins <= 0:
             return
         group = plan(job.settings, number)
-        files = [
-            make_files(job.settings, group, index, twins=twins) for index in range(len(group.steps))
-        ]
+        files = [make_files(job.settings, group, index) for index in range(len(group.steps))]
         tally.add(group, files, twins=twins)
         for twin in range(twins):
             yield _episode(job.settings, group, twin, [made[twin] for made in files])

@@ -22,7 +22,7 @@ class EpisodesStaging(SynthStaging):
     """
 
     noun = "episodes"
-    work = "making episodes"
+    work = "writing episodes"
     report = REPORT
     contents = frozenset()  # the apps have the names that they have
 
