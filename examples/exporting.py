@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
+from omnidata.actions import Action
 from omnidata.data.convert import convert
+from omnidata.errors import DataError
 from omnidata.export import Options, export
 from omnidata.export.formats import HOLDS, FormatName
 from omnidata.run.select import read_exclude
 from omnidata.run.splits import split_of
+from omnidata.tasks import get_task
+from omnidata.tasks.omnigui import OmniGui
 from omnidata.torch import exported_table, training_stream
-from omnidata.types import Modality, Source, Step, Task
+from omnidata.types import Conversation, Message, Modality, Part, Source, Step, Task
 
 Form = Literal["parquet", "llamafactory", "swift", "qwen-vl"]
 
@@ -44,12 +49,40 @@ class Exported:
         return exported_table(self.folder)
 
 
+class OneTurn(OmniGui):
+    """Asks as rows of qwen-vl do, whose trainer has no system prompt: it begins the question.
+
+    A tiny model that has never met a system prompt answers one with broken JSON now and then.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """As `OmniGui`; the prompt is another one."""
+        super().__init__(options)
+        self.prompt_hash = sha256(f"one turn {self.prompt_hash}".encode()).hexdigest()
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """The question, all of it the user's."""
+        system, user = super().prompt(step, predicted)
+        return (Message("user", (*system.parts, Part("text", "\n\n"), *user.parts)),)
+
+
+def task_of(name: str, form: Form, options: Mapping[str, str]) -> Task:
+    """The benchmark, asking for what rows of this form can hold, and as they ask."""
+    if name != "omnigui":
+        return get_task(name, options)
+    if "audio" not in media_of(form):
+        options = {"modalities": "IV", **options}
+    return OneTurn(options) if form == "qwen-vl" else OmniGui(options)
+
+
 def media_of(form: Form) -> frozenset[Modality]:
     """The media that a step has in this form."""
     return HOLDS[_checked_as(form)]
 
 
-def exported(task: Task, source: Source, out: Path, form: Form) -> Exported:
+def exported(
+    task: Task, source: Source, out: Path, form: Form, *, keep_leaks: bool = False
+) -> Exported:
     """Write the training data; without the episodes that share something with those held out.
 
     Args:
@@ -57,15 +90,26 @@ def exported(task: Task, source: Source, out: Path, form: Form) -> Exported:
         source: all steps.
         out: the folder of all that is written.
         form: of the training data.
+        keep_leaks: with those that share something. Tasks that were composed of the same subtasks
+            all have screens in common.
+
+    Raises:
+        DataError: there is nothing to evaluate with.
     """
     folder = out / f"export-{form}"
     held_out = [step for step in source.steps if split_of(step) == "test"]
+    if not held_out:
+        raise DataError(
+            f"none of {len(source.steps)} steps is held out for testing",
+            where=str(source.root),
+            expected="more episodes, of which a tenth is",
+        )
     against = replace(source, steps=held_out)
     options = Options(format=_checked_as(form))
     if not (folder / "export.json").is_file():
         export(task, source, folder, options, against=against)
         leaks = read_exclude(folder / "leaks.txt", source.steps)
-        if leaks:
+        if leaks and not keep_leaks:
             export(task, source, folder, options, against=against, exclude=leaks, overwrite=True)
     left_out = json.loads((folder / "export.json").read_text(encoding="utf-8"))["exclude"]
     train = [

@@ -9,7 +9,8 @@ episodes and with none: a model that hears falls back to chance. All of it on th
 
     python examples/finetune.py --out tuned --data DATA --model Qwen/Qwen2.5-Omni-7B --method lora
 
-does the same to a real model with data of your own: OmniGUI's layout or a Parquet repository.
+does the same to a real model with data of your own: OmniGUI's layout or a Parquet repository; with
+`--task omnibench --keep-leaks`, tasks that `omnidata synth compose` made.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from pathlib import Path
 from typing import get_args
 
 from controls import CONTROLS, altered
-from exporting import Exported, Form, exported, media_of
+from exporting import Exported, Form, exported, media_of, task_of
 
 from omnidata.adapters.tiny import make_tiny
 from omnidata.errors import OmnidataError
 from omnidata.run.evaluate import evaluate
 from omnidata.synth.episodes import Settings, make_episodes
-from omnidata.tasks import get_task
+from omnidata.tasks import NAMES
 from omnidata.tasks.options import parse
 from omnidata.torch import OmniCollator, check
 from omnidata.types import Source, Step, Task
@@ -78,12 +79,10 @@ def main() -> None:
     """Data, export, model, before, training, after, controls, table."""
     given = arguments()
     out: Path = given.out
-    held = media_of(given.format)
-    modalities = "IAV" if "audio" in held else "IV"
-    task = get_task("omnigui", {"modalities": modalities} | parse(given.task_options, "-T"))
+    task = task_of(given.task, given.format, parse(given.task_options, "-T"))
     data = given.data or made_data(out / "data", given)
     source = task.load(data)
-    parts = exported(task, source, out, given.format)
+    parts = exported(task, source, out, given.format, keep_leaks=given.keep_leaks)
     model, options = given.model, parse(given.options, "-M")
     if model is None:
         model = str(made_model(out / "model", task, parts.train, given.seed))
@@ -106,8 +105,14 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("finetune"), help="a folder for all of it")
     parser.add_argument("--data", type=Path, help="in place of synthetic episodes")
+    parser.add_argument("--task", choices=NAMES, default="omnigui", help="whose data they are")
     parser.add_argument("--model", help="in place of a tiny random one")
     parser.add_argument("--format", choices=get_args(Form), default="parquet", help="to train from")
+    parser.add_argument(
+        "--keep-leaks",
+        action="store_true",
+        help="train on episodes that share screens or instructions with those held out",
+    )
     parser.add_argument("--method", choices=("full", "lora"), default="full")
     parser.add_argument("--episodes", type=int, default=800)
     parser.add_argument("--only", choices=("audio", "video"), help="what decides the episodes")
@@ -162,7 +167,7 @@ def measured(
 ) -> Row:
     """Exact match by what decides the steps, as `omnidata evaluate --exclude seen.txt` finds it."""
     found = evaluate(task, source, f"hf:{model}", run, model_options=options, exclude=parts.seen)
-    by = {name: values["EM"] for name, values in found["by"]["dimension"].items()}
+    by = {name: values["EM"] for name, values in found["by"].get("dimension", {}).items()}
     return {"all": found["overall"]["EM"], **by}
 
 

@@ -48,7 +48,7 @@ def episodes(
     ] = 1000,
     first: Annotated[
         int,
-        typer.Option(metavar="K", help="Begin with episode K, e.g. for held-out ones (0)."),
+        typer.Option(metavar="K", help="Begin with episode K, e.g. for held-out ones."),
     ] = 0,
     seed: Annotated[int, typer.Option(help="Of everything that chance decides.")] = 0,
     audio_share: Annotated[
@@ -71,7 +71,11 @@ def episodes(
         str, typer.Option(metavar="WxH", help="Of the screenshots, in pixels.")
     ] = "720x1600",
     clip_size: Annotated[
-        str | None, typer.Option(metavar="WxH", help="Of the clips; half the screenshots' if left.")
+        str | None,
+        typer.Option(
+            metavar="WxH",
+            help="Of the clips; if left, half the screenshots', or the same below 64 pixels.",
+        ),
     ] = None,
     fps: Annotated[int, typer.Option(help="Frames per second of the clips.")] = 15,
     seconds: Annotated[float, typer.Option(help="Length of the clips and sounds.")] = 2.0,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
+import os
+import resource
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +53,48 @@ def write_pool(folder: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (folder / "subtasks.jsonl").write_text(text, encoding="utf-8")
     return folder
+
+
+def shown(name: str, instruction: str, picture: str) -> dict[str, Any]:
+    """A trajectory of one action."""
+    return {
+        "trajectory_id": f"{name} {instruction} {picture}",
+        "instruction": instruction,
+        "observations": [picture],
+        "actions": [{"function": "click_input", "args": {}, "rect": [0, 0, 9, 9]}],
+        "subtask_id": name,
+    }
+
+
+def pair(folder: Path, picture: str, data: bytes) -> Path:
+    """A pool of two subtasks that show one picture."""
+    pool = write_pool(
+        folder / "pool",
+        [
+            subtask("A", (), ("doc_path",), {"doc_path": "a"}),
+            subtask("B", ("doc_path",), (), {"doc_path": "a"}),
+            shown("A", "Do A with 'a'", picture),
+            shown("B", "Do B with 'a'", picture),
+        ],
+    )
+    (pool / picture).write_bytes(data)
+    return pool
+
+
+def no_links(source: Path, target: Path) -> None:
+    """In place of `os.link`: as where the pool lies on another disk."""
+    raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """No file can become larger than so many bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 EMILY = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import cache
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from omnidata.errors import DataError, UsageError
+from omnidata.errors import DataError, OmnidataError, UsageError
 from omnidata.loaders.omnibench import load
 from omnidata.metrics.graph_complexity import DIMENSIONS
 from omnidata.run.splits import split_of
@@ -20,7 +21,16 @@ from omnidata.synth.compose.levels import parse_levels
 from omnidata.synth.compose.reading import read_pool
 from omnidata.synth.compose.wording import infer
 from omnidata.tasks import get_task
-from tests.synth.composing import EMILY, sample_pool, subtask, write_pool
+from tests.synth.composing import (
+    EMILY,
+    full_disk,
+    no_links,
+    pair,
+    sample_pool,
+    shown,
+    subtask,
+    write_pool,
+)
 from tests.synth.making import digests
 from tests.synth.oracle import changes, check_task, connected, key, read_rows
 
@@ -475,17 +485,6 @@ def test_a_provider_of_another_intent_does_not_count(tmp_path: Path) -> None:
     assert codes(tmp_path, rows) == {"D": "provider-without-intent"}
 
 
-def shown(name: str, instruction: str, picture: str) -> dict[str, Any]:
-    """A trajectory of one action."""
-    return {
-        "trajectory_id": f"{name} {instruction} {picture}",
-        "instruction": instruction,
-        "observations": [picture],
-        "actions": [{"function": "click_input", "args": {}, "rect": [0, 0, 9, 9]}],
-        "subtask_id": name,
-    }
-
-
 def test_a_trajectory_of_other_parameters_is_not_used(tmp_path: Path) -> None:
     makes = {"doc_path": "a.doc", "pdf_path": "a.pdf"}, {"doc_path": "a.pdf", "pdf_path": "a.doc"}
     rows: Rows = [
@@ -521,3 +520,29 @@ def test_a_trajectory_in_other_words_is_that_of_the_only_binding_it_names(tmp_pa
     assert card.binding == bindings[1]
     assert card.recorded is not None
     assert card.recorded.observations == ("there.png",)
+
+
+def test_a_picture_that_a_full_disk_cut_off_is_copied_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "link", no_links)
+    picture = bytes(range(256)) * 4000
+    pool, out = pair(tmp_path, "there.png", picture), tmp_path / "out"
+    with full_disk(500_000), pytest.raises(OmnidataError):
+        compose(pool, out, Settings(), tasks=1)
+    compose(pool, out, Settings(), tasks=1)
+    assert (out / "there.png").read_bytes() == picture
+
+
+@pytest.mark.parametrize("name", [".plan.json", "compose.json", "lots"])
+def test_a_picture_called_like_a_file_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DataError, match="a picture is called"):
+        compose(pair(tmp_path, name, b"picture"), tmp_path / "out", Settings(), tasks=1)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_in_the_pool_is_refused(tmp_path: Path) -> None:
+    pool = write_pool(tmp_path / "pool", EMILY)
+    with pytest.raises(UsageError, match="would become part of it"):
+        compose(pool, pool / "out", GRAPHS_ALONE, tasks=3)
+    assert [path.name for path in pool.iterdir()] == ["subtasks.jsonl"]

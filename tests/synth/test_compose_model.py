@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -15,10 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnidata.adapters import get_adapter
+from omnidata.errors import OmnidataError
+from omnidata.synth.compose import Author, Settings, compose
+from omnidata.synth.compose.questions import Questions
 from omnidata.synth.compose.writing import Draft, Misread, ask_to_read, ask_to_write, read_edges
 from tests.adapters.servers import FINE, Fault, Server
 from tests.cli.running import OMNIDATA, as_json, omnidata
-from tests.synth.composing import sample_pool
+from tests.synth.composing import full_disk, no_links, pair, sample_pool
 from tests.synth.making import digests
 from tests.synth.oracle import read_rows
 from tests.synth.scribes import Scribe, scribing
@@ -269,3 +274,31 @@ def test_what_was_misread_is_said_edge_by_edge() -> None:
     assert "S3 needs the result of S2, which" not in user
     shown = ask_to_read(draft, "text", ["B", "A", "C"], "latest")
     assert "A: in W: y\nB: in W: x\nC: in M: z" in shown[1].parts[0].text
+
+
+class Greeting(Scribe):
+    """Begins with other words every time."""
+
+    def _write(self, user: str) -> str:
+        return f"{len(self.written)}. call\n{super()._write(user)}"
+
+
+def test_texts_of_answers_that_were_thrown_away_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "link", no_links)
+    pool, out = pair(tmp_path, "there.png", bytes(1_000_000)), tmp_path / "out"
+    with scribing(Greeting()) as server:
+
+        def run() -> None:
+            model = get_adapter(
+                "openai:scribe", Questions("latest"), (), base_url=f"{server.url}/v1"
+            )
+            compose(pool, out, Settings(), tasks=1, author=Author(model))
+
+        with full_disk(500_000), pytest.raises(OmnidataError):
+            run()
+        shutil.rmtree(tmp_path / "out.run")
+        run()
+    (row,) = read_rows(out / "tasks.jsonl")
+    assert row["task_instruction"].startswith("2. call")

@@ -228,3 +228,10 @@ def test_histories_tell_the_whole_task() -> None:
     _, actions = stitch([part, part])
     assert [len(one["history"]) for one in actions] == [0, 1, 2, 3]
     assert actions[3]["history"] == [action(1), action(2), action(1)]
+
+
+def test_a_task_ends_once_where_its_last_action_ends_a_subtask_and_a_picture_follows() -> None:
+    part = Recorded(("1.png",), (action(1, status="FINISH"),), "2.png")
+    observations, actions = stitch([part, part])
+    assert observations == ["1.png", "1.png", "2.png"]
+    assert [one["status"] for one in actions] == ["CONTINUE", "CONTINUE", "FINISH"]

@@ -16,14 +16,26 @@ from omnidata.errors import DataError
 from omnidata.graphs import Graph
 from omnidata.synth.compose.cards import Pool
 from omnidata.synth.compose.levels import aim
-from omnidata.synth.compose.order import EdgeRule, serial_of
+from omnidata.synth.compose.order import EdgeRule, Serial
 from omnidata.synth.compose.reading import read_pool
 from omnidata.synth.compose.search import Job, Search, Sketch, try_lot
 from omnidata.synth.compose.settings import Settings
+from omnidata.synth.compose.stock import Stock
 from tests.synth.composing import EMILY, subtask, write_pool
 from tests.synth.oracle import check_graph, check_orders, node_of
 
 GRAPHS_ALONE = Settings(trajectories=0)
+
+
+def serial_of(stock: Stock, instances: Sequence[int], rule: EdgeRule) -> Serial | str:
+    """The graph of instances in the given order; or which of them breaks which rule."""
+    serial = Serial(stock, rule)
+    for place, instance in enumerate(instances):
+        why = serial.refuses(instance)
+        if why:
+            return f"place {place}: {why}"
+        serial.add(instance)
+    return serial
 
 
 def edges(pool: Pool, order: Sequence[str], rule: EdgeRule = "latest") -> set[tuple[int, int]]:

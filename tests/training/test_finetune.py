@@ -43,7 +43,7 @@ def finetune(out: Path, *arguments: str, limit_s: int) -> Any:
 def test_a_tiny_model_learns_to_listen(tmp_path: Path) -> None:
     """On held-out episodes whose answer is only heard; twins are alike in all else."""
     data = ("--only", "audio", "--episodes", "320", "--format", "llamafactory")
-    recipe = ("--steps", "80", "--batch", "8", "--lr", "3e-3")
+    recipe = ("--steps", "120", "--batch", "8", "--lr", "3e-3")
     table = finetune(tmp_path / "out", *data, *recipe, limit_s=600)
     assert table["before"][HEARD] <= CHANCE
     assert table["after"][HEARD] >= CHANCE + 0.35

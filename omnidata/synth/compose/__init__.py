@@ -22,6 +22,7 @@ from omnidata.loaders.omnibench_library import Library
 from omnidata.loaders.omnibench_writer import CONTENTS, write_library
 from omnidata.media import resolve
 from omnidata.run.folder import explained, replacing
+from omnidata.run.staging import refused
 from omnidata.synth.compose import parts
 from omnidata.synth.compose.asking import Author, Written, explain, write_instructions
 from omnidata.synth.compose.cards import Pool
@@ -96,7 +97,8 @@ def compose(
         The report, as it lies in `compose.json`.
 
     Raises:
-        UsageError: a value is out of range, no intent fits, or `out` holds something else.
+        UsageError: a value is out of range, no intent fits, or `out` holds something else or lies
+            in the pool.
         DataError: the pool cannot be used, it has not so many tasks of these levels, or `out` holds
             tasks of other settings.
         RunError: a process was lost, or a model did not answer everything: nothing is written,
@@ -104,6 +106,8 @@ def compose(
     """
     if not 1 <= tasks <= MOST_TASKS:
         raise UsageError(f"{tasks} tasks", where="--tasks", expected=f"1 to {MOST_TASKS:,}")
+    if out.resolve().is_relative_to(pool.resolve()):
+        raise refused(out, f"it lies in {pool}, and would become part of it", "a folder beside it")
     stock = read_pool(pool, settings)
     staging = ComposeStaging(out, plan=_plan(pool, settings, tasks, author), inputs=[pool])
     if report := staging.finished():
@@ -116,6 +120,8 @@ def compose(
         except DataError:  # nothing of it is of use to a call with other settings
             shutil.rmtree(staging.path)
             raise
+        if author is not None:  # parts of an earlier call may have other answers
+            shutil.rmtree(staging.path / _PARTS, ignore_errors=True)
         jobs = list(_jobs(staging.path / _PARTS, found, texts, stock, settings))
         _write(jobs, workers, show)
         pictures = _join(jobs, staging.path, stock)
@@ -254,7 +260,7 @@ def _link(root: Path, name: str, folder: Path) -> None:
         DataError: it is called like one of the files that are written.
     """
     source, target = resolve(MediaRef("image", root, name)), folder / name
-    if Path(name).parts[0] in {*ComposeStaging.contents, _LOTS, _PARTS}:
+    if Path(name).parts[0] in {*ComposeStaging.contents, *ComposeStaging.hidden, _LOTS, _PARTS}:
         raise DataError(
             f"a picture is called {name!r:.80}",
             where=str(root),
@@ -266,7 +272,8 @@ def _link(root: Path, name: str, folder: Path) -> None:
     try:
         os.link(source, target)
     except OSError:
-        shutil.copyfile(source, target)
+        with source.open("rb") as picture, replacing(target) as copy:
+            shutil.copyfileobj(picture, copy)
 
 
 def _report(

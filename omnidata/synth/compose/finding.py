@@ -56,9 +56,7 @@ class Found:
         """The counts; every attempt that is no task is one of the three others."""
         return {
             "attempts": self.attempts,
-            "isomorphic_copies": (
-                self.attempts - len(self.sketches) - self.missed - self.failed
-            ),
+            "isomorphic_copies": self.attempts - len(self.sketches) - self.missed - self.failed,
             "other_levels": self.missed,
             "no_graph": self.failed,
         }
@@ -95,7 +93,7 @@ def find_tasks(
     # Closed here and not by the collector of garbage, which ignores Ctrl-C while it ends processes.
     with closing(_lots(stock, search, folder, found, tasks, workers)) as lots:
         for lot in lots:
-            new = distinct([lot], known=known, wanted=tasks - len(found.sketches))
+            new = distinct(lot, known=known, wanted=tasks - len(found.sketches))
             found.sketches += new
             _count(found, lot, new, ended=len(found.sketches) == tasks)
             idle = 0 if new else idle + 1
@@ -191,7 +189,8 @@ def _too_few(found: Found, aim: Aim, tasks: int) -> DataError:
         )
     return DataError(
         f"none of {tried} came to a task with {asked}; {near}",
-        where=" ".join(f"--level {name}={value}" for name, value in aim.levels.items()),
+        where=" ".join(f"--level {name}={value}" for name, value in aim.levels.items())
+        or f"--tasks {tasks}",
         expected="levels that graphs of this pool can have",
         remedy="ask for other levels, or for more subtasks with --most; or give a larger pool",
     )

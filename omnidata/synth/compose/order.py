@@ -18,7 +18,6 @@ it needs, as in all examples of the authors; or `every` pair that rule 1 allows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from omnidata.synth.compose.stock import Stock
@@ -172,14 +171,3 @@ class Serial:
                     reached.add(other)
                     frontier.append(other)
         return len(reached) == len(self.instances)
-
-
-def serial_of(stock: Stock, instances: Sequence[int], rule: EdgeRule) -> Serial | str:
-    """The graph of instances in the given order; or which of them breaks which rule."""
-    serial = Serial(stock, rule)
-    for place, instance in enumerate(instances):
-        why = serial.refuses(instance)
-        if why:
-            return f"place {place}: {why}"
-        serial.add(instance)
-    return serial

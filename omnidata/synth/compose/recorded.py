@@ -85,7 +85,9 @@ def _matched(subtask: Subtask, trajectories: list[Trajectory]) -> Iterator[tuple
             rest.append(trajectory)
     for trajectory in rest:
         said = trajectory.instruction
-        like = [number for number, texts in enumerate(values) if all(text in said for text in texts)]
+        like = [
+            number for number, texts in enumerate(values) if all(text in said for text in texts)
+        ]
         if len(like) == 1:
             yield like[0], trajectory
 

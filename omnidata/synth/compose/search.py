@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -154,20 +153,19 @@ def _values(measured: Complexity) -> tuple[int, int, int, int, int]:
     )
 
 
-def distinct(lots: Sequence[Lot], *, known: set[bytes], wanted: int) -> list[Sketch]:
-    """The tasks of further lots that are not known yet, at most so many.
+def distinct(lot: Lot, *, known: set[bytes], wanted: int) -> list[Sketch]:
+    """The tasks of a lot that are not known yet, at most so many.
 
     Args:
-        lots: in order.
+        lot: the next one.
         known: keys of earlier ones; those of the new ones are added.
         wanted: at most.
     """
     new: list[Sketch] = []
-    for lot in lots:
-        for sketch in lot.found:
-            if len(new) == wanted:
-                return new
-            if sketch.key not in known:
-                known.add(sketch.key)
-                new.append(sketch)
+    for sketch in lot.found:
+        if len(new) == wanted:
+            break
+        if sketch.key not in known:
+            known.add(sketch.key)
+            new.append(sketch)
     return new

@@ -16,11 +16,11 @@ _END: Mapping[str, Any] = {"function": "", "args": {}, "status": "FINISH"}
 def stitch(recorded: Sequence[Recorded]) -> tuple[list[str], list[Mapping[str, Any]]]:
     """Screens and actions of a whole task.
 
-    What ends a subtask (the action without a function, the picture after the last action, a status
-    other than CONTINUE) is kept of the last one only. Where there is a picture after the very last
-    action and no action without a function, one is added, so that whoever learns from the task
-    learns to end it. Where actions have a number of their own in `step`, or a `history` of earlier
-    ones, these are written anew for the task.
+    What ends a subtask (the action without a function, the picture after the last action) is kept
+    of the last one only; a status other than CONTINUE, of the very last action only. Where there is
+    a picture after the last subtask's actions and none of them is without a function, one is added,
+    so that whoever learns from the task learns to end it. Where actions have a number of their own
+    in `step`, or a `history` of earlier ones, these are written anew for the task.
 
     Args:
         recorded: of the subtasks, in the order in which they are done; not empty.
@@ -28,17 +28,15 @@ def stitch(recorded: Sequence[Recorded]) -> tuple[list[str], list[Mapping[str, A
     Returns:
         Observations and actions, as many of both.
     """
-    observations: list[str] = []
+    observations = [picture for part in recorded for picture in part.observations]
+    done = [action for part in recorded for action in part.actions]
+    final = recorded[-1]
+    if final.end:
+        observations.append(final.end)
+        done.append(final.last or _END)
     actions: list[Mapping[str, Any]] = []
-    for number, part in enumerate(recorded):
-        final = number == len(recorded) - 1
-        observations += part.observations
-        done = list(part.actions)
-        if final:
-            observations += [part.end] if part.end else []
-            done += [part.last or _END] if part.end else []
-        for action in done:
-            actions.append(_placed(action, len(actions), actions, going_on=not final))
+    for place, action in enumerate(done):
+        actions.append(_placed(action, place, actions, going_on=place < len(done) - 1))
     return observations, actions
 
 

@@ -43,5 +43,5 @@ class EpisodesStaging(SynthStaging):
             shutil.rmtree(left, ignore_errors=True)  # its process may be about to notice
 
     def made(self) -> Mapping[str, Any] | None:
-        """What an interrupted call made that had only to publish it; else None."""
+        """What an interrupted call counted that had only to publish its work; else None."""
         return read_json(self.path / REPORT).get("made")
