@@ -59,25 +59,6 @@ KeyFile = Annotated[
 Models = Annotated[
     Path | None, typer.Option(metavar="FILE", help="A TOML file of models of your own.")
 ]
-Concurrency = Annotated[
-    int | None, typer.Option(help="Requests in flight at most; fewer after a refusal.")
-]
-Rpm = Annotated[float | None, typer.Option(help="Requests per minute at most.")]
-Tpm = Annotated[float | None, typer.Option(help="Tokens per minute at most.")]
-Timeout = Annotated[
-    float | None, typer.Option(metavar="SECONDS", help="One attempt may take so long.")
-]
-Attempts = Annotated[int, typer.Option(help="One request is sent so often at most.")]
-MaxCost = Annotated[
-    float | None, typer.Option(help="Stop before the run costs more; needs --prices.")
-]
-MaxTokens = Annotated[int | None, typer.Option(help="Stop before the run uses more tokens.")]
-Prices = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="What models cost (docs/evaluate.md).")
-]
-Cache = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Keep answers in this database and use them.")
-]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show the first conversation and an estimate; send none.")
 ]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
+from omnidata.cli.limits import limited
+
+if TYPE_CHECKING:
+    from omnidata.run.limits import Limits
 
 
+@limited
 def evaluate(
     task: args.TaskName,
     data: args.Data,
@@ -29,15 +34,8 @@ def evaluate(
     base_url: args.BaseUrl = None,
     key_file: args.KeyFile = None,
     models: args.Models = None,
-    concurrency: args.Concurrency = None,
-    rpm: args.Rpm = None,
-    tpm: args.Tpm = None,
-    timeout: args.Timeout = None,
-    attempts: args.Attempts = 6,
-    max_cost: args.MaxCost = None,
-    max_tokens: args.MaxTokens = None,
-    prices: args.Prices = None,
-    cache: args.Cache = None,
+    *,
+    limits: Limits,
     shard: args.ShardOf = None,
     gpus: args.Gpus = None,
     as_json: args.Json = False,
@@ -51,23 +49,11 @@ def evaluate(
     """
     from omnidata.adapters import get_adapter
     from omnidata.run.evaluate import evaluate as run
-    from omnidata.run.limits import Limits
     from omnidata.run.select import read_exclude
     from omnidata.run.shards import parse_shard
     from omnidata.tasks import get_task
     from omnidata.tasks.options import parse
 
-    limits = Limits(
-        concurrency=concurrency,
-        requests_per_minute=rpm,
-        tokens_per_minute=tpm,
-        timeout_s=timeout,
-        attempts=attempts,
-        max_cost=max_cost,
-        max_tokens=max_tokens,
-        prices=prices,
-        cache=cache,
-    )
     part = parse_shard(shard) if shard else None
     if gpus and not dry_run and not (out / "run.json").exists():
         runs.in_processes(out, gpus, profile=profile, whole=part is None, as_json=as_json)

@@ -11,9 +11,11 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
+from omnidata.cli.limits import limited
 from omnidata.errors import Finding
 
 if TYPE_CHECKING:
+    from omnidata.run.limits import Limits
     from omnidata.synth.compose import Author
     from omnidata.synth.compose.order import EdgeRule
 
@@ -46,6 +48,7 @@ def pool(
     terminal.note(f"pool: {out}, report: {out / REPORT}")
 
 
+@limited
 def compose(
     pool: Annotated[Path, typer.Argument(metavar="POOL", help="Subtasks and trajectories.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The tasks' folder, new.")],
@@ -103,15 +106,8 @@ def compose(
     base_url: args.BaseUrl = None,
     key_file: args.KeyFile = None,
     models: args.Models = None,
-    concurrency: args.Concurrency = None,
-    rpm: args.Rpm = None,
-    tpm: args.Tpm = None,
-    timeout: args.Timeout = None,
-    attempts: args.Attempts = 6,
-    max_cost: args.MaxCost = None,
-    max_tokens: args.MaxTokens = None,
-    prices: args.Prices = None,
-    cache: args.Cache = None,
+    *,
+    limits: Limits,
     as_json: args.Json = False,
 ) -> None:
     """Compose tasks of controlled complexity from a pool of subtasks.
@@ -124,7 +120,6 @@ def compose(
     Example: omnidata synth compose pool tasks --tasks 1000 --level hierarchy=hard
     """
     from omnidata.data.validate.pool import cores
-    from omnidata.run.limits import Limits
     from omnidata.synth.compose import REPORT, Settings, run_folder
     from omnidata.synth.compose import compose as run
     from omnidata.synth.compose.levels import parse_levels
@@ -139,19 +134,8 @@ def compose(
         trajectories=trajectories,
         initial=tuple(initial) or None,
     )
-    limits = Limits(
-        concurrency=concurrency,
-        requests_per_minute=rpm,
-        tokens_per_minute=tpm,
-        timeout_s=timeout,
-        attempts=attempts,
-        max_cost=max_cost,
-        max_tokens=max_tokens,
-        prices=prices,
-        cache=cache,
-    )
     if plot is not None:
-        from omnidata.data.plots import check
+        from omnidata.run.figures import check
 
         check(plot)
     author = _author(model, model_options, edges, base_url, key_file, models)

@@ -10,6 +10,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
+from omnidata.cli.limits import limited
 from omnidata.errors import Finding
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ Model = Annotated[
 ]
 
 
+@limited
 def label(
     data: args.Data,
     out: Out,
@@ -39,15 +41,8 @@ def label(
     base_url: args.BaseUrl = None,
     key_file: args.KeyFile = None,
     models: args.Models = None,
-    concurrency: args.Concurrency = None,
-    rpm: args.Rpm = None,
-    tpm: args.Tpm = None,
-    timeout: args.Timeout = None,
-    attempts: args.Attempts = 6,
-    max_cost: args.MaxCost = None,
-    max_tokens: args.MaxTokens = None,
-    prices: args.Prices = None,
-    cache: args.Cache = None,
+    *,
+    limits: Limits,
     as_json: args.Json = False,
 ) -> None:
     """Ask a model which action lies between every two screenshots, and write data with them.
@@ -61,23 +56,11 @@ def label(
 
     Example: omnidata synth label recording labelled --model openai:gpt-4o --known by-hand
     """
-    from omnidata.run.limits import Limits
     from omnidata.synth import label as labelling
     from omnidata.tasks import get_task
     from omnidata.tasks.omnigui_idm import OmniGuiIdm
     from omnidata.tasks.options import parse
 
-    limits = Limits(
-        concurrency=concurrency,
-        requests_per_minute=rpm,
-        tokens_per_minute=tpm,
-        timeout_s=timeout,
-        attempts=attempts,
-        max_cost=max_cost,
-        max_tokens=max_tokens,
-        prices=prices,
-        cache=cache,
-    )
     task = OmniGuiIdm(parse(task_options, "-T"))
     options = parse(model_options, "-M")
     omnigui = get_task("omnigui")
@@ -107,6 +90,7 @@ def label(
     _finish(done, "no step could be labelled" if nothing else "")
 
 
+@limited
 def filter_(
     data: args.Data,
     out: Out,
@@ -121,15 +105,8 @@ def filter_(
     base_url: args.BaseUrl = None,
     key_file: args.KeyFile = None,
     models: args.Models = None,
-    concurrency: args.Concurrency = None,
-    rpm: args.Rpm = None,
-    tpm: args.Tpm = None,
-    timeout: args.Timeout = None,
-    attempts: args.Attempts = 6,
-    max_cost: args.MaxCost = None,
-    max_tokens: args.MaxTokens = None,
-    prices: args.Prices = None,
-    cache: args.Cache = None,
+    *,
+    limits: Limits,
     as_json: args.Json = False,
 ) -> None:
     """Ask a critic which episodes fulfilled their instruction, and write data of those.
@@ -143,23 +120,11 @@ def filter_(
 
     Example: omnidata synth filter labelled kept --model openai:gpt-4o --known criticbench.jsonl
     """
-    from omnidata.run.limits import Limits
     from omnidata.synth import filter as filtering
     from omnidata.tasks import get_task
     from omnidata.tasks.omnigui_critic import OmniGuiCritic
     from omnidata.tasks.options import parse
 
-    limits = Limits(
-        concurrency=concurrency,
-        requests_per_minute=rpm,
-        tokens_per_minute=tpm,
-        timeout_s=timeout,
-        attempts=attempts,
-        max_cost=max_cost,
-        max_tokens=max_tokens,
-        prices=prices,
-        cache=cache,
-    )
     task = OmniGuiCritic(parse(task_options, "-T"))
     options = parse(model_options, "-M")
     source = get_task("omnigui").load(data)
