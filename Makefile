@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-full lint format clean
+.PHONY: help demo docs test test-full lint format clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo       install, make the sample dataset, evaluate two baselines, print the table"
 	@echo "make test       install what tests need; lint, import rules, types, tests, doctests"
 	@echo "make test-full  the same with long fuzzing"
+	@echo "make docs       build the site of the documentation"
 	@echo "make format     format the code"
 	@echo "make clean      remove .venv and what the tools left"
 
@@ -24,10 +25,18 @@ $(VENV)/base.stamp: pyproject.toml constraints.txt
 # works without torchaudio's libraries and the one file that registers torchvision's operators.
 $(VENV)/dev.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,gemini,local,openai,plots,train,voice]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,docs,gemini,local,openai,plots,train,voice]"
 	@$(BIN)/python -c "import torchaudio" 2>/dev/null || rm -f $(VENV)/lib/python*/site-packages/torchaudio/lib/*.so
 	@$(BIN)/python -c "import torchvision" 2>/dev/null || truncate -s 0 $(VENV)/lib/python*/site-packages/torchvision/_meta_registrations.py
 	touch $@ $(VENV)/base.stamp
+
+# Pages are tested in a real browser. Where there is none and none can be installed, those tests are
+# skipped and say why.
+$(VENV)/browser.stamp: $(VENV)/dev.stamp
+	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || { \
+	  export DEBIAN_FRONTEND=noninteractive; get="timeout 300 apt-get install -y --no-install-recommends chromium fonts-dejavu-core"; \
+	  $$get || { timeout 120 apt-get update && $$get; }; } >/dev/null 2>&1 || true
+	@touch $@
 
 demo: $(VENV)/base.stamp
 	$(BIN)/omnidata demo --out omnidata-demo
@@ -38,10 +47,10 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-test: lint
+test: lint $(VENV)/browser.stamp
 	$(BIN)/python -m pytest -n auto
 
-test-full: lint
+test-full: lint $(VENV)/browser.stamp
 	OMNIDATA_TEST_FULL=1 $(BIN)/python -m pytest -n auto
 
 format: $(VENV)/dev.stamp
@@ -49,4 +58,4 @@ format: $(VENV)/dev.stamp
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

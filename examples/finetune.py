@@ -24,9 +24,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from controls import CONTROLS, altered
 from exporting import Exported, Form, exported, media_of, task_of
 
+from omnidata.ablate import MEDIUM, altered
 from omnidata.adapters.tiny import make_tiny
 from omnidata.errors import OmnidataError
 from omnidata.run.evaluate import evaluate
@@ -93,10 +93,11 @@ def main() -> None:
     if not tuned.exists():
         train(task, parts, model, options, tuned, given)
     cues = {step.source.get("cue") for step in parts.held_out}
-    for name in ("after", *(name for name, (role, _) in CONTROLS.items() if role in cues)):
-        if name in CONTROLS:
-            source = task.load(altered(data, out / name, parts.held_out, name))
-        table[name] = measured(task, source, parts, str(tuned), options, runs / name)
+    table["after"] = measured(task, source, parts, str(tuned), options, runs / "after")
+    held_out = {step.sample_id for step in parts.held_out}
+    for name in (name for name, role in MEDIUM.items() if role in cues):
+        wrong = altered(source, name, out / "controls" / name, steps=held_out).source
+        table[name] = measured(task, wrong, parts, str(tuned), options, runs / name)
     show(table, parts, given.as_json)
 
 

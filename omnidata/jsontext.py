@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +20,10 @@ BROKEN: Final = object()
 _DIALECT = re.compile(r"NaN|Infinity|\\u[dD][89a-fA-F]")
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
+_decoder = json.JSONDecoder()
+
+_TRIED = 64
+"""Places where an object may begin; a text of opening braces is not read in quadratic time."""
 
 
 def decode(text: str) -> Any:
@@ -42,6 +47,28 @@ def decode(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return BROKEN
+
+
+def objects(text: str) -> Iterator[dict[str, Any]]:
+    """The objects that begin at one of the first braces of a text, whatever stands around them.
+
+    Raises:
+        RecursionError: an object is nested too deeply.
+
+    Examples:
+        >>> list(objects('I say: ```json{"a": {"b": 1}}``` {'))
+        [{'a': {'b': 1}}, {'b': 1}]
+    """
+    begin = -1
+    for _ in range(_TRIED):
+        begin = text.find("{", begin + 1)
+        if begin < 0:
+            return
+        try:
+            value, _end = _decoder.raw_decode(text, begin)
+        except ValueError:
+            continue
+        yield value
 
 
 def encode(value: Any) -> bytes:

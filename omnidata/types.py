@@ -46,6 +46,38 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """A place in a file that holds much else, like a TFRecord.
+
+    Attributes:
+        shard: the file, relative to the dataset's folder; what gzip packed is unpacked first.
+        offset, size: of the medium, in bytes of what the file holds unpacked.
+        pixels: height, width and channels where those bytes are bare pixels, rows from the top;
+            None where they are a picture file.
+    """
+
+    shard: str
+    offset: int
+    size: int
+    pixels: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A part of a recording.
+
+    Attributes:
+        shard: the recording, relative to the dataset's folder.
+        start_s: where it begins, in seconds after the recording's first frame.
+        end_s: where it ends; of a picture the same, as it is what was shown at that moment.
+    """
+
+    shard: str
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class MediaRef:
     """A medium that has not been opened.
 
@@ -64,7 +96,7 @@ class MediaRef:
     root: Path
     path: str
     inline: Mapping[str, Any] | None = field(default=None, hash=False)
-    cell: Cell | None = None
+    cell: Cell | Stretch | Cut | None = None
     sha256: str = field(default="", compare=False)
 
 
@@ -116,6 +148,8 @@ class Source:
             harnesses name samples by that number.
         tags: names of the tags that the steps of this benchmark may have.
         roles: the media that its steps may have, and their kinds.
+        altered: how the steps' media differ from the data's, as JSON values for `run.json`; empty
+            where they are the data's own.
     """
 
     task: str
@@ -127,6 +161,7 @@ class Source:
     row_ids: Sequence[str | None]
     tags: Sequence[str]
     roles: Mapping[str, Modality]
+    altered: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ import sys
 import typer
 
 from omnidata.cli import (
+    ablate,
     audit,
+    compare,
     convert,
     data,
     demo,
@@ -19,12 +21,14 @@ from omnidata.cli import (
     evaluate,
     export,
     merge,
+    report,
     score,
     segment,
     suite,
     synth,
     terminal,
     validate,
+    view,
     voice,
 )
 from omnidata.errors import OmnidataError
@@ -40,18 +44,22 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("ablate")(ablate.ablate)
 app.command("audit")(audit.audit)
+app.command("compare")(compare.compare)
 app.command("convert")(convert.convert)
 app.command("doctor")(doctor.doctor)
 app.command("info")(data.info)
 app.command("evaluate")(evaluate.evaluate)
 app.command("export")(export.export)
 app.command("merge")(merge.merge)
+app.command("report")(report.report)
 app.command("score")(score.score)
 app.command("segment")(segment.segment)
 app.command("suite")(suite.suite)
 app.add_typer(synth.app, name="synth")
 app.command("validate")(validate.validate)
+app.command("view")(view.view)
 app.command("voice")(voice.voice)
 
 

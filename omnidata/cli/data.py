@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.errors import DataError, UsageError
+from omnidata.cli.which import only_task
+from omnidata.errors import UsageError
 
 if TYPE_CHECKING:
     from omnidata.data.overview import View
@@ -57,10 +58,13 @@ def info(
         _supported(as_json)
         return
     if plot:
-        from omnidata.data import plots
+        from omnidata.run.figures import check
 
-        plots.check(plot)
-    name, place = (_only_task(Path(task)), Path(task)) if data is None else (task, data)
+        check(plot)
+    name, place = task, data
+    if place is None:
+        place = Path(task)
+        name = only_task(place, _USAGE, lambda task, data: f"omnidata info {task} {data}")
     from omnidata.data.overview import view_of
     from omnidata.tasks import get_task
 
@@ -80,40 +84,6 @@ def info(
         terminal.note(f"figure: {plot}")
     if differences or any(finding.severity == "error" for finding in source.findings):
         raise typer.Exit(1)
-
-
-def _only_task(data: Path) -> str:
-    """The benchmark that the data are rows of.
-
-    Raises:
-        UsageError: they may be several's, or a benchmark is named in place of the data.
-        DataError: nothing is there, or rows of no benchmark.
-    """
-    from omnidata.loaders.recognition import either, recognised
-    from omnidata.tasks import NAMES
-
-    if not data.exists():
-        if str(data) in NAMES:
-            raise UsageError("there is no data to look at", expected=f"omnidata info {data} DATA")
-        raise DataError(
-            "there is no such file or folder", where=str(data), expected="the dataset's place"
-        )
-    found = recognised(data)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UsageError(
-            f"these may be rows of {either(found)}",
-            where=str(data),
-            expected=_USAGE,
-            remedy=f"name the task: omnidata info {found[0]} {data}",
-        )
-    raise DataError(
-        "these are rows of no benchmark that is known, or broken ones",
-        where=str(data),
-        expected=f"data of {either(list(NAMES))}",
-        remedy=f"name the task to see what is wrong: omnidata info TASK {data}",
-    )
 
 
 def _check_options(kind: type[View], task: str, expect: str | None, plot: Path | None) -> None:
@@ -176,7 +146,7 @@ def _supported(as_json: bool) -> None:
     from omnidata.adapters import FORMS, plugins, presets
     from omnidata.run.logs import READERS
     from omnidata.run.textless import profiles_of
-    from omnidata.tasks import NAMES, get_task
+    from omnidata.tasks import NAMES, PLUGINS, get_task
 
     tasks = [get_task(name) for name in NAMES]
     if as_json:
@@ -195,6 +165,7 @@ def _supported(as_json: bool) -> None:
                 "models": FORMS,
                 "presets": list(presets.table()),
                 "plugins": plugins.names(),
+                "task_plugins": PLUGINS.names(),
                 "logs": list(READERS),
             }
         )
@@ -205,6 +176,7 @@ def _supported(as_json: bool) -> None:
         for name, values in task.allowed.items():
             terminal.say(f"  -T {name}={'|'.join(values) or 'FOLDER'}")
         terminal.say(f"  baselines: {', '.join(task.baselines)}")
+    terminal.say("tasks of plugins:  " + ("  ".join(PLUGINS.names()) or "none"))
     terminal.say("models:   " + "  ".join(FORMS))
     terminal.say("presets:  " + "  ".join(presets.table()))
     terminal.say("plugins:  " + ("  ".join(plugins.names()) or "none"))

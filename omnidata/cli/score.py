@@ -21,15 +21,15 @@ _LINES = "predictions.jsonl"
 def score(
     task: args.TaskName,
     data: args.Data,
+    task_options: args.TaskOptions,
     predictions: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="PREDICTIONS",
             help='JSON lines of {"sample_id", "output"}, a run folder, or a log (--from); of '
-            '{"task_id", "executed"} for the graphs of omnibench.',
+            '{"task_id", "executed"} for the graphs of omnibench; nothing for osworld\'s results.',
         ),
-    ],
-    task_options: args.TaskOptions,
+    ] = None,
     profile: args.Profile = None,
     out: Annotated[
         Path | None, typer.Option(help="Write scores.jsonl and results.json into this folder.")
@@ -45,7 +45,7 @@ def score(
 
     Steps without an answer are `missing`, which counts as wrong. A run folder is scored on the
     steps that it asked about. What an environment recorded, as the subtasks that an agent completed
-    of OmniBench's task graphs, is scored without any text.
+    of OmniBench's task graphs, is scored without any text; OSWorld's results hold it themselves.
 
     Example: omnidata score omnigui omnidata-demo/data runs/center --profile omnigui-release
     """
@@ -61,10 +61,14 @@ def score(
 
     scorer = scorer_of(task)
     undecided = not (profile or harness)
-    if scorer and (profile in scorer.PROFILES or (undecided and scorer.takes(predictions))):
+    recorded = predictions is None or (undecided and scorer and scorer.takes(predictions))
+    if scorer and (recorded or profile in scorer.PROFILES):
+        _check_answers(scorer, task, predictions, profile)
         _refuse_options(task_options, harness)
         _score_recorded(scorer, data, predictions, profile, out, strict=strict, as_json=as_json)
         return
+    if predictions is None:
+        raise _lacking(task)
     is_run = predictions.is_dir()
     info: dict[str, Any] = read_info(predictions) if is_run else {}
     benchmark = recorded_task(info, task, parse(task_options, "-T"))
@@ -90,6 +94,29 @@ def score(
     runs.print_results(results, benchmark, as_json)
 
 
+def _check_answers(
+    scorer: Scorer, task: str, predictions: Path | None, profile: str | None
+) -> None:
+    """Whether there are answers where they are needed, and none where they mean nothing."""
+    if profile is not None and profile not in scorer.PROFILES:
+        raise _lacking(task)
+    if predictions is None and scorer.NEEDS_ANSWERS:
+        raise _lacking(task)
+    if predictions is not None and not scorer.NEEDS_ANSWERS:
+        raise UsageError(
+            f"{profile} needs no predictions: the data hold what was scored",
+            where=str(predictions),
+            expected=f"omnidata score {task} DATA",
+            remedy="leave the file out, or name a profile for a model's texts",
+        )
+
+
+def _lacking(task: str) -> UsageError:
+    return UsageError(
+        "there are no predictions", expected=f"omnidata score {task} DATA PREDICTIONS"
+    )
+
+
 def _refuse_options(task_options: Sequence[str], harness: str | None) -> None:
     """What shapes a prompt or reads a model's text means nothing here."""
     given = [f"-T {option}" for option in task_options] + ([f"--from {harness}"] if harness else [])
@@ -105,7 +132,7 @@ def _refuse_options(task_options: Sequence[str], harness: str | None) -> None:
 def _score_recorded(
     scorer: Scorer,
     data: Path,
-    answers: Path,
+    answers: Path | None,
     profile: str | None,
     out: Path | None,
     *,
@@ -124,11 +151,9 @@ def _score_recorded(
         terminal.print_results(results, scorer.columns(name))
 
 
-def _check_out(out: Path, predictions: Path) -> None:
+def _check_out(out: Path, predictions: Path | None) -> None:
     """Refuse a folder whose content the scores would be taken to belong to."""
-    run = predictions if predictions.is_dir() else predictions.parent
-    is_run = (run / "run.json").is_file() and (run == predictions or predictions.name == _LINES)
-    if not out.exists() or (is_run and out.resolve() == run.resolve()):
+    if not out.exists() or (predictions is not None and _is_run(out, predictions)):
         return
     if out.is_dir() and {path.name for path in out.iterdir()} <= {"scores.jsonl", "results.json"}:
         return
@@ -138,3 +163,10 @@ def _check_out(out: Path, predictions: Path) -> None:
         expected="a new folder, one of earlier scores, or the run that is scored",
         remedy="give another --out",
     )
+
+
+def _is_run(out: Path, predictions: Path) -> bool:
+    """Whether the folder is the run that the predictions are of."""
+    run = predictions if predictions.is_dir() else predictions.parent
+    is_run = (run / "run.json").is_file() and (run == predictions or predictions.name == _LINES)
+    return is_run and out.resolve() == run.resolve()

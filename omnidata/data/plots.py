@@ -1,29 +1,17 @@
-"""The paper's Figure 2 of any dataset: apps and languages, dimensions, dependency levels.
-
-No window is ever opened: figures are made without pyplot and written by the file's own backend.
-"""
+"""The paper's Figure 2 of any dataset: apps and languages, dimensions, dependency levels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omnidata.errors import PlatformError, UsageError
-from omnidata.run.folder import replacing
+from omnidata.run.figures import save, spellings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DPI = 150
-_METADATA: Mapping[str, dict[str, Any]] = {
-    ".png": {},
-    ".svg": {"Date": None},  # the same data give the same file
-    ".pdf": {"CreationDate": None},
-}
-_FONT = "DejaVu Sans"  # comes with matplotlib
-_BOXES = "Last Resort"  # so does this one, which has a box for every character
 _MOST_APPS = 60
 _LONGEST_NAME = 28
 _COLOURS = {"zh": ("#b2452f", "#ebb8a8"), "en": ("#2b5c8a", "#a9c6e2")}
@@ -31,46 +19,6 @@ _GREYS = ("#4a4a4a", "#bdbdbd")
 _KEYS = ("episodes", "steps")
 
 Numbers = Mapping[str, int]
-
-
-def check(path: Path) -> None:
-    """Make sure that a figure can be written there, before the data are read.
-
-    Raises:
-        UsageError: another suffix than .png, .svg or .pdf, no such folder, or a folder is there.
-        PlatformError: matplotlib is not installed, or does not load.
-    """
-    if path.suffix.lower() not in _METADATA or not _is_free(path):
-        raise UsageError(
-            "no figure can be written there",
-            where=f"--plot {path}",
-            expected=f"a file in an existing folder, ending in {', '.join(_METADATA)}",
-        )
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise PlatformError(
-            "matplotlib is not installed",
-            expected="the extra `plots`",
-            remedy="pip install 'omnidata[plots]'",
-        ) from None
-    except ValueError as error:  # it reads the user's settings while it is loaded
-        raise PlatformError(
-            f"matplotlib does not load ({error})",
-            expected="settings that it accepts",
-            remedy="unset MPLBACKEND, and mend matplotlibrc",
-        ) from None
-
-
-def _is_free(path: Path) -> bool:
-    """Whether a file could have that name."""
-    try:
-        path.with_name(f".{path.name}.new").lstat()
-    except FileNotFoundError:
-        pass
-    except OSError:  # a name that is too long, a file among the folders
-        return False
-    return path.parent.is_dir() and not path.is_dir()
 
 
 def draw(
@@ -81,7 +29,7 @@ def draw(
     Args:
         counts: as `omnigui_counts.count` gives them.
         distribution: as `omnigui_counts.distribution` gives it.
-        path: see `check`.
+        path: see `omnidata.run.figures.check`.
 
     Returns:
         The apps whose names no installed font can draw, and how they are written instead.
@@ -89,22 +37,6 @@ def draw(
     save(lambda: figure(counts, distribution), path)
     _, written = spellings(counts["apps"])
     return {name: drawn for name, drawn in written.items() if drawn != name}
-
-
-def save(make: Callable[[], Figure], path: Path) -> None:
-    """Make a figure with settings of ours, and write it in one move.
-
-    Args:
-        make: makes it.
-        path: see `check`.
-    """
-    from matplotlib import rc_context, rcParamsDefault
-
-    suffix = path.suffix.lower()
-    # A user's own settings may ask for TeX, fonts or a window that are not there.
-    settings = {**rcParamsDefault, "backend": "agg", "svg.hashsalt": "omnidata"}
-    with rc_context(settings), replacing(path) as file:
-        make().savefig(file, format=suffix[1:], dpi=DPI, metadata=_METADATA[suffix])
 
 
 def figure(counts: Mapping[str, Any], distribution: Mapping[str, Mapping[str, Numbers]]) -> Figure:
@@ -126,57 +58,6 @@ def figure(counts: Mapping[str, Any], distribution: Mapping[str, Mapping[str, Nu
     _draw_groups(panels["b"], "(b) Task dimensions", distribution["dimensions"])
     _draw_groups(panels["c"], "(c) Multimodal dependency", distribution["dependencies"])
     return made
-
-
-def spellings(names: Iterable[str]) -> tuple[Sequence[str], Mapping[str, str]]:
-    """How names can be drawn with the fonts that are installed.
-
-    Returns:
-        Font families to be tried in order, and each name as it is to be written: a character that
-        no font has, as its Python escape.
-    """
-    names = list(names)
-    needed = {letter for name in names for letter in name if letter.isprintable()}
-    fonts = _fonts()
-    lacking = needed - _letters(fonts[_FONT])
-    families = [_FONT]
-    if lacking:
-        covered = {family: lacking & _letters(path) for family, path in fonts.items()}
-        best = max(covered, key=lambda family: len(covered[family]))
-        if covered[best]:
-            families.append(best)
-            lacking -= covered[best]
-    return families, {
-        name: "".join(
-            letter
-            if letter.isprintable() and letter not in lacking
-            else letter.encode("unicode_escape", "surrogatepass").decode()
-            for letter in name
-        )
-        for name in names
-    }
-
-
-def _fonts() -> dict[str, str]:
-    """The installed families by name, each with the file of its regular face."""
-    from matplotlib.font_manager import fontManager
-
-    faces = sorted(
-        (font.name, font.style != "normal", font.weight not in (400, "normal"), font.fname)
-        for font in fontManager.ttflist
-        if not font.name.startswith(_BOXES)
-    )
-    return {name: path for name, *_, path in reversed(faces)}
-
-
-def _letters(path: str) -> set[str]:
-    """The characters that a font has."""
-    from matplotlib.ft2font import FT2Font
-
-    try:
-        return {chr(code) for code in FT2Font(path).get_charmap()}
-    except (OSError, RuntimeError, ValueError):  # a font that is damaged, or was removed
-        return set()
 
 
 def _most(apps: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:

@@ -1,6 +1,6 @@
 """AgentStudio's GroundUI, IDM-Single, IDM-Multiple and CriticBench as steps.
 
-Every row is a step and an episode of its own. Source: AgentStudio, section 4 and Appendices C to E;
+Every row is a step and an episode of its own. Source: AgentStudio, section 5 and Appendices C to E;
 the rows are those of the authors' release, in its own form or in the Hub's.
 """
 

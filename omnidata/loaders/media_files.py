@@ -8,13 +8,20 @@ from collections.abc import Callable, Sequence
 from omnidata.actions import Screen
 from omnidata.errors import Finding, MediaError, MissingMediaError
 from omnidata.media import image_size, resolve, unsafe
-from omnidata.types import MediaRef, Step
+from omnidata.types import Cut, MediaRef, Step
 
 
-def check_media_files(steps: Sequence[Step], note: Callable[[Finding], None]) -> None:
+def check_media_files(
+    steps: Sequence[Step], note: Callable[[Finding], None], *, always_shown: bool = True
+) -> None:
     """Existence of every medium; wholeness and size of every screenshot.
 
     Where nothing exists at all, the data is annotations alone, and one finding says so.
+
+    Args:
+        steps: of the dataset.
+        note: takes the findings.
+        always_shown: a step without a screenshot lacks one, and nobody has said so yet.
     """
     problems: list[Finding] = []
     found = False
@@ -22,7 +29,7 @@ def check_media_files(steps: Sequence[Step], note: Callable[[Finding], None]) ->
     for step in steps:
         for role, ref in step.media.items():
             if ref is None:
-                if role == "screenshot":
+                if role == "screenshot" and always_shown:
                     problems.append(
                         medium_broken(step, role, "the row names no file", "a screenshot")
                     )
@@ -30,7 +37,9 @@ def check_media_files(steps: Sequence[Step], note: Callable[[Finding], None]) ->
             if ref in seen or ref.inline is not None or unsafe(ref.path):
                 continue
             try:
-                if ref.kind == "image":
+                if isinstance(ref.cell, Cut):
+                    resolve(MediaRef("video", ref.root, ref.cell.shard))
+                elif ref.kind == "image":
                     differs = size_differs(step, role, image_size(ref))
                     problems += [differs] if differs else []
                 else:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from omnidata.errors import DataError, Finding
-from omnidata.jsontext import BROKEN, decode
+from omnidata.jsontext import BROKEN
+from omnidata.loaders.json_lines import BOM, MAX_LINE, decoded, values
 from omnidata.loaders.place import SKIPPED, Note
 
 Row = Mapping[str, Any]
@@ -29,9 +30,7 @@ COLUMNS: Mapping[Kind, str] = {
 }
 """What the rows have (Appendix C); the first ones are what they are known by."""
 
-MAX_LINE = 64 * 1024**2
 MAX_FILE = 512 * 1024**2
-_BOM = b"\xef\xbb\xbf"
 _PEEKED = 20
 _HEAD = 1024**2
 _SIGNS = (b'"instruction_template"', b'"dag"', b'"actions"', b'"observations"')
@@ -169,37 +168,19 @@ def _values(path: Path) -> Iterator[tuple[str, Any]]:
     if path.suffix == ".json":
         yield from _document(path)
         return
-    with path.open("rb") as file:
-        number = 0
-        while text := file.readline(MAX_LINE + 1):
-            number += 1
-            if number == 1:
-                text = text.removeprefix(_BOM)
-            whole = len(text) <= MAX_LINE
-            rest = text
-            while len(rest) > MAX_LINE and not rest.endswith(b"\n"):
-                rest = file.readline(MAX_LINE + 1)
-            if text.strip():
-                yield f"{path}:{number}", _decoded(text) if whole else BROKEN
+    yield from values(path)
 
 
 def _document(path: Path) -> Iterator[tuple[str, Any]]:
     """The rows of a JSON file: one object, or a list of them."""
     with path.open("rb") as file:
         content = file.read(MAX_FILE + 1)
-    value = _decoded(content.removeprefix(_BOM)) if len(content) <= MAX_FILE else BROKEN
+    value = decoded(content.removeprefix(BOM)) if len(content) <= MAX_FILE else BROKEN
     if not isinstance(value, list):
         yield str(path), value
         return
     for number, item in enumerate(value):
         yield f"{path}, item {number}", item
-
-
-def _decoded(text: bytes) -> Any:
-    try:
-        return decode(text.decode("utf-8"))
-    except (UnicodeDecodeError, RecursionError):
-        return BROKEN
 
 
 def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:

@@ -9,9 +9,14 @@ from typing import Any
 
 from omnidata.errors import DataError
 from omnidata.loaders.omnigui_files import Row, find
+from omnidata.loaders.omnigui_rows import MEDIA_COLUMNS
 
 _PEEKED_ROWS = 20
 _PEEKED_BYTES = 1024**2
+_SEEN = frozenset({"result_touch_xy", "instruction_en", "instruction_zh"}) | MEDIA_COLUMNS - {
+    "image_path"
+}
+"""Columns of which a row of OmniGUI has one at least."""
 
 
 def recognises(data: Path, task: str = "omnigui") -> bool:
@@ -36,6 +41,8 @@ def recognises(data: Path, task: str = "omnigui") -> bool:
 
 def _is_step(row: Row) -> bool:
     keys = row.keys()
+    if "result_touch_yx" in keys and _SEEN.isdisjoint(keys):
+        return False  # Android in the Wild's columns
     placed = bool(keys & {"episode_id", "ID"}) and bool(keys & {"step_id", "step_index"})
     return placed or "result_action_type" in keys
 

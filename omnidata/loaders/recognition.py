@@ -17,6 +17,9 @@ SIGNATURES: Mapping[str, str] = {
         ("groundui", "idm-single", "idm-multiple", "criticbench"), f"{_HOME}.agentstudio_files"
     ),
     "omnibench": f"{_HOME}.omnibench_files",
+    "osworld": f"{_HOME}.osworld_signature",
+    "aitw": f"{_HOME}.aitw_files",
+    "androidcontrol": f"{_HOME}.androidcontrol",
 }
 """Benchmark -> the module whose `recognises(data, benchmark)` says whether its rows are there.
 

@@ -18,6 +18,9 @@ BUILDERS = {
     "idm-multiple": (f"{_HOME}.idm_multiple", "IdmMultiple"),
     "criticbench": (f"{_HOME}.criticbench", "CriticBench"),
     "omnibench": (f"{_HOME}.omnibench", "OmniBench"),
+    "osworld": (f"{_HOME}.osworld", "OsWorld"),
+    "aitw": (f"{_HOME}.aitw", "Aitw"),
+    "androidcontrol": (f"{_HOME}.androidcontrol", "AndroidControl"),
 }
 """Benchmark -> the module with its one builder, and the builder's name."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from omnidata.errors import MediaError, MediaFault, MissingMediaError
-from omnidata.types import MediaRef
+from omnidata.types import Cut, MediaRef, Stretch
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -76,6 +76,10 @@ def place(ref: MediaRef) -> str:
     if ref.cell is None:
         return str(ref.root / ref.path)
     cell = ref.cell
+    if isinstance(cell, Cut):
+        return f"{ref.root / cell.shard}, {cell.start_s:.2f} to {cell.end_s:.2f} s"
+    if isinstance(cell, Stretch):
+        return f"{ref.root / cell.shard}, byte {cell.offset} ({ref.path})"
     return f"{ref.root / cell.shard}, row {cell.row}, column {cell.column} ({ref.path})"
 
 
@@ -99,7 +103,7 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path:
 
     Raises:
         MediaError: it is missing, outside the dataset's folder, not a regular file, or too large;
-            it is not what it was when its hash was taken; or it is no file but a Parquet cell.
+            it is not what it was when its hash was taken; or it is a part of another file.
     """
     if ref.cell is not None:
         raise MediaError(

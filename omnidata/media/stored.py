@@ -1,4 +1,4 @@
-"""The bytes of a medium, wherever they are stored: a file, or a cell of a Parquet file."""
+"""The bytes of a medium, wherever they are stored: a file, or a part of one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from omnidata.errors import MediaError, MediaFault
 from omnidata.media.held import Held
 from omnidata.media.pages import look
 from omnidata.media.paths import DEFAULT_BUDGET, Budget, place, resolve
-from omnidata.types import MediaRef
+from omnidata.media.stretch import read_stretch
+from omnidata.types import Cell, Cut, MediaRef, Stretch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,11 +84,17 @@ def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
     """The file of a medium, or its bytes where it has none.
 
     Raises:
-        MediaError: as `resolve`, or the Parquet file is broken or lacks the cell.
+        MediaError: as `resolve`, or the file that holds it is broken or lacks it.
     """
     if isinstance(ref, Held):
         return ref.content
-    return resolve(ref, budget=budget) if ref.cell is None else _read_cell(ref, budget)
+    if isinstance(ref.cell, Cut):
+        from omnidata.media.cut import read_cut  # decodes, and so needs this module
+
+        return read_cut(ref, ref.cell, budget)
+    if isinstance(ref.cell, Stretch):
+        return read_stretch(ref, ref.cell, budget)
+    return resolve(ref, budget=budget) if ref.cell is None else _read_cell(ref, ref.cell, budget)
 
 
 def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
@@ -110,9 +117,7 @@ def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
         ) from None
 
 
-def _read_cell(ref: MediaRef, budget: Budget) -> bytes:
-    cell = ref.cell
-    assert cell is not None
+def _read_cell(ref: MediaRef, cell: Cell, budget: Budget) -> bytes:
     # The shard is a path from a dataset too, but as large as it likes: only a part of it is read.
     shard = resolve(MediaRef(ref.kind, ref.root, cell.shard), budget=Budget(max_bytes=1 << 60))
     try:

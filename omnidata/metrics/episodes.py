@@ -18,6 +18,7 @@ Ints = npt.NDArray[np.int64]
 
 METRICS = ("TM", "EM", "SR", "GP_ratio", "GP_prefix", "format_ok")
 RESAMPLES = 1000
+_BY_STEP = ("TM", "EM", "format_ok")
 
 
 def success(exact: Sequence[bool]) -> float:
@@ -102,27 +103,25 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
         The six `METRICS` as fractions, None over nothing; `ci95` with a pair or None for each;
         `steps`, `episodes`, and `whole_episodes`, over which SR and GP go.
     """
-    counts = _counts(verdicts)
-    kinds, frequency = _kinds(counts)
+    per_episode = counts(verdicts)
+    kinds, frequency = _kinds(per_episode)
     whole = kinds[:, 4] == 1
-    steps, matched, exact, as_prompted, _, prefix = kinds.T.astype(np.float64)
-    one = np.ones(len(kinds))
-    by_step = {"TM": (matched, steps), "EM": (exact, steps), "format_ok": (as_prompted, steps)}
-    by_episode = {
-        "SR": (1.0 * (exact == steps), one),
-        "GP_ratio": (exact / steps, one),
-        "GP_prefix": (prefix / steps, one),
-    }
+    added = terms(kinds)
     if whole.all():
-        found = _ratios({**by_step, **by_episode}, frequency, seed)
+        found = _ratios(added, frequency, seed)
     else:
-        cut = {name: (above[whole], below[whole]) for name, (above, below) in by_episode.items()}
-        found = {**_ratios(by_step, frequency, seed), **_ratios(cut, frequency[whole], seed)}
+        by_step = {name: added[name] for name in _BY_STEP}
+        by_episode = {
+            name: (above[whole], below[whole])
+            for name, (above, below) in added.items()
+            if name not in _BY_STEP
+        }
+        found = {**_ratios(by_step, frequency, seed), **_ratios(by_episode, frequency[whole], seed)}
     return {
         **{name: found[name][0] for name in METRICS},
         "ci95": {name: found[name][1] for name in METRICS},
         "steps": int(frequency @ kinds[:, 0]),
-        "episodes": len(counts),
+        "episodes": len(per_episode),
         "whole_episodes": int(frequency @ kinds[:, 4]),
     }
 
@@ -141,8 +140,33 @@ def by_group(
     return {names[code]: table(verdicts.where(labels == code)) for code in present if code >= 0}
 
 
-def _counts(verdicts: StepVerdicts) -> Ints:
-    """Per episode (E, 6): steps, type matches, exact matches, format_ok, whole, correct prefix."""
+def terms(per_episode: Ints) -> dict[str, tuple[Floats, Floats]]:
+    """What each episode adds above and below the line of each of the `METRICS`, (E,) each.
+
+    Args:
+        per_episode: (E, 6), see `counts`; an episode that is not whole adds nothing to SR and GP.
+
+    Examples:
+        >>> above, below = terms(np.array([[4, 4, 3, 4, 1, 1]]))["GP_prefix"]
+        >>> (above / below).tolist()
+        [0.25]
+    """
+    steps, matched, exact, as_prompted, whole, prefix = per_episode.T.astype(np.float64)
+    return {
+        "TM": (matched, steps),
+        "EM": (exact, steps),
+        "format_ok": (as_prompted, steps),
+        "SR": (whole * (exact == steps), whole),
+        "GP_ratio": (whole * exact / steps, whole),
+        "GP_prefix": (whole * prefix / steps, whole),
+    }
+
+
+def counts(verdicts: StepVerdicts) -> Ints:
+    """Per episode (E, 6): steps, type matches, exact matches, format_ok, whole, correct prefix.
+
+    Episodes are in the order of their codes.
+    """
     if not len(verdicts.episode):
         return np.zeros((0, 6), dtype=np.int64)
     verdicts = _in_order(verdicts)

@@ -8,14 +8,13 @@ and keys in any case.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from omnidata.desktop import FUNCTIONS, Call, Click, Finish, Function, read_call
-from omnidata.jsontext import decode
+from omnidata.jsontext import decode, objects
 from omnidata.metrics.omnigui_answer import Pair, Unread, read_pair
 
 STATUSES: Final = ("CONTINUE", "FINISH")
@@ -23,11 +22,7 @@ KEYS: Final = ("Status", "Observation", "Thought", "coordinates", "Function", "A
 """The keys of an answer to the prompt that shows the screenshot alone."""
 
 _DROPPED = 7, 3
-_TRIED = 64
-"""Places where an object may begin; a text of opening braces is not read in quadratic time."""
-
 _FARTHEST = 1e9
-_decoder = json.JSONDecoder()
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -99,16 +94,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
         value = decode(text[_DROPPED[0] : -_DROPPED[1]])
         if isinstance(value, dict):
             yield value
-    begin = -1
-    for _ in range(_TRIED):
-        begin = text.find("{", begin + 1)
-        if begin < 0:
-            return
-        try:
-            value, _end = _decoder.raw_decode(text, begin)
-        except ValueError:
-            continue
-        yield value
+    yield from objects(text)
 
 
 def _read(body: Mapping[str, Any]) -> Answer | None:

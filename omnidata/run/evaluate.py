@@ -91,6 +91,7 @@ def evaluate(
         },
         "seed": params.seed,
         "dataset_fingerprint": source.fingerprint,
+        "control": dict(source.altered) or None,
         "prompt_hash": task.prompt_hash,
         "where": dict(where),
         "exclude": sorted(exclude),

@@ -21,6 +21,7 @@ from omnidata.metrics.graph_totals import total
 from omnidata.run.folder import explained, replacing, write_json
 
 PROFILES: Final[tuple[ProfileName, ...]] = get_args(ProfileName)
+NEEDS_ANSWERS: Final = True
 
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "omnibench-paper": ("CR", "LC"),
@@ -69,7 +70,7 @@ def columns(profile: str) -> Mapping[str, Literal["share", "number"]]:
 
 def score(
     data: Path,
-    answers: Path,
+    answers: Path | None,
     *,
     profile: str,
     out: Path | None = None,
@@ -96,6 +97,7 @@ def score(
         PredictionError: a line is no sequence, or there are two for one task.
         RunError: the folder cannot be written.
     """
+    assert answers is not None  # as `NEEDS_ANSWERS` says
     name = cast("ProfileName", profile)
     tasks, findings = _tasks(data)
     done: dict[str, Executed] = {}

@@ -229,11 +229,17 @@ def _limits(folder: Path, *rows: LimitsRow) -> Limits:
     return Limits(**given)
 
 
+def _load(cell: Cell, task: Task) -> Source:
+    """The data that the suite names."""
+    return task.load(cell.folder / cell.task.data)
+
+
 def run_suite(
     cells: Sequence[Cell],
     *,
     loaded: Callable[[Source], None],
     watch: Callable[[Cell], AbstractContextManager[Progress]],
+    load: Callable[[Cell, Task], Source] = _load,
 ) -> Iterator[Outcome]:
     """Run one cell after the other; each resumes the run that its folder holds.
 
@@ -243,12 +249,13 @@ def run_suite(
         cells: see `read_suite`.
         loaded: called with the data of each task, once for all models.
         watch: makes the context in which a cell runs, and what is told how far it is.
+        load: finds the data of neighbouring cells that have the same task and options.
     """
     for _, same in groupby(cells, key=lambda cell: (cell.task, cell.task_options)):
         first, *others = same
         try:
             task = first.benchmark
-            source = task.load(first.folder / first.task.data)
+            source = load(first, task)
         except (OmnidataError, OSError) as error:
             yield from (Outcome(cell, error=str(error)) for cell in (first, *others))
             continue

@@ -10,7 +10,10 @@ from typing import Any, Literal, Protocol, cast
 from omnidata.errors import Finding
 from omnidata.types import Task
 
-_SCORERS: Mapping[str, str] = {"omnibench": "omnidata.run.omnibench_score"}
+_SCORERS: Mapping[str, str] = {
+    "omnibench": "omnidata.run.omnibench_score",
+    "osworld": "omnidata.run.osworld_score",
+}
 """Benchmark -> the module that is its `Scorer`."""
 
 
@@ -19,6 +22,9 @@ class Scorer(Protocol):
 
     PROFILES: Sequence[str]
     """Names of its profiles, the default first."""
+
+    NEEDS_ANSWERS: bool
+    """Whether what was recorded lies in a file of its own; otherwise the data hold it."""
 
     def takes(self, answers: Path) -> bool:
         """Whether the file is of what was recorded, not of a model's texts; broken ones are."""
@@ -29,7 +35,7 @@ class Scorer(Protocol):
     def score(
         self,
         data: Path,
-        answers: Path,
+        answers: Path | None,
         *,
         profile: str,
         out: Path | None = None,

@@ -1,4 +1,9 @@
-"""One file per benchmark: loader, prompt and profiles wired together."""
+"""One file per benchmark: loader, prompt and profiles wired together.
+
+Other distributions bring more, by entry points of the group `omnidata.tasks`: such a name stands
+for a callable `(name: str, options: Mapping[str, str]) -> Task`, as the class of a task derived
+from `omnidata.tasks.base.Benchmark` is.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from omnidata.errors import UsageError
+from omnidata.plugins import Kind
 
 if TYPE_CHECKING:
     from omnidata.types import Task
@@ -18,6 +24,9 @@ _MODULES: Mapping[str, str] = {
         ("groundui", "idm-single", "idm-multiple", "criticbench"), f"{_HOME}.agentstudio"
     ),
     "omnibench": f"{_HOME}.omnibench",
+    "osworld": f"{_HOME}.osworld",
+    "aitw": f"{_HOME}.aitw",
+    "androidcontrol": f"{_HOME}.androidcontrol",
     "omnigui-idm": f"{_HOME}.omnigui_idm",
     "omnigui-critic": f"{_HOME}.omnigui_critic",
 }
@@ -29,18 +38,46 @@ ON_EPISODES = ("omnigui-idm", "omnigui-critic")
 NAMES = tuple(name for name in _MODULES if name not in ON_EPISODES)
 """The benchmarks that can be loaded, run and scored."""
 
+PLUGINS = Kind(
+    _HOME,
+    "task",
+    (
+        "name",
+        "profiles",
+        "default_profile",
+        "allowed",
+        "options",
+        "prompt_hash",
+        "load",
+        "prompt",
+        "target",
+        "baselines",
+        "baseline",
+        "needs_predictions",
+        "read",
+    ),
+    "omnidata.tasks.base.Benchmark",
+)
+"""The benchmarks that other distributions bring."""
+
 
 def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
     """The task of that name, set up with its options.
 
     Args:
-        name: one of `NAMES` or `ON_EPISODES`.
+        name: one of `NAMES` or `ON_EPISODES`, or one that another distribution brings.
         options: as given with `-T key=value`.
 
     Raises:
-        UsageError: there is no such task, or an option has an unknown name or value.
+        UsageError: there is no such task, an option has an unknown name or value, or the
+            distribution that brings the task is broken.
     """
-    if name not in _MODULES:
-        raise UsageError(f'there is no task "{name}"', expected=f"one of {', '.join(NAMES)}")
-    made: Task = import_module(_MODULES[name]).make(name, options or {})
-    return made
+    if name in _MODULES:
+        made: Task = import_module(_MODULES[name]).make(name, options or {})
+        return made
+    brought: Task | None = PLUGINS.make(name, name, options or {}, where=name)
+    if brought is None:
+        raise UsageError(
+            f'there is no task "{name}"', expected=f"one of {', '.join((*NAMES, *PLUGINS.names()))}"
+        )
+    return brought

@@ -58,7 +58,7 @@ class AgentStudio:
     def _profile(self, reading: Reading) -> Profile:
         if self.name == "groundui":
             return PointProfile(reading, self._space)
-        kinds = {
+        kinds: Mapping[str, Callable[[Reading], Profile]] = {
             "idm-single": LetterProfile,
             "idm-multiple": LettersProfile,
             "criticbench": CriticProfile,

@@ -13,85 +13,34 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from omnidata.actions import Space
 from omnidata.loaders.agentstudio_window import shown
 from omnidata.metrics.agentstudio_critic import RATES, Confusion, read_success, released_score
 from omnidata.metrics.agentstudio_idm import LettersVerdict, judge_multiple, judge_single
 from omnidata.metrics.agentstudio_point import judge_point, judge_released
-from omnidata.metrics.agentstudio_totals import PLATFORMS, by_group, critic_table, means
+from omnidata.metrics.agentstudio_totals import PLATFORMS, critic_table
 from omnidata.tasks.resizing import resizing
-from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
+from omnidata.tasks.row_profiles import Mask, RowProfile, Unit, sized
+from omnidata.types import Outcome, Rows, Step, Verdict
 
 Reading = Literal["paper", "release"]
-Unit = Literal["share", "number"]
-Mask = npt.NDArray[np.bool_]
-_ANSWERED = [OUTCOMES.index("ok"), OUTCOMES.index("unparsed")]
 _BY: Mapping[str, Sequence[str]] = {"platform": PLATFORMS, "source": (), "subset": ()}
 
 
-class AgentStudioProfile:
-    """What the profiles share: the way from verdicts to the table."""
+class AgentStudioProfile(RowProfile):
+    """What the profiles share: their names and the axes of the table."""
 
-    values: tuple[str, ...] = ("score",)
-    columns: Mapping[str, Unit] = {"accuracy": "share"}
+    by = _BY
 
     def __init__(self, reading: Reading) -> None:
         """Take the way in which responses are read and judged."""
         self.reading = reading
         self.name = f"agentstudio-{reading}"
 
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer and hold it against the row."""
-        raise AssertionError("a profile says how it judges")
-
-    def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a row for which no answer came: that on an empty one."""
-        return Verdict(outcome, self.judge(step, "").values)
-
-    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
-        """The table; rows that cannot be judged are counted and left out.
-
-        Returns:
-            `overall`, `answered` (rows with an answer, readable or not), `ci95`, `by` platform,
-            source and subset, `counts`, `outcomes`.
-        """
-        judged = ~np.isnan(rows.values["score"])
-        overall = self._table(steps, rows, judged)
-        answered = self._table(steps, rows, judged & np.isin(rows.outcomes, _ANSWERED))
-        outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
-        return {
-            "overall": {name: overall[name] for name in self.columns},
-            "ci95": overall["ci95"],
-            "answered": answered,
-            "by": {
-                tag: by_group(
-                    lambda mask: self._table(steps, rows, mask & judged),
-                    [step.tags.get(tag) for step in steps],
-                    order,
-                )
-                for tag, order in _BY.items()
-            },
-            "counts": {
-                "steps": int(judged.sum()),
-                "without_usable_target": int((~judged).sum()),
-                **{name: overall[name] for name in ("confusion", "undefined") if name in overall},
-            },
-            "outcomes": {name: n for name, n in zip(OUTCOMES, outcomes, strict=True) if n},
-        }
-
-    def _table(self, steps: Sequence[Step], rows: Rows, mask: Mask) -> dict[str, Any]:
-        found = zip(self.columns, self.values, strict=True)
-        return _sized(means({name: rows.values[value][mask] for name, value in found}))
-
-
-def _sized(table: dict[str, Any]) -> dict[str, Any]:
-    return {**table, "steps": table["rows"]}
-
 
 class PointProfile(AgentStudioProfile):
-    """GroundUI: the point lies in the box (section 4.1).
+    """GroundUI: the point lies in the box (section 5.1).
 
     Args:
         reading: whose rules.
@@ -116,7 +65,7 @@ class PointProfile(AgentStudioProfile):
 
 
 class LetterProfile(AgentStudioProfile):
-    """IDM-Single: the letter is that of the action (section 4.2)."""
+    """IDM-Single: the letter is that of the action (section 5.2)."""
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read the letter."""
@@ -146,7 +95,7 @@ def _lettered(found: LettersVerdict, values: tuple[float | bool | None, ...]) ->
 
 
 class CriticProfile(AgentStudioProfile):
-    """CriticBench: does the trajectory succeed? (section 4.3).
+    """CriticBench: does the trajectory succeed? (section 5.3).
 
     The release stores only whether a response is right, so that an unread one counts as the
     opposite of the truth; the paper's profile counts it as neither.
@@ -171,4 +120,4 @@ class CriticProfile(AgentStudioProfile):
         said = rows.values["said"][chosen].tolist()
         truth = [bool(steps[number].source["is_success"]) for number in chosen]
         read = [None if value != value else bool(value) for value in said]
-        return _sized(critic_table(Confusion.of(truth, read)))
+        return sized(critic_table(Confusion.of(truth, read)))

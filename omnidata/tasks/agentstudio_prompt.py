@@ -45,7 +45,7 @@ def idm_multiple(step: Step, *, gemini_limit: bool = False) -> Conversation:
 
     Args:
         step: of IDM-Multiple.
-        gemini_limit: add the sentence that keeps Gemini models from endless answers (section 4.2);
+        gemini_limit: add the sentence that keeps Gemini models from endless answers (section 5.2);
             the released evaluator does so for every model with "gemini" in its name.
     """
     kept = window("idm-multiple", step.source["actions"])

@@ -110,6 +110,20 @@ class EpisodeProfile:
         """A code per episode, (N,)."""
         return numbered((step.tags.get("app"), step.episode_id) for step in runs.first)[runs.number]
 
+    def verdicts(self, steps: Sequence[Step], rows: Rows, runs: Runs) -> episodes.StepVerdicts:
+        """The verdicts as columns; those of steps that were not judged are 0 and mean nothing.
+
+        Args:
+            steps: what was judged.
+            rows: the verdicts, aligned with the steps.
+            runs: of the steps.
+        """
+        order = np.fromiter((step.step_index for step in steps), np.int64, len(steps))
+        type_match, exact_match, format_ok = (np.nan_to_num(rows.values[name]) for name in VALUES)
+        return episodes.StepVerdicts(
+            self._episodes(steps, runs), order, type_match, exact_match, format_ok, rows.whole
+        )
+
     def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
         """The table; steps that were not judged are counted and left out.
 
@@ -119,11 +133,7 @@ class EpisodeProfile:
         """
         judged = ~np.isnan(rows.values["type_match"])
         runs = Runs.of(steps)
-        order = np.fromiter((step.step_index for step in steps), np.int64, len(steps))
-        type_match, exact_match, format_ok = (np.nan_to_num(rows.values[name]) for name in VALUES)
-        verdicts = episodes.StepVerdicts(
-            self._episodes(steps, runs), order, type_match, exact_match, format_ok, rows.whole
-        )
+        verdicts = self.verdicts(steps, rows, runs)
         kept = verdicts.where(judged)
         overall = self._named(episodes.table(kept))
         by = {}

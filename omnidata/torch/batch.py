@@ -77,8 +77,8 @@ class Batch:
     """Items side by side; every list has one entry per item.
 
     Attributes:
-        sample_id, episode_id, num_steps, instruction, screen, history, history_screens, action,
-            tags, errors: lists of what `Item` has.
+        sample_id, episode_id, num_steps, instruction, screen: lists of what `Item` has.
+        history, history_screens, action, tags, errors: likewise.
         step_index: int64 (B,).
         media: by role; one that no item has is there, too. Lists of uint8 (3, H, W), uint8
             (T, 3, H, W) or float32 (N,); or padded to uint8 (B, 3, H, W), uint8 (B, T, 3, H, W),

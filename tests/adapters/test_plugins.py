@@ -12,6 +12,7 @@ from omnidata.adapters import get_adapter
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.tasks import get_task
 from omnidata.types import Adapter
+from tests import plugs
 from tests.adapters.shown import Shown
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs/models.md"
@@ -77,10 +78,7 @@ def install(
 ) -> None:
     """A distribution as an installer leaves it."""
     write(folder / "echo_plugin.py", PLUGIN)
-    info = folder / f"{name.replace('-', '_')}-1.2.dist-info"
-    info.mkdir(parents=True)
-    write(info / "METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
-    write(info / "entry_points.txt", f"[omnidata.adapters]\n{points}\n")
+    plugs.install(folder, name, "omnidata.adapters", points)
 
 
 @pytest.fixture

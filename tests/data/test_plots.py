@@ -18,6 +18,7 @@ from PIL import Image
 from omnidata.data import plots
 from omnidata.loaders.omnigui import load
 from omnidata.loaders.omnigui_counts import count, distribution
+from omnidata.run import figures
 from omnidata.types import Source
 from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.trees import row, write_app, write_rows
@@ -116,7 +117,7 @@ def test_a_png_opens_and_has_the_figures_size(sample: Path, tmp_path: Path) -> N
     with Image.open(tmp_path / "figure.png") as picture:
         picture.load()
         inches = drawn(load(sample)).get_size_inches()
-        assert picture.size == tuple(round(inch * plots.DPI) for inch in inches)
+        assert picture.size == tuple(round(inch * figures.DPI) for inch in inches)
         colours = picture.convert("RGB").getcolors(maxcolors=1 << 24)
     assert colours is not None and len(colours) > 50
     assert [path.name for path in tmp_path.iterdir()] == ["figure.png"]
@@ -210,7 +211,7 @@ def chinese_font(tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_font_that_has_the_characters_is_used(tmp_path: Path, chinese_font: str) -> None:
-    families, written = plots.spellings(["微信", "TED"])
+    families, written = figures.spellings(["微信", "TED"])
     assert written == {"微信": "微信", "TED": "TED"}
     assert len(families) == 2
     source = load(write_rows(tmp_path / "steps.json", [row(app="微信")]))

@@ -48,10 +48,10 @@ def test_a_tiny_model_learns_to_listen(tmp_path: Path) -> None:
     assert table["before"][HEARD] <= CHANCE
     assert table["after"][HEARD] >= CHANCE + 0.35
     assert table["silence"][HEARD] <= CHANCE + 0.1
-    assert table["other sound"][HEARD] <= CHANCE + 0.1
+    assert table["other-sound"][HEARD] <= CHANCE + 0.1
 
 
-CONTROLS = {HEARD: ("other sound", "silence"), SEEN: ("other clip", "still clip")}
+CONTROLS = {HEARD: ("other-sound", "silence"), SEEN: ("other-clip", "frozen-clip")}
 """What takes away that which decides."""
 
 

@@ -21,7 +21,7 @@ from omnidata.errors import Finding
 from omnidata.loaders.repository import extra_features
 from omnidata.loaders.rows import features, to_row
 from omnidata.media import unsafe
-from omnidata.types import MediaRef, Source, Step
+from omnidata.types import Cut, MediaRef, Source, Step
 
 _SHARD_BYTES = 300 * 1024**2
 _SHARD_ROWS = 20_000
@@ -111,15 +111,17 @@ def slug(value: str | None) -> str:
 
 def _stat(ref: MediaRef) -> tuple[int, int]:
     """Size and time of the file, nothing of which is opened; an estimate where there is none."""
-    if ref.inline is not None or ref.cell is not None:
+    cut = ref.cell if isinstance(ref.cell, Cut) else None
+    if ref.inline is not None or (ref.cell is not None and cut is None):
         return _UNKNOWN_BYTES, 0
-    if unsafe(ref.path):
+    path = cut.shard if cut else ref.path
+    if unsafe(path):
         return 0, 0
     try:
-        found = os.stat(f"{ref.root}/{ref.path}")  # noqa: PTH116  by the million
+        found = os.stat(f"{ref.root}/{path}")  # noqa: PTH116  by the million
     except (OSError, ValueError):  # a name that no file system can hold is a ValueError
         return 0, 0
-    return found.st_size, found.st_mtime_ns
+    return (_UNKNOWN_BYTES if cut else found.st_size), found.st_mtime_ns
 
 
 class Writer:

@@ -108,7 +108,7 @@ class View:
         """Draw the figure.
 
         Args:
-            path: the file, which `omnidata.data.plots.check` has let pass.
+            path: the file, which `omnidata.run.figures.check` has let pass.
 
         Returns:
             Names that no font can draw -> how they are written.

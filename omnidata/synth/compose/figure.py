@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omnidata.data.plots import save, spellings
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS
+from omnidata.run.figures import save, spellings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ def draw(made: Mapping[str, Any], path: Path) -> None:
 
     Args:
         made: of a report.
-        path: see `omnidata.data.plots.check`.
+        path: see `omnidata.run.figures.check`.
     """
     save(lambda: figure(made), path)
 

@@ -1,0 +1,173 @@
+"""The data with the wrong sounds or clips, or with none: a deaf or blind model never notices.
+
+Nothing of the data is written to: steps point to the media of other episodes, or to files made for
+them. All else about a step stays, so everything downstream goes its normal way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from omnidata import media
+from omnidata.ablate.nothing import nothing_in
+from omnidata.ablate.partners import partners
+from omnidata.errors import Finding, MediaError
+from omnidata.media.probing import SILENCE
+from omnidata.run.select import episode_key
+from omnidata.types import MediaRef, Modality, Source, Step
+
+Control = Literal["other-sound", "silence", "other-clip", "frozen-clip"]
+CONTROLS: tuple[Control, ...] = get_args(Control)
+MEDIUM: Mapping[Control, Modality] = {
+    "other-sound": "audio",
+    "silence": "audio",
+    "other-clip": "video",
+    "frozen-clip": "video",
+}
+"""The medium, and role of a step, that a control alters."""
+
+_OTHERS = ("other-sound", "other-clip")
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """Data under a control.
+
+    Attributes:
+        source: the data, whose steps have altered media, and which says so.
+        given: sample id of each altered step -> the step whose medium it has; None for a medium
+            that says nothing.
+        left_out: ids of the steps of episodes that could not be altered; they are to be excluded.
+        findings: which episodes those are, and what weakens the control.
+    """
+
+    source: Source
+    given: Mapping[str, str | None]
+    left_out: frozenset[str]
+    findings: tuple[Finding, ...]
+
+
+def altered(
+    source: Source,
+    control: Control,
+    folder: Path,
+    *,
+    steps: Collection[str] | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Altered:
+    """The data under a control.
+
+    Args:
+        source: the data.
+        control: what is altered.
+        folder: for the files that are made; those that are there already are used.
+        steps: ids of the steps to alter; None alters all.
+        seed: of the choice of other episodes.
+        progress: called with the number of steps done and of all.
+    """
+    wanted = [step for step in source.steps if steps is None or step.sample_id in steps]
+    worker = _Worker(source, control, folder, seed)
+    made: dict[str, Step] = {}
+    for number, step in enumerate(wanted, 1):
+        if other := worker.alter(step):
+            made[step.sample_id] = other
+        if progress:
+            progress(number, len(wanted))
+    bad = worker.bad
+    left_out = frozenset(step.sample_id for step in wanted if episode_key(step) in bad)
+    given = {name: given for name, given in worker.given.items() if name not in left_out}
+    record = {"name": control, "seed": seed if control in _OTHERS else None, "steps": len(given)}
+    kept = [made.get(step.sample_id, step) for step in source.steps]
+    found = tuple(_findings(worker, control))
+    return Altered(replace(source, steps=kept, altered=record), given, left_out, found)
+
+
+class _Worker:
+    """Alters one step after the other, and keeps what went wrong by episode."""
+
+    def __init__(self, source: Source, control: Control, folder: Path, seed: int) -> None:
+        self.role = MEDIUM[control]
+        self.folder = folder
+        self.given: dict[str, str | None] = {}
+        self.bad: dict[str, str] = {}  # episode -> why
+        self.clips_with_sound: dict[str, str] = {}  # episode -> a step
+        self._media: dict[str, list[Step]] = {}  # episode -> its steps with the medium
+        for step in source.steps:
+            if step.media.get(self.role):
+                self._media.setdefault(episode_key(step), []).append(step)
+        self._partners: Mapping[str, str | None] | None = None
+        if control in _OTHERS:
+            self._partners = partners(self._media, seed=seed)
+
+    def alter(self, step: Step) -> Step | None:
+        """The step with another medium; None for one without, and for one that stays as it is."""
+        own, episode = step.media.get(self.role), episode_key(step)
+        if episode not in self._media:
+            self.bad.setdefault(episode, f"no step of it has {self.role}")
+        if own is None or episode in self.bad:
+            return None
+        given: str | None = None
+        try:
+            if self._partners is None:
+                ref = nothing_in(own, self.folder)
+            else:
+                partner = self._partners[episode]
+                if partner is None:
+                    self.bad[episode] = f"no other episode has {self.role}"
+                    return None
+                other = self._like(step, self._media[partner])
+                given = other.sample_id
+                ref = other.media[self.role] or own
+        except MediaError as error:
+            self.bad[episode] = f"a medium cannot be altered: {error.where}: {error.what}"
+            return None
+        self._listen(step, episode)
+        self.given[step.sample_id] = given
+        return replace(step, media={**step.media, self.role: ref})
+
+    @staticmethod
+    def _like(step: Step, others: list[Step]) -> Step:
+        """The other episode's step at the same place, or, where it has none, one in its turn."""
+        same = next((each for each in others if each.step_index == step.step_index), None)
+        return same or others[step.step_index % len(others)]
+
+    def _listen(self, step: Step, episode: str) -> None:
+        """Notice a clip that has a sound of its own, which some models hear."""
+        clip = step.media.get("video")
+        if clip and episode not in self.clips_with_sound and _audible(clip):
+            self.clips_with_sound[episode] = step.sample_id
+
+
+def _audible(clip: MediaRef) -> bool:
+    import numpy as np
+
+    try:
+        return bool(np.abs(media.samples(clip)).max() > SILENCE)
+    except MediaError:  # no track, or none that can be heard
+        return False
+
+
+def _findings(worker: _Worker, control: Control) -> Iterator[Finding]:
+    for episode, why in worker.bad.items():
+        yield Finding(
+            "control-impossible",
+            "warning",
+            episode,
+            f"{control}: {why}",
+            f"an episode whose {worker.role} can be replaced",
+            "none is needed: the episode is left out of the control and of its differences",
+        )
+    for episode, sample_id in worker.clips_with_sound.items():
+        left = "still has it" if worker.role == "audio" else "may lose it"
+        yield Finding(
+            "control-clip-with-sound",
+            "warning",
+            f"{episode} ({sample_id})",
+            f"{control}: the clip has a sound of its own, and {left}",
+            "clips without sound",
+            "mind models that hear a clip's own sound: the control does less, or more, to them",
+        )

@@ -1,0 +1,128 @@
+"""`omnidata ablate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from omnidata.cli import arguments as args
+from omnidata.cli import runs, terminal
+from omnidata.cli.limits import limited
+
+if TYPE_CHECKING:
+    from omnidata.ablate import Ablation
+    from omnidata.run.limits import Limits
+    from omnidata.run.suite import Outcome
+
+Format = Literal["terminal", "md", "csv", "json"]
+Benchmark = Literal["omnigui"]
+
+
+@limited
+def ablate(
+    task: Annotated[Benchmark, typer.Argument(metavar="TASK", help="The benchmark: omnigui.")],
+    data: args.Data,
+    model: Annotated[str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where all runs and the table go.")],
+    task_options: args.TaskOptions,
+    model_options: args.ModelOptions,
+    where: args.Where,
+    modalities: Annotated[
+        str, typer.Option(metavar="LIST", help="What is shown; the first is the full setting.")
+    ] = "IAV,IV,IA,I",
+    instructions: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="text, voice; both where -T voice=DIR is given."),
+    ] = None,
+    controls: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="other-sound, silence, other-clip, frozen-clip, or none; all unless given.",
+        ),
+    ] = None,
+    profile: args.Profile = None,
+    exclude: args.Exclude = None,
+    limit: args.Limit = None,
+    strict: args.Strict = False,
+    base_url: args.BaseUrl = None,
+    key_file: args.KeyFile = None,
+    models: args.Models = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the choice of other episodes.")] = 0,
+    *,
+    limits: Limits,
+    form: Annotated[Format, typer.Option("--format", help="How to print it.")] = "terminal",
+    as_json: args.Json = False,
+) -> None:
+    """Ask a model with less of its media, and with wrong ones; what does it lose?
+
+    Runs the modalities with each form of instruction and, in the full setting, controls: the sound
+    or the clip of another episode, silence, a clip in which nothing moves. Each run has a folder of
+    its own; the same command again resumes them all. The table has the differences by dependency
+    level with paired intervals. Exit code 1 means that a run failed, or that some steps got no
+    answer or an answer to less than all of their media.
+
+    Example: omnidata ablate omnigui omnidata-demo/data --model baseline:random --out ablation
+    """
+    from omnidata.ablate import Plan, settings
+    from omnidata.ablate import ablate as run
+    from omnidata.run.score import get_profile
+    from omnidata.run.suite import ModelRow
+    from omnidata.tasks import get_task
+    from omnidata.tasks.options import parse
+
+    options = parse(task_options, "-T")
+    chosen = settings(modalities, instructions, controls, options)
+    benchmark = get_task(task, options)
+    get_profile(benchmark, profile)
+    source = benchmark.load(data, strict=strict)
+    terminal.print_findings(source)
+    plan = Plan(
+        data,
+        out,
+        ModelRow(
+            model,
+            base_url=base_url,
+            key_file=str(key_file) if key_file else None,
+            models=str(models) if models else None,
+        ),
+        chosen,
+        options,
+        parse(model_options, "-M"),
+        profile,
+        parse(where, "--where"),
+        exclude,
+        limit,
+        limits,
+        seed,
+    )
+    terminal.note(f"{len(chosen)} runs: {', '.join(setting.name for setting in chosen)}")
+    with runs.resumable():
+        found = run(plan, benchmark, source, watch=terminal.progress, done=_note)
+    terminal.print_doubts(found.findings)
+    _show(found, "json" if as_json else form)
+    terminal.note(f"runs and table: {out}")
+    if any(not row.results or row.error or any(runs.lacking(row.results)) for row in found.rows):
+        raise typer.Exit(1)
+
+
+def _note(outcome: Outcome) -> None:
+    said = terminal.outcome_line(outcome.results) if outcome.results else f"failed: {outcome.error}"
+    terminal.note(f"{outcome.cell.out}: {said}")
+
+
+def _show(found: Ablation, form: Format) -> None:
+    from omnidata.ablate import shown
+
+    if form == "json":
+        terminal.print_json(found.as_dict())
+    elif form == "terminal":
+        for table in shown.tables(found):
+            terminal.print_table(*table)
+        for line in shown.notes(found):
+            terminal.note(line)
+    else:
+        text = shown.as_csv(found) if form == "csv" else shown.markdown(found)
+        terminal.say(text.removesuffix("\n"))

@@ -1,0 +1,97 @@
+"""`omnidata view`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnidata.cli import arguments as args
+from omnidata.cli import terminal
+from omnidata.errors import UsageError
+
+if TYPE_CHECKING:
+    from omnidata.report.pages.book import Book
+
+_RUN = ("run.json", "results.json")
+
+
+def view(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="The dataset's folder or file, or a run folder.")
+    ],
+    task_options: args.TaskOptions,
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The benchmark, where the data do not tell."),
+    ] = None,
+    of: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="DATA", help="The dataset of a run, where it has moved."),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Of 127.0.0.1; 0 takes any that is free.")
+    ] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the address and the sizes as JSON.")
+    ] = False,
+) -> None:
+    """Look at a dataset, or at a run's answers, in the browser of this machine.
+
+    Pages are made when they are asked for; nothing is written. The server listens on 127.0.0.1
+    alone and gives out nothing but the media of the steps. Ctrl-C ends it.
+
+    Example: omnidata view omnidata-demo/data
+    """
+    from omnidata.report.pages.server import serve
+    from omnidata.run.loop import run_loop
+
+    book = _book(data, task, of, task_options)
+
+    def started(address: str) -> None:
+        if as_json:
+            sizes = {"steps": len(book.steps), "episodes": len(book.episodes)}
+            terminal.print_json({"address": address, "task": book.task.name, **sizes})
+        else:
+            terminal.say(address)
+            terminal.note("Ctrl-C ends it")
+
+    try:
+        run_loop(serve(book, port, started))
+    except KeyboardInterrupt:
+        return  # it is how the work ends
+    except OSError as error:
+        raise UsageError(
+            f"the port cannot be used ({error.strerror})",
+            where=f"--port {port}",
+            expected="a free port",
+            remedy="leave --port out",
+        ) from None
+
+
+def _book(data: Path, task: str | None, of: Path | None, task_options: list[str]) -> Book:
+    """What is to be shown: a run folder's answers, or a dataset."""
+    from omnidata.cli.which import only_task
+    from omnidata.report.pages.book import open_data, open_run
+    from omnidata.run.scored import read_run
+    from omnidata.tasks import get_task
+    from omnidata.tasks.options import parse
+
+    if data.is_dir() and any((data / name).is_file() for name in _RUN):
+        for given, option in ((task, "--task"), (task_options, "-T")):
+            if given:
+                raise UsageError(
+                    "a run says itself what it is", where=option, remedy="leave it out"
+                )
+        return open_run(read_run(data), data=of)
+    if of is not None:
+        raise UsageError("DATA is no run folder", where=f"--data {of}", remedy="leave it out")
+    name = task or only_task(
+        data,
+        "omnidata view DATA --task NAME",
+        lambda named, place: f"omnidata view {place} --task {named}",
+    )
+    book = open_data(get_task(name, parse(task_options, "-T")), data)
+    terminal.print_findings(book.source)
+    return book

@@ -1,0 +1,255 @@
+"""Rows of Android in the Wild, in whatever order they come, -> episodes of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omnidata.actions import Action, Screen
+from omnidata.errors import MediaError, MissingMediaError
+from omnidata.loaders.aitw_files import PICTURE, Line, Row
+from omnidata.loaders.aitw_rows import move_of, one
+from omnidata.loaders.phone_files import picture_broken
+from omnidata.loaders.place import Note, Place, short
+from omnidata.media import Held, image_size, unsafe
+from omnidata.phone import nearest
+from omnidata.types import MediaRef, Modality, Step, Stretch
+
+TAGS = ("form", "subset", "device", "android")
+"""The tags of a step: the form of its data (aitw, aitz, cagui), the part of the dataset, the type
+of device and the version of its system, by API level."""
+
+ROLES: Mapping[str, Modality] = {"screenshot": "image"}
+SUBSETS = ("general", "google_apps", "install", "single", "web_shopping")
+
+UNKNOWN: Screen = (0, 0)
+MAX_STEPS = 1000
+"""Of one episode; every step holds the history before it, so length costs its square."""
+
+_PICTURES = (".png", ".jpeg", ".jpg")
+
+
+@dataclass(slots=True)
+class _Episode:
+    """Steps of one id.
+
+    Attributes:
+        tags: of all of them, from the first row.
+        steps: by step id: row, picture, screen, place, action.
+    """
+
+    tags: dict[str, str]
+    steps: dict[int, tuple[Row, MediaRef | None, Screen, str, Action | None]] = field(
+        default_factory=dict
+    )
+
+
+@dataclass(slots=True)
+class StepReader:
+    """Turns rows into steps.
+
+    Attributes:
+        root: the folder that pictures and TFRecords lie below.
+        note: takes the findings.
+        check_media: look at the pictures of TFRecords.
+        row_ids: the sample id of each row so far; None for one that became no step.
+    """
+
+    root: Path
+    note: Note
+    check_media: bool
+    row_ids: list[str | None] = field(default_factory=list)
+    _episodes: dict[str, _Episode] = field(default_factory=dict)
+
+    def add(self, line: Line) -> None:
+        """Take a row; its record is not kept."""
+        self.row_ids.append(None)
+        place = Place(line.where, self.note)
+        own, number = _identity(line.row), one(line.row, "step_id")
+        if own is None or type(number) is not int or not 0 <= number < MAX_STEPS:
+            place.refuse(
+                "id-missing",
+                f"episode_id is {short(line.row.get('episode_id'))} and step_id "
+                f"{short(line.row.get('step_id'))}",
+                f"an id, and a number from 0 to {MAX_STEPS - 1}",
+            )
+            return
+        subset = _subset(line)
+        name = f"{subset.upper()}-{own}" if subset else own
+        episode = self._episodes.setdefault(name, _Episode(_tags(line, subset)))
+        if number in episode.steps:
+            place.refuse("id-repeated", f"{name} has a step {number} already", "an id of its own")
+            return
+        sample_id = _sample_id(name, number)
+        shot, screen = self._picture(line, number, sample_id)
+        action = None
+        try:
+            action = nearest(move_of(line.row))
+        except ValueError as error:
+            Place(f"{sample_id} ({line.where})", self.note).refuse(
+                "action-unusable", str(error), "an action of Android in the Wild",
+                "mend the row; the step is not judged until then",
+            )  # fmt: skip
+        episode.steps[number] = (line.row, shot, screen, line.where, action)
+        self.row_ids[-1] = sample_id
+
+    def steps(self) -> Iterator[Step]:
+        """All steps, episode by episode in the order of their first rows."""
+        for name, episode in self._episodes.items():
+            yield from self._steps(name, episode)
+
+    def _steps(self, name: str, episode: _Episode) -> Iterator[Step]:
+        first, *_ = rows = [row for row, *_ in episode.steps.values()]
+        self._check_length(name, episode, one(first, "episode_length"))
+        history: list[Action | None] = []
+        screens: list[Screen] = []
+        for number in range(max(episode.steps) + 1):
+            if number not in episode.steps:
+                history.append(None)
+                screens.append(UNKNOWN)
+                continue
+            row, shot, screen, where, action = episode.steps[number]
+            yield Step(
+                sample_id=_sample_id(name, number),
+                episode_id=name,
+                step_index=number,
+                num_steps=len(rows),
+                instruction=self._instruction(row, where),
+                screen=screen,
+                media={"screenshot": shot},
+                history=tuple(history),
+                history_screens=tuple(screens),
+                action=action,
+                tags=episode.tags,
+                source=row,
+            )
+            history.append(action)
+            screens.append(screen)
+
+    def _check_length(self, name: str, episode: _Episode, stated: object) -> None:
+        there, last = len(episode.steps), max(episode.steps) + 1
+        if there < last or (type(stated) is int and stated != there):
+            said = f", and episode_length is {stated}" if type(stated) is int else ""
+            Place(name, self.note).warn(
+                "steps-missing",
+                f"there are {there} steps up to number {last - 1}{said}",
+                "every step of the episode",
+                "add the missing steps; the episode counts as incomplete until then",
+            )
+
+    def _instruction(self, row: Row, where: str) -> str:
+        value = one(row, "goal_info" if "goal_info" in row else "instruction")
+        if not isinstance(value, str) or not value:
+            Place(where, self.note).warn(
+                "instruction-missing", f"the instruction is {short(value)}", "a text"
+            )
+            return ""
+        return value
+
+    def _picture(self, line: Line, number: int, sample_id: str) -> tuple[MediaRef | None, Screen]:
+        if line.record is not None:
+            return self._within(line, sample_id)
+        return self._beside(line, number, sample_id)
+
+    def _within(self, line: Line, sample_id: str) -> tuple[MediaRef | None, Screen]:
+        """A picture in a TFRecord, and its size, which the row states."""
+        assert line.record is not None
+        height, width, channels = (
+            value if type(value := one(line.row, f"image/{name}")) is int else 0
+            for name in ("height", "width", "channels")
+        )
+        if line.picture is None:
+            if self.check_media:
+                self.note(picture_broken(sample_id, "the record holds none", f"a {PICTURE}"))
+            return None, (width, height)
+        part = line.picture
+        bare = line.row[PICTURE] == ["pixels"]
+        place = Stretch(
+            line.path.relative_to(self.root).as_posix(),
+            line.record.offset + part.start,
+            part.stop - part.start,
+            (height, width, channels or 3) if bare else None,
+        )
+        ref = MediaRef("image", self.root, f"{sample_id}.png", cell=place)
+        if self.check_media:
+            self._check(ref, place, line.record.data[part], (width, height), sample_id)
+        return ref, (width, height)
+
+    def _check(
+        self, ref: MediaRef, place: Stretch, content: bytes, stated: Screen, sample_id: str
+    ) -> None:
+        what = ""
+        if place.pixels is not None:
+            height, width, channels = place.pixels
+            if height * width * channels != len(content) or not content:
+                what = f"{len(content)} bytes are no {width} x {height} x {channels} pixels"
+        else:
+            try:
+                size = image_size(Held("image", ref.root, ref.path, content=content))
+                if size != stated:
+                    what = f"it has {size[0]} x {size[1]} pixels, the row says {stated}"
+            except MediaError as error:
+                what = error.what
+        if what:
+            self.note(picture_broken(sample_id, what, "the pixels that the row states"))
+
+    def _beside(self, line: Line, number: int, sample_id: str) -> tuple[MediaRef, Screen]:
+        """The picture of a row of a JSON file, and its size, which only CAGUI's rows state."""
+        folder = line.path.parent.relative_to(self.root).as_posix()
+        names = [f"{folder}/{line.path.stem}_{number}{suffix}" for suffix in _PICTURES]
+        own = line.row.get("image_path")
+        if isinstance(own, str) and own and not unsafe(own):
+            names.append(own)
+        stated = tuple(
+            value if type(value := line.row.get(f"image_{name}")) is int else 0
+            for name in ("width", "height")
+        )
+        for name in names:
+            ref = MediaRef("image", self.root, name.removeprefix("./"))
+            try:
+                size = image_size(ref)
+            except MissingMediaError:
+                continue
+            except MediaError:
+                size = UNKNOWN
+            return ref, stated if line.form == "cagui" and min(stated) > 0 else size
+        return MediaRef("image", self.root, names[0].removeprefix("./")), (stated[0], stated[1])
+
+
+def _identity(row: Row) -> str | None:
+    value: Any = one(row, "episode_id")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _sample_id(name: str, number: int) -> str:
+    return f"{name.replace('/', '%2F')}/{number}"
+
+
+def _subset(line: Line) -> str:
+    """The part of the dataset: as the row says, else as its picture's or its file's path does."""
+    said = line.row.get("subset")
+    if isinstance(said, str) and said:
+        return said.lower()
+    path = line.row.get("image_path")
+    if isinstance(path, str) and "/" in path:
+        return path.split("/")[0].lower()
+    for part in (line.path.stem, *reversed(line.path.parent.parts)):
+        for subset in SUBSETS:
+            if part.lower().startswith(subset):
+                return subset
+    return ""
+
+
+def _tags(line: Line, subset: str) -> dict[str, str]:
+    device, android = one(line.row, "device_type"), one(line.row, "android_api_level")
+    found = {
+        "form": line.form,
+        "subset": subset,
+        "device": device if isinstance(device, str) else "",
+        "android": str(android) if type(android) is int else "",
+    }
+    return {tag: value for tag, value in found.items() if value}

@@ -1,0 +1,235 @@
+"""AndroidControl's records -> steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omnidata.actions import Action, Screen
+from omnidata.errors import Finding, MediaError
+from omnidata.loaders.a11y_forest import bounds_of, pack
+from omnidata.loaders.androidcontrol_rows import FINAL, FOREST, STEP, Row, call_of, item, wording_of
+from omnidata.loaders.phone_files import picture_broken
+from omnidata.loaders.place import SKIPPED, Note, Place
+from omnidata.loaders.tfexample import Example, read_example
+from omnidata.loaders.tfrecord import Record
+from omnidata.media import Held, image_size
+from omnidata.phone import nearest
+from omnidata.types import MediaRef, Modality, Step, Stretch
+
+TAGS = ("split",)
+"""The tag of a step: the part of the dataset that `splits.json` puts its episode into."""
+
+ROLES: Mapping[str, Modality] = {"screenshot": "image", "final_screenshot": "image"}
+SPLITS = "splits.json"
+MAX_ACTIONS = 1000
+"""Of one episode; every step holds the history before it, so length costs its square."""
+
+_SHOTS, _FORESTS = "screenshots", "accessibility_trees"
+_MAX_SPLITS = 64 * 1024**2
+
+
+@dataclass(slots=True)
+class EpisodeReader:
+    """Turns records into steps.
+
+    Attributes:
+        root: the folder that the TFRecords lie below.
+        note: takes the findings.
+        check_media: look at the pictures.
+        steps: those of the records so far.
+        skipped: records that became no step.
+    """
+
+    root: Path
+    note: Note
+    check_media: bool
+    steps: list[Step] = field(default_factory=list)
+    skipped: int = 0
+    _ids: set[str] = field(default_factory=set)
+    _splits: dict[str, str] | None = None
+
+    def add(self, path: Path, record: Record) -> None:
+        """Take a record; its data are not kept."""
+        where = f"{path}, record {record.number}"
+        try:
+            example = read_example(record.data)
+        except ValueError as error:
+            self.refuse(where, "record-broken", f"it is no example: {error}", "a tf.train.Example")
+            return
+        features = _small(example)
+        actions, number = features.get("actions"), item(features, "episode_id", 0)
+        if not actions or type(number) is not int:
+            self.refuse(
+                where,
+                "episode-empty",
+                f"it has {len(actions or ())} actions and the id {number!r:.40}",
+                "an episode_id and at least one action",
+            )
+        elif len(actions) > MAX_ACTIONS:
+            what = f"the episode has {len(actions)} actions"
+            self.refuse(where, "actions-many", what, f"at most {MAX_ACTIONS}")
+        elif str(number) in self._ids:
+            self.refuse(where, "id-repeated", f"there is an episode {number} already", "another id")
+        else:
+            self._ids.add(str(number))
+            self._check_lengths(features, example, where)
+            shots = self._pictures(path, record, example, features, str(number))
+            self._episode(str(number), features, shots, example)
+
+    def refuse(self, where: str, code: str, what: str, expected: str) -> None:
+        """Pass over a record."""
+        self.skipped += 1
+        self.note(Finding(code, "error", where, what, expected, SKIPPED))
+
+    def _episode(
+        self, name: str, features: Row, shots: list[MediaRef | None], example: Example
+    ) -> None:
+        forests = [pack(example.data[part]) for part in example.texts.get(_FORESTS, [])]
+        count = len(features["actions"])
+        tags = self._tags(name)
+        history: list[Action | None] = []
+        screens: list[Screen] = []
+        for number in range(count):
+            row = {**features, STEP: number}
+            row |= {FOREST: forests[number]} if number < len(forests) else {}
+            media: dict[str, MediaRef | None] = {
+                "screenshot": shots[number] if number < len(shots) else None
+            }
+            if number == count - 1:
+                row |= {FINAL: forests[count]} if count < len(forests) else {}
+                media |= {"final_screenshot": shots[count]} if count < len(shots) else {}
+            screen = _screen(features, number)
+            action = self._action(row, screen, f"{name}/{number}")
+            self.steps.append(
+                Step(
+                    sample_id=f"{name}/{number}",
+                    episode_id=name,
+                    step_index=number,
+                    num_steps=count,
+                    instruction=str(item(features, "goal", 0) or ""),
+                    screen=screen,
+                    media=media,
+                    history=tuple(history),
+                    history_screens=tuple(screens),
+                    action=action,
+                    tags=tags,
+                    source=row,
+                )
+            )
+            history.append(action)
+            screens.append(screen)
+
+    def _action(self, row: Row, screen: Screen, sample_id: str) -> Action | None:
+        place = Place(sample_id, self.note)
+        try:
+            move = call_of(row)
+        except ValueError as error:
+            place.refuse(
+                "action-unusable", str(error), "one of AndroidControl's actions",
+                "mend the row; the step is not judged until then",
+            )  # fmt: skip
+            return None
+        if move.touch and not all(
+            0 <= value <= side for value, side in zip(move.touch, screen, strict=True)
+        ):
+            x, y = move.touch
+            place.warn(
+                "target-outside",
+                f"({x}, {y}) is outside the screen of {screen[0]} x {screen[1]}",
+                "pixels of the screenshot",
+            )
+        return nearest(move, wording_of(move))
+
+    def _check_lengths(self, features: Row, example: Example, where: str) -> None:
+        count = len(features["actions"])
+        lengths = {
+            **{name: len(example.texts.get(name, ())) for name in (_SHOTS, _FORESTS)},
+            **{
+                f"screenshot_{side}": len(features.get(f"screenshot_{side}", ())) for side in _SIDES
+            },
+        }
+        wrong = {name: length for name, length in lengths.items() if length != count + 1}
+        if len(features.get("step_instructions", ())) != count:
+            wrong["step_instructions"] = len(features.get("step_instructions", ()))
+        if wrong:
+            said = ", ".join(f"{length} {name}" for name, length in wrong.items())
+            Place(where, self.note).warn(
+                "lengths-differ",
+                f"there are {count} actions, but {said}",
+                "one step_instruction for each action, and one more of everything else",
+            )
+        for number, part in enumerate(example.texts.get(_FORESTS, ())):
+            try:
+                bounds_of(example.data[part])
+            except ValueError as error:
+                Place(where, self.note).warn(
+                    "forest-broken",
+                    f"accessibility tree {number}: {error}",
+                    "an AndroidAccessibilityForest",
+                    "download it again; taps are judged by their distance alone until then",
+                )
+
+    def _pictures(
+        self, path: Path, record: Record, example: Example, features: Row, name: str
+    ) -> list[MediaRef | None]:
+        found: list[MediaRef | None] = []
+        for number, part in enumerate(example.texts.get(_SHOTS, ())):
+            place = Stretch(
+                path.relative_to(self.root).as_posix(),
+                record.offset + part.start,
+                part.stop - part.start,
+            )
+            ref = MediaRef("image", self.root, f"{name}/{number}.png", cell=place)
+            found.append(ref)
+            if self.check_media:
+                self._check(ref, example.data[part], _screen(features, number))
+        return found
+
+    def _check(self, ref: MediaRef, content: bytes, stated: Screen) -> None:
+        try:
+            size = image_size(Held("image", ref.root, ref.path, content=content))
+            what = f"it has {size[0]} x {size[1]} pixels, the row says {stated[0]} x {stated[1]}"
+        except MediaError as error:
+            size, what = None, error.what
+        if size != stated:
+            name = ref.path.removesuffix(".png")
+            self.note(picture_broken(name, what, "a PNG of that size"))
+
+    def _tags(self, name: str) -> dict[str, str]:
+        if self._splits is None:
+            self._splits = self._read_splits()
+        return {"split": self._splits[name]} if name in self._splits else {}
+
+    def _read_splits(self) -> dict[str, str]:
+        """Episode -> split; nothing where there is no such file."""
+        path = self.root / SPLITS
+        if not path.is_file() or path.is_symlink():
+            return {}
+        try:
+            if path.stat().st_size > _MAX_SPLITS:
+                raise ValueError("it is too large")
+            splits = json.loads(path.read_bytes())
+            return {str(own): str(name) for name, ids in splits.items() for own in ids}
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            Place(str(path), self.note).warn(
+                "splits-unusable", f"it cannot be read ({error})", "split -> list of episode ids"
+            )
+            return {}
+
+
+_SIDES = ("widths", "heights")
+
+
+def _small(example: Example) -> dict[str, Any]:
+    """The features without screenshots and forests."""
+    texts = {name: example.text(name) for name in example.texts if name not in (_SHOTS, _FORESTS)}
+    return {**texts, **example.numbers}
+
+
+def _screen(features: Row, number: int) -> Screen:
+    width, height = (item(features, f"screenshot_{side}", number) for side in _SIDES)
+    return (width, height) if type(width) is int and type(height) is int else (0, 0)

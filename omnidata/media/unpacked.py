@@ -1,0 +1,141 @@
+"""Any stretch of a large file, gzip or not, without unpacking it from its beginning every time.
+
+Datasets pack gigabytes of screenshots into one gzip stream, in which there is no seeking. While a
+stream is read, zlib's state is kept every few megabytes, and a later read goes on from the nearest
+one: nobody waits for more than `SPACING` bytes that he did not ask for.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from zlib import _Decompress
+
+SPACING = 16 * 1024**2
+"""Unpacked bytes between two states that are kept, each of which takes about 45 KB."""
+
+_CHUNK = 256 * 1024
+_GZIP = b"\x1f\x8b"
+_WITH_HEADER = 31  # zlib's own number: a window of 2^15 bytes, in gzip's wrapping
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Where the unpacking of a stream has come to.
+
+    Attributes:
+        out: bytes that came out so far.
+        taken: bytes of the file that went in.
+        inflate: goes on from there; whoever feeds it takes a copy.
+    """
+
+    out: int
+    taken: int
+    inflate: _Decompress
+
+
+class Unpacked:
+    """The content of a file; several threads may read it at once.
+
+    Args:
+        path: a file that stays as it is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Look whether it is gzip."""
+        self._path = path
+        with path.open("rb") as file:
+            self._packed = file.read(len(_GZIP)) == _GZIP
+        self._lock = Lock()
+        self._states = [_State(0, 0, zlib.decompressobj(_WITH_HEADER))]
+        self._last: _State | None = None
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Bytes of the unpacked content; fewer than asked for at its end.
+
+        Raises:
+            OSError, EOFError, zlib.error: the file cannot be read, ends within its gzip stream, or
+                is none.
+        """
+        with self._path.open("rb") as file:
+            if not self._packed:
+                file.seek(offset)
+                return file.read(size)
+            return b"".join(self._stretch(file, offset, size))
+
+    def _stretch(self, file: BinaryIO, offset: int, size: int) -> Iterator[bytes]:
+        state = self._nearest(offset)
+        inflate, out, taken = state.inflate, state.out, state.taken
+        rest = b""
+        while out < offset + size:
+            wanted = offset + size - out if out >= offset else offset - out
+            if not rest:
+                file.seek(taken)
+                rest = file.read(_CHUNK)
+            if inflate.eof:
+                if not rest:
+                    return
+                following = rest.lstrip(b"\0")  # tapes pad, and so may others
+                taken += len(rest) - len(following)
+                rest = following
+                inflate = inflate if not rest else zlib.decompressobj(_WITH_HEADER)
+                continue
+            if not rest:
+                raise EOFError("the file ends within its gzip stream")
+            piece = inflate.decompress(rest, min(wanted, _CHUNK))
+            left = inflate.unused_data or inflate.unconsumed_tail
+            taken += len(rest) - len(left)
+            rest = left
+            if out >= offset:
+                yield piece
+            out += len(piece)
+            self._keep(_State(out, taken, inflate))
+        with self._lock:
+            self._last = _State(out, taken, inflate)
+
+    def _nearest(self, offset: int) -> _State:
+        """The furthest state that is not beyond the offset, for the caller alone."""
+        with self._lock:
+            last = self._last
+            if last and last.out == offset:
+                self._last = None
+                return last
+            at = bisect_right(self._states, offset, key=attrgetter("out")) - 1
+            found = self._states[at]
+        return _State(found.out, found.taken, found.inflate.copy())
+
+    def _keep(self, state: _State) -> None:
+        with self._lock:
+            if state.out >= self._states[-1].out + SPACING and not state.inflate.eof:
+                kept = _State(state.out, state.taken, state.inflate.copy())
+                self._states.append(kept)
+
+
+@lru_cache(maxsize=64)
+def _open(path: Path, size: int, time: int) -> Unpacked:
+    return Unpacked(path)
+
+
+def unpacked(path: Path) -> Unpacked:
+    """The content of a file as it is now; what is known of a stream is kept between calls.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    found = path.stat()
+    return _open(path, found.st_size, found.st_mtime_ns)
+
+
+if hasattr(os, "register_at_fork"):
+    # A child must not wait for a thread of its parent.
+    os.register_at_fork(after_in_child=_open.cache_clear)

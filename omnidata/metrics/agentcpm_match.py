@@ -1,0 +1,193 @@
+"""AgentCPM-GUI's `ActionEvaluator`: as released, and with what is broken mended.
+
+Source: OpenBMB/AgentCPM-GUI, `eval/utils/evaluator.py` and, for AndroidControl, `eval_data/
+process_ac.py`. As released:
+
+* types: click, long_point, scroll, type, press, stop; waiting and every end of an episode are stop,
+  and match one another;
+* a click or long press is right in an element that holds the expert's, both edges included, whose
+  width and height are enlarged by a fifth, or at most 0.14 of the screen away;
+* in AndroidControl: in one of the five elements whose middles are nearest to the expert's, or at
+  most 0.04 away; long presses are clicks, and steps that open an app or click, type and enter are
+  left out;
+* a scroll has the direction that the cosine makes the nearest, a press the same button;
+* of two texts, without spaces around them and in lower case, one is in the other.
+
+Mended: an empty text is in every text; waiting, success and failure are different things; an
+enlarged element at the left or upper edge is moved instead of cut; and in AndroidControl the five
+nearest elements may well be the whole screen, of which every point is right: there it is the
+smallest element that holds the expert's point. Long presses are long presses, and no step is left
+out. What compact JSON loses in reading is in `omnidata.metrics.agentcpm_answer`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+import numpy as np
+
+from omnidata.phone import Direction, Kind, Move, Pair, Rect, Truth, direction_of, is_tap
+
+Type = Literal["click", "long_point", "scroll", "type", "press", "stop"]
+Verdict = tuple[bool, bool]
+
+REACH: Final = 0.14
+REACH_ANDROIDCONTROL: Final = 0.04
+ENLARGED: Final = 1.2
+NEAREST: Final = 5
+
+_TYPES: Final[dict[Kind, Type]] = {
+    Kind.LONG_PRESS: "long_point",
+    Kind.SWIPE: "scroll",
+    Kind.TYPE: "type",
+    Kind.BACK: "press",
+    Kind.HOME: "press",
+    Kind.ENTER: "press",
+    Kind.RECENTS: "press",
+    Kind.WAIT: "stop",
+    Kind.COMPLETE: "stop",
+    Kind.IMPOSSIBLE: "stop",
+    Kind.STOP: "stop",
+}
+_WAYS: Final[tuple[tuple[Direction, Pair], ...]] = (
+    ("up", (0, -1)), ("down", (0, 1)), ("left", (-1, 0)), ("right", (1, 0)),
+)  # fmt: skip
+
+
+def type_of(move: Move) -> Type | None:
+    """The evaluator's type of a move; None for what it does not know.
+
+    Examples:
+        >>> type_of(Move(Kind.WAIT)), type_of(Move(Kind.GESTURE, (0, 0), (0, 0.1)))
+        ('stop', 'scroll')
+    """
+    if move.kind is Kind.GESTURE:
+        still = not move.touch or not move.lift or is_tap(move.touch, move.lift)
+        return "click" if still else "scroll"
+    return _TYPES.get(move.kind)
+
+
+def released(truth: Truth, said: Move) -> Verdict:
+    """What the evaluator gives for Android in the Zoo, CAGUI and GUI-Odyssey."""
+    return _released(truth, said, _holding(truth), REACH)
+
+
+def released_androidcontrol(truth: Truth, said: Move) -> Verdict | None:
+    """What it gives with `--eval_android_control`; None for a step that its data leave out."""
+    move = truth.move
+    if move.kind is Kind.OPEN_APP or (move.kind is Kind.TYPE and move.touch):
+        return None
+    if move.kind is Kind.LONG_PRESS:
+        truth = Truth(Move(Kind.GESTURE, move.touch, move.touch), truth.rects)
+    return _released(truth, said, _nearest(truth), REACH_ANDROIDCONTROL)
+
+
+def _released(truth: Truth, said: Move, near: Sequence[Rect], reach: float) -> Verdict:
+    wanted, given = type_of(truth.move), type_of(said)
+    if wanted is None or wanted != given:
+        return False, False
+    if wanted in ("click", "long_point"):
+        hit = said.touch and any(_holds(rect, said.touch) for rect in near)
+        return True, bool(hit) or _within(truth.move.touch, said.touch, reach)
+    if wanted == "scroll":
+        return True, _direction(truth.move) == _direction(said)
+    if wanted == "type":
+        one, other = truth.move.text.lower().strip(), said.text.lower().strip()
+        return True, one in other or other in one
+    return True, wanted == "stop" or truth.move.kind is said.kind
+
+
+def _holding(truth: Truth) -> list[Rect]:
+    """The enlarged elements that hold the expert's point."""
+    touch = truth.move.touch
+    return [rect for rect in map(_enlarged, truth.rects) if touch and _holds(rect, touch)]
+
+
+def _nearest(truth: Truth) -> list[Rect]:
+    touch = truth.move.touch
+    if touch is None:
+        return []
+    x, y = touch
+
+    def away(rect: Rect) -> float:
+        from_y, from_x = rect[0] + rect[2] / 2 - y, rect[1] + rect[3] / 2 - x
+        return float((from_y**2 + from_x**2) ** 0.5)
+
+    return sorted(map(_enlarged, truth.rects), key=away)[:NEAREST]
+
+
+def _enlarged(rect: Rect) -> Rect:
+    y, x, height, width = rect
+    more_y, more_x = (ENLARGED - 1) * height, (ENLARGED - 1) * width
+    low = max(0, y - more_y / 2), max(0, x - more_x / 2)
+    return (*low, min(1, height + more_y), min(1, width + more_x))
+
+
+def _holds(rect: Rect, point: Pair) -> bool:
+    y, x, height, width = rect
+    return y <= point[1] <= y + height and x <= point[0] <= x + width
+
+
+def _within(one: Pair | None, other: Pair | None, reach: float) -> bool:
+    if one is None or other is None:
+        return False
+    return bool(np.linalg.norm(np.array(one) - np.array(other)) <= reach)
+
+
+def _direction(move: Move) -> Direction | None:
+    """The named direction, or the one whose cosine is the largest; the first of equals."""
+    if move.direction is not None or not move.touch or not move.lift:
+        return move.direction
+    x, y = move.lift[0] - move.touch[0], move.lift[1] - move.touch[1]
+    length = math.sqrt(x**2 + y**2)
+    if not length:
+        return None
+    return max(_WAYS, key=lambda way: x / length * way[1][0] + y / length * way[1][1])[0]
+
+
+def fixed(truth: Truth, said: Move) -> Verdict:
+    """The rules with what is broken mended."""
+    rects = (_cut(rect) for rect in truth.rects)
+    touch = truth.move.touch
+    return _fixed(truth, said, [r for r in rects if touch and _holds(r, touch)], REACH)
+
+
+def fixed_androidcontrol(truth: Truth, said: Move) -> Verdict:
+    """The rules for AndroidControl with what is broken mended."""
+    return _fixed(truth, said, _smallest(truth), REACH_ANDROIDCONTROL)
+
+
+def _fixed(truth: Truth, said: Move, near: Iterable[Rect], reach: float) -> Verdict:
+    move = truth.move
+    wanted, given = type_of(move) or move.kind, type_of(said) or said.kind
+    if wanted != given or (
+        wanted == "stop" and (move.kind is Kind.WAIT) != (said.kind is Kind.WAIT)
+    ):
+        return False, False
+    if wanted in ("click", "long_point"):
+        hit = said.touch and any(_holds(rect, said.touch) for rect in near)
+        return True, bool(hit) or _within(move.touch, said.touch, reach)
+    if wanted == "scroll":
+        return True, direction_of(move) == direction_of(said) is not None
+    if wanted == "type":
+        one, other = move.text.lower().strip(), said.text.lower().strip()
+        return True, one == other or bool(one and other and (one in other or other in one))
+    same_app = move.text.strip().casefold() == said.text.strip().casefold()
+    return True, move.kind is said.kind and (move.kind is not Kind.OPEN_APP or same_app)
+
+
+def _cut(rect: Rect) -> Rect:
+    """An element enlarged, and cut at the edges of the screen."""
+    y, x, height, width = rect
+    more_y, more_x = (ENLARGED - 1) * height / 2, (ENLARGED - 1) * width / 2
+    top, left = max(0, y - more_y), max(0, x - more_x)
+    return top, left, min(1, y + height + more_y) - top, min(1, x + width + more_x) - left
+
+
+def _smallest(truth: Truth) -> list[Rect]:
+    """The smallest element that holds the expert's point as it is, enlarged."""
+    touch = truth.move.touch
+    holding = [rect for rect in truth.rects if touch and _holds(rect, touch)]
+    return [_cut(min(holding, key=lambda rect: rect[2] * rect[3]))] if holding else []

@@ -1,0 +1,136 @@
+"""How a step came out, in one word, and what was done and answered, in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from omnidata.actions import Primitive
+from omnidata.desktop import spelled
+from omnidata.loaders.omnibench_rows import call_of
+from omnidata.types import Outcome, Step
+
+Mark = Literal["right", "near", "wrong", "unread", "none", "unjudged"]
+MARKS: Final[Mapping[Mark, str]] = {
+    "right": "right",
+    "near": "type only",
+    "wrong": "wrong",
+    "unread": "unparsed",
+    "none": "no answer",
+    "unjudged": "not judged",
+}
+"""The marks, as a reader sees them."""
+
+UNREAD: Final = "(unparsed)"
+NOTHING: Final = "(no answer)"
+_PRIMARY: Final = ("exact_match", "score")
+
+
+def mark_of(outcome: Outcome, values: Mapping[str, Any]) -> Mark:
+    """The mark of a verdict.
+
+    Args:
+        outcome: of the answer.
+        values: the profile's values by name; `exact_match` or `score` decides, else the first.
+
+    Examples:
+        >>> mark_of("ok", {"type_match": True, "exact_match": False})
+        'near'
+        >>> mark_of("truncated", {"score": False})
+        'none'
+    """
+    names = [name for name in _PRIMARY if name in values] or list(values)
+    value = values[names[0]] if names else None
+    if value is None:
+        return "unjudged"
+    if outcome not in ("ok", "unparsed"):
+        return "none"
+    if value >= 1:
+        return "right"
+    if outcome == "unparsed":
+        return "unread"
+    return "near" if value > 0 or values.get("type_match") else "wrong"
+
+
+def target_label(task: str, step: Step) -> str:
+    """What the right answer is, in a word that many steps share; empty where there is none."""
+    found = _LABELS.get(task)
+    return found[0](step) if found else ""
+
+
+def answer_label(task: str, step: Step, outcome: Outcome, parsed: Mapping[str, Any] | None) -> str:
+    """What the model answered, in such a word; empty for benchmarks whose answers have none.
+
+    Args:
+        task: the benchmark.
+        step: the step.
+        outcome: of the answer.
+        parsed: the answer as the profile read it.
+    """
+    found = _LABELS.get(task)
+    if found is None:
+        return ""
+    if outcome not in ("ok", "unparsed"):
+        return NOTHING
+    return (parsed and found[1](step, parsed)) or UNREAD
+
+
+def _omnigui(step: Step) -> str:
+    return step.action.kind.name if step.action else ""
+
+
+def _omnigui_said(step: Step, parsed: Mapping[str, Any]) -> str:
+    return Primitive(int(parsed["action_type"])).name
+
+
+def _single(step: Step) -> str:
+    return str(step.source["operation"])
+
+
+def _single_said(step: Step, parsed: Mapping[str, Any]) -> str:
+    return operation(step, parsed["letters"][0])
+
+
+def operation(step: Step, letter: str) -> str:
+    """What a letter stands for in a row of AgentStudio; the letter where it stands for nothing.
+
+    Only the alphabet's letters do.
+    """
+    space = step.source["action_space"]
+    place = ord(letter) - ord("A") if len(letter) == 1 else -1
+    return str(space[place]) if 0 <= place < len(space) else letter
+
+
+def _truth(success: object) -> str:
+    return "success" if success else "failure"
+
+
+def _function(name: str) -> str:
+    return name or "finish"
+
+
+def _call(step: Step) -> str:
+    call = call_of(step.source)
+    return _function(spelled(call)[0]) if call else ""
+
+
+_LABELS: Mapping[
+    str, tuple[Callable[[Step], str], Callable[[Step, Mapping[str, Any]], str | None]]
+] = {
+    "omnigui": (_omnigui, _omnigui_said),
+    "idm-single": (_single, _single_said),
+    "criticbench": (
+        lambda step: _truth(step.source["is_success"]),
+        lambda step, parsed: _truth(parsed["success"]),
+    ),
+    "omnibench": (_call, lambda step, parsed: _function(str(parsed["function"]))),
+}
+"""By benchmark: the target's label, and the answer's."""
+
+NOUNS: Final[Mapping[str, str]] = {
+    "omnigui": "primitive",
+    "idm-single": "operation",
+    "criticbench": "judgement",
+    "omnibench": "function",
+}
+"""What the labels of a benchmark are."""

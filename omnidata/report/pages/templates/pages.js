@@ -1,0 +1,268 @@
+"use strict";
+(() => {
+  const CHUNK = 60;
+  const mode = document.body.dataset.mode;
+  const overview = document.getElementById("overview");
+  const page = document.getElementById("page");
+  const block = document.getElementById("listing");
+  const store = "omnidata:" + new URL(document.body.dataset.home, location.href).pathname;
+
+  const make = (name, attributes = {}, ...children) => {
+    const element = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    element.append(...children);
+    return element;
+  };
+
+  /* What was chosen in the list, for the pages of its steps. */
+  let chosen = { numbers: [], hash: "", all: true };
+  const remember = (value) => {
+    chosen = value;
+    try { sessionStorage.setItem(store, JSON.stringify(value)); } catch { /* not kept, then */ }
+  };
+  try { chosen = JSON.parse(sessionStorage.getItem(store)) || chosen; } catch { /* none */ }
+
+  /* --- one step ------------------------------------------------------------------------------ */
+
+  const fill = (root) => {
+    for (const element of root.querySelectorAll("[data-from]")) {
+      const held = document.getElementById(element.dataset.from);
+      if (held) element.src = held.dataset.uri;
+      else element.replaceWith(make("p", { class: "missing" }, "This cannot be shown: the file is broken."));
+    }
+    for (const element of root.querySelectorAll("[data-text]")) {
+      element.textContent = document.getElementById(element.dataset.text).content.textContent;
+    }
+  };
+
+  const waves = (root) => {
+    for (const wave of root.querySelectorAll(".wave")) {
+      const player = wave.parentElement.querySelector("audio, video");
+      const head = wave.querySelector(".playhead");
+      const width = wave.viewBox.baseVal.width, seconds = Number(wave.dataset.seconds);
+      if (!player || !seconds) continue;
+      const move = () => {
+        const x = String(Math.min(1, player.currentTime / seconds) * width);
+        head.setAttribute("x1", x);
+        head.setAttribute("x2", x);
+      };
+      for (const event of ["timeupdate", "seeked"]) player.addEventListener(event, move);
+      wave.addEventListener("click", (event) => {
+        const box = wave.getBoundingClientRect();
+        player.currentTime = (event.clientX - box.left) / box.width * seconds;
+      });
+    }
+  };
+
+  const href = (number, root) => {
+    const link = root.querySelector(".around a, .cell");
+    return mode === "file" || !link ? "#step=" + number : number + ".html";
+  };
+
+  const enhance = (root, number) => {
+    fill(root);
+    waves(root);
+    for (const picture of root.querySelectorAll(".shot.main img")) {
+      if (Number(picture.getAttribute("width")) > Number(picture.getAttribute("height"))) {
+        root.querySelector(".columns").classList.add("broad");
+      }
+    }
+    const place = chosen.numbers.indexOf(number);
+    const home = root.querySelector(".home");
+    if (home && chosen.hash) home.setAttribute("href", home.getAttribute("href") + (mode === "file" ? "" : "#") + chosen.hash);
+    if (place < 0 || chosen.all) return;
+    const box = root.querySelector(".chosen");
+    box.append(`${place + 1} of ${chosen.numbers.length} chosen`);
+    const link = (to, rel, text) => {
+      if (to === undefined) return;
+      root.querySelector(`.around [rel="${rel}"]`)?.removeAttribute("rel");
+      box.append(make("a", { href: href(to, root), rel }, text));
+    };
+    link(chosen.numbers[place - 1], "prev", "‹ back");
+    link(chosen.numbers[place + 1], "next", "on ›");
+    box.hidden = false;
+  };
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey || event.defaultPrevented) return;
+    if (event.target.closest("input, select, textarea, video, audio, .scroll, pre") || page.hidden) return;
+    const wanted = { ArrowLeft: '[rel="prev"]', ArrowRight: '[rel="next"]', Escape: ".home" }[event.key];
+    const link = wanted && page.querySelector(wanted);
+    if (link) { event.preventDefault(); link.click(); }
+  });
+
+  if (!block) {
+    enhance(page, Number(location.pathname.match(/(\d+)\.html$/)?.[1] ?? -1));
+    return;
+  }
+
+  /* --- the list ------------------------------------------------------------------------------ */
+
+  const { patterns, run, marks, data } = JSON.parse(block.textContent);
+  const [stepPattern, thumbPattern] = patterns;
+  const form = document.getElementById("filters");
+  const list = document.getElementById("list");
+  const more = document.getElementById("more");
+  const count = document.getElementById("count");
+  const buttons = { steps: document.getElementById("as-steps"), episodes: document.getElementById("as-episodes") };
+  const axes = new Map(data.axes.map((axis) => [axis.key, axis]));
+  const verdict = axes.get("verdict"), target = axes.get("target"), answer = axes.get("answer");
+  let view = "steps", shown = 0, found = [], inside = new Set(), title = document.title;
+
+  const name = (axis, number) => axis.names[axis.codes[number]];
+  const mark = (number) => verdict ? verdict.values[verdict.codes[number]] : "plain";
+  const address = (number) => stepPattern.replace("{}", number);
+
+  const state = () => {
+    const values = new URLSearchParams();
+    for (const [key, value] of new FormData(form)) if (value) values.append(key, value);
+    if (view !== "steps") values.append("view", view);
+    return values;
+  };
+
+  const choose = () => {
+    const tests = [];
+    for (const element of form.elements) {
+      if (!element.name) continue;
+      element.parentElement.classList.toggle("on", Boolean(element.value));
+      if (!element.value || element.name === "q") continue;
+      const axis = axes.get(element.name), code = axis.values.indexOf(element.value);
+      tests.push((number) => axis.codes[number] === code);
+    }
+    const words = form.elements.q.value.toLowerCase().split(/\s+/).filter(Boolean);
+    if (words.length) {
+      tests.push((number) => {
+        const text = (data.ids[number] + " " + data.episodes[data.episode[number]][1]).toLowerCase();
+        return words.every((word) => text.includes(word));
+      });
+    }
+    found = [];
+    for (let number = 0; number < data.ids.length; number++) {
+      if (tests.every((test) => test(number))) found.push(number);
+    }
+    inside = new Set(found);
+    remember({ numbers: found, hash: state().toString(), all: found.length === data.ids.length });
+  };
+
+  const does = (number) => {
+    if (!target) return "";
+    const wanted = name(target, number), given = answer && name(answer, number);
+    return given && given !== wanted ? `${wanted} → answered ${given}` : wanted;
+  };
+
+  const card = (number) => {
+    const picture = make("img", { alt: "", loading: "lazy", decoding: "async" });
+    const held = mode === "file" && document.getElementById("p" + data.face[number]);
+    if (held) picture.src = held.dataset.uri;
+    else if (data.face[number] >= 0 && mode !== "file") picture.src = thumbPattern.replace("{}", data.face[number]);
+    const link = make("a", { class: "card", href: address(number) });
+    picture.addEventListener("load", () => link.classList.toggle("wide", picture.naturalWidth > picture.naturalHeight));
+    const body = make("div", {}, make("strong", {}, make("bdi", {}, data.ids[number])));
+    const line = make("p", { class: "line", dir: "auto" }, data.episodes[data.episode[number]][1]);
+    body.append(line);
+    if (run) body.append(make("span", { class: "badge " + mark(number) }, marks[mark(number)]), " ");
+    body.append(make("span", { class: "does" }, make("bdi", {}, does(number))));
+    link.append(picture.getAttribute("src") ? picture : make("span", { class: "blank" }), body);
+    return make("li", {}, link);
+  };
+
+  const row = (episode) => {
+    const [id, instruction] = data.episodes[episode], strip = make("ol", { class: "strip" });
+    let whole = run;
+    for (const number of data.strips[episode]) {
+      const kind = mark(number), index = data.index[number] + 1;
+      const label = `${id}, step ${index}` + (run ? `: ${marks[kind]}` : "");
+      const cell = make("a", { class: "cell " + kind, href: address(number), "aria-label": label, title: label }, String(index));
+      if (!inside.has(number)) cell.classList.add("out");
+      if (whole && kind !== "right" && kind !== "unjudged") { cell.classList.add("broke"); whole = false; }
+      strip.append(make("li", {}, cell));
+    }
+    const head = make("div", {}, make("p", { class: "id" }, make("bdi", {}, id)), make("p", { dir: "auto" }, instruction));
+    return make("li", { class: "row" }, head, strip);
+  };
+
+  const rows = () => view === "steps" ? found : [...new Set(found.map((number) => data.episode[number]))];
+
+  const grow = () => {
+    const all = rows(), part = all.slice(shown, shown + CHUNK);
+    list.append(...part.map(view === "steps" ? card : row));
+    shown += part.length;
+    more.hidden = shown >= all.length;
+    more.textContent = `Show more (${all.length - shown} left)`;
+  };
+
+  const draw = () => {
+    list.replaceChildren();
+    list.classList.toggle("episodes", view === "episodes");
+    for (const [key, button] of Object.entries(buttons)) button.setAttribute("aria-pressed", String(key === view));
+    const episodes = new Set(found.map((number) => data.episode[number])).size;
+    count.textContent = `${found.length} of ${data.ids.length} steps, in ${episodes} of ${data.episodes.length} episodes`;
+    shown = 0;
+    grow();
+  };
+
+  const write = () => {
+    const hash = state().toString();
+    history.replaceState(null, "", hash ? "#" + hash : location.pathname + location.search);
+  };
+
+  const read = (values) => {
+    for (const element of form.elements) {
+      if (!element.name) continue;
+      const value = values.get(element.name) ?? "";
+      element.value = value;
+      if (element.value !== value) element.value = "";
+    }
+    view = values.get("view") === "episodes" ? "episodes" : "steps";
+  };
+
+  const update = () => { choose(); write(); draw(); };
+  form.addEventListener("input", update);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  more.addEventListener("click", () => {
+    const before = list.children.length;
+    grow();
+    list.children[before]?.querySelector("a")?.focus();
+  });
+  document.getElementById("clear").addEventListener("click", () => { form.reset(); update(); });
+  for (const [key, button] of Object.entries(buttons)) button.addEventListener("click", () => { view = key; update(); });
+
+  /* --- where we are -------------------------------------------------------------------------- */
+
+  let drawn = false, last = 0;
+  const go = (event) => {
+    const values = new URLSearchParams(location.hash.slice(1));
+    const number = values.get("step");
+    const held = number !== null && document.getElementById("s" + number);
+    if (held) {
+      if (!overview.hidden) last = scrollY;
+      page.replaceChildren(held.content.cloneNode(true));
+      overview.hidden = true;
+      page.hidden = false;
+      enhance(page, Number(number));
+      document.title = data.ids[number] + " · omnidata";
+      scrollTo(0, 0);
+      page.querySelector("h1").focus();
+      return;
+    }
+    const back = !page.hidden;
+    page.hidden = true;
+    page.replaceChildren();
+    overview.hidden = false;
+    document.title = title;
+    if (location.hash === "#main") return;
+    const before = state().toString();
+    read(values);
+    const same = drawn && before === state().toString();
+    if (!same) { choose(); draw(); drawn = true; }
+    if (back) { scrollTo(0, last); return; }
+    if (event && values.size) {
+      const heading = document.getElementById("h-list");
+      heading.scrollIntoView();
+      heading.focus({ preventScroll: true });
+    }
+  };
+  addEventListener("hashchange", go);
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => go());
+  else go();
+})();

@@ -1,0 +1,244 @@
+"""Numbers and tables as text for the terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from omnidata.report.tables import PUBLISHED, Cell, Head, Table, Unit
+
+DASH = "-"
+_SIGNS = "†‡§¶"
+_WIDEST_LABEL = 28
+_GAP = "  "
+
+
+def number(value: float | None, unit: Unit) -> str:
+    """A value as the papers print it.
+
+    Examples:
+        >>> number(0.6361, "share"), number(2.3, "number"), number(2579, "count")
+        ('63.6', '2.30', '2579')
+        >>> number(None, "share")
+        '-'
+    """
+    if value is None:
+        return DASH
+    if unit == "share":
+        return f"{100 * value:.1f}"
+    return f"{value:.0f}" if unit == "count" else f"{value:.2f}"
+
+
+def change(of: Cell, unit: Unit) -> str:
+    """The change in brackets, in points for shares; empty where there is none.
+
+    Examples:
+        >>> change(Cell(0.5, change=-0.096), "share"), change(Cell(0.5), "share")
+        ('(-9.6)', '')
+    """
+    if of.change is None:
+        return ""
+    value, places = (100 * of.change, 1) if unit == "share" else (of.change, 2)
+    return f"({round(value, places) + 0.0:+.{places}f})"  # 0.0 added: no -0.0
+
+
+def interval(of: Cell, unit: Unit) -> str:
+    """Both ends of the interval in brackets; empty where there is none.
+
+    Examples:
+        >>> interval(Cell(0.5, ci95=(0.4, 0.625)), "share")
+        '[40.0, 62.5]'
+    """
+    return f"[{number(of.ci95[0], unit)}, {number(of.ci95[1], unit)}]" if of.ci95 else ""
+
+
+def beside(table: Table, of: Cell, unit: Unit) -> str:
+    """What stands next to a number: its change, or its interval in the tables that show them."""
+    shows_intervals = table.name in ("overall", "history-compounding")
+    return change(of, unit) or (interval(of, unit) if shows_intervals else "")
+
+
+def caption(table: Table) -> str:
+    """The title, with the unit where there are shares."""
+    shares = any(column.unit == "share" for column in table.columns)
+    return f"{table.title} (%)" if shares else table.title
+
+
+def signs(table: Table) -> Mapping[str, str]:
+    """The sign that marks what each published source says; the last one serves all that follow."""
+    sources = [row.source for row in table.rows] + [column.source for column in table.columns]
+    found = [source for source in dict.fromkeys(sources) if source]
+    return {source: _SIGNS[min(place, len(_SIGNS) - 1)] for place, source in enumerate(found)}
+
+
+def notes(table: Table) -> list[str]:
+    """What stands below a table."""
+    told = [f"{sign} {source}: {PUBLISHED}." for source, sign in signs(table).items()]
+    return [*told, *table.notes]
+
+
+def labels(table: Table) -> list[tuple[str, ...]]:
+    """The labels of each row; those of published ones bear a sign."""
+    told = signs(table)
+    return [
+        (f"{row.labels[0]} {told[row.source]}", *row.labels[1:]) if row.source else row.labels
+        for row in table.rows
+    ]
+
+
+def header(table: Table, head: Head) -> str:
+    """The header; a published one bears a sign."""
+    source = head.columns[0].source
+    return f"{head.header} {signs(table)[source]}" if source else head.header
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Columns under one header: each line's numbers, and what stands under them.
+
+    Attributes:
+        header: of the block.
+        columns: headers of the columns.
+        lines: per row its numbers, and under them changes or intervals, which may be empty.
+        widths: of the columns.
+    """
+
+    header: str
+    columns: list[str]
+    lines: list[tuple[list[str], list[str]]]
+    widths: list[int]
+
+    @property
+    def width(self) -> int:
+        """With the gap before it."""
+        return sum(self.widths) + len(_GAP) * len(self.widths)
+
+
+def text(table: Table, *, width: int) -> str:
+    """The table for a terminal: groups of columns that do not fit stand below each other.
+
+    Args:
+        table: what to print.
+        width: of the terminal; one group of columns alone may exceed it.
+    """
+    wrapped = [[_wrapped(label) for label in row] for row in labels(table)]
+    widths = [
+        max([cell_len(name), *(cell_len(line) for row in wrapped for line in row[place])])
+        for place, name in enumerate(table.labels)
+    ]
+    left = sum(widths) + len(_GAP) * (len(widths) - 1)
+    lines = textwrap.wrap(_line_of(caption(table)), width, break_on_hyphens=False)
+    for band in _bands(_blocks(table), width - left):
+        lines.append("")
+        if any(block.header for block in band):
+            lines.append(" " * left + "".join(_centred(block) for block in band))
+        heads = [cell for block in band for cell in _aligned(block, block.columns)]
+        lines.append(_line(_padded(table.labels, widths), heads))
+        lines.append("-" * cell_len(lines[-1]))
+        for nth, row in enumerate(wrapped):
+            cells = [(block, block.lines[nth]) for block in band]
+            told = any(value != DASH for _, (values, _) in cells for value in values)
+            if told or not table.rows[nth].source:
+                lines += _row(row, widths, cells)
+    if notes(table):
+        lines.append("")
+    for note in notes(table):
+        lines += textwrap.wrap(note, width, subsequent_indent="  ", break_on_hyphens=False)
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _blocks(table: Table) -> list[_Block]:
+    blocks, start = [], 0
+    heads = [
+        part
+        for head in table.heads
+        for part in ([head] if head.header else [Head("", (each,)) for each in head.columns])
+    ]
+    for head in heads:
+        end = start + len(head.columns)
+        blocks.append(_block(table, head, start, end))
+        start = end
+    return blocks
+
+
+def _block(table: Table, head: Head, start: int, end: int) -> _Block:
+    units = [column.unit for column in head.columns]
+    lines = []
+    for row in table.rows:
+        cells = list(zip(row.cells[start:end], units, strict=True))
+        lines.append(
+            (
+                [number(cell.value, unit) for cell, unit in cells],
+                [beside(table, cell, unit) for cell, unit in cells],
+            )
+        )
+    columns = [_line_of(column.header) for column in head.columns]
+    widths = [
+        max([len(name), 4, *(len(cells[place]) for pair in lines for cells in pair)])
+        for place, name in enumerate(columns)
+    ]
+    above = _line_of(header(table, head))
+    lack = cell_len(above) - (sum(widths) + len(_GAP) * (len(widths) - 1))
+    widths[0] += max(0, lack)
+    return _Block(above, columns, lines, widths)
+
+
+def _bands(blocks: Sequence[_Block], width: int) -> list[list[_Block]]:
+    """The blocks in lines that fit."""
+    bands: list[list[_Block]] = [[]]
+    for block in blocks:
+        if bands[-1] and sum(each.width for each in bands[-1]) + block.width > width:
+            bands.append([])
+        bands[-1].append(block)
+    return bands
+
+
+def _row(
+    row: Sequence[Sequence[str]],
+    widths: Sequence[int],
+    band: Sequence[tuple[_Block, tuple[list[str], list[str]]]],
+) -> list[str]:
+    """The lines of a table's row."""
+    tall = max(len(lines) for lines in row)
+    found = []
+    values = [cell for block, (above, _) in band for cell in _aligned(block, above)]
+    below = [cell for block, (_, under) in band for cell in _aligned(block, under)]
+    if any(cell.strip() for cell in below):
+        tall = max(tall, 2)
+    for nth in range(tall):
+        texts = [lines[nth] if nth < len(lines) else "" for lines in row]
+        cells = [values, below][nth] if nth < 2 else []
+        found.append(_line(_padded(texts, widths), cells))
+    return found
+
+
+def _wrapped(label: str) -> list[str]:
+    return textwrap.wrap(_line_of(label), _WIDEST_LABEL) or [""]
+
+
+def _line_of(text: str) -> str:
+    """The text without line breaks."""
+    return " ".join(text.splitlines())
+
+
+def _padded(texts: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """Left-aligned; a Chinese character is two columns wide."""
+    return [each + " " * (wide - cell_len(each)) for each, wide in zip(texts, widths, strict=True)]
+
+
+def _aligned(block: _Block, cells: Sequence[str]) -> list[str]:
+    return [each.rjust(wide) for each, wide in zip(cells, block.widths, strict=True)]
+
+
+def _centred(block: _Block) -> str:
+    inner = block.width - len(_GAP)
+    before = (inner - cell_len(block.header)) // 2
+    after = inner - cell_len(block.header) - before
+    return _GAP + " " * before + block.header + " " * after
+
+
+def _line(labels: Sequence[str], cells: Sequence[str]) -> str:
+    return _GAP.join([*labels, *cells])

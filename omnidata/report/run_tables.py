@@ -1,0 +1,219 @@
+"""Tables with a row per run, and tables with a row per group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from omnidata.loaders.omnigui_apps import app_key
+from omnidata.report import published
+from omnidata.report.runs import labels
+from omnidata.report.shapes import Shape
+from omnidata.report.tables import Cell, Column, Head, Row, Table, Unit, marked_best
+from omnidata.run.scored import Run
+
+_COUNTS: Mapping[str, str] = {"episodes": "Ep.", "steps": "Steps", "tasks": "Tasks", "rows": "Rows"}
+
+
+def cell(run: Run, axis: str, group: str, metric: str) -> Cell:
+    """A number of `results.json`.
+
+    Args:
+        run: the run.
+        axis: of `by`.
+        group: on the axis; empty: all steps.
+        metric: or a count.
+    """
+    results = run.results
+    if group:
+        found: Mapping[str, Any] = results["by"].get(axis, {}).get(group, {})
+        intervals = found.get("ci95") or {}
+    else:
+        found = {**results["counts"], **results["overall"]}
+        intervals = results.get("ci95") or {}
+    ends = intervals.get(metric)
+    return Cell(found.get(metric), (ends[0], ends[1]) if ends else None)
+
+
+def title(what: str, runs: Sequence[Run]) -> str:
+    """A table's title; the profile is always named."""
+    return f"{what}: {runs[0].task} by {runs[0].profile}"
+
+
+def by_shape(shape: Shape, runs: Sequence[Run], *, with_published: bool) -> Table:
+    """A row per run.
+
+    Args:
+        shape: which columns.
+        runs: of one task and profile.
+        with_published: whether rows of the paper come first.
+    """
+    heads = shape.heads(runs)
+    columns = tuple(column for head in heads for column in head.columns)
+    named = labels(runs)
+    others = published.figures(runs[0].task, shape.name, runs) if with_published else []
+    others = [row for row in others if any((c.group, c.metric) in row.values for c in columns)]
+    asked = {_options(row.options) for row in others}
+    has_setting = any(setting for _, setting in named) or len(asked) > 1
+    wide = 2 if has_setting else 1
+    rows = [
+        published.row(row, (row.model, _options(row.options))[:wide], columns) for row in others
+    ]
+    rows += [
+        Row(
+            label[:wide],
+            tuple(cell(run, shape.axis, column.group, column.metric) for column in columns),
+            run=str(run.path),
+        )
+        for label, run in zip(named, runs, strict=True)
+    ]
+    return Table(
+        shape.name,
+        title(shape.title, runs),
+        runs[0].task,
+        runs[0].profile,
+        ("Model", "Setting")[:wide],
+        heads,
+        tuple(marked_best(columns, rows)),
+        on_other_steps(others, runs),
+    )
+
+
+def _options(options: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in options.items())
+
+
+def on_other_steps(rows: Sequence[published.Figures], runs: Sequence[Run]) -> tuple[str, ...]:
+    """What the reader must know where published figures are over other steps than the runs."""
+    steps = {row.steps for row in rows if row.steps}
+    own = {size(run) for run in runs}
+    if not steps or own == steps:
+        return ()
+    told = ", ".join(f"{number:,}" for number in sorted(own))
+    return (f"Published on {max(steps):,} steps; the runs here on {told}.",)
+
+
+def size(run: Run) -> int:
+    """How many steps, tasks or rows were judged."""
+    counts = run.results["counts"]
+    return int(next((counts[name] for name in ("steps", "tasks", "rows") if name in counts), 0))
+
+
+def overall(runs: Sequence[Run]) -> Table:
+    """The totals with their intervals, and over how much they go."""
+    units = runs[0].columns
+    counts = counted([run.results["counts"] for run in runs])
+    columns = [Column(name, name, unit) for name, unit in units.items()]
+    columns += [Column(_COUNTS[name], name, "count") for name in counts]
+    named = labels(runs)
+    wide = 2 if any(setting for _, setting in named) else 1
+    rows = tuple(
+        Row(
+            label[:wide],
+            tuple(cell(run, "", "", column.metric) for column in columns),
+            run=str(run.path),
+        )
+        for label, run in zip(named, runs, strict=True)
+    )
+    return Table(
+        "overall",
+        title("Overall, with 95 % intervals", runs),
+        runs[0].task,
+        runs[0].profile,
+        ("Model", "Setting")[:wide],
+        (Head("", tuple(columns)),),
+        rows,
+    )
+
+
+def by_axis(axis: str, runs: Sequence[Run], *, with_published: bool) -> Table:
+    """A row per group, e.g. per app, as in the paper's Figure 5; the best at the top.
+
+    Args:
+        axis: of `by` in `results.json`.
+        runs: of one task and profile.
+        with_published: whether columns of the paper stand beside them.
+    """
+    heads = [_of_run(run, axis, label) for run, label in zip(runs, labels(runs), strict=True)]
+    rows = []
+    for group in ranked(axis, runs):
+        cells = tuple(
+            cell(run, axis, group, column.metric)
+            for run, head in zip(runs, heads, strict=True)
+            for column in head.columns
+        )
+        rows.append(Row((group,), cells, group=group))
+    notes: tuple[str, ...] = ()
+    if with_published:
+        apps = {app_key(row.group) for row in rows}
+        others = [
+            each
+            for each in published.figures(runs[0].task, axis)
+            if apps & {app_key(group) for group, _ in each.values}
+        ]
+        for figures in others:
+            heads, rows = _beside(figures, runs[0], heads, rows)
+        notes = on_other_steps(others, runs)
+    name, what = f"by-{axis}", f"Results by {axis}"
+    label = axis.capitalize()
+    return Table(
+        name, title(what, runs), runs[0].task, runs[0].profile, (label,), tuple(heads),
+        tuple(rows), notes,
+    )  # fmt: skip
+
+
+def _of_run(run: Run, axis: str, label: tuple[str, str]) -> Head:
+    groups = list(run.results["by"].get(axis, {}).values())
+    counts = counted(groups)
+    path = str(run.path)
+    return Head(
+        ", ".join(filter(None, label)),
+        (
+            *(Column(name, name, unit, run=path) for name, unit in run.columns.items()),
+            *(Column(_COUNTS[name], name, "count", run=path) for name in counts),
+        ),
+    )
+
+
+def counted(groups: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What groups are counted in; rows of AgentStudio are its steps."""
+    found = [name for name in _COUNTS if any(name in group for group in groups)]
+    return [name for name in found if name != "rows" or "steps" not in found]
+
+
+def ranked(axis: str, runs: Sequence[Run]) -> list[str]:
+    """The groups: in the data's order where they have one, apps by the first run's results."""
+    names = list(dict.fromkeys(name for run in runs for name in run.results["by"].get(axis, {})))
+    if axis != "app":
+        return names
+    metric = main_metric(runs[0])
+    values = {name: cell(runs[0], axis, name, metric).value for name in names}
+    return sorted(names, key=lambda name: (-(values[name] or 0.0), name))
+
+
+def main_metric(run: Run) -> str:
+    """The metric that figures show and that groups are ordered by: EM where there is one."""
+    return "EM" if "EM" in run.columns else next(iter(run.columns))
+
+
+def _beside(
+    figures: published.Figures, run: Run, heads: Sequence[Head], rows: Sequence[Row]
+) -> tuple[list[Head], list[Row]]:
+    """The tables with columns of published figures, whose apps may be spelled otherwise."""
+    metrics = [name for name in run.columns if any(name == metric for _, metric in figures.values)]
+    units: list[Unit] = [run.columns[name] for name in metrics]
+    columns = [
+        Column(name, name, unit, source=figures.source)
+        for name, unit in zip(metrics, units, strict=True)
+    ]
+    keyed = {(app_key(group), metric): value for (group, metric), value in figures.values.items()}
+    head = Head(figures.model, tuple(columns))
+    wider = [
+        Row(
+            row.labels,
+            (*row.cells, *(Cell(keyed.get((app_key(row.group), name))) for name in metrics)),
+            group=row.group,
+        )
+        for row in rows
+    ]
+    return [*heads, head], wider

@@ -1,0 +1,196 @@
+"""The runs of one report: what sets them apart, and what a reader must know to compare them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from omnidata.errors import UsageError
+from omnidata.run.scored import Run, read_run
+
+__all__ = [
+    "Run",
+    "by_profile",
+    "grouped",
+    "labels",
+    "read_run",
+    "read_runs",
+    "repeats",
+    "warnings",
+]
+
+_OF_TASK = ("options", "where", "exclude", "limit", "shard", "seed", "generation")
+_OF_MODEL = ("model_options", "model_settings")
+_OF_STEPS = ("dataset_fingerprint", "where", "exclude", "limit", "shard")
+_SEEDS = frozenset({"seed", "model_options.seed", "model_settings.seed"})
+_SHOWN = 3
+
+
+def read_runs(folders: Sequence[Path]) -> list[Run]:
+    """The runs of the folders, in order.
+
+    Raises:
+        UsageError: a folder is named twice.
+        RunError: see `read_run`.
+    """
+    places: dict[Path, Path] = {}
+    for folder in folders:
+        other = places.setdefault(folder.resolve(), folder)
+        if other is not folder:
+            raise UsageError(
+                "the run is named twice",
+                where=str(folder),
+                expected="each run once",
+                remedy="leave one of them out",
+            )
+    return [read_run(folder) for folder in folders]
+
+
+def by_profile(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs of each task and profile, whose numbers may stand in one table."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.task, run.profile), []).append(run)
+    tasks = [run.task for run in runs]
+    return sorted(groups.values(), key=lambda group: tasks.index(group[0].task))
+
+
+def grouped(runs: Sequence[Run], ignored: frozenset[str]) -> list[list[Run]]:
+    """Runs with equal settings but for the ignored ones, in the order in which groups begin.
+
+    Imported answers are in no group: nobody knows how they were made.
+
+    Args:
+        runs: of one task and profile.
+        ignored: names of settings, e.g. "options.modalities", "seed".
+    """
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.imported:
+            continue
+        settings = _flat(run, ("model", "dataset_fingerprint", *_OF_TASK, *_OF_MODEL))
+        kept = {name: value for name, value in settings.items() if name not in ignored}
+        if not any(name.startswith("options.") for name in ignored):
+            kept["prompt_hash"] = run.settings.get("prompt_hash")
+        groups.setdefault(json.dumps(kept, sort_keys=True), []).append(run)
+    return list(groups.values())
+
+
+def repeats(runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs that differ in nothing but their seed, two or more in each list."""
+    return [group for group in grouped(runs, _SEEDS) if len(group) > 1]
+
+
+def labels(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """Model and setting of each run: of the settings those in which the runs differ.
+
+    Runs that no setting sets apart have their folder's name there.
+    """
+    names = [run.name for run in runs]
+    settings = [_flat(run, _OF_TASK) for run in runs]
+    kept = _differing([each for run, each in zip(runs, settings, strict=True) if not run.imported])
+    told = [{key: each[key] for key in kept if key in each} for each in settings]
+    for name in set(names):
+        same = [number for number, other in enumerate(names) if other == name]
+        own = [_flat(runs[number], _OF_MODEL) for number in same]
+        for number, each in zip(same, own, strict=True):
+            told[number] |= {key: each[key] for key in _differing(own) if key in each}
+    texts = [
+        ", ".join(dict.fromkeys(_said(key, value) for key, value in each.items())) for each in told
+    ]
+    found = list(zip(names, texts, strict=True))
+    return [
+        (name, ", ".join(filter(None, (text, run.path.resolve().name))))
+        if found.count((name, text)) > 1
+        else (name, text)
+        for (name, text), run in zip(found, runs, strict=True)
+    ]
+
+
+def _flat(run: Run, keys: Sequence[str]) -> dict[str, Any]:
+    """Settings as one level, without those that say nothing; seeds of models under one name."""
+    found: dict[str, Any] = {}
+    for key in keys:
+        value = run.settings.get(key)
+        if isinstance(value, dict) and key != "where":
+            found |= {f"{key}.{name}": each for name, each in value.items()}
+        elif value not in (None, [], {}):
+            found[key] = value
+    return found
+
+
+def _differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of which not all have the same value."""
+    names = dict.fromkeys(name for each in settings for name in each)
+    return [name for name in names if len({json.dumps(each.get(name)) for each in settings}) > 1]
+
+
+def _said(key: str, value: Any) -> str:
+    """A setting as a label has it."""
+    name = key.partition(".")[2] or key
+    if key == "where":
+        return " ".join(f"{tag}={wanted}" for tag, wanted in value.items())
+    if key == "exclude":
+        return f"{len(value)} steps excluded"
+    if key == "shard":
+        return f"part {value[0]} of {value[1]}"
+    return f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+
+
+def warnings(runs: Sequence[Run]) -> Iterator[str]:
+    """What forbids, or makes doubtful, to compare the runs of one task.
+
+    Imported answers do not say what data they were scored on; their steps' ids are compared.
+    """
+    profiles = dict.fromkeys(run.profile for run in runs)
+    if len(profiles) > 1:
+        yield (
+            f"{runs[0].task}: {len(profiles)} profiles ({', '.join(profiles)}): each has tables of "
+            "its own; do not compare numbers across them"
+        )
+    yield from _of_data(runs)
+    for run in runs:
+        if run.stopped:
+            yield f"{run.path}: the run stopped before its end: {run.stopped}"
+        counts, outcomes = run.results["counts"], run.results.get("outcomes", {})
+        lacking = sum(n for name, n in outcomes.items() if name not in ("ok", "unparsed"))
+        if lacking:
+            yield f"{run.path}: {lacking} steps without an answer count as wrong"
+        if counts.get("degraded"):
+            yield f"{run.path}: {counts['degraded']} steps were asked with less than their media"
+
+
+def _of_data(runs: Sequence[Run]) -> Iterator[str]:
+    task = runs[0].task
+    known: dict[str, list[Run]] = {}
+    for run in runs:
+        if not run.imported:
+            key = json.dumps([run.settings.get(name) for name in _OF_STEPS], sort_keys=True)
+            known.setdefault(key, []).append(run)
+    fingerprints = {run.fingerprint for run in runs if not run.imported}
+    if len(fingerprints) > 1:
+        yield f"{task}: the runs are of different data: {_by_group(known)}"
+    elif len(known) > 1:
+        yield f"{task}: the runs ask about different steps of the data: {_by_group(known)}"
+    imported = [run for run in runs if run.imported]
+    if not imported or len(runs) == 1:
+        return
+    if len({frozenset(run.scores) for run in runs}) > 1:
+        names = ", ".join(str(run.path) for run in imported[:_SHOWN])
+        yield f"{task}: imported answers are to other steps than the rest: {names}"
+    else:
+        yield (
+            f"{task}: imported answers do not say what data they were scored on; "
+            "their steps have the ids of the others'"
+        )
+
+
+def _by_group(known: Mapping[str, Sequence[Run]]) -> str:
+    """The first runs of each group."""
+    told = []
+    for group in known.values():
+        names = [str(run.path) for run in group[:_SHOWN]] + ["..."] * (len(group) > _SHOWN)
+        told.append(f"{', '.join(names)} ({group[0].results['counts'].get('steps')} steps)")
+    return "; ".join(told)

@@ -1,0 +1,121 @@
+"""The task `androidcontrol`: steps of AndroidControl, told their goal or their own instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from omnidata.actions import Action, Screen
+from omnidata.loaders import androidcontrol as loader
+from omnidata.loaders.androidcontrol_rows import STEP, item, truth_of, wording_of
+from omnidata.metrics.omnigui_answer import read_pair
+from omnidata.metrics.phone_answer import name_of
+from omnidata.phone import DIRECTIONS, OPPOSITE, Kind, Move, Pair, Truth, nearest, read_call
+from omnidata.tasks.phone import PhoneTask
+from omnidata.tasks.phone_prompt import HISTORY, SPACES, Wording
+from omnidata.types import Source, Step
+
+_POINT = "coordinate: [x, y]"
+_TEXT = 'text: "string"'
+
+
+class AndroidControl(PhoneTask):
+    """AndroidControl: what does the agent do next on the phone?
+
+    Args:
+        options: `history`, `coordinates`, and `level`: "high" tells the goal of the episode, "low"
+            the instruction of the step; unknown ones are a `UsageError`.
+    """
+
+    name = "androidcontrol"
+    rules = ("agentcpm-ac-fixed", "agentcpm-ac")
+    by: ClassVar[Mapping[str, Sequence[str]]] = {"split": ("train", "validation", "test")}
+    allowed: Mapping[str, Sequence[str]] = {
+        "level": ("high", "low"),
+        "history": HISTORY,
+        "coordinates": SPACES,
+    }
+    wording = Wording(
+        actions=(
+            ("click", _POINT),
+            ("long_press", _POINT),
+            ("scroll", f"direction: {', '.join(DIRECTIONS)}"),
+            ("open_app", 'app_name: "string"'),
+            ("type", f"{_POINT}, {_TEXT}"),
+            ("input_text", _TEXT),
+            *((name, "") for name in ("navigate_home", "navigate_back", "wait")),
+        ),
+        rules=(
+            "Scrolling down shows what is further down.",
+            "type clicks at the coordinate, types the text and presses Enter; input_text only "
+            "types.",
+            'If the task requires waiting/observing, output {"action_type": "wait"}.',
+        ),
+        examples=(
+            ("Click", '{"action_type": "click", "coordinate": [x, y]}'),
+            ("Scroll down", '{"action_type": "scroll", "direction": "down"}'),
+            ("Open an app", '{"action_type": "open_app", "app_name": "Clock"}'),
+            ("Input text", '{"action_type": "input_text", "text": "hello"}'),
+            ("Back", '{"action_type": "navigate_back"}'),
+        ),
+    )
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+        """Read the dataset's annotations."""
+        return loader.load(data, check_media=check_media, strict=strict)
+
+    def goal(self, step: Step) -> str:
+        """The goal of the episode, or the step's own instruction."""
+        if self.options["level"] == "high":
+            return step.instruction
+        return str(item(step.source, "step_instructions", step.source[STEP]) or "")
+
+    def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
+        """What a row says was done, and what was there."""
+        return truth_of(row, screen)
+
+    def read_prompted(self, body: Mapping[str, Any]) -> tuple[Move, bool]:
+        """An answer by AndroidControl's names; x and y may stand for the coordinate."""
+        name = name_of(body)
+        said = {key: value for key, value in body.items() if key not in ("x", "y")}
+        pair = read_pair(body.get("coordinate", [body.get("x"), body.get("y")]))
+        placed = {"x": pair[0], "y": pair[1]} if pair else {}
+        move = read_call({**said, "action_type": name, **placed})
+        exact = self.body(move, [list(pair)] if pair and self.places(move) else []) == dict(body)
+        return replace(move, space=self._space), exact
+
+    def places(self, move: Move) -> Sequence[Pair]:
+        """Where a finger touches."""
+        placed = move.kind in (Kind.GESTURE, Kind.LONG_PRESS, Kind.TYPE)
+        return (move.touch,) if placed and move.touch else ()
+
+    def body(self, move: Move, places: Sequence[Any]) -> dict[str, Any]:
+        """The answer for a move."""
+        place = {"coordinate": places[0]} if places else {}
+        if move.kind is Kind.TYPE:
+            name = "type" if places else "input_text"
+            return {"action_type": name, **place, "text": move.text}
+        if move.kind is Kind.SWIPE and move.direction:
+            return {"action_type": "scroll", "direction": OPPOSITE[move.direction]}
+        if move.kind is Kind.OPEN_APP:
+            return {"action_type": "open_app", "app_name": move.text}
+        return {"action_type": _NAMES.get(move.kind, "click"), **place}
+
+    def past(self, move: Move) -> Action | None:
+        """A move as histories show it, in the dataset's own words where those differ."""
+        return nearest(move, wording_of(move))
+
+
+_NAMES: Mapping[Kind, str] = {
+    Kind.LONG_PRESS: "long_press",
+    Kind.HOME: "navigate_home",
+    Kind.BACK: "navigate_back",
+    Kind.WAIT: "wait",
+}
+
+
+def make(name: str, options: Mapping[str, str]) -> AndroidControl:
+    """The task of that name, which is one."""
+    return AndroidControl(options)

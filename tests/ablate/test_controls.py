@@ -1,0 +1,265 @@
+"""Steps get other media, or media that say nothing; the data stay as they are."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import av
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnidata import media
+from omnidata.ablate import CONTROLS, MEDIUM, Altered, Control, altered
+from omnidata.ablate.partners import partners
+from omnidata.actions import Action, Primitive
+from omnidata.data.convert import convert
+from omnidata.errors import RunError
+from omnidata.loaders.omnigui import load
+from omnidata.run.evaluate import evaluate
+from omnidata.run.scored import read_run
+from omnidata.run.select import episode_key
+from omnidata.tasks import get_task
+from omnidata.types import MediaRef, Source, Step
+from tests.conftest import Once
+from tests.data.segment.films import film, noise
+from tests.export.small import tree
+from tests.trees import row, write_rows
+
+TWINS = 2
+
+
+@pytest.fixture(scope="module")
+def source(once: Once) -> Source:
+    """Three pairs of twins, of four steps each; twins have the same actions."""
+    return load(once("controlled", lambda root: tree(root, episodes=6, twins=TWINS)))
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def ref_of(step: Step, role: str) -> MediaRef:
+    ref = step.media[role]
+    assert ref is not None
+    return ref
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_one_medium_is_another_and_all_else_stays(
+    control: Control, source: Source, tmp_path: Path
+) -> None:
+    before = digests(source.root)
+    found = altered(source, control, tmp_path / "made")
+    assert digests(source.root) == before
+    assert not found.left_out and not found.findings
+    assert set(found.given) == {step.sample_id for step in source.steps}
+    assert found.source.fingerprint == source.fingerprint
+    assert found.source.altered["name"] == control
+    role = MEDIUM[control]
+    for own, other in zip(source.steps, found.source.steps, strict=True):
+        assert own.sample_id == other.sample_id and own.source is other.source
+        assert {r: m for r, m in own.media.items() if r != role} == {
+            r: m for r, m in other.media.items() if r != role
+        }
+        assert media.read_bytes(ref_of(own, role)) != media.read_bytes(ref_of(other, role))
+
+
+def test_silence_is_as_long_as_the_sound(source: Source, tmp_path: Path) -> None:
+    found = altered(source, "silence", tmp_path)
+    for own, other in zip(source.steps, found.source.steps, strict=True):
+        was, now = (media.probe(ref_of(step, "audio")) for step in (own, other))
+        assert (was.audio, now.audio) == ("present", "silent")
+        assert now.seconds == pytest.approx(was.seconds)
+    assert len(list(tmp_path.iterdir())) == 1  # all of one length
+
+
+def test_a_frozen_clip_has_the_frames_of_the_clip_but_nothing_moves(
+    source: Source, tmp_path: Path
+) -> None:
+    found = altered(source, "frozen-clip", tmp_path, steps={source.steps[0].sample_id})
+    own, other = ref_of(source.steps[0], "video"), ref_of(found.source.steps[0], "video")
+    was, now = media.probe(own), media.probe(other)
+    assert was.moves and now.moves is False
+    assert (now.frames, now.width, now.height) == (was.frames, was.width, was.height)
+    assert now.fps == pytest.approx(was.fps) and now.seconds == pytest.approx(was.seconds)
+    first, still = (media.frames(ref, num_frames=1).pixels[0] for ref in (own, other))
+    assert abs(first.astype(int) - still.astype(int)).mean() < 8
+    assert len(list(tmp_path.iterdir())) == 1  # the steps that nobody asks about stay
+    assert found.source.steps[1] is source.steps[1]
+
+
+def test_files_that_are_there_are_not_made_again(source: Source, tmp_path: Path) -> None:
+    altered(source, "frozen-clip", tmp_path)
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    altered(source, "frozen-clip", tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == times
+
+
+def test_data_in_parquet_are_altered_as_well(source: Source, tmp_path: Path) -> None:
+    convert(source, tmp_path / "parquet", embed=True)
+    stored = load(tmp_path / "parquet")
+    for control in CONTROLS:
+        found = altered(stored, control, tmp_path / control)
+        assert not found.findings
+        own, other = (each.steps[0] for each in (stored, found.source))
+        role = MEDIUM[control]
+        assert media.read_bytes(ref_of(own, role)) != media.read_bytes(ref_of(other, role))
+
+
+def test_a_run_says_under_which_control_it_was_and_is_no_other(
+    source: Source, tmp_path: Path
+) -> None:
+    task, run = get_task("omnigui"), tmp_path / "run"
+    found = altered(source, "other-sound", tmp_path / "made", seed=3)
+    evaluate(task, found.source, "baseline:center", run)
+    recorded = read_run(run)
+    assert recorded.settings["control"] == {"name": "other-sound", "seed": 3, "steps": 24}
+    assert recorded.name == "baseline:center [other-sound]"
+    with pytest.raises(RunError, match="control"):
+        evaluate(task, source, "baseline:center", run)
+
+
+def test_an_episode_without_a_partner_is_found_and_left_out(tmp_path: Path) -> None:
+    source = load(tree(tmp_path / "data", episodes=1))
+    found = altered(source, "other-sound", tmp_path / "made")
+    assert found.left_out == {step.sample_id for step in source.steps}
+    (finding,) = found.findings
+    assert (finding.code, finding.where) == ("control-impossible", "App/E00")
+    assert "no other episode has audio" in finding.what
+
+
+def test_an_episode_without_the_medium_is_found_and_left_out(tmp_path: Path) -> None:
+    rows = [row("A", app="TED"), row("B", app="TED", audio_path="")]
+    source = load(write_rows(tmp_path / "steps.json", rows), check_media=False)
+    found = altered(source, "other-sound", tmp_path / "made")
+    assert {finding.where: finding.what for finding in found.findings} == {
+        "TED/A": "other-sound: no other episode has audio",
+        "TED/B": "other-sound: no step of it has audio",
+    }
+    assert found.left_out == {"TED/A/0", "TED/B/0"}
+    assert not found.given
+
+
+def test_an_unreadable_medium_leaves_its_episode_out_alone(tmp_path: Path) -> None:
+    source = load(tree(tmp_path / "data", episodes=3))
+    broken = source.steps[5]
+    media.resolve(ref_of(broken, "video")).write_bytes(b"no clip")
+    found = altered(source, "frozen-clip", tmp_path / "made")
+    (finding,) = found.findings
+    assert finding.where == episode_key(broken)
+    assert "cannot be decoded" in finding.what and "2.mp4" in finding.what
+    assert len(found.left_out) == 4 and len(found.given) == 8
+
+
+def test_a_clip_with_a_sound_of_its_own_weakens_a_control(tmp_path: Path) -> None:
+    source = load(tree(tmp_path / "data", episodes=2))
+    clip = media.resolve(ref_of(source.steps[0], "video"))
+    film(clip, count=9, sound=noise(0.3), codec="aac")
+    for control in ("silence", "frozen-clip"):
+        found = altered(source, control, tmp_path / control)
+        (finding,) = found.findings
+        assert finding.code == "control-clip-with-sound"
+        assert source.steps[0].sample_id in finding.where
+        assert not found.left_out
+    with av.open(str(media.resolve(ref_of(found.source.steps[0], "video")))) as container:
+        assert not container.streams.audio
+
+
+# Partners
+
+
+def step(app: str, episode: str, index: int, action: int, twins: str, language: str = "en") -> Step:
+    return Step(
+        sample_id=f"{app}/{episode}/{index}",
+        episode_id=episode,
+        step_index=index,
+        num_steps=1,
+        instruction="",
+        screen=(10, 10),
+        media={},
+        history=(),
+        history_screens=(),
+        action=Action(Primitive(action)),
+        tags={"app": app, "language": language},
+        source={"twins": twins} if twins else {},
+    )
+
+
+def world(*drawn: tuple[int, int, int]) -> dict[str, list[Step]]:
+    """Episodes by app, group of twins (0 for none) and answer."""
+    return {
+        f"{app}/{number}": [step(f"A{app}", str(number), 0, action, f"G{twins}" if twins else "")]
+        for number, (app, twins, action) in enumerate(drawn)
+    }
+
+
+Drawn = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(8, 11)), min_size=1, max_size=24
+)
+
+
+@given(Drawn, st.integers(0, 3))
+def test_partners_are_other_episodes_and_never_twins_with_the_same_answer(
+    drawn: list[tuple[int, int, int]], seed: int
+) -> None:
+    episodes = world(*drawn)
+    found = partners(episodes, seed=seed)
+    assert found == partners(episodes, seed=seed)
+    assert list(found) == list(episodes)
+
+    def group(key: str) -> tuple[str, str]:
+        (only,) = episodes[key]
+        return only.tags["app"], str(only.source.get("twins", key))
+
+    for key, other in found.items():
+        if other is None:
+            assert {
+                group(each) == group(key) and episodes[each][0].action == episodes[key][0].action
+                for each in episodes
+            } == {True}
+            continue
+        assert other != key
+        twins = [each for each in episodes if each != key and group(each) == group(key)]
+        differing = [each for each in twins if episodes[each][0].action != episodes[key][0].action]
+        assert other in differing if differing else other not in twins
+
+
+def test_an_episode_without_twins_gets_one_of_its_app_else_of_its_language() -> None:
+    episodes = {
+        "a": [step("TED", "a", 0, 8, "")],
+        "b": [step("TED", "b", 0, 8, "")],
+        "c": [step("Bili", "c", 0, 8, "", "zh")],
+        "d": [step("Douyin", "d", 0, 8, "", "zh")],
+        "e": [step("Else", "e", 0, 8, "", "fr")],
+    }
+    found = partners(episodes)
+    assert (found["a"], found["b"], found["c"], found["d"]) == ("b", "a", "d", "c")
+    assert found["e"] in {"a", "b", "c", "d"}
+
+
+def test_each_episode_of_an_app_is_used_once() -> None:
+    episodes = world(*[(0, 0, 8)] * 40)
+    assert sorted(filter(None, partners(episodes, seed=1).values())) == sorted(episodes)
+
+
+def test_of_twins_the_one_with_the_most_other_answers_is_chosen() -> None:
+    answers = {"a": (8, 9, 10), "b": (8, 9, 11), "c": (9, 8, 11)}
+    episodes = {
+        name: [step("TED", name, index, each, "G") for index, each in enumerate(given)]
+        for name, given in answers.items()
+    }
+    for seed in range(5):
+        assert partners(episodes, seed=seed) == {"a": "c", "b": "c", "c": "a"}
+
+
+def test_a_shorter_partner_gives_its_media_in_turn(tmp_path: Path) -> None:
+    rows = [row("A", n, app="TED") for n in range(5)] + [row("B", n, app="TED") for n in range(2)]
+    source = load(write_rows(tmp_path / "steps.json", rows), check_media=False)
+    found: Altered = altered(source, "other-sound", tmp_path)
+    assert [found.given[f"TED/A/{n}"] for n in range(5)] == [f"TED/B/{n}" for n in (0, 1, 0, 1, 0)]

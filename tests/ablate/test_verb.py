@@ -1,0 +1,185 @@
+"""`omnidata ablate`, with a model that hears and one that is deaf."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.ablate import settings
+from omnidata.errors import UsageError
+from omnidata.loaders.omnigui import load
+from omnidata.tasks.omnigui_prompt import voice_file
+from tests.ablate import senses
+from tests.cli.running import omnidata
+from tests.conftest import Once
+from tests.data.tiny import wav
+from tests.export.small import tree
+from tests.synth.making import made, only
+from tests.trees import read_lines
+
+GRID = ["text-IAV", "text-IV", "text-IA", "text-I"]
+WRONG = ["other-sound", "silence", "other-clip", "frozen-clip"]
+EPISODES = 24
+
+
+@pytest.fixture(scope="module")
+def heard(once: Once) -> Path:
+    """Episodes whose answers are only in the sound; groups of four twins."""
+    taps = only("audio", max_steps=1, questions=("tap",))
+    return once("heard", lambda folder: made(folder, taps, episodes=EPISODES))
+
+
+def ablated(*arguments: str | Path, code: int = 0) -> Any:
+    """The command, in this process."""
+    from typer.testing import CliRunner
+
+    from omnidata.cli import app
+
+    done = CliRunner().invoke(app, ["ablate", *map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == code, done.stderr
+    return done
+
+
+def test_a_model_that_hears_is_misled_by_other_sounds_and_by_no_clip(
+    heard: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    senses.install(tmp_path / "site", monkeypatch)
+    source = load(heard)
+    known = senses.learn(source, "audio", tmp_path / "known.json")
+    out = tmp_path / "out"
+    command = ("omnigui", heard, "--model", "senses:audio", "-M", f"known={known}", "--out", out)
+    found = json.loads(ablated(*command, "--json").stdout)
+    rows = {row["name"]: row for row in found["settings"]}
+    assert list(rows) == [*GRID, *(f"text-IAV-{name}" for name in WRONG)]
+    exact = {name: row["results"]["overall"]["EM"] for name, row in rows.items()}
+    deaf = ("text-IA", "text-IAV", "text-IAV-other-clip", "text-IAV-frozen-clip")
+    assert exact == {name: float(name in deaf) for name in rows}
+    change = rows["text-IAV-other-sound"]["differences"]["overall"]["metrics"]["EM"]
+    assert (change["difference"], change["episodes"]) == (-1.0, EPISODES)
+    assert change["ci95"] == [-1.0, -1.0] and change["q"] < 0.05
+    assert set(rows["text-I"]["differences"]) == {"critical", "overall"}
+    assert rows["text-IAV"]["compared_with"] is None and not rows["text-IAV"]["differences"]
+    assert found == json.loads((out / "ablation.json").read_text())
+    steps = {step.sample_id: step for step in source.steps}
+    for line in read_lines(out / "controls" / "other-sound" / "given.jsonl"):
+        own, other = steps[line["sample_id"]], steps[line["given"]]
+        assert own.source["twins"] == other.source["twins"]
+        assert own.action != other.action
+    run = json.loads((out / "runs" / "text-IAV-silence" / "run.json").read_text())
+    assert run["control"]["name"] == "silence"
+    assert (run["options"]["modalities"], run["steps"]) == ("IAV", EPISODES)
+    before = {path: path.read_bytes() for path in out.rglob("predictions.jsonl")}
+    known.write_text("{}")  # a model that is asked again would say something else
+    again = ablated(*command, "--format", "md")
+    assert {path: path.read_bytes() for path in out.rglob("predictions.jsonl")} == before
+    (line,) = [line for line in again.stdout.splitlines() if "EM" in line]
+    assert line == "### EM (%)"
+    assert "| text-IAV-other-sound | " in again.stdout
+    assert "-100.0\\* (-100.0 to -100.0)" in again.stdout
+
+
+def test_the_command_prints_the_papers_table_and_keeps_every_run(
+    heard: Path, tmp_path: Path
+) -> None:
+    some = ("--limit", "20", "--modalities", "IAV,I", "--controls", "other-sound")
+    out = tmp_path / "out"
+    done = omnidata("ablate", "omnigui", heard, "--model", "baseline:random", "--out", out, *some)
+    for header in ("AV-Critical", "Overall", "change"):
+        assert header in done.stdout
+    shown = [line.split()[0] for line in done.stdout.splitlines() if line.strip()[:5] == "text-"]
+    assert shown == ["text-IAV", "text-I", "text-IAV-other-sound"] * 4
+    assert "Benjamini-Hochberg" in " ".join(done.stderr.split())
+    runs = [out / "runs" / name for name in ("text-IAV", "text-IAV-other-sound")]
+    compared = json.loads(omnidata("compare", *runs, "--json").stdout)
+    assert [each["name"] for each in compared["settings"]] == [
+        "control.name", "control.seed", "control.steps"
+    ]  # fmt: skip
+    assert compared["b"]["model"] == "baseline:random [other-sound]"
+
+
+def test_the_verb_has_help_with_an_example() -> None:
+    text = " ".join(ablated("--help").stdout.split())
+    assert "Example: omnidata ablate omnigui" in text
+    assert all(flag in text for flag in ("--controls", "--modalities", "--instructions", "--json"))
+
+
+def test_spoken_instructions_are_compared_with_written_ones(tmp_path: Path) -> None:
+    data = tree(tmp_path / "data", episodes=2)
+    voice = tmp_path / "voice"
+    voice.mkdir()
+    for step in load(data).steps:
+        (voice / voice_file(step.instruction)).write_bytes(wav(0))
+    given = ("--model", "baseline:center", "-T", f"voice={voice}", "--controls", "none")
+    how = ("--modalities", "IAV,I", "--format", "csv")
+    done = ablated("omnigui", data, "--out", tmp_path / "out", *given, *how)
+    lines = list(csv.DictReader(io.StringIO(done.stdout)))
+    against = {line["setting"]: line["compared_with"] for line in lines}
+    assert against == {
+        "text-IAV": "",
+        "text-I": "text-IAV",
+        "voice-IAV": "text-IAV",
+        "voice-I": "voice-IAV",
+    }
+    spoken = {
+        name: json.loads((tmp_path / "out" / "runs" / name / "run.json").read_text())["options"]
+        for name in against
+    }
+    assert [spoken[name]["voice"] for name in against] == ["", "", str(voice), str(voice)]
+    assert {line["level"] for line in lines} == {"overall"}  # the data have no levels
+
+
+def test_a_run_that_fails_stops_no_other_and_exits_with_1(tmp_path: Path) -> None:
+    """An episode alone has no other's sound to get."""
+    data = tree(tmp_path / "data", episodes=1)
+    arguments = ("--modalities", "IAV", "--controls", "other-sound,silence")
+    out = tmp_path / "out"
+    done = ablated("omnigui", data, "--model", "baseline:center", "--out", out, *arguments, code=1)
+    assert "control-impossible" in done.stderr and "no step is left" in done.stderr
+    rows = {row["name"]: row for row in json.loads((out / "ablation.json").read_text())["settings"]}
+    assert rows["text-IAV-other-sound"]["results"] is None
+    assert rows["text-IAV-other-sound"]["error"]
+    assert rows["text-IAV-silence"]["results"]["counts"]["steps"] == 4
+
+
+def test_steps_that_a_control_leaves_out_are_left_out_of_its_differences(tmp_path: Path) -> None:
+    data = tree(tmp_path / "data", episodes=3)
+    (data / "App" / "media" / "E00" / "2.wav").write_bytes(b"no sound")
+    excluded = tmp_path / "exclude.txt"
+    excluded.write_text("App/E02/3\n")
+    arguments = ("--modalities", "IAV", "--controls", "silence", "--exclude", excluded, "--json")
+    done = ablated(
+        "omnigui", data, "--model", "baseline:center", "--out", tmp_path / "out", *arguments
+    )
+    full, silent = json.loads(done.stdout)["settings"]
+    assert full["results"]["counts"]["steps"] == 11
+    assert silent["results"]["counts"]["steps"] == 7
+    assert silent["differences"]["overall"]["steps"] == 7
+    assert silent["warnings"] == ["4 steps that only A has are left out"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("IAV,XY", None, None, {}), 'there is no "XY"'),
+        (("IAV,I,IAV", None, None, {}), '"IAV" comes twice'),
+        (("IAV", "voice", None, {}), "no folder of spoken instructions"),
+        (("IAV", "sung", None, {}), 'there is no "sung"'),
+        (("I,IAV", None, "silence", {}), "silence alters what the full setting I does not show"),
+        (("IAV", None, "none,silence", {}), "controls and none of them"),
+        (("IAV", None, None, {"modalities": "I"}), "sets the modalities itself"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_is(given: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        settings(*given)
+
+
+def test_unless_told_otherwise_the_controls_are_those_of_what_is_shown() -> None:
+    names = [each.name for each in settings("IA,I", None, None, {})]
+    assert names == ["text-IA", "text-I", "text-IA-other-sound", "text-IA-silence"]
+    assert [each.name for each in settings("I", None, None, {})] == ["text-I"]

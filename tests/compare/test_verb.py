@@ -1,0 +1,118 @@
+"""`omnidata compare`, as a person meets it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.errors import RunError
+from omnidata.types import Source, Step
+from tests.cli.running import omnidata
+from tests.compare.making import Says, data, loaded, run
+from tests.conftest import Once
+from tests.trees import row, write_rows
+
+
+def says(step: Step) -> Says:
+    return "right" if step.step_index else "elsewhere"
+
+
+@pytest.fixture(scope="module")
+def pair(once: Once) -> tuple[Path, Path]:
+    def write(folder: Path) -> None:
+        source = loaded(data(folder / "data", episodes=24))
+        run(folder / "a", source, lambda step: "right")
+        run(folder / "b", source, says)
+
+    folder = once("compared-by-verb", write)
+    place = json.loads((folder / "a" / "run.json").read_text())["data"]
+    for name in "ab":  # the folder has moved to its place
+        info = json.loads((folder / name / "run.json").read_text())
+        info["data"] = place.replace("compared-by-verb.unfinished/", "")
+        (folder / name / "run.json").write_text(json.dumps(info))
+    return folder / "a", folder / "b"
+
+
+def compared(*arguments: str | Path) -> Any:
+    """The command, in this process."""
+    from typer.testing import CliRunner
+
+    from omnidata.cli import app
+
+    return CliRunner().invoke(app, ["compare", *map(str, arguments)], catch_exceptions=False)
+
+
+def test_the_command_prints_tables_flips_and_how_they_were_found(pair: tuple[Path, Path]) -> None:
+    done = omnidata("compare", *pair)
+    overall = next(line for line in done.stdout.splitlines() if line.strip().startswith("overall"))
+    assert overall.split()[:4] == ["overall", "100.0", "100.0", "0.0"]  # TM
+    assert "dependency: critical" in done.stdout and "McNemar p" in done.stdout
+    assert "right->wrong: 24" in done.stdout and "TED/E001/0" in done.stdout
+    assert "wrong->right: 0" in done.stdout
+    for words in ("10000 resamples", "Benjamini-Hochberg", "McNemar's exact test", "B - A"):
+        assert words in " ".join(done.stderr.split())
+
+
+def test_the_verb_has_help_with_an_example() -> None:
+    text = " ".join(compared("--help").stdout.split())
+    assert "Example: omnidata compare" in text and "--json" in text and "--format" in text
+
+
+def test_other_runs_exit_with_2_and_a_message(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    done = omnidata("compare", pair[0], tmp_path, code=2)
+    assert "RunError" in done.stderr and str(tmp_path) in done.stderr
+    assert not done.stdout
+    with pytest.raises(RunError):
+        compared(pair[0], tmp_path)
+
+
+def test_json_has_all_and_is_the_same_again(pair: tuple[Path, Path]) -> None:
+    found = json.loads(compared(*pair, "--json").stdout)
+    assert found == json.loads(compared(*pair, "--format", "json").stdout)
+    assert found["correction"]["method"] == "Benjamini-Hochberg"
+    first = found["slices"][0]
+    assert (first["group"], first["steps"]) == ("overall", 48)
+    assert first["metrics"]["EM"]["difference"] == -0.5
+    assert first["mcnemar"] == {"a_only": 24, "b_only": 0, "p": 2 / 2**24, "q": None}
+    low, high = found["slices"][1]["metrics"]["EM"]["ci95"]
+    assert low <= -0.5 <= high
+    assert len(found["flips"]) == 24
+    other = json.loads(compared(*pair, "--json", "--seed", "7").stdout)
+    assert other["seed"] == 7 and other["flips"] == found["flips"]
+
+
+def test_csv_has_a_line_per_slice_and_metric(pair: tuple[Path, Path]) -> None:
+    lines = list(csv.DictReader(io.StringIO(compared(*pair, "--format", "csv").stdout)))
+    assert [line["metric"] for line in lines[:4]] == ["TM", "EM", "SR", "GP"]
+    assert {line["axis"] for line in lines} == {"", "dimension", "dependency", "app", "language"}
+    exact = lines[1]
+    assert (float(exact["a"]), float(exact["b"]), exact["q"]) == (1.0, 0.5, "")
+    assert exact["only_a_right"] == "24"
+    assert lines[0]["only_a_right"] == "" and lines[0]["why"] == "no episode differs"
+
+
+def test_flips_are_linked_to_the_pages_of_both_reports(pair: tuple[Path, Path]) -> None:
+    """A file has all pages, a folder one file for each; pages are numbered in the data's order."""
+    reports = ("--pages-a", "my reports/a.html", "--pages-b", "b")
+    shown = compared(*pair, *reports).stdout.splitlines()
+    (line,) = [line for line in shown if "E001/0" in line]
+    assert line.split() == ["TED/E001/0", "my%20reports/a.html#step=2", "b/steps/2.html"]
+    text = compared(*pair, *reports, "--format", "md").stdout
+    assert "- TED/E001/0 <my%20reports/a.html#step=2> <b/steps/2.html>" in text
+
+
+def test_markdown_obeys_no_name_of_the_data(tmp_path: Path) -> None:
+    names = ("<script>x</script>", "a|b", "*bold* [link](http://x)")
+    rows = [row(f"E{n}", app=name) for n, name in enumerate(names)]
+    source: Source = loaded(write_rows(tmp_path / "steps.json", rows))
+    runs = [run(tmp_path / name, source, lambda step: "right") for name in "ab"]
+    text = compared(*runs, "--format", "md").stdout
+    assert "<script" not in text
+    assert "app: &lt;script>x&lt;/script>" in text
+    assert "a\\|b" in text
+    assert "\\*bold\\* \\[link\\](http://x)" in text

@@ -1,0 +1,321 @@
+"""Android in the Wild in its three forms."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import omnidata
+from omnidata import media
+from omnidata.actions import Point, Primitive
+from omnidata.data.convert import convert
+from omnidata.errors import DataError
+from omnidata.loaders.aitw import dump, load
+from omnidata.loaders.aitw_rows import truth_of
+from omnidata.loaders.recognition import recognised
+from omnidata.phone import Kind
+from omnidata.tasks import get_task
+from omnidata.types import Source, Step
+from tests.loaders import phones
+from tests.loaders.omnibench import codes
+from tests.loaders.phones import cagui, example, records, zoo, zoo_episode
+from tests.trees import NO_SHARED, SHARED, row, write_rows
+
+REAL = SHARED / "data" / "aitz_google_apps"
+real = pytest.mark.skipif(not REAL.is_dir(), reason=NO_SHARED)
+Make = Callable[[Path], Path]
+
+
+def wild(tmp_path: Path) -> Path:
+    """Two episodes in two files, their steps out of order."""
+    folder = tmp_path / "wild" / "google_apps"
+    bare, file = example(1, results__action_type=[10]), example(0, "8", episode_length=[1])
+    file["image/encoded"] = [phones.png(5)]
+    records(folder / "google_apps-00000-of-00002", bare, file)
+    records(folder / "google_apps-00001-of-00002", example(0), packed=False)
+    return tmp_path / "wild"
+
+
+def garden(tmp_path: Path) -> Path:
+    """An episode of the Zoo, laid out as in its archive."""
+    last = zoo(1, result_action_type=3, result_action_text="7:30")
+    return zoo_episode(tmp_path / "zoo" / "test" / "general", zoo(0), last).parents[2]
+
+
+def chinese(tmp_path: Path) -> Path:
+    return zoo_episode(tmp_path / "cagui" / "domestic", cagui(), name="77").parents[1]
+
+
+FORMS: dict[str, Make] = {"aitw": wild, "aitz": garden, "cagui": chinese}
+
+
+def truth(step: Step) -> Any:
+    return truth_of(step.source, step.screen)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_recognised_read_and_given_back(tmp_path: Path, form: str) -> None:
+    data = FORMS[form](tmp_path)
+    source = load(data)
+    assert recognised(data) == ["aitw"]
+    assert not source.findings
+    assert {step.tags["form"] for step in source.steps} == {form}
+    for step in source.steps:
+        shot = step.media["screenshot"]
+        assert shot
+        assert media.image_size(shot) == step.screen == phones.SCREEN
+    rows = list(dump(source))
+    if form == "aitw":
+        wanted = [example(1, results__action_type=[10]), example(0, "8", episode_length=[1])]
+        wanted[1]["image/encoded"] = [phones.png(5)]
+        assert rows == [*wanted, example(0)]
+    else:
+        files = sorted(data.rglob("*.json"))
+        assert rows == [each for file in files for each in json.loads(file.read_text())]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_parquet_repository_holds_the_same(tmp_path: Path, form: str) -> None:
+    source = load(FORMS[form](tmp_path))
+    convert(source, tmp_path / "out", embed=True)
+    back = load(tmp_path / "out")
+    assert list(dump(back)) == list(dump(source))
+    for step, again in zip(source.steps, back.steps, strict=True):
+        assert (step.action, step.tags, truth(step)) == (again.action, again.tags, truth(again))
+        shots = [media.image(ref) for s in (step, again) if (ref := s.media["screenshot"])]
+        assert np.array_equal(shots[0].pixels, shots[1].pixels)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_datasets_get_every_form(tmp_path: Path, form: str) -> None:
+    found = omnidata.load_dataset("aitw", FORMS[form](tmp_path), form.upper(), split="test")
+    source = load(FORMS[form](tmp_path))
+    assert [each["sample_id"] for each in found] == [step.sample_id for step in source.steps]
+    assert all(each["screenshot"]["bytes"] or each["screenshot"]["path"] for each in found)
+
+
+def test_steps_are_put_in_order_and_have_their_history(tmp_path: Path) -> None:
+    first, second, other = load(wild(tmp_path)).steps
+    assert [s.sample_id for s in (first, second, other)] == [
+        "GOOGLE_APPS-7/0", "GOOGLE_APPS-7/1", "GOOGLE_APPS-8/0",
+    ]  # fmt: skip
+    assert second.history == (first.action,)
+    assert second.action
+    assert second.action.kind is Primitive.TASK_COMPLETE
+    assert first.action
+    assert first.action.start == (Point(0.25, 0.5, "rel"),)  # rows have y before x
+    assert first.tags == {
+        "form": "aitw", "subset": "google_apps", "device": "pixel_4", "android": "33",
+    }  # fmt: skip
+
+
+def test_boxes_are_from_0_to_1_whatever_the_form_says(tmp_path: Path) -> None:
+    steps = [load(make(tmp_path)).steps[0] for make in FORMS.values()]
+    assert [truth(step).rects for step in steps] == [
+        ((0.25, 0.25, 0.125, 0.5),),
+        ((50 / 200, 18 / 90, 20 / 200, 36 / 90),),
+        ((0.25, 0.2, 0.1, 0.4),),
+    ]
+
+
+def test_rows_of_the_zoo_that_state_a_size_have_relative_boxes(tmp_path: Path) -> None:
+    sized = zoo(image_width=90, image_height=200, ui_positions="[[0.1, 0.2, 0.3, 0.4]]")
+    (step,) = load(zoo_episode(tmp_path, {**sized, "episode_length": 1})).steps
+    assert step.tags["form"] == "cagui"
+    assert truth(step).rects == ((0.1, 0.2, 0.3, 0.4),)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "primitive", "words"),
+    [
+        (3, Kind.TYPE, Primitive.INPUT, None),
+        (4, Kind.GESTURE, Primitive.TAP, None),
+        (5, Kind.BACK, Primitive.BACK, None),
+        (6, Kind.HOME, Primitive.HOME, None),
+        (7, Kind.ENTER, Primitive.INPUT, "ENTER"),
+        (10, Kind.COMPLETE, Primitive.TASK_COMPLETE, None),
+        (11, Kind.IMPOSSIBLE, Primitive.TASK_IMPOSSIBLE, None),
+    ],
+)
+def test_the_enum_is_android_in_the_wilds(
+    tmp_path: Path, number: int, kind: Kind, primitive: Primitive, words: str | None
+) -> None:
+    rows = zoo(result_action_type=number, result_action_text="a", episode_length=1)
+    data = records(tmp_path / "x" / "a", example(results__action_type=[number], episode_length=[1]))
+    for source in (load(zoo_episode(tmp_path / "zoo", rows)), load(data)):
+        (step,) = source.steps
+        assert truth(step).move.kind is kind
+        assert step.action
+        assert (step.action.kind, step.action.words) == (primitive, words)
+
+
+@pytest.mark.parametrize("number", [-1, 0, 1, 2, 8, 9, 12, 4.0, True, "4", None])
+def test_a_number_of_another_enum_is_refused_and_not_reinterpreted(
+    tmp_path: Path, number: Any
+) -> None:
+    source = load(zoo_episode(tmp_path, zoo(0), zoo(1, result_action_type=number)))
+    assert codes(source.findings) == {"action-unusable": 1}
+    (found,) = source.findings
+    assert (found.severity, found.where.split()[0]) == ("error", "GENERAL-5/1")
+    assert "Android in the Wild's enum (3 TYPE, 4 DUAL_POINT," in found.what
+    assert source.steps[1].action is None
+    assert truth(source.steps[1]) is None
+
+
+def test_cagui_alone_has_long_presses_and_waiting(tmp_path: Path) -> None:
+    rows = [cagui(), cagui(1, result_action_type=1), cagui(2, result_action_type=2)]
+    source = load(zoo_episode(tmp_path, *({**r, "episode_length": 3} for r in rows), name="77"))
+    kinds = [truth(step) and truth(step).move.kind for step in source.steps]
+    assert kinds == [Kind.LONG_PRESS, Kind.WAIT, None]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"result_touch_yx": "[0.5]"},
+        {"result_touch_yx": "[0.5, NaN]"},
+        {"result_lift_yx": '["a", 1]'},
+        {"result_lift_yx": "[" * 5000},
+        {"result_touch_yx": None},
+        {"result_touch_yx": [1e300, 0]},
+        {"result_action_type": 3, "result_action_text": None},
+    ],
+)
+def test_an_action_that_cannot_be_read_is_a_finding_and_the_row_stays(
+    tmp_path: Path, broken: dict[str, Any]
+) -> None:
+    source = load(zoo_episode(tmp_path, zoo(0), zoo(1, **broken)))
+    assert codes(source.findings) == {"action-unusable": 1}
+    assert source.steps[1].source == zoo(1, **broken)
+
+
+def test_missing_and_repeated_steps_are_found(tmp_path: Path) -> None:
+    rows = [zoo(0), zoo(3, result_action_type=5), zoo(3), zoo("x"), zoo(-1), zoo(10**6)]
+    source = load(zoo_episode(tmp_path, *(r | {"episode_id": 5} for r in rows)))
+    assert codes(source.findings) == {"id-repeated": 1, "id-missing": 3, "steps-missing": 1}
+    assert source.skipped == 4
+    first, last = source.steps
+    assert last.history == (first.action, None, None)
+    assert source.row_ids == ["GENERAL-5/0", "GENERAL-5/3", None, None, None, None]
+
+
+def test_pictures_are_found_beside_the_file_or_where_the_row_says(tmp_path: Path) -> None:
+    folder = zoo_episode(tmp_path / "general", zoo(0, episode_length=1))
+    beside = load(folder / "GENERAL-5.json").steps[0].media["screenshot"]
+    assert beside
+    assert beside.path == "GENERAL-5_0.png"
+    (tmp_path / "general" / "GENERAL-5.json").write_bytes((folder / "GENERAL-5.json").read_bytes())
+    (folder / "GENERAL-5.json").unlink()
+    elsewhere = load(tmp_path).steps[0].media["screenshot"]
+    assert elsewhere
+    assert elsewhere.path == "general/GENERAL-5/GENERAL-5_0.png"
+
+
+def test_boxes_in_pixels_of_a_missing_picture_are_no_boxes_and_that_is_said(
+    tmp_path: Path,
+) -> None:
+    folder = zoo_episode(tmp_path, zoo(0, episode_length=1))
+    (folder / "GENERAL-5_0.png").unlink()
+    source = load(folder)
+    assert Counter(f.code for f in source.findings) == {"boxes-unusable": 1, "media-absent": 1}
+    assert truth(source.steps[0]).rects == ()
+
+
+def test_a_hostile_path_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret.png").write_bytes(phones.png())
+    rows = [zoo(0, image_path="../secret.png", episode_length=1)]
+    folder = zoo_episode(tmp_path / "data", *rows)
+    (folder / "GENERAL-5_0.png").unlink()
+    shot = load(folder).steps[0].media["screenshot"]
+    assert shot
+    assert shot.path == "GENERAL-5_0.png"
+
+
+def test_a_broken_record_ends_its_file_and_no_other(tmp_path: Path) -> None:
+    data = wild(tmp_path)
+    plain = data / "google_apps" / "google_apps-00001-of-00002"
+    plain.write_bytes(plain.read_bytes()[:-3])
+    source = load(data)
+    assert codes(source.findings) == {"record-broken": 1, "steps-missing": 1}
+    assert len(source.steps) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"image/encoded": [b"x" * 99]}, "99 bytes are no 90 x 200 x 3 pixels"),
+        ({"image/encoded": [phones.png()[:-20]]}, "end marker"),
+        ({"image/encoded": [phones.png(0, (80, 200))]}, "80 x 200"),
+        ({"image/encoded": []}, "the record holds none"),
+    ],
+)
+def test_a_picture_that_nobody_can_take_is_found_when_it_is_read(
+    tmp_path: Path, changes: dict[str, Any], says: str
+) -> None:
+    data = records(tmp_path / "x" / "a", example(episode_length=[1]) | changes)
+    (found,) = load(data).findings
+    assert (found.code, found.where) == ("media-broken", "7/0")
+    assert says in found.what
+
+
+def test_other_datasets_are_named(tmp_path: Path) -> None:
+    cases = {
+        "omnigui": write_rows(tmp_path / "omnigui" / "steps.json", [row()]),
+        "androidcontrol": records(tmp_path / "ac" / "a", phones.episode()),
+    }
+    for name, data in cases.items():
+        with pytest.raises(DataError) as caught:
+            load(data)
+        assert f"these are rows of {name}" in caught.value.remedy
+    for make in FORMS.values():
+        for task in ("omnigui", "omnibench", "androidcontrol", "groundui"):
+            with pytest.raises(DataError) as caught:
+                get_task(task).load(make(tmp_path))
+            assert "these are rows of aitw" in caught.value.remedy
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "[1]", "[" * 9000, '[{"a": 1}]'])
+def test_files_without_a_row_are_refused(tmp_path: Path, content: str) -> None:
+    for name in ("a.json", "a.tfrecord", "a-00000-of-00001"):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(DataError) as caught:
+            load(tmp_path / name)
+        assert caught.value.expected
+    signs = '[{"result_touch_yx": "", "result_action_type": 4}, '
+    (tmp_path / "b.json").write_text(signs)
+    with pytest.raises(DataError, match="no list of steps"):
+        load(tmp_path / "b.json")
+
+
+def check_real(source: Source) -> None:
+    assert not source.findings
+    kinds = [step.action and step.action.kind for step in source.steps]
+    assert kinds == [
+        Primitive.HOME, Primitive.SWIPE_UP, Primitive.TAP, Primitive.TASK_COMPLETE,
+    ]  # fmt: skip
+    assert {step.screen for step in source.steps} == {(270, 600)}
+
+
+@real
+def test_the_real_episode_is_read_flat_and_given_back(tmp_path: Path) -> None:
+    name = "GOOGLE_APPS-523638528775825151"
+    rows = json.loads((REAL / f"{name}.json").read_text())
+    for data in (REAL, REAL / f"{name}.json"):
+        source = load(data)
+        check_real(source)
+        assert [step.sample_id for step in source.steps] == [f"{name}/{n}" for n in range(4)]
+        assert list(dump(source)) == rows
+    tap = truth(source.steps[2])
+    # The tap is on the clock: one of the 42 elements, in (y, x, height, width) of 600 x 270.
+    assert len(tap.rects) == 42
+    assert tap.move.touch == (0.6069772839546204, 0.49836206436157227)
+    out = tmp_path / "out"
+    convert(source, out, embed=True)
+    check_real(load(out))
+    assert list(dump(load(out))) == rows

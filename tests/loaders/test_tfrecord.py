@@ -1,0 +1,211 @@
+"""TFRecords: framing, checksums, examples, and pictures that lie within them."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnidata import media
+from omnidata.errors import DataError, MediaError
+from omnidata.loaders.a11y_forest import bounds_of, pack, unpack
+from omnidata.loaders.tfexample import as_bytes, read_example
+from omnidata.loaders.tfrecord import is_tfrecord, records
+from omnidata.loaders.wire import fields, whole
+from omnidata.media import unpacked
+from omnidata.types import MediaRef, Stretch
+from tests.loaders import phones
+
+NAMES = st.text(min_size=1, max_size=8)
+FEATURES = st.dictionaries(
+    NAMES,
+    st.one_of(
+        st.lists(st.binary(max_size=20), min_size=1, max_size=4),
+        st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=4),
+        st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=4),
+    ),
+    max_size=4,
+)
+
+
+@given(st.lists(FEATURES, min_size=1, max_size=3), st.booleans())
+def test_what_another_library_writes_is_read(
+    tmp_path_factory: pytest.TempPathFactory, written: list[dict[str, list[object]]], packed: bool
+) -> None:
+    path = phones.records(tmp_path_factory.mktemp("tf") / "a", *written, packed=packed)
+    found = [read_example(record.data) for record in records(path)]
+    assert is_tfrecord(path)
+    for example, wanted in zip(found, written, strict=True):
+        assert {*example.texts, *example.numbers} == set(wanted)
+        for name, values in wanted.items():
+            if isinstance(values[0], bytes):
+                assert [as_bytes(text) for text in example.text(name)] == values
+                assert [example.data[part] for part in example.texts[name]] == values
+            else:
+                assert example.numbers[name] == values
+                assert list(map(type, example.numbers[name])) == list(map(type, values))
+
+
+def test_a_packed_list_is_the_same_as_one_field_for_each_number() -> None:
+    # Feature "i" with int64_list {value: 1, value: 300}, not packed, as old writers have it.
+    numbers = bytes([0x08, 0x01, 0x08, 0xAC, 0x02])
+    feature = bytes([0x1A, len(numbers)]) + numbers
+    entry = b"\x0a\x01i" + bytes([0x12, len(feature)]) + feature
+    features = bytes([0x0A, len(entry)]) + entry
+    assert read_example(bytes([0x0A, len(features)]) + features).numbers == {"i": [1, 300]}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_every_broken_byte_is_found_with_its_record(tmp_path: Path, packed: bool) -> None:
+    path = phones.records(tmp_path / "a", {"a": [b"x" * 50]}, {"a": [b"y" * 50]}, packed=False)
+    content = path.read_bytes()
+    first = 16 + struct.unpack("<Q", content[:8])[0]
+    for at, number in ((0, 0), (9, 0), (20, 0), (first - 1, 0), (first + 3, 1), (first + 30, 1)):
+        broken = bytearray(content)
+        broken[at] ^= 1
+        path.write_bytes(gzip.compress(bytes(broken)) if packed else bytes(broken))
+        found = []
+        with pytest.raises(DataError, match="checksum") as caught:
+            found.extend(records(path))
+        assert caught.value.where == f"{path}, record {number}"
+        assert len(found) == number
+
+
+@pytest.mark.parametrize("cut", [1, 4, 20, 70])
+def test_a_file_that_ends_too_early_is_found(tmp_path: Path, cut: int) -> None:
+    noise = [np.random.default_rng(seed).bytes(500) for seed in (0, 1)]
+    path = phones.records(tmp_path / "a", *({"a": [each]} for each in noise), packed=False)
+    content = path.read_bytes()
+    shorts = (content[:-cut], gzip.compress(content[:-cut]), gzip.compress(content)[:-cut])
+    for number, short in enumerate(shorts):
+        broken = tmp_path / f"broken{number}"
+        broken.write_bytes(short)
+        with pytest.raises(DataError, match=r"early|cannot be read|checksum") as caught:
+            list(records(broken))
+        assert caught.value.where.startswith(f"{broken}, record ")
+
+
+def test_a_length_that_no_memory_has_is_refused(tmp_path: Path) -> None:
+    import google_crc32c
+
+    head = struct.pack("<Q", 2**50)
+    crc = google_crc32c.value(head)
+    masked = (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+    (tmp_path / "a").write_bytes(head + struct.pack("<I", masked))
+    with pytest.raises(DataError, match="more than"):
+        list(records(tmp_path / "a"))
+
+
+@given(st.binary(max_size=80))
+def test_no_bytes_make_the_reader_of_messages_raise_anything_else(content: bytes) -> None:
+    for read in (lambda: list(fields(content, whole(content))), lambda: read_example(content)):
+        try:
+            read()
+        except ValueError as error:
+            assert str(error)
+    try:
+        bounds_of(content)
+    except ValueError as error:
+        assert str(error)
+
+
+def test_a_forest_gives_windows_before_their_elements() -> None:
+    found = phones.forest(((0, 0, 9, 9), [(1, 2, 3, 4), (-5, 0, 0, 7)]), ((5, 5, 6, 6), []))
+    assert bounds_of(found) == [(0, 0, 9, 9), (1, 2, 3, 4), (-5, 0, 0, 7), (5, 5, 6, 6)]
+    assert unpack(pack(found)) == found
+    for text in ("!", "AAAA", pack(found)[:-8], pack(b"")[:4]):
+        with pytest.raises(ValueError, match="forest"):
+            unpack(text)
+
+
+def test_a_packed_forest_that_unpacks_to_gigabytes_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("omnidata.loaders.a11y_forest.MAX_BYTES", 1000)
+    assert unpack(pack(bytes(999))) == bytes(999)
+    with pytest.raises(ValueError, match="more than 1000"):
+        unpack(pack(bytes(1001)))
+
+
+@pytest.fixture
+def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, bytes]:
+    """A gzip file of two members, whose states are kept every 64 KB, and what it holds."""
+    monkeypatch.setattr(unpacked, "SPACING", 64 * 1024)
+    draw = np.random.default_rng(0)
+    content = draw.integers(0, 4, 1_500_000, np.uint8).tobytes()
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(content[:700_000], 1) + gzip.compress(content[700_000:], 6))
+    return path, content
+
+
+def test_any_stretch_of_a_gzip_file_is_read_in_any_order_by_any_thread(
+    packed: tuple[Path, bytes],
+) -> None:
+    path, content = packed
+    found = unpacked.unpacked(path)
+    draw = np.random.default_rng(1)
+    places = [(int(at), int(size)) for at, size in draw.integers(0, 1_400_000, (60, 2)) // (1, 9)]
+    with ThreadPoolExecutor(4) as pool:
+        read = list(pool.map(lambda place: found.read(*place), places))
+    assert read == [content[at : at + size] for at, size in places]
+    assert found.read(1_499_990, 50) == content[-10:]
+    assert found.read(1_500_000, 1) == b""
+
+
+def test_zeros_after_a_gzip_stream_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(gzip.compress(b"abc") + bytes(600_000) + gzip.compress(b"def") + bytes(9))
+    assert unpacked.unpacked(path).read(0, 100) == b"abcdef"
+
+
+def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    for content in (b"first", b"second one"):
+        path.write_bytes(gzip.compress(content))
+        assert unpacked.unpacked(path).read(0, 99) == content
+
+
+def shot(root: Path, offset: int, size: int, **changes: object) -> MediaRef:
+    place = Stretch("a.gz", offset, size, **changes)  # type: ignore[arg-type]
+    return MediaRef("image", root, "x.png", cell=place)
+
+
+def test_a_picture_within_a_file_is_like_any_other(tmp_path: Path) -> None:
+    content, bare = phones.png(1), phones.pixels(2)
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"...." + content + bare.tobytes()))
+    file = shot(tmp_path, 4, len(content))
+    assert media.read_bytes(file) == content
+    assert media.image_size(file) == phones.SCREEN
+    pixels = shot(tmp_path, 4 + len(content), bare.nbytes, pixels=bare.shape)
+    assert np.array_equal(media.image(pixels).pixels, bare)
+    assert media.linkable(file) is None
+    with pytest.raises(MediaError, match="no file of its own"):
+        media.resolve(file)
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        (Stretch("a.gz", 10, 0), "empty"),
+        (Stretch("a.gz", 10, 2000), "shorter"),
+        (Stretch("a.gz", 0, 2**40), "more than"),
+        (Stretch("a.gz", 0, 12, (2, 2, 4)), "pixels of 4 channels"),
+        (Stretch("a.gz", 0, 13, (2, 2, 3)), "13 bytes"),
+        (Stretch("none", 0, 12), "missing"),
+        (Stretch("../a.gz", 0, 12), "leaves its folder"),
+        (Stretch("broken.gz", 0, 12), "cannot be read"),
+    ],
+)
+def test_what_is_no_picture_says_why(tmp_path: Path, place: Stretch, says: str) -> None:
+    (tmp_path / "a.gz").write_bytes(gzip.compress(bytes(1000)))
+    (tmp_path / "broken.gz").write_bytes(gzip.compress(bytes(1000))[:11])
+    with pytest.raises(MediaError) as caught:
+        media.read_bytes(MediaRef("image", tmp_path, "x.png", cell=place))
+    assert says in caught.value.what
+    assert caught.value.remedy

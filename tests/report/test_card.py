@@ -1,0 +1,105 @@
+"""What is written for the Hub is what its own library reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from huggingface_hub import EvalResultEntry, ModelCard, ModelCardData
+
+from omnidata.errors import UsageError
+from omnidata.report.card import write
+from omnidata.report.runs import Run
+from tests.report.made import METRICS, write_run
+
+
+def read_entries(path: Path) -> list[EvalResultEntry]:
+    from huggingface_hub._eval_results import parse_eval_result_entries
+
+    return parse_eval_result_entries(yaml.safe_load(path.read_text()))
+
+
+def results_of(card: ModelCard) -> list[Any]:
+    assert isinstance(card.data, ModelCardData)
+    assert card.data.eval_results is not None
+    return card.data.eval_results
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return write_run(tmp_path / "run", where={"language": "en"}, versions={"omnidata": "0.1.0"})
+
+
+def test_the_hubs_library_reads_the_card(run: Run, tmp_path: Path) -> None:
+    (path,) = write([run], tmp_path / "out" / "README.md")
+    card = ModelCard.load(path)
+    assert isinstance(card.data, ModelCardData)
+    assert card.data.model_name == "openai:a"
+    found = results_of(card)
+    assert [each.metric_type for each in found] == [name.lower() for name in METRICS]
+    assert [each.metric_value for each in found] == [0.5, 0.4, 0.3, 0.2]
+    exact = found[1]
+    assert (exact.dataset_type, exact.metric_name) == ("omnigui", "EM (omnigui-paper)")
+    assert exact.metric_args == {"profile": "omnigui-paper", "ci95": [0.2, 0.4]}
+    assert exact.dataset_args["where"] == {"language": "en"}
+    assert exact.dataset_args["fingerprint"] == "f" * 64
+    assert "| openai:a |" in card.text
+
+
+def test_the_hubs_library_writes_the_same_card_again(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "1"),
+        write_run(tmp_path / "2", options={"modalities": "I"}, overall=(9.0, 8.0, 7.0, None)),
+    ]
+    (path,) = write(runs, tmp_path / "README.md")
+    card = ModelCard.load(path)
+    again = ModelCard(str(card))
+    assert len(results_of(again)) == 7
+    assert results_of(again) == results_of(card)
+
+
+def test_the_newer_format_is_read_too(run: Run, tmp_path: Path) -> None:
+    card, results = write([run], tmp_path / "README.md", {"omnigui": "lab/OmniGUI"})
+    assert results == tmp_path / ".eval_results" / "omnigui.yaml"
+    (entry,) = read_entries(results)
+    assert (entry.dataset_id, entry.task_id, entry.value) == ("lab/OmniGUI", "omnigui", 0.4)
+    assert entry.notes
+    for said in ("EM as a fraction", "omnigui-paper", "modalities=IAV", "language=en", "100 steps"):
+        assert said in entry.notes
+    assert results_of(ModelCard.load(card))[0].dataset_type == "lab/OmniGUI"
+
+
+def test_an_imported_run_has_a_card_too(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "theirs", imported=True)
+    (path,) = write([run], tmp_path / "README.md")
+    card = ModelCard.load(path)
+    assert isinstance(card.data, ModelCardData)
+    assert card.data.model_name == "theirs"
+
+
+def test_a_name_full_of_yaml_stays_a_name(tmp_path: Path) -> None:
+    name = "a: [b]\n---\n<script># {"
+    (path,) = write([write_run(tmp_path / "run", model=name)], tmp_path / "README.md")
+    card = ModelCard.load(path)
+    assert isinstance(card.data, ModelCardData)
+    assert card.data.model_name == name
+    assert "<script>" not in card.text
+
+
+def test_what_no_card_can_say_is_refused(run: Run, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "other", model="openai:b")
+    with pytest.raises(UsageError, match="2 models"):
+        write([run, other], tmp_path / "README.md")
+    same = write_run(tmp_path / "same")
+    with pytest.raises(UsageError, match="2 runs are of omnigui"):
+        write([run, same], tmp_path / "README.md", {"omnigui": "lab/OmniGUI"})
+    for dataset in ("OmniGUI", "lab/../../x"):
+        with pytest.raises(UsageError, match="no id of a dataset"):
+            write([run], tmp_path / "README.md", {"omnigui": dataset})
+    assert not (tmp_path / "README.md").exists()
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(UsageError, match="a file already"):
+        write([run], tmp_path / "README.md")
+    assert (tmp_path / "README.md").read_text() == "mine"

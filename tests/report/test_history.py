@@ -1,0 +1,81 @@
+"""How errors compound is counted over episodes, and the modes stand beside each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnidata.errors import RunError
+from omnidata.report.history import compounding, count, tables
+from omnidata.report.report import report
+from tests.report.made import write_run
+
+# Three episodes: right right wrong wrong / wrong right / right (not judged) wrong.
+VERDICTS: dict[str, bool | None] = {
+    "A/T1/0": True, "A/T1/1": True, "A/T1/2": False, "A/T1/3": False,
+    "A/T2/0": False, "A/T2/1": True,
+    "B/T1/0": True, "B/T1/1": None, "B/T1/2": False,
+}  # fmt: skip
+
+
+def test_counts_are_those_made_by_hand(tmp_path: Path) -> None:
+    found = compounding(write_run(tmp_path / "run", scores=VERDICTS))
+    assert found.by_step == {0: (2, 3), 1: (2, 2), 2: (0, 2), 3: (0, 1)}
+    assert found.after_right == (1, 2)  # T1: 1 right, 2 wrong
+    assert found.after_wrong == (1, 2)  # T1: 3 wrong; T2: 1 right
+    assert found.first_errors == {0: 1, 2: 2}
+    assert found.episodes == 3
+
+
+@given(st.dictionaries(st.text("ab", min_size=1), st.lists(st.booleans(), min_size=1)))
+def test_every_step_but_the_first_has_a_previous_one(episodes: dict[str, list[bool]]) -> None:
+    found = count({name: dict(enumerate(steps)) for name, steps in episodes.items()})
+    steps = sum(map(len, episodes.values()))
+    assert sum(total for _, total in found.by_step.values()) == steps
+    assert found.after_right[1] + found.after_wrong[1] == steps - len(episodes)
+    assert sum(found.first_errors.values()) == sum(not all(each) for each in episodes.values())
+    firsts = {each.index(False) for each in episodes.values() if not all(each)}
+    assert firsts == set(found.first_errors)
+
+
+def test_gold_and_predicted_stand_beside_each_other(tmp_path: Path) -> None:
+    worse = {**VERDICTS, "A/T1/1": False, "A/T2/1": False}
+    runs = [
+        write_run(
+            tmp_path / "predicted",
+            options={"history": "predicted"},
+            scores=worse,
+            overall=(45.0, 30.0, 20.0, 10.0),
+        ),
+        write_run(tmp_path / "gold", scores=VERDICTS),
+    ]
+    made = {table.name: table for table in report(runs).tables}
+    gold, predicted = made["history"].rows
+    assert (gold.labels[1], predicted.labels[1]) == ("Gold", "Predicted")
+    assert [cell.change for cell in predicted.cells] == pytest.approx([-0.05, -0.1, -0.1, -0.1])
+    by_step = made["history-by-step"]
+    assert [row.labels for row in by_step.rows] == [("1",), ("2",), ("3",), ("4",)]
+    second = [cell.value for cell in by_step.rows[1].cells]
+    assert second == [1.0, 2, 0, 0.0, 2, 1]  # EM, steps, first errors: gold, then predicted
+    after = [cell.value for cell in made["history-compounding"].rows[0].cells]
+    assert after == pytest.approx([0.5, 2, 0.5, 2, 3, 3, (1 + 3 + 3) / 3])
+    interval = made["history-compounding"].rows[0].cells[0].ci95
+    assert interval
+    assert interval[0] < 0.5 < interval[1]
+
+
+def test_one_mode_alone_is_not_compared(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "1", scores=VERDICTS),
+        write_run(tmp_path / "2", model="openai:b", options={"history": "predicted"}),
+    ]
+    assert tables(runs) == []
+
+
+def test_ids_that_are_no_steps_are_an_error(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", scores={"row-x": True})
+    with pytest.raises(RunError, match="follow each other"):
+        compounding(run)

@@ -1,0 +1,258 @@
+"""Pages in a real browser: clicks, keys, clips, the dark, a phone, and a hostile model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.report import pages
+from tests.conftest import Once
+from tests.report.planted_run import (
+    BESIDE,
+    CAUSE,
+    HOSTILE,
+    SPOKEN,
+    STEPS,
+    SWIPED,
+    browser,
+    chromium,
+    planted,
+    until,
+)
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+Open = Callable[..., Any]
+_STAY = "pages-of-a-run"
+_HEAD = "Number(document.querySelector('.playhead').getAttribute('x1'))"
+_COLOURS = ["color-contrast", "link-in-text-block"]
+
+
+@pytest.fixture(scope="module")
+def reports(once: Once, sample: Path) -> Path:
+    """The pages of the planted run, as one file and as a folder."""
+    chromium()
+
+    def write(folder: Path) -> None:
+        # Links are relative: pages are written where they stay, not where `once` begins.
+        stay = folder.parents[1] / _STAY
+        run = planted(sample, stay / "run")
+        pages.write(run, stay / "report.html")
+        pages.write(run, stay / "site")
+        folder.mkdir(parents=True)
+
+    return once("pages", write).with_name(_STAY)
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[Any]:
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def visit(chrome: Any) -> Iterator[Open]:
+    """Opens addresses; in the end nothing was loaded from outside, and the console is silent."""
+    contexts: list[Any] = []
+    complaints: list[str] = []
+    requests: list[str] = []
+
+    def go(address: str, **options: Any) -> Any:
+        context = chrome.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda said: complaints.append(f"{said.type}: {said.text}"))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(address)
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert requests
+    assert {url.split(":")[0] for url in requests} <= {"file", "data"}
+
+
+FORMS = ("report.html", "site/index.html")
+
+
+def address(reports: Path, form: str, hash: str = "") -> str:
+    return (reports / form).as_uri() + hash
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_two_clicks_lead_from_the_index_to_a_planted_failure_and_its_cause(
+    reports: Path, visit: Open, form: str
+) -> None:
+    page = visit(address(reports, form))
+    page.click("a:has-text('type only')")
+    page.click(f".card:has-text('{BESIDE}')")
+    page.wait_for_selector("#why")
+    assert CAUSE.lower() in page.inner_text("#why").lower()
+    assert "type only" in page.inner_text("#why")
+    assert page.inner_text(".strip [aria-current]") == "2"
+    assert "broke at step 2" in page.inner_text(".episode")
+    assert page.locator(".shot.main svg rect.target").count() == 1
+    assert page.locator(".shot.main svg g.answer").count() == 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_number_of_the_matrix_leads_to_its_steps(reports: Path, visit: Open, form: str) -> None:
+    page = visit(address(reports, form))
+    page.click('.matrix a[href="#target=TASK_COMPLETE&answer=SWIPE_UP"]')
+    assert page.locator(".card strong").all_inner_texts() == [SWIPED]
+    page.click(".card")
+    page.wait_for_selector("#why")
+    assert "answer is SWIPE_UP, the expert's action is TASK_COMPLETE" in page.inner_text("#why")
+    said = page.locator(".rulings li").all_inner_texts()
+    assert len(said) == 2
+    assert "omnigui-paper" in said[0]
+    assert "omnigui-release" in said[1]
+
+
+def test_filters_choose_together_and_are_kept_in_the_address(reports: Path, visit: Open) -> None:
+    page = visit(address(reports, FORMS[0]))
+    assert f"{STEPS} of {STEPS} steps" in page.inner_text("#count")
+    page.select_option("[name=app]", "Chirp")
+    page.select_option("[name=target]", "TAP")
+    chosen = page.inner_text("#count")
+    page.select_option("[name=verdict]", "near")
+    assert page.inner_text("#count").startswith(f"1 of {STEPS} steps")
+    assert "app=Chirp" in page.url
+    again = visit(page.url)
+    assert again.locator(".card strong").all_inner_texts() == [BESIDE]
+    again.select_option("[name=verdict]", "")
+    assert again.inner_text("#count") == chosen
+    again.fill("[name=q]", "c003 call")
+    assert all("Chirp/C003" in text for text in again.locator(".card strong").all_inner_texts())
+    again.click("#clear")
+    assert f"{STEPS} of {STEPS} steps" in again.inner_text("#count")
+
+
+def test_strips_show_where_the_run_of_correct_steps_broke(reports: Path, visit: Open) -> None:
+    page = visit(address(reports, FORMS[0]))
+    page.click("#as-episodes")
+    row = page.locator(".row", has_text="Chirp/C001")
+    assert row.locator(".cell").count() == 3
+    assert row.locator(".cell.broke").inner_text() == "2"
+    assert page.locator(".row", has_text="Chirp/C005").locator(".cell.broke").count() == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_keys_lead_through_the_chosen_steps_and_back(reports: Path, visit: Open, form: str) -> None:
+    page = visit(address(reports, form))
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.select_option("[name=target]", "TAP")
+    names = page.locator(".card strong").all_inner_texts()
+    page.locator(".card").first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#why")
+    assert names[0] in page.inner_text("#page .kicker")
+    page.keyboard.press("ArrowRight")
+    page.locator("#page .kicker", has_text=names[1]).wait_for()
+    page.keyboard.press("ArrowLeft")
+    page.locator("#page .kicker", has_text=names[0]).wait_for()
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#count")
+    assert page.locator(".card strong").all_inner_texts() == names
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_clips_and_sounds_play_and_are_sought_in(reports: Path, visit: Open, form: str) -> None:
+    hash = "#step=1" if form == FORMS[0] else ""
+    page = visit(address(reports, form if hash else "site/steps/1.html", hash))
+    for kind in ("video", "audio"):
+        played = page.evaluate(
+            """async kind => {
+              const player = document.querySelector(kind);
+              if (player.readyState < 2) await new Promise(done => player.oncanplay = done);
+              player.muted = true;
+              await player.play();
+              await new Promise(
+                done => player.ontimeupdate = () => player.currentTime > 0 && done());
+              player.pause();
+              const sought = player.duration / 2;
+              await new Promise(done => { player.onseeked = done; player.currentTime = sought; });
+              return [player.currentTime, sought, player.videoWidth ?? 0, player.error];
+            }""",
+            kind,
+        )
+        assert played[0] == pytest.approx(played[1], abs=0.01)
+        assert played[3] is None
+        assert (played[2] > 0) == (kind == "video")
+    head = page.locator(".playhead")
+    until(page, f"{_HEAD} > 0")
+    before = float(head.get_attribute("x1"))
+    box = page.locator(".wave").bounding_box()
+    page.mouse.click(box["x"] + 0.9 * box["width"], box["y"] + 5)
+    until(page, f"{_HEAD} > 100")
+    assert before < 100
+
+
+def test_what_a_hostile_model_says_stays_text(reports: Path, visit: Open) -> None:
+    shown = HOSTILE.replace("\ud800", "\\ud800")
+    for form in FORMS:
+        page = visit(address(reports, form))
+        page.click("a:has-text('unparsed')")
+        page.click(f".card:has-text('{SPOKEN}')")
+        page.wait_for_selector("#why")
+        assert page.inner_text(".raw") == shown
+        assert page.locator("img[src=x], pre svg, pre script").count() == 0
+        assert "owned" not in page.title()
+        assert "no JSON" in page.inner_text("#why") or "read" in page.inner_text("#why")
+
+
+def test_the_prompt_is_the_whole_one(reports: Path, visit: Open) -> None:
+    for form in FORMS:
+        hash = "#step=2" if form == FORMS[0] else ""
+        page = visit(address(reports, form if hash else "site/steps/2.html", hash))
+        page.click("summary:has-text('Prompt')")
+        said = page.inner_text("details[open]")
+        assert "You are an Android GUI Agent." in said
+        assert "Action History:\nStep 0: NONE\nStep 1: TAP at" in said
+        assert "screenshot: C001/3.png" in said
+        assert "history_screenshot: C001/1.png" in said
+
+
+def test_the_dark_is_dark(reports: Path, visit: Open) -> None:
+    def light(page: Any) -> int:
+        colour: str = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        return sum(int(part) for part in colour.strip("rgb()").split(","))
+
+    assert light(visit(address(reports, FORMS[0]), color_scheme="light")) > 600
+    assert light(visit(address(reports, FORMS[0]), color_scheme="dark")) < 150
+
+
+@pytest.mark.parametrize("form", ["report.html", "report.html#step=1", "site/steps/1.html"])
+def test_a_phone_scrolls_downwards_alone(reports: Path, visit: Open, form: str) -> None:
+    name, _, hash = form.partition("#")
+    page = visit(address(reports, name, hash and f"#{hash}"), **PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("innerWidth") == 390
+    if not hash and name == "report.html":
+        page.tap("#as-episodes")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize(
+    ("scheme", "rules"),
+    [("light", {}), ("dark", {"runOnly": {"type": "rule", "values": _COLOURS}})],
+)
+def test_axe_finds_nothing_serious(
+    reports: Path, visit: Open, scheme: str, rules: dict[str, Any]
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    for hash in ("", "#step=1", "#view=episodes"):
+        # The page's policy keeps foreign scripts out, axe too; other tests look at the policy.
+        page = visit(address(reports, FORMS[0], hash), color_scheme=scheme, bypass_csp=True)
+        found = Axe().run(page, options=rules).response["violations"]
+        grave = [each for each in found if each["impact"] in ("serious", "critical")]
+        assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in grave] == []

@@ -1,0 +1,67 @@
+"""What differs between runs with other seeds is chance, and is measured."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+
+from omnidata.report.repeats import differing
+from omnidata.report.report import report
+from omnidata.run.scored import Run
+from tests.report.made import write_run
+
+IDS = ("A/T1/0", "A/T1/1", "A/T2/0")
+
+
+def seeded(tmp_path: Path, seed: int, em: float, exact: str, answers: str) -> Run:
+    return write_run(
+        tmp_path / f"seed{seed}",
+        seed=seed,
+        overall=(50.0, em, 30.0, 20.0),
+        scores={name: letter == "+" for name, letter in zip(IDS, exact, strict=True)},
+        answers=dict(zip(IDS, answers, strict=True)),
+    )
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Run]:
+    return [
+        seeded(tmp_path, 1, 40.0, "++-", "xyz"),
+        seeded(tmp_path, 2, 44.0, "+--", "xqz"),
+        seeded(tmp_path, 3, 45.0, "+--", "wqz"),
+    ]
+
+
+def test_mean_deviation_and_extremes_are_those_of_the_runs(runs: list[Run]) -> None:
+    (made,) = [table for table in report(runs).tables if table.name == "repeats"]
+    assert "3 runs of openai:a" in made.title
+    found = {row.group: row.cells[1].value for row in made.rows}
+    values = [0.40, 0.44, 0.45]
+    assert found["Mean"] == pytest.approx(0.43)
+    assert found["SD between runs"] == pytest.approx(statistics.stdev(values))
+    assert (found["Least"], found["Most"]) == (0.40, 0.45)
+    assert made.rows[1].cells[0].value == 0.0  # TM is the same in all
+
+
+def test_answers_and_verdicts_that_differ_are_counted(runs: list[Run]) -> None:
+    found = differing(runs)
+    assert (found.steps, found.answers, found.verdicts) == (3, 2, 1)
+    (made,) = [table for table in report(runs).tables if table.name == "repeats"]
+    assert "The answers differ on 2 of 3 steps." in made.notes
+    assert "The verdicts differ on 1 of 3 steps." in made.notes
+
+
+def test_a_total_that_a_run_lacks_has_no_mean(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "2", seed=2),
+        write_run(tmp_path / "3", seed=3, overall=(1.0, 2.0, None, 4.0)),
+    ]
+    (made,) = [table for table in report(runs).tables if table.name == "repeats"]
+    assert [row.cells[2].value for row in made.rows] == [None] * 4
+
+
+def test_the_main_table_tells_the_seeds_apart(runs: list[Run]) -> None:
+    main = report(runs).tables[0]
+    assert [row.labels[1] for row in main.rows] == ["seed=1", "seed=2", "seed=3"]

@@ -1,0 +1,190 @@
+"""Benchmarks that other distributions bring are found, run, scored, and named where broken."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from omnidata.errors import OmnidataError, UsageError
+from omnidata.tasks import get_task
+from omnidata.types import Task
+from tests import plugs
+from tests.cli.running import OMNIDATA
+
+PLUGIN = '''
+"""A benchmark of another distribution: which of two words is longer."""
+
+import hashlib
+import json
+
+from omnidata.tasks.base import Benchmark
+from omnidata.tasks.row_profiles import RowProfile
+from omnidata.types import Source, Step, Verdict
+
+
+class Exact(RowProfile):
+    name = "words-exact"
+    by = {"language": ()}
+
+    def judge(self, step, text, receipt=None):
+        said = text.strip()
+        if not step.source["longer"]:
+            return Verdict("ok", (None,))
+        right = said == step.source["longer"]
+        return Verdict("ok" if said else "unparsed", (right,), {"word": said})
+
+
+class Words(Benchmark):
+    question = "Which is longer: {instruction}?"
+    profiles = {"words-exact": Exact()}
+    allowed = {"case": ("kept", "lower")}
+
+    def load(self, data, *, check_media=True, strict=False):
+        rows = [json.loads(line) for line in data.read_text("utf-8").splitlines()]
+        steps = [
+            Step(
+                sample_id=f"{data.stem}/{number}",
+                episode_id=str(number),
+                step_index=0,
+                num_steps=1,
+                instruction=row["words"],
+                screen=(0, 0),
+                media={},
+                history=(),
+                history_screens=(),
+                action=None,
+                tags={"language": row["language"]},
+                source=row,
+            )
+            for number, row in enumerate(rows)
+        ]
+        fingerprint = hashlib.sha256(data.read_bytes()).hexdigest()
+        names = [step.sample_id for step in steps]
+        return Source(self.name, data, steps, [], 0, fingerprint, names, ("language",), {})
+
+    def answer(self, step):
+        return step.source["longer"] or None
+
+
+def broken(name, options):
+    raise RuntimeError("out of order")
+
+
+def nothing(name, options):
+    return object()
+'''
+ROWS = [
+    {"words": "fig or melon", "longer": "melon", "language": "en"},
+    {"words": "Birne oder Ei", "longer": "Birne", "language": "de"},
+    {"words": "oak or elm", "longer": "", "language": "en"},
+]
+
+
+def install(
+    folder: Path, name: str = "omnidata-words", points: str = "words = words_plugin:Words"
+) -> Path:
+    (folder / "words_plugin.py").write_text(PLUGIN, encoding="utf-8")
+    plugs.install(folder, name, "omnidata.tasks", points)
+    return folder
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "words_plugin", raising=False)
+    return folder
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    path = tmp_path / "words.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    return path
+
+
+def test_a_class_of_another_distribution_is_a_task(site: Path, rows: Path) -> None:
+    install(site)
+    task = get_task("words", {"case": "lower"})
+    [first, *_] = task.load(rows).steps
+    [message] = task.prompt(first)
+    assert [part.text for part in message.parts] == ["Which is longer: fig or melon?"]
+    assert (task.name, task.default_profile, task.options["case"]) == (
+        "words",
+        "words-exact",
+        "lower",
+    )
+    assert task.prompt_hash != get_task("words").prompt_hash
+
+
+def test_the_command_line_runs_and_scores_it(tmp_path: Path, rows: Path) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(install(folder))}
+    run = tmp_path / "run"
+
+    def said(*arguments: str | Path) -> str:
+        command = [*OMNIDATA, *map(str, arguments)]
+        return subprocess.run(
+            command, env=environment, check=True, capture_output=True, text=True, timeout=120
+        ).stdout
+
+    assert json.loads(said("info", "--json"))["task_plugins"] == ["words"]
+    said("evaluate", "words", rows, "--model", "baseline:oracle", "--out", run)
+    found = json.loads(said("score", "words", rows, run, "--json"))
+    assert found["overall"] == {"accuracy": 1.0}
+    assert found["counts"] == {"steps": 2, "without_usable_target": 1}
+    assert {name: group["accuracy"] for name, group in found["by"]["language"].items()} == {
+        "de": 1.0,
+        "en": 1.0,
+    }
+
+
+def test_options_and_baselines_that_do_not_exist_are_refused(site: Path, rows: Path) -> None:
+    install(site)
+    with pytest.raises(UsageError, match="case"):
+        get_task("words", {"case": "upper"})
+    task: Task = get_task("words")
+    with pytest.raises(UsageError, match="baseline:oracle"):
+        task.baseline("centre", task.load(rows).steps, {})
+
+
+@pytest.mark.parametrize(
+    ("point", "said"),
+    [
+        ("words_plugin:broken", "RuntimeError: out of order"),
+        ("words_plugin:nothing", "is no task: it lacks name, profiles"),
+        ("no_such_module:make", "ModuleNotFoundError"),
+    ],
+)
+def test_a_broken_plugin_is_named_with_its_distribution(site: Path, point: str, said: str) -> None:
+    install(site, points=f"words = {point}")
+    with pytest.raises(OmnidataError, match=r"omnidata-words 1\.2") as caught:
+        get_task("words")
+    assert said in str(caught.value)
+
+
+def test_all_that_a_plugin_lacks_is_named(site: Path) -> None:
+    install(site, points="words = words_plugin:nothing")
+    with pytest.raises(UsageError, match="is no task: it lacks ") as caught:
+        get_task("words")
+    lacks = caught.value.what.rpartition("lacks ")[2].split(", ")
+    assert sorted(lacks) == sorted(name for name in vars(Task) if not name.startswith("_"))
+
+
+def test_an_unknown_task_is_refused_with_the_names_of_plugins(site: Path) -> None:
+    install(site)
+    with pytest.raises(UsageError) as caught:
+        get_task("wordz")
+    assert "criticbench, omnibench, words" in caught.value.expected
+
+
+def test_a_plugin_does_not_replace_a_task_of_ours(site: Path) -> None:
+    install(site, points="omnigui = words_plugin:Words")
+    assert get_task("omnigui").default_profile == "omnigui-paper"

@@ -1,0 +1,166 @@
+"""The site builds strictly, its links lead somewhere, and its numbers are what code finds."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from tests.conftest import Once
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "mkdocs.yml").is_file(), reason="needs a checkout: the sdist has no docs"
+)
+COMPUTED = sorted(path for path in DOCS.rglob("*.md") if ">>> " in path.read_text("utf-8"))
+LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
+"""What a browser fetches by itself."""
+
+
+class Page(HTMLParser):
+    """The ids of a page, where its links lead, and what it loads."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: set[str] = set()
+        self.loads: set[str] = set()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.ids |= {value for name in ("id", "name") if (value := found.get(name))}
+        if tag == "a" and (link := found.get("href")):
+            self.links.add(link)
+        if (part := LOADED.get(tag)) and (address := found.get(part)):
+            self.loads.add(address)
+
+
+@pytest.fixture(scope="module")
+def pages(once: Once) -> dict[Path, Page]:
+    pytest.importorskip("mkdocs", reason="needs the extra `docs`")
+
+    def build(folder: Path) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        )
+        assert done.returncode == 0, done.stderr
+
+    site = once("site", build)
+    return {path: Page(path) for path in site.rglob("*.html") if path.name != "404.html"}
+
+
+def test_every_link_of_the_site_leads_to_a_page_and_a_place(pages: dict[Path, Page]) -> None:
+    broken = []
+    followed = 0
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            place = unquote(parts.fragment)
+            followed += 1
+            if not target.exists() or (place and place not in pages[target].ids):
+                broken.append(f"{path.name}: {link}")
+    assert broken == []
+    assert followed > 1000
+
+
+def test_the_site_loads_nothing_from_outside(pages: dict[Path, Page]) -> None:
+    loads = {address for page in pages.values() for address in page.loads}
+    assert len(loads) > 5
+    assert [address for address in loads if urlsplit(address).netloc] == []
+
+
+def test_a_page_of_the_api_has_what_docstrings_say(pages: dict[Path, Page]) -> None:
+    ids = {name for page in pages.values() for name in page.ids}
+    assert {"omnidata.types.Step", "omnidata.metrics.graph.coverage"} <= ids
+    assert {"omnidata.tasks.base.Benchmark.answer", "omnidata.adapters.base.Model"} <= ids
+
+
+def test_bars_in_tables_are_shown_as_they_are_typed(pages: dict[Path, Page]) -> None:
+    text = next(path for path in pages if path.name == "omnigui-idm.html").read_text("utf-8")
+    assert "clip=between|before|off" in text
+    [omnigui] = [path for path in pages if path.parts[-2:] == ("site", "omnigui.html")]
+    assert "<code>modalities=IAV|IV|IA|I</code>" in omnigui.read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", COMPUTED, ids=lambda path: str(path.relative_to(DOCS)))
+def test_what_a_page_computes_is_what_it_says(page: Path) -> None:
+    found = doctest.testfile(
+        str(page), module_relative=False, encoding="utf-8", optionflags=doctest.NORMALIZE_WHITESPACE
+    )
+    assert found.failed == 0
+    assert found.attempted > 1
+
+
+def test_every_metric_has_a_worked_example() -> None:
+    pages = {path for path in (DOCS / "metrics").glob("*.md") if path.name != "index.md"}
+    assert pages
+    assert pages <= set(COMPUTED)
+
+
+def test_the_readmes_links_lead_to_files() -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(links) > 10
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_quickstarts_python_runs(
+    sample: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "omnidata-demo").mkdir()
+    (tmp_path / "omnidata-demo" / "data").symlink_to(sample)
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "quickstart.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    for block in blocks:
+        exec(block, {})
+    assert len(blocks) == 2
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+TASKS = sorted(path.stem for path in (DOCS / "tasks").glob("*.md") if path.stem != "index")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_tasks_page_has_its_options_and_baselines(name: str) -> None:
+    from omnidata.tasks import get_task
+
+    task = get_task(name)
+    text = (DOCS / "tasks" / f"{name}.md").read_text(encoding="utf-8")
+    assert [option for option in task.allowed if f"`{option}" not in text] == []
+    # omnigui-idm has those of omnigui, and says so.
+    lacking = [baseline for baseline in task.baselines if f"`{baseline}`" not in text]
+    assert lacking == [] or "Those of `omnigui`" in text
+
+
+def test_no_page_names_a_verb_that_does_not_exist() -> None:
+    from typer.main import get_command
+
+    from omnidata.cli import app
+
+    verbs = set(get_command(app).commands)  # type: ignore[attr-defined] # a group's, not a command's
+    for path in [*DOCS.rglob("*.md"), ROOT / "README.md"]:
+        text = path.read_text(encoding="utf-8")
+        shells = re.findall(r"```sh\n(.*?)```", text, re.S)
+        commands = "\n".join([*shells, *re.findall(r"^ {4}(?:\$ )?(\S.*)", text, re.M)])
+        named = set(re.findall(r"^omnidata ([a-z]+)", commands, re.M))
+        assert named <= verbs, (path, named - verbs)
