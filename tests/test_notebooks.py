@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,16 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 RUN_ELSEWHERE = "quickstart"
 """`test_documents` runs it, in a loop that runs already."""
 
+CLAIMS = {
+    "load_and_look": r"0 errors, 0 warnings, 0 unusable steps; looked at 149 steps",
+    "evaluate_and_report": r"baseline:majority",
+    "add_a_dataset": r"tasks of plugins: +colours(?s:.*)overall +16\.7",
+    "add_a_model": r"plugins: +eye(?s:.*)overall +[1-9]",
+    "compare_and_ablate": r"text-IAV-silence +25\.0(?s:.*)text-IAV-frozen-clip +100\.0",
+    "synthesise_and_finetune": r"'TM': 0\.0(?s:.*)'TM': (?!0\.0)\d",
+}
+"""What must be among the outputs for the texts beside them to be true."""
+
 MOST_LINES = 60
 """Of a benchmark, or a model, of one's own."""
 
@@ -23,6 +34,13 @@ MOST_LINES = 60
 def read(name: str) -> Any:
     nbformat = pytest.importorskip("nbformat", reason="needs the extra `dev`")
     return nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+
+
+def _said(cell: Any) -> str:
+    """What a cell wrote to stdout, and its value."""
+    written = [output.text for output in cell.outputs if output.get("name") == "stdout"]
+    values = [output.data.get("text/plain", "") for output in cell.outputs if "data" in output]
+    return "".join([*written, *values])
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != RUN_ELSEWHERE])
@@ -39,7 +57,10 @@ def test_the_notebook_runs(
     config = pytest.importorskip("traitlets.config").Config(KernelManager={"transport": "ipc"})
     notebook = read(name)
     nbclient.NotebookClient(notebook, config=config, kernel_name="python3", timeout=300).execute()
-    assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.execution_count for cell in cells)
+    said = "\n".join(map(_said, cells))
+    assert re.search(CLAIMS[name], said), said
 
 
 @pytest.mark.parametrize("name", NAMES)

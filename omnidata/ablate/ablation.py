@@ -134,18 +134,23 @@ def ablate(
     with explained(plan.out):
         plan.out.mkdir(parents=True, exist_ok=True)
         files = {name: _record(plan, name, found, excluded) for name, found in worlds.items()}
-    settings = {
-        setting.name: (setting, files[setting.control] if setting.control else plan.exclude)
-        for setting in plan.settings
-    }
+    controls = {setting.name: setting.control for setting in plan.settings}
+
+    def cell(setting: Setting) -> Cell:
+        if setting.control is None:
+            return plan.cell(setting, plan.exclude, plan.limit)
+        # What is left out must not let in steps that stand behind the limit, which are as ever.
+        lost = len(worlds[setting.control].left_out)
+        limit = None if plan.limit is None else plan.limit - lost
+        return plan.cell(setting, files[setting.control], limit)
 
     def load(cell: Cell, task: Task) -> Source:
-        control = settings[cell.varied["setting"]][0].control
+        control = controls[cell.varied["setting"]]
         return worlds[control].source if control else source
 
     outcomes = []
     for outcome in run_suite(
-        [plan.cell(setting, exclude) for setting, exclude in settings.values()],
+        [cell(setting) for setting in plan.settings],
         loaded=lambda source: None,
         watch=lambda cell: watch(cell.varied["setting"]),
         load=load,

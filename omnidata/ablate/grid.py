@@ -82,12 +82,13 @@ class Plan:
         other = first if first != setting else self.settings[0]
         return None if other == setting else other
 
-    def cell(self, setting: Setting, exclude: Path | None) -> Cell:
+    def cell(self, setting: Setting, exclude: Path | None, limit: int | None) -> Cell:
         """The run of a setting, for `omnidata.run.suite`.
 
         Args:
             setting: one of the plan's.
             exclude: a file of the steps to leave out.
+            limit: how many of the others to ask about.
         """
         options = {**self.task_options, "modalities": setting.modalities}
         if setting.instruction == "text":
@@ -99,7 +100,7 @@ class Plan:
             profile=self.profile,
             where=dict(self.where),
             exclude=str(exclude) if exclude else None,
-            limit=self.limit,
+            limit=limit,
         )
         folder, out = Path(), self.out / "runs" / setting.name
         varied = {"setting": setting.name}

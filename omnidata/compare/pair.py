@@ -190,12 +190,14 @@ def _has(run: Run, sample_id: str) -> bool:
 def _rows(run: Run, ids: Sequence[str], whole: npt.NDArray[np.bool_] | None) -> Rows:
     """The run's verdicts on these steps."""
     scores = [run.scores[name] for name in ids]
-    names = [
-        name
-        for name in scores[0]
-        if name not in ("sample_id", "outcome", "profile", "parsed", "reason")
-        and not name.endswith("_bounds")
-    ]
+    names = run.columns if _of_graphs(run) else run.benchmark.profiles[run.profile].values
+    if lacking := [name for name in names if name not in scores[0]]:
+        raise RunError(
+            f"runs of the profile {run.profile} cannot be compared",
+            where=str(run.path / "scores.jsonl"),
+            expected=f"{lacking[0]} of every step or task",
+            remedy="score the run again, if an older version scored it",
+        )
     try:
         codes = np.array([OUTCOMES.index(score["outcome"]) for score in scores], dtype=np.uint8)
         values = {

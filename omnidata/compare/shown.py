@@ -161,6 +161,8 @@ NO_REPORTS = Reports()
 
 def _link(report: Path, page: int) -> str:
     """The address of a step's page in a report."""
+    if report.name == "index.html" and (report.parent / "steps").is_dir():
+        report = report.parent  # the first page of a folder of pages
     if report.suffix.lower() in (".html", ".htm"):
         return f"{quote(str(report))}#step={page}"
     return quote(str(report / "steps" / f"{page}.html"))

@@ -133,7 +133,7 @@ class StepReader:
         if there < last or (type(stated) is int and stated != there):
             said = f", and episode_length is {stated}" if type(stated) is int else ""
             Place(name, self.note).warn(
-                "steps-missing",
+                "length-differs",
                 f"there are {there} steps up to number {last - 1}{said}",
                 "every step of the episode",
                 "add the missing steps; the episode counts as incomplete until then",

@@ -99,7 +99,7 @@ def _read(data: Path, *, check_media: bool) -> Source:
             for record in records(path):
                 reader.add(path, record)
         except DataError as error:
-            reader.refuse(error.where, "record-broken", error.what, error.expected)
+            reader.refuse("record-broken", error.where, error.what, error.expected)
     if not reader.steps:
         first = findings[0] if findings else None
         raise DataError(

@@ -58,29 +58,29 @@ class EpisodeReader:
         try:
             example = read_example(record.data)
         except ValueError as error:
-            self.refuse(where, "record-broken", f"it is no example: {error}", "a tf.train.Example")
+            self.refuse("record-broken", where, f"it is no example: {error}", "a tf.train.Example")
             return
         features = _small(example)
         actions, number = features.get("actions"), item(features, "episode_id", 0)
         if not actions or type(number) is not int:
             self.refuse(
-                where,
                 "episode-empty",
+                where,
                 f"it has {len(actions or ())} actions and the id {number!r:.40}",
                 "an episode_id and at least one action",
             )
         elif len(actions) > MAX_ACTIONS:
             what = f"the episode has {len(actions)} actions"
-            self.refuse(where, "actions-many", what, f"at most {MAX_ACTIONS}")
+            self.refuse("actions-many", where, what, f"at most {MAX_ACTIONS}")
         elif str(number) in self._ids:
-            self.refuse(where, "id-repeated", f"there is an episode {number} already", "another id")
+            self.refuse("id-repeated", where, f"there is an episode {number} already", "another id")
         else:
             self._ids.add(str(number))
             self._check_lengths(features, example, where)
             shots = self._pictures(path, record, example, features, str(number))
             self._episode(str(number), features, shots, example)
 
-    def refuse(self, where: str, code: str, what: str, expected: str) -> None:
+    def refuse(self, code: str, where: str, what: str, expected: str) -> None:
         """Pass over a record."""
         self.skipped += 1
         self.note(Finding(code, "error", where, what, expected, SKIPPED))

@@ -17,9 +17,9 @@ from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.loaders import repository
 from omnidata.loaders.json_lines import values
 from omnidata.loaders.media_files import check_media_files
-from omnidata.loaders.osworld_instructions import Instructions
+from omnidata.loaders.osworld_instructions import INSTRUCTION, Instructions
 from omnidata.loaders.osworld_result import Result, read_result
-from omnidata.loaders.osworld_signature import FOUND
+from omnidata.loaders.osworld_signature import FOUND, recognises
 from omnidata.loaders.osworld_steps import ROLES, TAGS, AlignBy, StepReader, Told
 from omnidata.loaders.osworld_tree import RESULT, TRAJECTORY, Rollout, find
 from omnidata.loaders.osworld_turns import Run, read_runs
@@ -28,6 +28,9 @@ from omnidata.loaders.recognition import naming_the_right_task
 from omnidata.loaders.strict import refuse_findings
 from omnidata.media import Budget, resolve
 from omnidata.types import MediaRef, Source, Step
+
+EXAMPLES = "evaluation_examples/examples"
+"""Where the release has the examples, beside its results."""
 
 _BUDGET = Budget(max_bytes=4 * 1024**3)
 _SKIPPING = frozenset({"json-invalid", "turns-many"})
@@ -62,7 +65,8 @@ def load(
     Args:
         data: the tree, from any of its levels downwards; a trajectory's file; or a Parquet
             repository.
-        examples: the release's folder `evaluation_examples/examples`, for the instructions.
+        examples: the release's folder `evaluation_examples/examples`, for the instructions; None
+            where it lies under that name in the tree, or nowhere.
         align: "pictures" decodes the recordings to find the screenshots in them.
         strict: make the first finding an error.
         check_media: look whether screenshots and recordings exist and are whole.
@@ -80,7 +84,9 @@ def load(
         if repository.is_repository(data):
             source = repository.load(data, "osworld", TAGS, check_media=check_media)
         else:
-            source = _read(data, Instructions(examples), align, check_media=check_media)
+            held = data / EXAMPLES
+            told = Instructions(examples or (held if held.is_dir() else None))
+            source = _read(data, told, align, check_media=check_media)
         if needs_steps and not source.steps:
             raise DataError(
                 "no turn of an agent is there",
@@ -102,6 +108,8 @@ def rollouts(data: Path, note: Note) -> list[Rollout]:
     if not data.exists():
         raise _unlike("there is no such file or folder", data)
     try:
+        if data.is_file() and not recognises(data):
+            raise _unlike("no line there is one of a trajectory", data)
         found = find(data, note)
     except OSError as error:
         raise _unlike(f"it cannot be read ({error.strerror})", data) from None
@@ -188,27 +196,30 @@ def _doubts(instructions: Instructions, data: Path) -> list[Finding]:
             str(data),
             f"nobody says the task of {len(missing)} rollouts, the first: {missing[0]}",
             "the task's text",
-            "give OSWorld's evaluation_examples/examples with -T examples=FOLDER",
+            f"put OSWorld's {EXAMPLES} into the folder, or name it with -T examples=FOLDER",
         )
     ]
 
 
 def fingerprint(data: Path) -> str:
-    """SHA-256 over trajectories and results: the same wherever the data lie, media left out.
+    """SHA-256 over trajectories, results and instructions: the same wherever the data lie.
 
     Raises:
         DataError: nothing like OSWorld's results is there.
     """
     digest = hashlib.sha256()
     for rollout in rollouts(data, lambda finding: None):
-        for file in ((data.name,) if data.is_file() else ()) + (TRAJECTORY, RESULT):
+        names = [rollout.name(file) for file in (TRAJECTORY, RESULT, INSTRUCTION)]
+        if data.is_file():
+            names = [data.name, *names]
+        for name in (*names, f"{EXAMPLES}/{rollout.domain}/{rollout.example_id}.json"):
             try:
-                path = resolve(MediaRef("image", rollout.root, rollout.name(file)), budget=_BUDGET)
+                path = resolve(MediaRef("image", rollout.root, name), budget=_BUDGET)
                 with path.open("rb") as content:
                     own = hashlib.file_digest(content, "sha256").digest()
             except (MediaError, OSError):
                 continue
-            digest.update(f"{rollout.name(file)}\0".encode("utf-8", "surrogateescape") + own)
+            digest.update(f"{name}\0".encode("utf-8", "surrogateescape") + own)
     return digest.hexdigest()
 
 

@@ -13,7 +13,9 @@ from omnidata.loaders.osworld_tree import Rollout
 from omnidata.media import Budget, resolve
 from omnidata.types import MediaRef
 
-_FILE: Final = "instruction.txt"  # of forks
+INSTRUCTION: Final = "instruction.txt"
+"""What forks call the file of the task."""
+
 _SMALL: Final = Budget(max_bytes=1024**2)
 
 
@@ -23,7 +25,7 @@ class Instructions:
 
     Attributes:
         examples: the release's folder `evaluation_examples/examples`, with `<domain>/<id>.json`;
-            None where nobody named it.
+            None where there is none.
         missing: rollouts whose task nobody says.
     """
 
@@ -63,6 +65,6 @@ class Instructions:
 
 def _beside(rollout: Rollout) -> str:
     try:
-        return rollout.text(_FILE).decode("utf-8").strip()
+        return rollout.text(INSTRUCTION).decode("utf-8").strip()
     except (MediaError, OSError, UnicodeDecodeError):
         return ""

@@ -28,7 +28,7 @@ TAGS: Final = (
     "domain", "group", "action_space", "observation_type", "model", "outcome", "alignment",
 )  # fmt: skip
 """The tags of a step: where its rollout lies, the group of Table 5, "success", "partial", "failure"
-or "unfinished", and how exactly its clips are cut."""
+or "unfinished", and how its clips are cut: "exact", "estimated", or "none" where it has none."""
 
 ROLES: Final[Mapping[str, Modality]] = {
     "screenshot": "image",
@@ -101,13 +101,14 @@ class StepReader:
             shown[0] = self._first(told, recording)
         line = self._timeline(told, recording, shown[1:])
         tags = _tags(told, line)
+        usual = self._first_size(shown)
         history: list[Action | None] = []
         screens: list[Screen] = []
         for number, turn in enumerate(turns):
             index = turn.number - told.run.first_number
             sample_id = f"{told.episode_id}/{index}"
             media = self._media(told, number, shown, line)
-            screen = self._screen(media, shown)
+            screen = self._screen(media, usual)
             reading = calls_of({"action_space": told.rollout.action_space, "rows": turn.rows})
             action = self._action(reading, turn, sample_id)
             gap = index - len(history)  # turns in which the agent said nothing that could be run
@@ -224,16 +225,18 @@ class StepReader:
             self._broken(told, error)
         return estimated(recording, known)
 
-    def _screen(
-        self, media: Mapping[str, MediaRef | None], shown: Sequence[MediaRef | None]
-    ) -> Screen:
-        """The size of the screenshot; one machine has one screen, so another picture's will do."""
+    def _screen(self, media: Mapping[str, MediaRef | None], usual: Screen) -> Screen:
+        """The size of the screenshot, or of one of the same machine's, which has one screen."""
         own = media["screenshot"]
-        files = [own if own and own.cell is None else None, media["screenshot_after"], *shown]
-        for ref in filter(None, files):
-            if (size := self._size(ref)) != UNKNOWN:
-                return size
-        return self._size(own) if own else UNKNOWN
+        size = UNKNOWN
+        if own is not None and (own.cell is None or usual == UNKNOWN):
+            size = self._size(own)
+        return usual if size == UNKNOWN else size
+
+    def _first_size(self, shown: Sequence[MediaRef | None]) -> Screen:
+        """The size of the first screenshot that can be read."""
+        files = (ref for ref in shown if ref is not None and ref.cell is None)
+        return next((size for ref in files if (size := self._size(ref)) != UNKNOWN), UNKNOWN)
 
     def _size(self, ref: MediaRef) -> Screen:
         key = ref.root, ref.path
@@ -288,7 +291,7 @@ def _tags(told: Told, line: Timeline | None) -> dict[str, str]:
         "observation_type": rollout.observation_type,
         "model": rollout.model,
         "outcome": told.result.outcome if told.is_last else "unfinished",
-        "alignment": line.alignment if line else "",
+        "alignment": line.alignment if line else "none",
     }
     return {tag: value for tag, value in found.items() if value}
 

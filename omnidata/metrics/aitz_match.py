@@ -68,15 +68,20 @@ def direction_of(move: Move) -> Direction | None:
     return "left" if to_x < x else "right"
 
 
-def released(truth: Truth, said: Move, screen: Screen) -> Verdict:
+def released(truth: Truth, said: Move, screen: Screen) -> Verdict | None:
     """What the evaluator gives.
 
     Args:
         truth: the expert's move and the elements.
         said: the answer; its box from 0 to 1.
         screen: width and height of the screenshot in pixels.
+
+    Returns:
+        None for a click on a screen of unknown size.
     """
     wanted = type_of(truth.move)
+    if wanted == "click" and min(screen) < 1:
+        return None
     if wanted is None or wanted != type_of(said):
         return False, False
     if wanted == "click":
@@ -89,9 +94,11 @@ def released(truth: Truth, said: Move, screen: Screen) -> Verdict:
     return True, wanted == "stop" or truth.move.kind is said.kind
 
 
-def fixed(truth: Truth, said: Move, screen: Screen) -> Verdict:
-    """The rules with what is broken mended; arguments as in `released`."""
+def fixed(truth: Truth, said: Move, screen: Screen) -> Verdict | None:
+    """The rules with what is broken mended; arguments and result as in `released`."""
     wanted, move = type_of(truth.move), truth.move
+    if wanted == "click" and min(screen) < 1:
+        return None
     if wanted is None or wanted != type_of(said):
         return False, False
     if wanted == "click":

@@ -56,12 +56,14 @@ class PhoneProfile(EpisodeProfile):
         truth: what a row says was done, and what was there.
         read: reads an answer in the form that the task's prompt asks for.
         by: the axes of the table.
+        space: the unit of coordinates that the prompt asks for.
     """
 
     def __init__(
-        self, name: str, truth: TruthOf, read: Read, by: Mapping[str, Sequence[str]]
+        self, name: str, truth: TruthOf, read: Read, by: Mapping[str, Sequence[str]], space: Space
     ) -> None:
         """Take what differs between datasets."""
+        self._space = space
         self.name = name
         self.by = by
         self.goal_progress: Literal["GP_ratio", "GP_prefix"] = (
@@ -94,7 +96,8 @@ class PhoneProfile(EpisodeProfile):
         self, step: Step, said: Move | None, *, as_prompted: bool
     ) -> tuple[bool | None, bool | None, bool]:
         truth = self._truth(step.source, step.screen)
-        if truth is None:
+        unplaced = self._space == "px" and min(step.screen) < 1
+        if truth is None or (unplaced and truth.move.touch):
             return None, None, as_prompted
         # What no answer can be held against is left out for all models alike: the expert's own
         # move tells whether the rule's source has such a step.

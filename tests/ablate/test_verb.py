@@ -156,6 +156,11 @@ def test_steps_that_a_control_leaves_out_are_left_out_of_its_differences(tmp_pat
         "omnigui", data, "--model", "baseline:center", "--out", tmp_path / "out", *arguments
     )
     full, silent = json.loads(done.stdout)["settings"]
+    few = ("--out", tmp_path / "few", "--limit", "6")
+    first = json.loads(
+        ablated("omnigui", data, "--model", "baseline:center", *few, *arguments).stdout
+    )
+    assert [row["results"]["counts"]["steps"] for row in first["settings"]] == [6, 2]
     assert full["results"]["counts"]["steps"] == 11
     assert silent["results"]["counts"]["steps"] == 7
     assert silent["differences"]["overall"]["steps"] == 7

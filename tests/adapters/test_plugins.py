@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 
 import pytest
@@ -83,11 +82,7 @@ def install(
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "site"
-    folder.mkdir()
-    monkeypatch.syspath_prepend(folder)
-    monkeypatch.delitem(sys.modules, "echo_plugin", raising=False)
-    return folder
+    return plugs.on_path(tmp_path / "site", "echo_plugin", monkeypatch)
 
 
 def test_a_file_of_another_distribution_is_a_model(site: Path, tmp_path: Path) -> None:

@@ -337,3 +337,12 @@ def test_task_graphs_are_compared_without_steps_or_data(tmp_path: Path) -> None:
     assert found.overall.metrics["CR"].difference == pytest.approx(1 / 12 - 4 / 12)
     assert not found.flips and found.overall.flips is None
     assert read_run(tmp_path / "a").imported
+
+
+def test_scores_without_the_profiles_values_are_refused(tmp_path: Path) -> None:
+    """OSWorld's rates are over the whole of a set, of which no line has a part."""
+    results = {"task": "osworld", "profile": "osworld", "overall": {}, "by": {}, "counts": {}}
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    line = {"sample_id": "x", "outcome": "ok", "profile": "osworld", "score": 1.0, "domain": "os"}
+    write_lines(tmp_path / "scores.jsonl", [line])
+    assert "profile osworld cannot be compared" in refused(tmp_path, tmp_path)

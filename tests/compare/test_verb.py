@@ -106,6 +106,21 @@ def test_flips_are_linked_to_the_pages_of_both_reports(pair: tuple[Path, Path]) 
     assert "- TED/E001/0 <my%20reports/a.html#step=2> <b/steps/2.html>" in text
 
 
+def test_the_links_lead_to_the_steps_own_pages(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "pages").mkdir()
+    omnidata("report", pair[1], "--html", tmp_path / "pages")
+    links = [
+        line.split()
+        for line in compared(*pair, "--pages-b", tmp_path / "pages" / "index.html").stdout.split(
+            "\n"
+        )
+        if "/E0" in line
+    ]
+    assert len(links) == 24
+    for sample_id, page in (links[0], links[-1]):
+        assert f"<title>{sample_id} " in Path(page).read_text()
+
+
 def test_markdown_obeys_no_name_of_the_data(tmp_path: Path) -> None:
     names = ("<script>x</script>", "a|b", "*bold* [link](http://x)")
     rows = [row(f"E{n}", app=name) for n, name in enumerate(names)]

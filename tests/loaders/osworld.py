@@ -52,7 +52,9 @@ def stamp(seconds: float, *, micro: bool = False) -> str:
     )
 
 
-def line(number: int = 1, action: Any = "pyautogui.click(96, 54)", **changes: Any) -> dict[str, Any]:
+def line(
+    number: int = 1, action: Any = "pyautogui.click(96, 54)", **changes: Any
+) -> dict[str, Any]:
     """A line as the first release writes it; a change to None removes the key."""
     at = stamp(10 * number)
     full = {
@@ -119,6 +121,14 @@ def plain(root: Path) -> Path:
     (root / "pyautogui" / "screenshot" / "agent" / "args.json").write_text("{}")
     (root / RUN / "onboard").mkdir()
     (root / RUN / "onboard" / "traj.jsonl").write_text("{}\n")
+    return root
+
+
+def bare(root: Path) -> Path:
+    """Two examples of one turn each, without any medium."""
+    for number in (1, 2):
+        row = line(1, screenshot_file_before_exec="before.png", instruction="Open the menu")
+        rollout(root, row, place=f"{RUN}/chrome/e{number}", pictures=False)
     return root
 
 

@@ -88,7 +88,7 @@ def example(step: int = 0, episode: str = "7", **changes: Any) -> dict[str, list
     }
 
 
-def zoo(step: int = 0, **changes: Any) -> dict[str, Any]:
+def zoo(step: int | str = 0, **changes: Any) -> dict[str, Any]:
     """A step of Android in the Zoo: a tap on the only element."""
     return {
         "episode_id": "5",
@@ -210,3 +210,13 @@ def episode(*actions: Any, number: int = 3, **changes: Any) -> dict[str, list[An
         "step_instructions": [f"Do {n}" for n in range(len(done))],
         **changes,
     }
+
+
+def two_episodes(task: str, folder: Path) -> Path:
+    """A TFRecord of either dataset with two episodes of one step, alone in its folder."""
+    if task == "aitw":
+        one = {"episode_length": [1]}
+        return records(folder / "general.tfrecord", example() | one, example(0, "8") | one)
+    whole = records(folder / "android_control", episode(CLICK), episode(SCROLL, number=4))
+    (folder / "splits.json").write_text(json.dumps({"train": [3], "test": [4]}))
+    return whole

@@ -198,7 +198,7 @@ def test_an_action_that_cannot_be_read_is_a_finding_and_the_row_stays(
 def test_missing_and_repeated_steps_are_found(tmp_path: Path) -> None:
     rows = [zoo(0), zoo(3, result_action_type=5), zoo(3), zoo("x"), zoo(-1), zoo(10**6)]
     source = load(zoo_episode(tmp_path, *(r | {"episode_id": 5} for r in rows)))
-    assert codes(source.findings) == {"id-repeated": 1, "id-missing": 3, "steps-missing": 1}
+    assert codes(source.findings) == {"id-repeated": 1, "id-missing": 3, "length-differs": 1}
     assert source.skipped == 4
     first, last = source.steps
     assert last.history == (first.action, None, None)
@@ -242,7 +242,7 @@ def test_a_broken_record_ends_its_file_and_no_other(tmp_path: Path) -> None:
     plain = data / "google_apps" / "google_apps-00001-of-00002"
     plain.write_bytes(plain.read_bytes()[:-3])
     source = load(data)
-    assert codes(source.findings) == {"record-broken": 1, "steps-missing": 1}
+    assert codes(source.findings) == {"record-broken": 1, "length-differs": 1}
     assert len(source.steps) == 2
 
 

@@ -16,7 +16,7 @@ from omnidata import media
 from omnidata.errors import DataError, MediaError
 from omnidata.loaders.a11y_forest import bounds_of, pack, unpack
 from omnidata.loaders.tfexample import as_bytes, read_example
-from omnidata.loaders.tfrecord import is_tfrecord, records
+from omnidata.loaders.tfrecord import Record, is_tfrecord, records
 from omnidata.loaders.wire import fields, whole
 from omnidata.media import unpacked
 from omnidata.types import MediaRef, Stretch
@@ -70,7 +70,7 @@ def test_every_broken_byte_is_found_with_its_record(tmp_path: Path, packed: bool
         broken = bytearray(content)
         broken[at] ^= 1
         path.write_bytes(gzip.compress(bytes(broken)) if packed else bytes(broken))
-        found = []
+        found: list[Record] = []
         with pytest.raises(DataError, match="checksum") as caught:
             found.extend(records(path))
         assert caught.value.where == f"{path}, record {number}"

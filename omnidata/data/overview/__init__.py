@@ -13,6 +13,7 @@ from omnidata.types import Source, Task
 _OWN = {
     "omnigui": "omnidata.data.overview.omnigui",
     "omnibench": "omnidata.data.overview.omnibench",
+    "osworld": "omnidata.data.overview.osworld",
 }
 """Benchmark -> the module whose `View` shows more than its tags."""
 

@@ -96,7 +96,7 @@ class Book:
 
     def _judged(self, step: Step, line: Mapping[str, Any]) -> Judged:
         outcome: Outcome = line["outcome"]
-        answer = answer_label(self.task.name, step, outcome, line.get("parsed"))
+        answer = answer_label(self.task, step, outcome, line.get("parsed"))
         return Judged(outcome, mark_of(outcome, self.values(line)), answer)
 
     def values(self, line: Mapping[str, Any]) -> Mapping[str, Any]:

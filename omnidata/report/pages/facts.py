@@ -12,7 +12,7 @@ from omnidata.actions import Point, Region, Screen, history_text
 from omnidata.errors import MediaError, OmnidataError
 from omnidata.report.pages.book import Book
 from omnidata.report.pages.marks import Mark, mark_of
-from omnidata.report.pages.places import Places, places
+from omnidata.report.pages.places import TRAJECTORIES, Places, action_of, places
 from omnidata.report.pages.thumbs import Wave, waveform
 from omnidata.report.pages.why import Case, why
 from omnidata.types import MediaRef, Modality, Step, Verdict
@@ -130,6 +130,7 @@ class Facts:
         history: index, wording and number (None where the data lack the step) of what was done.
         prompt: role and parts of every message; a part is a kind and its text.
         prompt_note: why the prompt is not the whole one; empty if it is.
+        framed: what the frames on pictures are.
         target: the right answer as text; empty where there is none that can be used.
         answer: None without a run.
         rulings: of the profiles, the run's first.
@@ -145,6 +146,7 @@ class Facts:
     history: Sequence[tuple[int, str, int | None]]
     prompt: Sequence[tuple[str, Sequence[tuple[str, str]]]]
     prompt_note: str
+    framed: str
     target: str
     answer: Answer | None
     rulings: Sequence[Ruling]
@@ -176,6 +178,7 @@ def facts(book: Book, number: int) -> Facts:
         history=_history(book, number),
         prompt=prompt,
         prompt_note=note,
+        framed="recorded action" if book.task.name in TRAJECTORIES else "target",
         target=_target(book, step),
         answer=_answer(book, step, parsed) if book.run else None,
         rulings=rulings,
@@ -344,6 +347,7 @@ def _ruling(
         outcome=verdict.outcome,
         values=values,
         parsed=verdict.parsed,
+        said=action_of(book.task, verdict.parsed, receipt),
         reason=verdict.reason,
         error=said.error if said else "",
         places=places(book.task, step, verdict.parsed, receipt),

@@ -142,7 +142,7 @@ def _facts(book: Book) -> dict[str, str]:
 
 
 def _axes(book: Book) -> list[Axis]:
-    noun = NOUNS.get(book.task.name, "answer")
+    noun = NOUNS.get(book.task.name, "primitive")
     found = []
     if book.run:
         marks = [judged.mark for judged in book.judged]
@@ -210,7 +210,7 @@ def _matrix(book: Book) -> Matrix | None:
     if not pairs or max(len(targets), len(answers)) > _MATRIX_LIMIT:
         return None
     counts = [[pairs[target, answer] for answer in answers] for target in targets]
-    return Matrix(NOUNS[book.task.name], targets, answers, counts)
+    return Matrix(NOUNS.get(book.task.name, "primitive"), targets, answers, counts)
 
 
 def listing(book: Book, axes: Sequence[Axis]) -> dict[str, Any]:

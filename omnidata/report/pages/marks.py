@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
-from omnidata.actions import Primitive
 from omnidata.desktop import spelled
 from omnidata.loaders.omnibench_rows import call_of
-from omnidata.types import Outcome, Step
+from omnidata.report.pages.places import action_of
+from omnidata.types import Outcome, Step, Task
 
 Mark = Literal["right", "near", "wrong", "unread", "none", "unjudged"]
 MARKS: Final[Mapping[Mark, str]] = {
@@ -55,10 +55,12 @@ def mark_of(outcome: Outcome, values: Mapping[str, Any]) -> Mark:
 def target_label(task: str, step: Step) -> str:
     """What the right answer is, in a word that many steps share; empty where there is none."""
     found = _LABELS.get(task)
-    return found[0](step) if found else ""
+    if found:
+        return found[0](step)
+    return step.action.kind.name if step.action else ""
 
 
-def answer_label(task: str, step: Step, outcome: Outcome, parsed: Mapping[str, Any] | None) -> str:
+def answer_label(task: Task, step: Step, outcome: Outcome, parsed: Mapping[str, Any] | None) -> str:
     """What the model answered, in such a word; empty for benchmarks whose answers have none.
 
     Args:
@@ -67,20 +69,17 @@ def answer_label(task: str, step: Step, outcome: Outcome, parsed: Mapping[str, A
         outcome: of the answer.
         parsed: the answer as the profile read it.
     """
-    found = _LABELS.get(task)
-    if found is None:
+    found = _LABELS.get(task.name)
+    if not found and not step.action:
         return ""
     if outcome not in ("ok", "unparsed"):
         return NOTHING
-    return (parsed and found[1](step, parsed)) or UNREAD
-
-
-def _omnigui(step: Step) -> str:
-    return step.action.kind.name if step.action else ""
-
-
-def _omnigui_said(step: Step, parsed: Mapping[str, Any]) -> str:
-    return Primitive(int(parsed["action_type"])).name
+    if parsed is None:
+        return UNREAD
+    if found:
+        return found[1](step, parsed) or UNREAD
+    action = action_of(task, parsed, {})
+    return action.kind.name if action else UNREAD
 
 
 def _single(step: Step) -> str:
@@ -117,7 +116,6 @@ def _call(step: Step) -> str:
 _LABELS: Mapping[
     str, tuple[Callable[[Step], str], Callable[[Step, Mapping[str, Any]], str | None]]
 ] = {
-    "omnigui": (_omnigui, _omnigui_said),
     "idm-single": (_single, _single_said),
     "criticbench": (
         lambda step: _truth(step.source["is_success"]),
@@ -125,12 +123,11 @@ _LABELS: Mapping[
     ),
     "omnibench": (_call, lambda step, parsed: _function(str(parsed["function"]))),
 }
-"""By benchmark: the target's label, and the answer's."""
+"""By benchmark: the target's label, and the answer's. Others have actions with a primitive."""
 
 NOUNS: Final[Mapping[str, str]] = {
-    "omnigui": "primitive",
     "idm-single": "operation",
     "criticbench": "judgement",
     "omnibench": "function",
 }
-"""What the labels of a benchmark are."""
+"""What the labels of a benchmark are, unless they are primitives."""

@@ -16,7 +16,9 @@ from omnidata.tasks.resizing import resizing
 from omnidata.types import Step, Task
 
 SCREENSHOT = "screenshot"
-_TRAJECTORIES = ("idm-single", "idm-multiple", "criticbench")
+TRAJECTORIES = ("idm-single", "idm-multiple", "criticbench")
+"""Benchmarks that ask what was done; what can be drawn is where it was done, and no target."""
+
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def places(
         box = rect_of(step.source) if isinstance(call, Click) else None
         said = _omnibench_said(task, step, parsed, receipt)
         return {SCREENSHOT: Places((box,) if box else (), (), said)}
-    if task.name in _TRAJECTORIES:
+    if task.name in TRAJECTORIES:
         return _recorded(task.name, step)
     start: tuple[Region, ...] = ()
     end: tuple[Region, ...] = ()
@@ -94,16 +96,25 @@ def in_pixels(region: Region, screen: Screen) -> Region:
     return Box(low.x, low.y, high.x, high.y, "px")
 
 
+def action_of(
+    task: Task, parsed: Mapping[str, Any] | None, receipt: Mapping[str, Any]
+) -> Action | None:
+    """An answer as an action: what was read is read again, by the rules for histories of answers.
+
+    None where there is no answer, or the benchmark's answers are no such actions.
+    """
+    if parsed is None:
+        return None
+    try:
+        return task.read(json.dumps(parsed), receipt)
+    except (OmnidataError, ValueError, OverflowError):
+        return None
+
+
 def _said(
     task: Task, step: Step, parsed: Mapping[str, Any] | None, receipt: Mapping[str, Any]
 ) -> tuple[Point | None, Point | None]:
-    """The answer's places: what was read is read again, by the rules for histories of answers."""
-    if parsed is None:
-        return None, None
-    try:
-        action: Action | None = task.read(json.dumps(parsed), receipt)
-    except (OmnidataError, ValueError, OverflowError):
-        return None, None
+    action = action_of(task, parsed, receipt)
     if action is None:
         return None, None
     start, end = _in_pixels(action.start, step), _in_pixels(action.end, step)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from omnidata.actions import POSITIONAL, SWIPES, Point, Primitive, Region
+from omnidata.actions import POSITIONAL, SWIPES, Action, Point, Primitive, Region
 from omnidata.report.pages import why_others
 from omnidata.report.pages.gaps import gap, is_inside, shown
 from omnidata.report.pages.marks import Mark
@@ -35,6 +35,7 @@ class Case:
         profile: whose verdict it is.
         step: the step.
         outcome, values, parsed, reason: of the verdict.
+        said: the answer as an action; None where it is none.
         error: why no answer came; empty if one did.
         places: what can be drawn, by role.
     """
@@ -45,6 +46,7 @@ class Case:
     outcome: Outcome
     values: Mapping[str, Any]
     parsed: Mapping[str, Any] | None
+    said: Action | None
     reason: str
     error: str
     places: Mapping[str, Places]
@@ -69,7 +71,7 @@ def why(case: Case, mark: Mark) -> str:
         return f"{case.outcome}: {said}" if case.error else said
     if case.outcome == "unparsed":
         return f"nothing could be read{_because(case.reason)}"
-    explained = _EXPLAINED.get(case.task, _plain)(case, mark == "right")
+    explained = _EXPLAINED.get(case.task, _acted)(case, mark == "right")
     return explained + (_because(case.reason) if case.reason and mark != "right" else "")
 
 
@@ -85,11 +87,12 @@ def _plain(case: Case, right: bool) -> str:
     return f"the profile says no to {', '.join(wrong)}" if wrong else "the answer is not all right"
 
 
-def _omnigui(case: Case, right: bool) -> str:
+def _acted(case: Case, right: bool) -> str:
+    """For benchmarks whose answers are actions like the steps' own."""
     step = case.step
-    if step.action is None or case.parsed is None:
+    if step.action is None or case.said is None:
         return _plain(case, right)
-    kind, wanted = Primitive(int(case.parsed["action_type"])), step.action.kind
+    kind, wanted = case.said.kind, step.action.kind
     if kind is not wanted:
         return f"the answer is {kind.name}, the expert's action is {wanted.name}"
     if kind is Primitive.INPUT:
@@ -105,7 +108,8 @@ def _omnigui(case: Case, right: bool) -> str:
 
 
 def _input(case: Case, right: bool) -> str:
-    given, wanted = (case.parsed or {}).get("text"), case.step.action and case.step.action.text
+    given = case.said.text if case.said else None
+    wanted = case.step.action.text if case.step.action else None
     if given is None:
         return "the answer has no text to type"
     if right:
@@ -168,7 +172,6 @@ def _omnibench(case: Case, right: bool) -> str:
 
 
 _EXPLAINED: Mapping[str, Callable[[Case, bool], str]] = {
-    "omnigui": _omnigui,
     "groundui": _ground,
     "omnibench": _omnibench,
     "idm-single": lambda case, _: why_others.letters(case.step, case.parsed or {}, "idm-single"),

@@ -62,10 +62,9 @@
   const enhance = (root, number) => {
     fill(root);
     waves(root);
-    for (const picture of root.querySelectorAll(".shot.main img")) {
-      if (Number(picture.getAttribute("width")) > Number(picture.getAttribute("height"))) {
-        root.querySelector(".columns").classList.add("broad");
-      }
+    const picture = root.querySelector(".shot img");
+    if (picture && Number(picture.getAttribute("width")) > Number(picture.getAttribute("height"))) {
+      root.querySelector(".columns").classList.add("broad");
     }
     const place = chosen.numbers.indexOf(number);
     const home = root.querySelector(".home");

@@ -1,0 +1,137 @@
+r"""A model's text as AgentNet's actions, as OpenCUA's agent reads it and as it is meant.
+
+The released agent (`OpenCUA.parse_response`, `extract_actions`) reads lines with expressions that
+know one spelling: places as `x=.., y=..`, texts as `message='..'` up to the next quotation mark of
+either kind, keys as `keys=[..]`. `pyautogui.click(0.5, 0.5)`, `pyautogui.write('hello')` and
+`pyautogui.press('enter')` say nothing to it, and `triple_click` is a type that no ground truth has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from omnidata.agentnet import Deed, DeedType, deeds_of_calls
+from omnidata.metrics.agentnetbench import Rule
+from omnidata.pyautogui import read_code
+
+_MODULES: Final = ("pyautogui.", "computer.")
+_PLACE: Final = re.compile(r"x=([\d.]+),\s*y=([\d.]+)")
+_STATUS: Final = re.compile(r"status=['\"](\w+)['\"]")
+_MESSAGE: Final = re.compile(r"message=['\"](.+?)['\"]")
+_KEYS: Final = re.compile(r"keys=\[(.*?)\]")
+_KEY: Final = re.compile(r"['\"]([^'\"]*)['\"]|(\w+)")
+_SCROLL: Final = re.compile(r"pyautogui\.scroll\(([-\d]+)\)")
+_FENCED: Final = re.compile(r"```[ \t]*(?:python3?|py|code)?[ \t]*\n?(.*?)```", re.DOTALL | re.I)
+_LONGEST: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a text says to do.
+
+    Attributes:
+        deeds: in order.
+        code: the lines of code in it.
+    """
+
+    deeds: tuple[Deed, ...]
+    code: str
+
+
+def parse(text: str, rule: Rule) -> Said | str:
+    """What a text says to do, or why it says nothing.
+
+    Args:
+        text: as it came; places are in the unit of the prompt.
+        rule: "released" reads as the released agent does.
+
+    Examples:
+        >>> said = "I click. pyautogui.click(x=0.5, y=0.25)"
+        >>> [one.place for one in parse(said, "released").deeds]
+        [(0.5, 0.25)]
+        >>> parse("pyautogui.press('enter')", "released")
+        'no action could be read from the code'
+        >>> parse("pyautogui.press('enter')", "fixed").deeds[0].keys
+        ('enter',)
+    """
+    if len(text) > _LONGEST:
+        return f"the text is longer than {_LONGEST} characters"
+    return _released(text) if rule == "released" else _meant(text)
+
+
+def _released(text: str) -> Said | str:
+    lines = [line.strip() for line in text.split("\n")]
+    code = [line for line in lines if line.startswith(_MODULES)] or list(_within(lines))
+    if not code:
+        return "there is no line of code"
+    deeds: list[Deed] = []
+    for line in code:
+        try:
+            deeds += _extracted(line)
+        except ValueError:  # a number like 1.2.3, on which the released agent stops
+            return f"a number in {line!r:.80} is none"
+    if not deeds:
+        return "no action could be read from the code"
+    return Said(tuple(deeds), "\n".join(code))
+
+
+def _within(lines: list[str]) -> Iterator[str]:
+    """Code behind other words of a line, up to the next call."""
+    for line in lines:
+        for module in _MODULES:
+            if module in line:
+                yield module + line.split(module)[1].strip()
+                break
+
+
+def _extracted(line: str) -> Iterator[Deed]:
+    if line.startswith("computer."):
+        status = _STATUS.search(line) if line.startswith("computer.terminate") else None
+        if status:
+            yield Deed("terminate", status=status[1])
+        elif line.startswith("computer.triple_click") and (pair := _PLACE.search(line)):
+            yield Deed("other", (float(pair[1]), float(pair[2])))
+        return
+    if pair := _PLACE.search(line):
+        place = float(pair[1]), float(pair[2])
+        kind = _pointed(line)
+        if kind:
+            yield Deed(kind, place)
+    if message := _MESSAGE.search(line):
+        yield Deed("write", text=message[1])
+    if listed := _KEYS.search(line):
+        names = [(one[1] or one[2] or "") for one in _KEY.finditer(listed[1])]
+        keys = tuple(
+            "ctrl" if name.strip().lower() in ("cmd", "command") else name.strip()
+            for name in names
+            if name
+        )
+        yield Deed("hotkey" if "hotkey" in line else "press", keys=keys)
+    if turn := _SCROLL.search(line):
+        amount = int(turn[1])
+        yield Deed("scroll", amount=amount, direction=(amount > 0) - (amount < 0))
+
+
+def _pointed(line: str) -> DeedType | None:
+    if "click" in line and "doubleClick" not in line and "rightClick" not in line:
+        return "click"
+    kinds: tuple[DeedType, ...] = ("moveTo", "doubleClick", "rightClick", "dragTo")
+    return next((kind for kind in kinds if kind in line), None)
+
+
+def _meant(text: str) -> Said | str:
+    blocks = [found[1].strip() for found in _FENCED.finditer(text)]
+    blocks = [block for block in blocks if any(module in block for module in _MODULES)]
+    lines = [line.strip() for line in text.split("\n")]
+    code = "\n".join(
+        blocks or [line for line in lines if line.startswith(_MODULES)] or list(_within(lines))
+    )
+    if not code:
+        return "there is no line of code"
+    deeds = deeds_of_calls(read_code(code))
+    if isinstance(deeds, str):
+        return deeds
+    return Said(deeds, code) if deeds else "the code does nothing"

@@ -1,0 +1,196 @@
+"""`omnidata score osworld`: success rates of a tree of results, and the other verbs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.loaders import osworld
+from omnidata.loaders.osworld_domains import sets
+from omnidata.loaders.registry import load_dataset
+from omnidata.media import probe
+from omnidata.tasks import get_task
+from tests.cli.running import as_json, omnidata
+from tests.loaders.agentstudio import ground, write
+from tests.loaders.osworld import RUN, line, plain, recording, results, rollout
+from tests.trees import read_lines
+
+OTHER = "computer_13/som/agent"
+
+
+def scored(*arguments: str | Path, code: int = 0) -> Any:
+    return as_json(omnidata("score", "osworld", *arguments, "--json", code=code))
+
+
+def test_a_tree_is_scored_as_computed_by_hand_without_media(tmp_path: Path) -> None:
+    """OS: 1, 0, one unfinished. VLC: 0.5. Workflow: "False" is 0, "True" is 1."""
+    data = results(
+        tmp_path / "tree",
+        RUN,
+        {"os": ["1.0\n", "0.0", None], "vlc": ["0.5\n"], "multi_apps": ["False", "True"]},
+    )
+    out = tmp_path / "out"
+    found = scored(data, "--out", out)
+    assert found["overall"] == {"SR_finished": 0.5, "SR_all": 2.5 / 369}
+    assert (found["task"], found["profile"]) == ("osworld", "osworld")
+    assert found["by"]["group"]["Workflow"]["SR_finished"] == 0.5
+    assert found["by"]["domain"]["os"]["SR_all"] == pytest.approx(1 / 24)
+    assert found["by"]["group"]["Office"]["SR_finished"] is None, "a domain that is not there"
+    assert found["counts"] == {
+        "tasks": 369, "finished": 5, "unfinished": 1, "absent": 363, "unknown_tasks": 0,
+    }  # fmt: skip
+    assert found["outcomes"] == {"ok": 5, "missing": 364}
+    assert found == json.loads((out / "results.json").read_text())
+    lines = {row["sample_id"]: row for row in read_lines(out / "scores.jsonl")}
+    assert lines[f"{RUN}/multi_apps/multi_apps-0"]["score"] == 0.0
+    assert lines[f"{RUN}/os/os-2"] == {
+        "sample_id": f"{RUN}/os/os-2", "outcome": "missing", "profile": "osworld", "score": None,
+        "domain": "os", "parsed": {f"{RUN}/os/os-2": None},
+    }  # fmt: skip
+    table = omnidata("score", "osworld", data).stdout
+    assert "SR_finished" in table
+    assert "domain: libreoffice_writer" in table
+
+
+def test_a_whole_set_of_results_is_scored_over_all_of_it(tmp_path: Path) -> None:
+    sizes = sets()["osworld"]
+    texts = {domain: ["1.0"] * 2 + ["0.0"] * (size - 2) for domain, size in sizes.items()}
+    found = scored(results(tmp_path, RUN, texts))
+    assert found["overall"] == {"SR_finished": 20 / 369, "SR_all": 20 / 369}
+    assert found["by"]["group"]["Daily"]["SR_all"] == pytest.approx(6 / 78)
+    assert found["counts"]["absent"] == 0
+
+
+def test_several_runs_are_told_apart(tmp_path: Path) -> None:
+    results(tmp_path, RUN, {"os": ["1.0"]})
+    results(tmp_path, OTHER, {"os": ["0.0"], "gimp": ["1.0"]})
+    found = scored(tmp_path)
+    assert found["counts"]["tasks"] == 2 * 369
+    assert {name: row["SR_finished"] for name, row in found["by"]["run"].items()} == {
+        RUN: 1.0, OTHER: 0.5,
+    }  # fmt: skip
+    assert scored(tmp_path / OTHER)["overall"]["SR_finished"] == 0.5
+
+
+@pytest.mark.parametrize("bad", ["nan", "inf", "", "yes", "2.0", "__import__('os')", "1" * 5000])
+def test_a_result_that_is_no_score_is_an_error_finding_and_unfinished(
+    tmp_path: Path, bad: str
+) -> None:
+    data = results(tmp_path, RUN, {"os": ["1.0", bad]})
+    done = omnidata("score", "osworld", data, "--json", code=0)
+    assert as_json(done)["overall"]["SR_finished"] == 1.0
+    assert as_json(done)["counts"]["unfinished"] == 1
+    assert "error [result-broken]" in done.stderr
+    assert omnidata("score", "osworld", data, "--strict", code=2)
+
+
+def test_the_mean_over_instructions_is_the_examples_score(tmp_path: Path) -> None:
+    for number, text in enumerate(("1.0", "0.0", None)):
+        rollout(tmp_path, line(), place=f"{RUN}/os/e1/instruction_{number}", result=text)
+    found = scored(tmp_path)
+    assert found["counts"]["finished"] == 1
+    assert found["overall"] == {"SR_finished": 0.5, "SR_all": 0.5 / 369}
+
+
+def test_other_domains_are_left_out_and_counted(tmp_path: Path) -> None:
+    data = results(tmp_path, RUN, {"os": ["1.0"], "my_app": ["0.0", "0.0"]})
+    done = omnidata("score", "osworld", data, "--json")
+    assert as_json(done)["overall"]["SR_finished"] == 1.0
+    assert as_json(done)["counts"]["unknown_tasks"] == 2
+    assert "domain-unknown" in done.stderr
+
+
+def test_more_examples_than_the_set_has_are_a_finding(tmp_path: Path) -> None:
+    data = results(tmp_path, RUN, {"thunderbird": ["0.0"] * 16})
+    assert "examples-many" in omnidata("score", "osworld", data).stderr
+
+
+def test_the_windows_set_is_a_profile_of_its_own(tmp_path: Path) -> None:
+    data = results(tmp_path, RUN, {"excel": ["1.0"], "multi_app": ["0.0"]})
+    found = scored(data, "--profile", "osworld-windows")
+    assert found["overall"] == {"SR_finished": 0.5, "SR_all": 1 / 43}
+    assert "osworld-windows" in omnidata("score", "osworld", data, code=2).stderr
+
+
+def test_wrong_usage_is_explained(tmp_path: Path) -> None:
+    data = results(tmp_path / "tree", RUN, {"os": ["1.0"]})
+    answers = tmp_path / "a.jsonl"
+    answers.write_text("")
+    for arguments, says in (
+        ((data, answers, "--profile", "osworld"), "needs no predictions"),
+        ((data, "--profile", "osworld-step"), "there are no predictions"),
+        ((data, "-T", "history=none"), "nothing here was said by a model"),
+        ((tmp_path / "none",), "no such file or folder"),
+    ):
+        assert says in omnidata("score", "osworld", *arguments, code=2).stderr
+    assert "there are no predictions" in omnidata("score", "omnibench", data, code=2).stderr
+    assert "there are no predictions" in omnidata("score", "omnigui", data, code=2).stderr
+
+
+def test_the_wrong_loader_says_which_one_fits(tmp_path: Path) -> None:
+    tree = plain(tmp_path / "tree")
+    rows = write(tmp_path / "rows.jsonl", ground())
+    assert "rows of osworld" in omnidata("info", "omnigui", tree, code=2).stderr
+    assert "rows of groundui" in omnidata("score", "osworld", rows, code=2).stderr
+    assert as_json(omnidata("info", tree, "--json"))["task"] == "osworld"
+
+
+def test_every_verb_takes_the_tree(tmp_path: Path) -> None:
+    data = tmp_path / "tree"
+    rollout(data, *(line(n, instruction="Go") for n in (1, 2)), film=recording((11.0,), 25.0))
+    assert as_json(omnidata("validate", "osworld", data, "--json"))["summary"]["errors"] == 0
+    run = tmp_path / "run"
+    asked = ("evaluate", "osworld", data, "--model", "baseline:oracle", "--out", run, "--json")
+    assert as_json(omnidata(*asked))["overall"]["EM"] == 1.0
+    assert scored(data, run)["overall"]["EM"] == 1.0
+    assert scored(data, run / "predictions.jsonl")["profile"] == "osworld-step"
+    assert scored(data)["profile"] == "osworld"
+    assert as_json(omnidata("audit", "osworld", data, "--json"))
+    out = tmp_path / "train"
+    omnidata("export", "osworld", data, out, "--format", "llamafactory", "--json")
+    answers = [row["messages"][-1]["content"] for row in read_lines(out / "train.jsonl")]
+    assert answers == ["```python\npyautogui.click(96, 54)\n```"] * 2
+
+
+def test_a_tree_goes_into_parquet_and_back_with_its_clips(tmp_path: Path) -> None:
+    data, out = plain(tmp_path / "tree"), tmp_path / "parquet"
+    made = osworld.load(data)
+    linked = omnidata("convert", "osworld", data, tmp_path / "no", "--link", code=2)
+    assert "cannot be linked" in linked.stderr
+    omnidata("convert", "osworld", data, out, "--embed")
+    shutil.rmtree(data)
+    back = get_task("osworld").load(out)
+    assert osworld.dump(back.steps) == osworld.dump(made.steps)
+    for one, other in zip(back.steps, made.steps, strict=True):
+        assert (one.sample_id, one.action, one.history) == (
+            other.sample_id, other.action, other.history,
+        )  # fmt: skip
+        assert (one.tags, one.source, one.screen) == (other.tags, other.source, other.screen)
+    clip = back.steps[0].media["video_after"]
+    assert clip is not None
+    assert probe(clip).seconds == 10
+    assert "a Parquet repository holds steps" in omnidata("score", "osworld", out, code=2).stderr
+
+
+def test_info_shows_results_without_a_single_turn(tmp_path: Path) -> None:
+    data = results(tmp_path, RUN, {"os": ["1.0", "0.5", "0", None], "vlc": ["nan"]})
+    done = omnidata("info", "osworld", data, "--json", code=1)
+    assert as_json(done)["rollouts"] == {
+        "os": {"success": 1, "partial": 1, "failure": 1, "unfinished": 1},
+        "vlc": {"success": 0, "partial": 0, "failure": 0, "unfinished": 1},
+    }
+    told = omnidata("info", "osworld", data, code=1).stdout
+    assert "5 rollouts, 3 finished (60.0 %)" in told
+
+
+def test_the_tree_is_a_dataset_of_hugging_face(tmp_path: Path) -> None:
+    data = plain(tmp_path / "tree")
+    rows = load_dataset("osworld", data, "daily", split="test", cache_dir=tmp_path / "cache")
+    assert [row["sample_id"] for row in rows] == [f"{RUN}/chrome/e1/{n}" for n in range(3)]
+    assert rows[0]["screenshot"]["bytes"].startswith(b"\x89PNG"), "cut out of the recording"
+    assert rows[1]["screenshot"]["path"].endswith("step_1_20240501@120010.png")
+    assert rows[0]["video_after"]["bytes"][4:8] == b"ftyp"

@@ -1,0 +1,238 @@
+"""AndroidControl's episodes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnidata
+from omnidata import media
+from omnidata.actions import Action, Point, Primitive
+from omnidata.data.convert import convert
+from omnidata.errors import DataError
+from omnidata.loaders.androidcontrol import dump, fingerprint, load
+from omnidata.loaders.androidcontrol_rows import truth_of
+from omnidata.loaders.recognition import recognised
+from omnidata.phone import Kind
+from tests.loaders import phones
+from tests.loaders.omnibench import codes
+from tests.loaders.phones import CLICK, SCREEN, SCROLL, episode, forest, records
+
+WHOLE = (0, 0, *SCREEN)
+EPISODES = (episode(), episode(CLICK, number=4, note=["kept"]))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    records(folder / "android_control-00000-of-00002", EPISODES[0])
+    records(folder / "android_control-00001-of-00002", EPISODES[1])
+    (folder / "splits.json").write_text(json.dumps({"train": [3], "test": [4]}))
+    return folder
+
+
+def test_a_record_is_an_episode_with_a_screen_after_the_last_action(data: Path) -> None:
+    source = load(data)
+    assert recognised(data) == ["androidcontrol"]
+    assert not source.findings
+    assert [s.sample_id for s in source.steps] == ["3/0", "3/1", "4/0"]
+    first, last, _ = source.steps
+    assert (first.num_steps, first.screen, first.instruction) == (2, SCREEN, "Set an alarm")
+    assert [step.tags for step in source.steps] == [
+        {"split": "train"}, {"split": "train"}, {"split": "test"},
+    ]  # fmt: skip
+    assert first.media.keys() == {"screenshot"}
+    shots = [first.media["screenshot"], last.media["screenshot"], last.media["final_screenshot"]]
+    assert [media.read_bytes(shot) for shot in shots if shot] == EPISODES[0]["screenshots"]
+    assert last.history == (first.action,)
+    assert first.action == Action(Primitive.TAP, (Point(45, 100, "px"),))
+    assert last.action == Action(Primitive.SWIPE_UP, words="scroll down")
+    assert last.source["step_instructions"] == ["Do 0", "Do 1"]
+
+
+def test_everything_is_given_back(data: Path, tmp_path: Path) -> None:
+    source = load(data)
+    assert list(dump(source)) == [dict(each) for each in EPISODES]
+    convert(source, tmp_path / "out", embed=True)
+    back = load(tmp_path / "out")
+    assert list(dump(back)) == list(dump(source))
+    assert [s.tags for s in back.steps] == [s.tags for s in source.steps]
+    for step, again in zip(source.steps, back.steps, strict=True):
+        assert truth_of(step.source, step.screen) == truth_of(again.source, again.screen)
+
+
+def test_datasets_get_it_by_split(data: Path) -> None:
+    found = omnidata.load_dataset("androidcontrol", data, "TRAIN", split="test")
+    assert found["sample_id"][:] == ["3/0", "3/1"]
+    assert found[1]["final_screenshot"]["bytes"] == EPISODES[0]["screenshots"][2]
+
+
+def test_boxes_come_from_the_forest_of_the_same_screen(tmp_path: Path) -> None:
+    trees = [forest((WHOLE, [(9, 20, 45, 60)])), forest((WHOLE, [])), b""]
+    data = records(tmp_path / "a", episode(CLICK, SCROLL, accessibility_trees=trees))
+    first, second = load(data).steps
+    found = truth_of(first.source, first.screen)
+    assert found
+    assert found.rects == ((0.0, 0.0, 1.0, 1.0), (0.1, 0.1, 0.2, 0.4))
+    assert (found.move.touch, found.move.lift) == ((0.5, 0.5), (0.5, 0.5))
+    found = truth_of(second.source, second.screen)
+    assert found
+    assert found.rects == ((0.0, 0.0, 1.0, 1.0),)
+
+
+@pytest.mark.parametrize(
+    ("action", "kind", "primitive", "words"),
+    [
+        (CLICK, Kind.GESTURE, Primitive.TAP, None),
+        (
+            {"action_type": "long_press", "x": 1, "y": 2},
+            Kind.LONG_PRESS, Primitive.LONG_PRESS, None,
+        ),
+        (
+            {"action_type": "scroll", "direction": "up"},
+            Kind.SWIPE, Primitive.SWIPE_DOWN, "scroll up",
+        ),
+        (
+            {"action_type": "scroll", "direction": "left"},
+            Kind.SWIPE, Primitive.SWIPE_RIGHT, "scroll left",
+        ),
+        (
+            {"action_type": "open_app", "app_name": "Zoho"},
+            Kind.OPEN_APP, Primitive.TAP, 'OPEN_APP app: "Zoho"',
+        ),
+        (
+            {"action_type": "type", "x": 1, "y": 2, "text": "a"},
+            Kind.TYPE, Primitive.INPUT, 'INPUT text: "a", then ENTER',
+        ),
+        ({"action_type": "input_text", "text": "a"}, Kind.TYPE, Primitive.INPUT, None),
+        ({"action_type": "navigate_home"}, Kind.HOME, Primitive.HOME, None),
+        ({"action_type": "navigate_back"}, Kind.BACK, Primitive.BACK, None),
+        ({"action_type": "wait"}, Kind.WAIT, Primitive.NONE, None),
+    ],
+)  # fmt: skip
+def test_all_nine_actions_are_read(
+    tmp_path: Path, action: dict[str, Any], kind: Kind, primitive: Primitive, words: str | None
+) -> None:
+    source = load(records(tmp_path / "a", episode(action)))
+    (step,) = source.steps
+    assert not source.findings
+    found = truth_of(step.source, step.screen)
+    assert found
+    assert found.move.kind is kind
+    assert step.action
+    assert (step.action.kind, step.action.words) == (primitive, words)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "{", "[]", "4", '{"action_type": 4}', '{"action_type": "swipe"}', "[" * 9000,
+        {"action_type": "click", "x": 1}, {"action_type": "click", "x": "1", "y": 2},
+        {"action_type": "click", "x": True, "y": 2}, '{"action_type": "click", "x": NaN, "y": 1}',
+        {"action_type": "scroll", "direction": "sideways"}, {"action_type": "open_app"},
+        {"action_type": "input_text", "text": 3},
+        "__import__('os').remove('x')",
+    ],
+)  # fmt: skip
+def test_an_action_that_is_none_is_a_finding_and_stays_as_it_is(
+    tmp_path: Path, action: Any
+) -> None:
+    source = load(records(tmp_path / "a", episode(action, SCROLL)))
+    assert codes(source.findings) == {"action-unusable": 1}
+    assert source.findings[0].where == "3/0"
+    assert source.steps[0].action is None
+    assert source.steps[1].history == (None,)
+    text = action if isinstance(action, str) else json.dumps(action)
+    assert source.steps[0].source["actions"][0] == text
+
+
+def test_a_click_off_the_screen_is_doubtful(tmp_path: Path) -> None:
+    edge = {"action_type": "click", "x": SCREEN[0], "y": SCREEN[1]}
+    off = {"action_type": "click", "x": SCREEN[0] + 1, "y": 0}
+    source = load(records(tmp_path / "a", episode(edge, off)))
+    assert [(f.code, f.where) for f in source.findings] == [("target-outside", "3/1")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"screenshots": [phones.png(1)] * 2}, "2 screenshots"),
+        ({"accessibility_trees": []}, "0 accessibility_trees"),
+        ({"step_instructions": ["a"]}, "1 step_instructions"),
+        ({"screenshot_widths": [SCREEN[0]] * 4}, "4 screenshot_widths"),
+    ],
+)
+def test_lists_of_other_lengths_are_found_and_the_rest_is_read(
+    tmp_path: Path, changes: dict[str, Any], says: str
+) -> None:
+    source = load(records(tmp_path / "a", episode(**changes)))
+    assert codes(source.findings) == {"lengths-differ": 1}
+    assert f"2 actions, but {says}" in source.findings[0].what
+    assert len(source.steps) == 2
+
+
+def test_broken_forests_and_pictures_are_found(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {
+        "accessibility_trees": [forest((WHOLE, []))[:-1], b"\xff", b""],
+        "screenshots": [phones.png(1)[:-9], phones.png(2, (80, 200)), b"x"],
+    }
+    source = load(records(tmp_path / "a", episode(**changes)))
+    assert codes(source.findings) == {"forest-broken": 2, "media-broken": 3}
+    assert [f.where for f in source.findings if f.code == "media-broken"] == ["3/0", "3/1", "3/2"]
+    truth = truth_of(source.steps[0].source, SCREEN)
+    assert truth
+    assert truth.rects == ()
+    quiet = load(tmp_path / "a", check_media=False)
+    assert codes(quiet.findings) == {"forest-broken": 2}
+
+
+def test_records_that_are_no_episodes_are_skipped(tmp_path: Path) -> None:
+    data = records(
+        tmp_path / "a", episode(), episode(), episode(number=5, actions=[]),
+        episode(number=6, episode_id=["x"]), {"a": [1]}, episode(number=7),
+    )  # fmt: skip
+    source = load(data)
+    assert codes(source.findings) == {"id-repeated": 1, "episode-empty": 3}
+    assert source.skipped == 4
+    assert [f.where for f in source.findings] == [f"{data}, record {n}" for n in range(1, 5)]
+    assert {s.episode_id for s in source.steps} == {"3", "7"}
+
+
+def test_a_broken_file_is_found_and_the_others_are_read(data: Path) -> None:
+    broken = data / "android_control-00001-of-00002"
+    broken.write_bytes(broken.read_bytes()[:-400])
+    source = load(data)
+    assert codes(source.findings) == {"record-broken": 1}
+    assert source.findings[0].where == f"{broken}, record 0"
+    assert (len(source.steps), source.skipped) == (2, 1)
+    with pytest.raises(DataError, match="no episode could be read"):
+        load(broken)
+    with pytest.raises(DataError, match="1 findings"):
+        load(data, strict=True)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"train": 3}', "[" * 9000])
+def test_splits_that_cannot_be_read_are_passed_over(data: Path, text: str) -> None:
+    (data / "splits.json").write_text(text)
+    source = load(data)
+    assert codes(source.findings) == {"splits-unusable": 1}
+    assert not any(step.tags for step in source.steps)
+
+
+def test_the_fingerprint_changes_with_every_edit(data: Path) -> None:
+    before = fingerprint(data)
+    assert load(data).fingerprint == before
+    (data / "splits.json").write_text(json.dumps({"test": [3, 4]}))
+    assert fingerprint(data) != before
+
+
+def test_other_data_are_named(tmp_path: Path) -> None:
+    data = records(tmp_path / "wild" / "a", phones.example())
+    with pytest.raises(DataError) as caught:
+        load(data)
+    assert "these are rows of aitw" in caught.value.remedy
+    with pytest.raises(DataError, match="no such file"):
+        load(tmp_path / "none")

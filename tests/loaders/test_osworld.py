@@ -1,0 +1,395 @@
+"""OSWorld's result trees in every dialect that is known, and every trap of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata import media
+from omnidata.actions import Point, Primitive
+from omnidata.errors import DataError, MediaError
+from omnidata.loaders import osworld
+from omnidata.loaders.recognition import recognised
+from omnidata.types import Cut, MediaRef, Source, Step
+from tests.loaders.osworld import (
+    RUN,
+    SIZE,
+    codes,
+    line,
+    picture,
+    plain,
+    recording,
+    rollout,
+    stamp,
+    write_lines,
+)
+
+TASKED: dict[str, Any] = {"instruction": "Open the menu"}
+
+
+def load(root: Path, **options: Any) -> Source:
+    return osworld.load(root, **options)
+
+
+def only(source: Source, index: int = 0) -> Step:
+    return source.steps[index]
+
+
+def lines_of(folder: Path) -> list[Any]:
+    text = (folder / "traj.jsonl").read_text(encoding="utf-8")
+    return [json.loads(text) for text in text.splitlines() if text.startswith("{")]
+
+
+def name(ref: MediaRef | None) -> str:
+    assert ref is not None
+    return ref.path.rpartition("/")[2]
+
+
+def test_a_tree_of_the_release_is_read_whole(tmp_path: Path) -> None:
+    source = load(plain(tmp_path))
+    assert [step.sample_id for step in source.steps] == [f"{RUN}/chrome/e1/{n}" for n in range(3)]
+    first, second, last = source.steps
+    assert first.tags == {
+        "domain": "chrome",
+        "group": "Daily",
+        "action_space": "pyautogui",
+        "observation_type": "screenshot",
+        "model": "agent",
+        "outcome": "success",
+        "alignment": "estimated",
+    }
+    assert first.screen == SIZE
+    assert first.action is not None
+    assert (first.action.kind, first.action.start) == (Primitive.TAP, (Point(96, 54, "px"),))
+    assert second.action is not None
+    assert (second.action.text, second.action.words) == ("a;b", "pyautogui.write('a;b')")
+    assert last.action is not None
+    assert last.action.kind is Primitive.TASK_COMPLETE
+    assert last.history == (first.action, second.action)
+    assert codes(source) == ["instruction-missing"]
+
+
+def test_a_screenshot_is_of_after_the_action_and_so_of_before_the_next(tmp_path: Path) -> None:
+    first, second, third = load(plain(tmp_path)).steps
+    assert name(first.media["screenshot_after"]) == name(second.media["screenshot"])
+    assert name(second.media["screenshot_after"]) == name(third.media["screenshot"])
+    shown = first.media["screenshot"]
+    assert shown is not None
+    assert shown.cell == Cut(f"{RUN}/chrome/e1/recording.mp4", 0, 0)
+    pixels = media.image(shown).pixels
+    assert pixels.shape == (SIZE[1], SIZE[0], 3)
+    assert abs(int(pixels[10, 10, 0]) - 40) < 8, "the first frame of the recording: no change yet"
+
+
+def test_without_a_recording_the_first_screenshot_is_missing_with_a_reason(tmp_path: Path) -> None:
+    rollout(tmp_path, line(**TASKED), line(2, **TASKED))
+    source = load(tmp_path)
+    assert only(source).media["screenshot"] is None
+    assert only(source, 1).media["screenshot"] is not None
+    (found,) = source.findings
+    assert (found.code, found.severity) == ("observation-missing", "warning")
+    assert "no recording can be read" in found.what
+
+
+@pytest.mark.parametrize("content", [b"", b"no film", picture(1)])
+def test_a_broken_recording_is_a_finding_and_the_steps_stay(tmp_path: Path, content: bytes) -> None:
+    rollout(tmp_path, line(**TASKED), film=content)
+    source = load(tmp_path)
+    assert codes(source) == ["recording-broken", "observation-missing"]
+    assert only(source).media["video"] is None
+
+
+def test_a_fork_that_keeps_the_screen_before_the_action_is_taken_at_its_word(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        line(n, **TASKED, screenshot_file=None, screenshot_file_before_exec=f"before_{n}.png")
+        for n in (1, 2)
+    ]
+    folder = rollout(tmp_path, *rows)
+    for number in (1, 2):
+        (folder / f"before_{number}.png").write_bytes(picture(number))
+    source = load(tmp_path)
+    assert [name(step.media["screenshot"]) for step in source.steps] == [
+        "before_1.png", "before_2.png",
+    ]  # fmt: skip
+    assert [step.media["screenshot_after"] for step in source.steps] == [None, None]
+    assert codes(source) == []
+
+
+def test_a_fork_that_keeps_the_first_screen_is_believed(tmp_path: Path) -> None:
+    reset = line(0, "reset", screenshot_file="step_reset.png", **TASKED)
+    folder = rollout(tmp_path / "a", reset, line(1, **TASKED))
+    source = load(tmp_path / "a")
+    assert [step.sample_id for step in source.steps] == [f"{RUN}/chrome/e1/0"]
+    assert name(only(source).media["screenshot"]) == "step_reset.png"
+    assert osworld.dump(source.steps) == {f"{RUN}/chrome/e1": lines_of(folder)}
+    folder = rollout(tmp_path / "b", line(1))
+    (folder / "step_0.png").write_bytes(picture(0))
+    (folder / "instruction.txt").write_text("Open the menu\n")
+    source = load(tmp_path / "b")
+    assert name(only(source).media["screenshot"]) == "step_0.png"
+    assert (only(source).instruction, codes(source)) == ("Open the menu", [])
+
+
+RESPONSES: dict[str, dict[str, Any]] = {
+    "absent": {},
+    "string": {"response": "I click.\n```python\npyautogui.click(96, 54)\n```"},
+    "object": {"response": {"provider": "x", "raw_response": [{"type": "text"}], "actions": []}},
+    "microseconds": {"action_timestamp": stamp(10, micro=True)},
+    "phase": {"phase": "execute", "response": None, "info": None},
+    "no number": {"reward": float("nan")},
+}
+
+
+@pytest.mark.parametrize("dialect", RESPONSES)
+def test_every_dialect_of_a_line_comes_back_as_it_was(tmp_path: Path, dialect: str) -> None:
+    rows = [{**line(n, **TASKED), **RESPONSES[dialect]} for n in (1, 2)]
+    folder = rollout(tmp_path, *rows, film=recording((11.0,), 30.0))
+    source = load(tmp_path)
+    assert len(source.steps) == 2
+    assert codes(source) == []
+    (back,) = osworld.dump(source.steps).values()
+    assert osworld.dump_lines(back) == (folder / "traj.jsonl").read_bytes()
+
+
+def test_turns_may_be_counted_from_0(tmp_path: Path) -> None:
+    rollout(tmp_path, line(0, **TASKED), line(1, **TASKED))
+    assert [step.step_index for step in load(tmp_path).steps] == [0, 1]
+
+
+def test_several_lines_of_one_turn_are_one_step(tmp_path: Path) -> None:
+    one, other = line(1, **TASKED), line(1, "pyautogui.press('enter')", **TASKED)
+    folder = rollout(tmp_path, one, other, line(2, "DONE", **TASKED))
+    source = load(tmp_path)
+    assert [len(step.source["rows"]) for step in source.steps] == [2, 1]
+    assert only(source).source["rows"] == [one, other]
+    action = only(source).action
+    assert action is not None
+    assert (action.kind.name, action.words) == (
+        "TAP", "pyautogui.click(96, 54)\npyautogui.press('enter')",
+    )  # fmt: skip
+    assert codes(source).count("screenshot-shared") == 1, "one second, one name: the later stays"
+    (back,) = osworld.dump(source.steps).values()
+    assert back == lines_of(folder)
+
+
+def test_a_turn_without_code_leaves_a_gap(tmp_path: Path) -> None:
+    rollout(tmp_path, line(2, **TASKED), line(4, "DONE", **TASKED))
+    first, second = load(tmp_path).steps
+    assert (first.step_index, first.history) == (1, (None,))
+    assert (second.step_index, second.num_steps) == (3, 2)
+    assert second.history == (None, first.action, None)
+    assert len(second.history_screens) == 3
+
+
+def test_a_run_that_was_appended_is_an_episode_of_its_own(tmp_path: Path) -> None:
+    crash = {"Error": "Time limit exceeded in chrome/e1"}
+    old = [line(1, **TASKED), line(2, **TASKED), crash]
+    new = [
+        line(n, action_timestamp=stamp(100 + 10 * n), screenshot_file=f"new_{n}.png", **TASKED)
+        for n in (1, 2)
+    ]
+    folder = rollout(tmp_path, *old, *new, film=recording((11.0,), 30.0))
+    source = load(tmp_path)
+    assert [step.episode_id for step in source.steps] == [f"{RUN}/chrome/e1@1"] * 2 + [
+        f"{RUN}/chrome/e1"
+    ] * 2
+    assert [step.tags["outcome"] for step in source.steps] == ["unfinished"] * 2 + ["success"] * 2
+    assert [step.media["video"] is None for step in source.steps] == [True, True, False, False]
+    assert sorted(codes(source)) == ["observation-missing", "run-crashed", "runs-appended"]
+    (back,) = osworld.dump(source.steps).values()
+    assert back == lines_of(folder)
+
+
+def test_a_run_of_one_turn_that_was_done_before_is_another_run(tmp_path: Path) -> None:
+    rollout(tmp_path, line(1, "DONE", **TASKED), line(1, "FAIL", **TASKED))
+    assert [step.sample_id for step in load(tmp_path).steps] == [
+        f"{RUN}/chrome/e1@1/0", f"{RUN}/chrome/e1/0",
+    ]  # fmt: skip
+
+
+def test_a_crash_keeps_the_steps_and_leaves_no_result(tmp_path: Path) -> None:
+    rollout(tmp_path, line(1, **TASKED), {"Error": "Time limit exceeded"}, result=None)
+    source = load(tmp_path)
+    assert only(source).tags["outcome"] == "unfinished"
+    assert only(source).source["after"] == [{"Error": "Time limit exceeded"}]
+    assert "run-crashed" in codes(source)
+
+
+def test_a_screenshot_that_is_not_there_is_found(tmp_path: Path) -> None:
+    folder = rollout(tmp_path, line(1, **TASKED), line(2, **TASKED), film=recording((), 30.0))
+    next(folder.glob("step_1_*.png")).unlink()
+    found = [finding.where for finding in load(tmp_path).findings if finding.code == "media-broken"]
+    assert found == [f"{RUN}/chrome/e1/0"]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        f"{RUN}/vlc/e1/traj.jsonl", f"{RUN}/vlc/e1", f"{RUN}/vlc", RUN, "pyautogui/screenshot",
+        "pyautogui", ".",
+    ],
+)  # fmt: skip
+def test_the_tree_may_be_named_at_any_level(tmp_path: Path, named: str) -> None:
+    rollout(tmp_path, line(**TASKED), place=f"{RUN}/vlc/e1")
+    step = only(load(tmp_path / named, check_media=False))
+    assert (step.tags["domain"], step.source["example_id"]) == ("vlc", "e1")
+    assert (step.tags["model"], step.tags["action_space"]) == ("agent", "pyautogui")
+    assert recognised(tmp_path / named) == ["osworld"]
+
+
+def test_folders_for_each_instruction_are_rollouts_of_one_example(tmp_path: Path) -> None:
+    for number in (0, 1):
+        rollout(tmp_path, line(**TASKED), place=f"{RUN}/gimp/e1/instruction_{number}")
+    steps = load(tmp_path).steps
+    assert [step.source["instruction_id"] for step in steps] == ["instruction_0", "instruction_1"]
+    assert {step.source["example_id"] for step in steps} == {"e1"}
+    assert {step.tags["domain"] for step in steps} == {"gimp"}
+
+
+def test_a_bare_tree_is_described_by_its_settings(tmp_path: Path) -> None:
+    rollout(tmp_path, line(**TASKED), place="my_app/e1")
+    said = {"action_space": "computer_13", "observation_type": "som", "model": "m", "x": 1}
+    (tmp_path / "args.json").write_text(json.dumps(said))
+    tags = only(load(tmp_path)).tags
+    assert tags == {
+        "domain": "my_app", "action_space": "computer_13", "observation_type": "som", "model": "m",
+        "outcome": "success", "alignment": "none",
+    }  # fmt: skip
+
+
+def test_onboard_hidden_folders_and_links_are_passed_over(tmp_path: Path) -> None:
+    root = tmp_path / "tree"
+    rollout(root, line(**TASKED))
+    rollout(root, line(), place=f"{RUN}/onboard/os/e2")
+    rollout(root, line(), place=f"{RUN}/.cache/os/e2")
+    rollout(tmp_path / "else", line(), place="os/e3")
+    (root / RUN / "os").symlink_to(tmp_path / "else" / "os")
+    source = load(root)
+    assert len(source.steps) == 1
+    assert "link-skipped" in codes(source)
+
+
+def test_instructions_come_from_the_examples_of_the_release(tmp_path: Path) -> None:
+    rollout(tmp_path / "tree", line())
+    path = tmp_path / "examples" / "chrome" / "e1.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"id": "e1", "instruction": "Clear the cookies"}))
+    held = tmp_path / "tree" / "evaluation_examples"
+    for examples in (tmp_path / "examples", None):
+        source = load(tmp_path / "tree", examples=examples)
+        assert only(source).instruction == "Clear the cookies"
+        assert "instruction-missing" not in codes(source)
+        held.mkdir(exist_ok=True)
+        shutil.copytree(tmp_path / "examples", held / "examples", dirs_exist_ok=True)
+
+
+@pytest.mark.parametrize("bad", ["../../../out.png", "/etc/passwd", "http://x/y.png", "a\0b.png"])
+def test_no_screenshot_is_read_from_outside(tmp_path: Path, bad: str) -> None:
+    (tmp_path / "out.png").write_bytes(picture(1))
+    rollout(
+        tmp_path / "tree", line(1, screenshot_file=bad, **TASKED), line(2, **TASKED), pictures=False
+    )
+    source = load(tmp_path / "tree")
+    ref = only(source, 1).media["screenshot"]
+    assert ref is not None
+    with pytest.raises(MediaError):
+        media.image(ref)
+    assert "path-unsafe" in codes(source)
+
+
+@pytest.mark.parametrize("file", ["traj.jsonl", "result.txt", "recording.mp4", "shot.png"])
+def test_no_file_is_read_through_a_link_to_the_outside(tmp_path: Path, file: str) -> None:
+    folder = rollout(tmp_path / "tree", line(1, screenshot_file="shot.png", **TASKED), result=None)
+    target = tmp_path / file
+    content = {
+        "traj.jsonl": (folder / "traj.jsonl").read_bytes(),
+        "result.txt": b"1.0",
+        "recording.mp4": recording((), 3.0),
+        "shot.png": picture(1),
+    }
+    target.write_bytes(content[file])
+    (folder / file).unlink(missing_ok=True)
+    (folder / file).symlink_to(target)
+    source = load(tmp_path / "tree", needs_steps=False)
+    if file == "traj.jsonl":
+        assert codes(source) == ["trajectory-unreadable"]
+        return
+    found = {"result.txt": "result-broken", "recording.mp4": "recording-broken"}
+    assert found.get(file, "media-broken") in codes(source)
+    assert only(source).tags["outcome"] == "unfinished"
+
+
+def test_broken_lines_are_found_and_the_others_kept(tmp_path: Path) -> None:
+    folder = rollout(tmp_path, line(1, **TASKED), film=recording((), 30.0))
+    with (folder / "traj.jsonl").open("a") as file:
+        file.write("{not json\n[1]\n\n" + "[" * 100_000 + "\n" + '"' + "x" * 1000 + '"\n')
+        file.write(json.dumps(line(2, "DONE", **TASKED)) + "\n")
+    source = load(tmp_path, check_media=False)
+    assert (len(source.steps), source.skipped) == (2, 4)
+    assert codes(source) == ["json-invalid"] * 4
+
+
+def test_a_number_that_no_run_has_is_not_believed(tmp_path: Path) -> None:
+    odd = [{**line(1, **TASKED), "step_num": n} for n in (10**12, None, True, "7", -3, 2.5)]
+    write_lines(tmp_path / "os" / "e1", [line(1, **TASKED), *odd])
+    source = load(tmp_path, check_media=False)
+    assert [step.step_index for step in source.steps] == list(range(7))
+    assert codes(source).count("step-number") == 6
+
+
+def test_an_endless_run_is_cut(tmp_path: Path) -> None:
+    write_lines(tmp_path / "os" / "e1", [line(n, "WAIT") for n in range(1, 2003)])
+    source = load(tmp_path, check_media=False)
+    assert len(source.steps) == 2000
+    assert codes(source).count("turns-many") == 2
+
+
+def test_times_that_go_back_cut_no_clips(tmp_path: Path) -> None:
+    rows = [line(1, **TASKED), line(2, action_timestamp=stamp(1), **TASKED)]
+    rollout(tmp_path, *rows, film=recording((), 30.0))
+    source = load(tmp_path)
+    assert codes(source) == ["times-unusable"]
+    assert only(source).media["video"] is None
+    assert only(source).media["screenshot"] is not None, "the first frame needs no clock"
+    assert only(source).tags["alignment"] == "none"
+
+
+def test_results_alone_are_no_steps(tmp_path: Path) -> None:
+    (tmp_path / "os" / "e1").mkdir(parents=True)
+    (tmp_path / "os" / "e1" / "result.txt").write_text("1.0")
+    with pytest.raises(DataError, match="no turn of an agent"):
+        load(tmp_path)
+    assert load(tmp_path, needs_steps=False).steps == []
+    assert recognised(tmp_path) == ["osworld"]
+
+
+@pytest.mark.parametrize("place", ["nothing", "empty"])
+def test_what_is_no_tree_is_refused(tmp_path: Path, place: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError) as caught:
+        load(tmp_path / place)
+    assert "traj.jsonl" in caught.value.expected
+
+
+def test_strict_refuses_findings(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="instruction-missing"):
+        load(plain(tmp_path), strict=True)
+
+
+def test_the_fingerprint_changes_with_lines_and_results_and_not_with_the_place(
+    tmp_path: Path,
+) -> None:
+    one, other = plain(tmp_path / "a"), plain(tmp_path / "b")
+    before = osworld.fingerprint(one)
+    assert before == osworld.fingerprint(other) == load(one).fingerprint
+    folder = other / RUN / "chrome" / "e1"
+    (folder / "result.txt").write_text("0.0")
+    after = osworld.fingerprint(other)
+    (folder / "instruction.txt").write_text("Open the menu")
+    assert len({before, after, osworld.fingerprint(other)}) == 3

@@ -1,0 +1,109 @@
+"""Android in the Zoo's evaluator, worked out by hand, on a screen of 1000 x 1000 pixels."""
+
+from __future__ import annotations
+
+import pytest
+
+from omnidata.metrics.aitz_match import direction_of, fixed, released
+from omnidata.phone import DIRECTIONS, Kind, Move, Pair, Rect, Truth
+
+SCREEN = (1000, 1000)
+YES, NO, OTHER = (True, True), (True, False), (False, False)
+
+
+def tap(x: float, y: float) -> Move:
+    return Move(Kind.GESTURE, (x, y), (x, y))
+
+
+def boxed(left: float, top: float, right: float, bottom: float) -> Move:
+    middle = (left + right) / 2, (top + bottom) / 2
+    return Move(Kind.GESTURE, middle, middle, box=(left, top, right, bottom))
+
+
+def verdicts(wanted: Move, said: Move, *rects: Rect) -> list[tuple[bool, bool] | None]:
+    return [rule(Truth(wanted, rects), said, SCREEN) for rule in (released, fixed)]
+
+
+def test_as_released_a_click_is_right_where_its_box_holds_the_corner() -> None:
+    assert verdicts(tap(0.5, 0.5), boxed(0.45, 0.45, 0.55, 0.55)) == [NO, YES]
+    assert verdicts(tap(0.5, 0.5), boxed(0.0, 0.0, 0.1, 0.1)) == [YES, NO]
+    # 10 pixels from the corner, 100 wide: enlarged it begins exactly there.
+    assert verdicts(tap(0.9, 0.9), boxed(0.01, 0.01, 0.11, 0.11)) == [YES, NO]
+    assert verdicts(tap(0.9, 0.9), boxed(0.011, 0.01, 0.111, 0.11)) == [NO] * 2
+
+
+def test_mended_the_box_enlarged_by_a_fifth_holds_the_experts_point() -> None:
+    # 400 to 500 becomes 390 to 510.
+    box = boxed(0.4, 0.4, 0.5, 0.5)
+    for x, verdict in ((0.39, YES), (0.389, NO), (0.51, YES), (0.511, NO)):
+        assert verdicts(tap(x, 0.45), box)[1] == verdict
+
+
+def test_mended_a_box_may_overlap_with_the_experts_element_instead() -> None:
+    # The element, 200 x 200, becomes 240 x 240; so does the box, moved by a third of that: 160 of
+    # 320 pixels of each row are common, one half, which is not above it.
+    rect = (0.1, 0.1, 0.2, 0.2)
+    wanted = tap(0.1, 0.2)
+    assert verdicts(wanted, boxed(0.18, 0.1, 0.38, 0.3), rect)[1] == NO
+    assert verdicts(wanted, boxed(0.179, 0.1, 0.379, 0.3), rect)[1] == YES
+    assert verdicts(tap(0.05, 0.2), boxed(0.179, 0.1, 0.379, 0.3), rect)[1] == NO
+
+
+def test_mended_a_point_is_right_in_the_experts_element() -> None:
+    rect = (0.1, 0.1, 0.2, 0.2)  # enlarged: 80 to 320
+    assert verdicts(tap(0.2, 0.2), tap(0.32, 0.08), rect) == [NO, YES]
+    assert verdicts(tap(0.2, 0.2), tap(0.321, 0.2), rect) == [NO] * 2
+    assert verdicts(tap(0.2, 0.2), tap(0.2, 0.2)) == [NO, YES]
+    assert verdicts(tap(0.2, 0.2), Move(Kind.GESTURE), rect) == [NO] * 2
+
+
+def test_a_click_on_a_screen_of_unknown_size_is_not_judged() -> None:
+    for rule in (released, fixed):
+        assert rule(Truth(tap(0.5, 0.5)), tap(0.1, 0.1), (0, 0)) is None
+        assert rule(Truth(Move(Kind.HOME)), Move(Kind.HOME), (0, 0)) == YES
+
+
+def swipe(touch: Pair, lift: Pair) -> Move:
+    return Move(Kind.GESTURE, touch, lift)
+
+
+def test_scrolls_are_vertical_from_nine_tenths_on() -> None:
+    assert direction_of(swipe((0.0, 0.0), (1.0, 0.9))) == "down"
+    assert direction_of(swipe((0.0, 0.0), (1.0, 0.89))) == "right"
+    assert direction_of(swipe((1.0, 0.0), (0.0, 0.89))) == "left"
+    wanted = swipe((0.5, 0.9), (0.5, 0.1))
+    for direction in DIRECTIONS:
+        said = Move(Kind.SWIPE, direction=direction)
+        assert verdicts(wanted, said) == [YES if direction == "up" else NO] * 2
+    assert verdicts(wanted, Move(Kind.SWIPE)) == [NO] * 2
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said", "verdict", "mended"),
+    [
+        ("hello", "hello world", YES, YES),
+        ("hello world", "hello", YES, YES),
+        ("Hello", "hello", NO, NO),
+        ("abcdefghi", "abcdefghx", YES, YES),  # 2 * 8 / 18 = 0.89
+        ("abcde", "abcdx", NO, NO),  # 2 * 4 / 10 = 0.8, which is not above it
+        ("hello", "", YES, NO),
+        ("", "hello", YES, NO),
+        ("", "", YES, YES),
+    ],
+)
+def test_texts_are_parts_of_each_other_or_alike(
+    wanted: str, said: str, verdict: tuple[bool, bool], mended: tuple[bool, bool]
+) -> None:
+    typed = Move(Kind.TYPE, text=wanted), Move(Kind.TYPE, text=said)
+    assert verdicts(*typed) == [verdict, mended]
+
+
+def test_presses_and_ends() -> None:
+    for one in (Kind.BACK, Kind.HOME, Kind.ENTER):
+        for other in (Kind.BACK, Kind.HOME, Kind.ENTER):
+            assert verdicts(Move(one), Move(other)) == [YES if one is other else NO] * 2
+    assert verdicts(Move(Kind.COMPLETE), Move(Kind.IMPOSSIBLE)) == [YES, NO]
+    assert verdicts(Move(Kind.COMPLETE), Move(Kind.COMPLETE)) == [YES] * 2
+    assert verdicts(Move(Kind.COMPLETE), Move(Kind.HOME)) == [OTHER] * 2
+    for kind in (Kind.WAIT, Kind.LONG_PRESS, Kind.DOUBLE_TAP):
+        assert verdicts(Move(kind), Move(kind)) == [OTHER] * 2

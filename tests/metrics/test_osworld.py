@@ -1,0 +1,244 @@
+"""OSWorld's rates, its published tables, and the rules of `osworld-step`, worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnidata.loaders.osworld_domains import groups, sets
+from omnidata.loaders.osworld_result import read_score
+from omnidata.metrics.osworld import Example, grouped, published, total
+from omnidata.metrics.osworld_acts import NEAR, Act, acts, judge
+from omnidata.metrics.osworld_answer import Said, parse
+from omnidata.pyautogui import read_turn
+
+SIZES = sets()["osworld"]
+SCREEN = (1000, 1000)
+
+DIFFERENT = {
+    ("a11y_tree/Llama-3-70B", "Workflow"),
+    ("screenshot/GPT-4V", "Daily"),
+    ("screenshot_a11y_tree/CogAgent", "Office"),
+    ("screenshot_a11y_tree/CogAgent", "Professional"),
+    ("som/CogAgent", "Office"),
+    ("som/CogAgent", "Workflow"),
+    ("som/CogAgent", "Overall"),
+}
+"""Cells of Table 5 that the paper's own Table 13 contradicts, by more than rounding can."""
+
+
+@pytest.mark.parametrize("row", published().table5)
+def test_table_5_follows_from_the_domains_of_table_13(row: str) -> None:
+    found = grouped(published().table13[row], sizes=SIZES, groups=groups())
+    printed = published().table5[row]
+    assert found.keys() == printed.keys()
+    apart = {
+        (row, name) for name, value in printed.items() if round(abs(found[name] - value), 6) > 0.1
+    }
+    assert apart == {cell for cell in DIFFERENT if cell[0] == row}
+
+
+def test_the_published_tables_have_every_row() -> None:
+    assert len(published().table5) == 27
+    assert published().table5.keys() == published().table13.keys()
+    assert sum(SIZES.values()) == 369
+    assert {name: sum(SIZES.get(one, 0) for one in found) for name, found in groups().items()} == {
+        "OS": 24, "Office": 117, "Daily": 78, "Professional": 49, "Workflow": 101,
+    }  # fmt: skip
+
+
+def test_rates_are_micro_averages_of_what_finished_and_of_all() -> None:
+    """In OS 1, 0 and one unfinished of 24; in VLC 0.5 of 17; nothing else of 369."""
+    tried = [
+        Example("os", "a", 1.0), Example("os", "a", 0.0), Example("os", "a", None),
+        Example("vlc", "a", 0.5),
+    ]  # fmt: skip
+    table = total(tried, sizes=SIZES, groups=groups())
+    assert table["overall"]["SR_finished"] == 0.5
+    assert table["overall"]["SR_all"] == pytest.approx(1.5 / 369, abs=1e-15)
+    assert table["by"]["group"]["OS"]["SR_finished"] == 0.5
+    assert table["by"]["group"]["OS"]["SR_all"] == pytest.approx(1 / 24)
+    assert table["by"]["domain"]["vlc"]["SR_all"] == pytest.approx(0.5 / 17)
+    assert table["by"]["domain"]["chrome"]["SR_finished"] is None
+    assert table["by"]["domain"]["chrome"]["SR_all"] == 0
+    assert (table["overall"]["tasks"], table["overall"]["finished"]) == (369, 3)
+
+
+def test_every_run_has_the_whole_set() -> None:
+    tried = [Example("os", "a", 1.0), Example("os", "b", 0.0)]
+    table = total(tried, sizes=SIZES, groups=groups())
+    assert table["overall"]["tasks"] == 2 * 369
+    assert {run: found["SR_all"] for run, found in table["by"]["run"].items()} == {
+        "a": pytest.approx(1 / 369), "b": 0.0,
+    }  # fmt: skip
+
+
+def test_more_examples_than_the_set_has_all_count() -> None:
+    table = total([Example("x", "a", 1.0)] * 3, sizes={"x": 2}, groups={})
+    assert (table["overall"]["SR_all"], table["overall"]["tasks"]) == (1.0, 3)
+
+
+def test_an_unknown_domain_is_no_example() -> None:
+    with pytest.raises(ValueError, match="no domain 'y'"):
+        total([Example("y", "a", 1.0)], sizes={"x": 2}, groups={})
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [("1.0", 1), ("0", 0), ("0.35", 0.35), ("True", 1), ("False", 0), ("1e-1", 0.1), ("-0.0", 0)],
+)
+def test_a_score_is_a_number_or_a_word(text: str, score: float) -> None:
+    assert read_score(text) == score
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "true", "FALSE", "None", "nan", "inf", "-inf", "1.01", "-0.1", "1,0", "(1.0,)", "0.0\n1.0",
+     "1.0 # ok", "10", "__import__('os')"],
+)  # fmt: skip
+def test_what_is_no_score_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="score"):
+        read_score(text)
+
+
+@given(st.text(max_size=12))
+def test_any_text_is_a_score_or_refused(text: str) -> None:
+    with suppress(ValueError):
+        assert 0 <= read_score(text) <= 1
+
+
+def matched(reference: str, answer: str) -> tuple[bool | None, bool | None]:
+    return judge(acts(read_turn(reference)), acts(read_turn(answer)), SCREEN)
+
+
+RIGHT, KIND, WRONG, UNJUDGED = (True, True), (True, False), (False, False), (None, None)
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer", "expected"),
+    [
+        # A point may lie 0.01 x sqrt 2 away: 14.14 pixels of a screen of 1000 x 1000.
+        ("pyautogui.click(500, 500)", "pyautogui.click(510, 510)", RIGHT),
+        ("pyautogui.click(500, 500)", "pyautogui.click(490, 490)", RIGHT),
+        ("pyautogui.click(500, 500)", "pyautogui.click(511, 510)", KIND),
+        ("pyautogui.click(500, 500)", "pyautogui.click(514.1, 500)", RIGHT),
+        ("pyautogui.click(500, 500)", "pyautogui.click(514.2, 500)", KIND),
+        ("pyautogui.click(500, 500)", "pyautogui.click()", KIND),
+        ("pyautogui.click(500, 500)", "pyautogui.click(500, 500, button='right')", KIND),
+        ("pyautogui.click(500, 500)", "pyautogui.doubleClick(500, 500)", KIND),
+        ("pyautogui.click(5, 5)", "pyautogui.moveTo(5, 5); pyautogui.click()", RIGHT),
+        ("pyautogui.click(5, 5)", "time.sleep(1); pyautogui.click(5, 5)", RIGHT),
+        ("pyautogui.click(5, 5, clicks=2)", "pyautogui.doubleClick(5, 5)", RIGHT),
+        ("pyautogui.click(5, 5)", "pyautogui.press('enter')", WRONG),
+        ("pyautogui.click(5, 5)", "pyautogui.click(5, 5); pyautogui.click(5, 5)", WRONG),
+        ("pyautogui.click()", "pyautogui.click()", UNJUDGED),
+        ("pyautogui.click(tag_1)", "pyautogui.click(1, 1)", UNJUDGED),
+        ("pyautogui.moveTo(5, 5)", "pyautogui.moveTo(15, 15)", RIGHT),
+        ("pyautogui.moveTo(5, 5)", "pyautogui.click(5, 5)", WRONG),
+        ("pyautogui.moveTo(5, 5); pyautogui.dragTo(90, 5)",
+         "pyautogui.moveTo(6, 6); pyautogui.dragTo(91, 6)", RIGHT),
+        ("pyautogui.moveTo(5, 5); pyautogui.dragTo(90, 5)",
+         "pyautogui.moveTo(5, 5); pyautogui.drag(85, 0)", RIGHT),
+        ("pyautogui.moveTo(5, 5); pyautogui.dragTo(90, 5)",
+         "pyautogui.moveTo(90, 5); pyautogui.dragTo(5, 5)", KIND),
+        ("pyautogui.moveTo(5, 5); pyautogui.dragTo(90, 5)",
+         "pyautogui.moveTo(5, 5); pyautogui.dragTo(90, 5, button='right')", KIND),
+        ("pyautogui.dragTo(90, 5)", "pyautogui.dragTo(90, 5)", UNJUDGED),
+        ("pyautogui.scroll(-3)", "pyautogui.scroll(-500, 9, 9)", RIGHT),
+        ("pyautogui.scroll(-3)", "pyautogui.scroll(3)", KIND),
+        ("pyautogui.scroll(-3)", "pyautogui.hscroll(-3)", WRONG),
+        ("pyautogui.write('Ab')", "pyautogui.typewrite(['A', 'b'])", RIGHT),
+        ("pyautogui.write('a\\n')", "pyautogui.write('a'); pyautogui.press('enter')", RIGHT),
+        ("pyautogui.write('a')", "pyautogui.write('A')", KIND),
+        ("pyautogui.write('')", "pyautogui.write('')", RIGHT),
+        ("pyautogui.write('a')", "pyautogui.write('')", KIND),
+        ("pyautogui.press('Enter')", "pyautogui.press('return')", RIGHT),
+        ("pyautogui.press('a', presses=2)", "pyautogui.write('aa')", RIGHT),
+        ("pyautogui.hotkey('ctrl', 'c')", "pyautogui.hotkey(['C', 'ctrl'])", KIND),
+        ("pyautogui.hotkey('ctrl', 'c')", "pyautogui.hotkey('c', 'CTRL')", RIGHT),
+        ("pyautogui.hotkey('ctrl', 'c')", "pyautogui.hotkey('ctrl', 'v')", KIND),
+        ("pyautogui.keyDown('shift')", "pyautogui.keyDown('shiftleft')", RIGHT),
+        ("pyautogui.keyDown('shift')", "pyautogui.keyUp('shift')", WRONG),
+        ("WAIT", "time.sleep(3)", RIGHT),
+        ("WAIT", "DONE", WRONG),
+        ("DONE", "DONE", RIGHT),
+        ("DONE", "FAIL", KIND),
+        ("DONE", "computer.terminate(status='success')", RIGHT),
+        ("for a in b: pass", "pyautogui.click(1, 1)", UNJUDGED),
+        ("pyautogui.click(1, 1)", "for a in b: pass", WRONG),
+        ("", "pyautogui.click(1, 1)", UNJUDGED),
+        ("pyautogui.click(1, 1)", "", WRONG),
+    ],
+)  # fmt: skip
+def test_an_answer_is_held_against_the_recorded_turn(
+    reference: str, answer: str, expected: tuple[bool | None, bool | None]
+) -> None:
+    assert matched(reference, answer) == expected
+
+
+@pytest.mark.parametrize(("beyond", "exact"), [(0.0, True), (1e-6, False)])
+def test_the_edge_of_a_point_is_inside(beyond: float, exact: bool) -> None:
+    reference = [Act("click", (0.3 * 1920, 0.7 * 1080))]
+    answer = [Act("click", ((0.3 + NEAR + beyond) * 1920, 0.7 * 1080))]
+    assert judge(reference, answer, (1920, 1080)) == (True, exact)
+    assert math.sqrt(2) / 100 == pytest.approx(NEAR)
+
+
+def test_no_answer_is_wrong_and_an_unknown_screen_judges_no_place() -> None:
+    click, typed = acts(read_turn("pyautogui.click(1, 1)")), acts(read_turn("pyautogui.write('a')"))
+    assert judge(click, None, SCREEN) == WRONG
+    assert judge(click, click, (0, 0)) == UNJUDGED
+    assert judge(typed, typed, (0, 0)) == RIGHT
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("```python\npyautogui.click(1, 2)\n```", "pyautogui.click(1, 2)"),
+        ("I see it.\n```\npyautogui.click(1, 2)\n``` So.", "pyautogui.click(1, 2)"),
+        ("```python pyautogui.click(1, 2)```", "pyautogui.click(1, 2)"),
+        ("```py\npyautogui.write('a;b')\n```", "pyautogui.write('a;b')"),
+        ("```\na()\n```\nthen\n```\nb()\n```", "a()\nb()"),
+        ("```DONE```", "DONE"),
+        ("```\nFAIL\n```", "FAIL"),
+        ("```python\nWAIT\n```", "WAIT"),
+        ("  DONE \n", "DONE"),
+        ("```\npyautogui.press('a')\nDONE\n```", "pyautogui.press('a')\nDONE"),
+    ],
+)
+def test_the_code_of_an_answer_is_found(text: str, code: str) -> None:
+    found = parse(text)
+    assert isinstance(found, Said)
+    assert found.code == code
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "no block"),
+        ("I am DONE", "no block"),
+        ("```python\npyautogui.click(1, 2)", "no block"),
+        ("``````", "empty"),
+        ("```python\n# nothing\n```", "empty"),
+    ],
+)
+def test_an_answer_without_code_says_why(text: str, why: str) -> None:
+    found = parse(text)
+    assert isinstance(found, str)
+    assert why in found
+
+
+def test_only_code_that_is_understood_is_as_the_prompt_asks() -> None:
+    for text, good in (("```\npyautogui.click(1, 2)\n```", True), ("```\nimport os\n```", False)):
+        found = parse(text)
+        assert isinstance(found, Said)
+        assert found.as_prompted is good
+
+
+@given(st.text(alphabet="`DONE \nclick(1)", max_size=60))
+def test_any_answer_is_read_without_an_error(text: str) -> None:
+    assert isinstance(parse(text), Said | str)

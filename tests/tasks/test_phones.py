@@ -1,0 +1,264 @@
+"""The tasks `aitw` and `androidcontrol`: prompts, targets, profiles, baselines."""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import sha256
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.actions import Space
+from omnidata.errors import UsageError
+from omnidata.tasks import get_task
+from omnidata.tasks.phone_prompt import SPACES
+from omnidata.types import Source, Step, Task
+from tests.loaders.phones import (
+    CLICK,
+    SCREEN,
+    SCROLL,
+    cagui,
+    episode,
+    example,
+    forest,
+    records,
+    zoo,
+    zoo_episode,
+)
+
+ALL = [
+    CLICK, SCROLL, {"action_type": "long_press", "x": 9, "y": 20},
+    {"action_type": "open_app", "app_name": "Clock"},
+    {"action_type": "type", "x": 45, "y": 100, "text": "7:30"},
+    {"action_type": "input_text", "text": "7:30"}, {"action_type": "navigate_home"},
+    {"action_type": "navigate_back"}, {"action_type": "wait"},
+]  # fmt: skip
+
+
+def wild(tmp_path: Path) -> Source:
+    """Steps of every kind that the three forms have."""
+    up = example(1, results__yx_touch=[0.75, 0.5], results__yx_lift=[0.25, 0.5])
+    rows = [example(0), up, example(2, results__action_type=[3], results__type_action=["7:30"])]
+    rows += [
+        example(3 + n, results__action_type=[code]) for n, code in enumerate((5, 6, 7, 10, 11))
+    ]
+    records(tmp_path / "a" / "google_apps-00000-of-00001", *rows)
+    chinese = [cagui(episode_length=2), cagui(1, result_action_type=1, episode_length=2)]
+    zoo_episode(tmp_path / "a", *chinese, name="77")
+    return get_task("aitw").load(tmp_path / "a")
+
+
+def control(tmp_path: Path, *actions: Any) -> Source:
+    return get_task("androidcontrol").load(records(tmp_path / "b", episode(*(actions or ALL))))
+
+
+DATA = {"aitw": wild, "androidcontrol": control}
+
+
+def values(task: Task, profile: str, step: Step, text: str, **receipt: Any) -> tuple[Any, ...]:
+    return task.profiles[profile].judge(step, text, receipt or None).values
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("space", SPACES)
+def test_targets_are_what_the_prompt_asks_for_and_the_profiles_call_right(
+    tmp_path: Path, name: str, space: Space
+) -> None:
+    task = get_task(name, {"coordinates": space})
+    steps = DATA[name](tmp_path).steps
+    for step in steps:
+        target = task.target(step)
+        assert target
+        assert values(task, task.default_profile, step, target.text) == (True, True, True)
+        body = json.loads(target.text)
+        assert target.marked.count("<bbox>") == len(target.places)
+        places = [value for value in body.values() if isinstance(value, list)]
+        assert places == [list(place) for place in target.places]
+        system = task.prompt(step)[0].parts[0].text
+        assert f"| {body['action_type']} |" in system
+    oracle = task.baseline("oracle", steps, {})
+    assert [oracle(step) for step in steps] == [t.text for s in steps if (t := task.target(s))]
+
+
+def test_targets_are_right_by_the_released_rules_too_where_these_can_be_met(
+    tmp_path: Path,
+) -> None:
+    task = get_task("aitw")
+    for step in wild(tmp_path).steps:
+        target = task.target(step)
+        assert target
+        for profile in ("aitw", "aitw-fixed", "agentcpm", "agentcpm-fixed"):
+            assert values(task, profile, step, target.text)[:2] == (True, True), profile
+
+
+def test_places_are_in_the_unit_that_is_asked_for(tmp_path: Path) -> None:
+    (step,) = control(tmp_path, CLICK).steps
+    found = {
+        space: json.loads(t.text)["coordinate"]
+        for space in SPACES
+        if (t := get_task("androidcontrol", {"coordinates": space}).target(step))
+    }
+    assert found == {"norm1000": [500, 500], "rel": [0.5, 0.5], "px": [45, 100]}
+    half = get_task("androidcontrol", {"coordinates": "px"}).target(step, size=(45, 100))
+    assert half
+    assert half.places == ((23, 50),)
+
+
+def test_pixels_are_those_of_the_picture_that_was_shown(tmp_path: Path) -> None:
+    task = get_task("androidcontrol", {"coordinates": "px"})
+    tree = forest(((0, 0, 10, 10), []))
+    (step,) = control(tmp_path, CLICK).steps
+    assert tree
+    text = '{"action_type":"click","coordinate":[90,200]}'
+    line = {"role": "screenshot", "width": 180, "height": 400, "original": [*SCREEN]}
+    assert values(task, "agentcpm-ac-fixed", step, text)[1] is False
+    assert values(task, "agentcpm-ac-fixed", step, text, parts=[line])[1] is True
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ('{"action_type":"click","coordinate":[500,500]}', (True, True, True)),
+        ('{"action_type":"click","x":500,"y":500}', (True, True, False)),
+        ('{"POINT":[500,500]}', (True, True, True)),
+        ('{"ACTION":"click_element","ARGS":{"bbox":[400,400,600,600]}}', (True, True, True)),
+        ('{"action_type":"long_press","coordinate":[500,500]}', (False, False, True)),
+        ('{"action_type":"TAP","coordinate":[500,500]}', (False, False, False)),
+        ('{"action_type":0,"coordinate":[500,500]}', (False, False, False)),
+        ("", (False, False, False)),
+    ],
+)
+def test_answers_may_have_three_forms(
+    tmp_path: Path, text: str, right: tuple[bool, bool, bool]
+) -> None:
+    (step,) = control(tmp_path, CLICK).steps
+    assert values(get_task("androidcontrol"), "agentcpm-ac-fixed", step, text) == right
+
+
+def test_the_verdict_says_how_it_was_read(tmp_path: Path) -> None:
+    (step,) = control(tmp_path, SCROLL).steps
+    judge = get_task("androidcontrol").profiles["agentcpm-ac-fixed"].judge
+    verdict = judge(step, '{"action_type": "scroll", "direction": "down"}')
+    assert verdict.parsed == {"form": "prompted", "kind": "swipe", "direction": "up"}
+    refused = judge(step, '{"action_type": 4}')
+    assert (refused.outcome, refused.reason) == (
+        "unparsed", "action_type is the number 4, not a name",
+    )  # fmt: skip
+
+
+def test_what_the_release_leaves_out_is_not_judged(tmp_path: Path) -> None:
+    task = get_task("androidcontrol")
+    steps = control(tmp_path).steps
+    judged = []
+    for step in steps:
+        answer = task.baseline("oracle", steps, {})(step)
+        for text in (answer, "", '{"action_type": "wait"}'):
+            found = values(task, "agentcpm-ac", step, text)
+            judged.append((step.step_index, found[0] is not None))
+        failed = task.profiles["agentcpm-ac"].failed(step, "api_error")
+        judged.append((step.step_index, failed.values[0] is not None))
+    assert {number for number, was in judged if not was} == {3, 4}
+    assert all(was is (number not in (3, 4)) for number, was in judged)
+
+
+def test_a_step_whose_action_cannot_be_read_is_not_judged(tmp_path: Path) -> None:
+    (step,) = control(tmp_path, "{").steps
+    task = get_task("androidcontrol")
+    assert values(task, "agentcpm-ac-fixed", step, '{"action_type":"wait"}')[:2] == (None, None)
+    assert task.target(step) is None
+    assert task.baseline("oracle", [step], {})(step) == ""
+
+
+def test_the_prompt_shows_the_screen_the_goal_and_what_was_done(tmp_path: Path) -> None:
+    steps = control(tmp_path).steps
+    system, user = get_task("androidcontrol").prompt(steps[5])
+    assert [part.role for part in user.parts] == ["screenshot", ""]
+    assert user.parts[1].text == (
+        "Goal: Set an alarm\n\nStep: 5\n\nAction History:\n"
+        "Step 0: TAP at [500, 500]\nStep 1: scroll down\nStep 2: LONG_PRESS at [100, 100]\n"
+        'Step 3: OPEN_APP app: "Clock"\nStep 4: INPUT text: "7:30", then ENTER\n\n'
+        "Analyze the current screenshot and output the next action as JSON."
+    )
+    text = system.parts[0].text
+    assert "{" not in re.sub(r"\{\"action_type.*?\}", "", text)
+    assert "Range: 0-1000" in text
+    pixels = get_task("androidcontrol", {"coordinates": "px"}).prompt(steps[0])
+    assert "In pixels of the screenshot." in pixels[0].parts[0].text
+    bare = get_task("androidcontrol", {"history": "none", "level": "low"}).prompt(steps[5])
+    assert bare[1].parts[1].text.startswith("Goal: Do 5\n\nStep: 5\n\nAnalyze")
+
+
+def test_predictions_make_a_history(tmp_path: Path) -> None:
+    steps = control(tmp_path, CLICK, SCROLL, CLICK).steps
+    task = get_task("androidcontrol", {"history": "predicted"})
+    assert task.needs_predictions
+    past = [task.read('{"action_type":"scroll","direction":"up"}'), task.read("nothing")]
+    text = task.prompt(steps[2], past)[1].parts[1].text
+    assert "Action History:\nStep 0: scroll up\n\nAnalyze" in text
+    wild_task = get_task("aitw", {"history": "predicted"})
+    enter = wild_task.read('{"action_type": "ENTER"}')
+    assert enter
+    assert enter.words == "ENTER"
+    assert wild_task.read('{"ACTION": "scroll", "ARGS": {}}') is None
+
+
+def test_every_option_changes_the_hash_of_the_prompt() -> None:
+    hashes = {
+        get_task(name, options).prompt_hash
+        for name in DATA
+        for options in (
+            {}, {"history": "none"}, {"history": "predicted"},
+            {"coordinates": "px"}, {"coordinates": "rel"},
+        )
+    }  # fmt: skip
+    assert len(hashes) == 10
+    with pytest.raises(UsageError, match="no option"):
+        get_task("aitw", {"level": "low"})
+
+
+def test_baselines_are_what_they_say(tmp_path: Path) -> None:
+    task, steps = get_task("aitw"), wild(tmp_path).steps
+    answers = {name: task.baseline(name, steps, {})(steps[0]) for name in task.baselines}
+    assert answers["center"] == '{"action_type":"TAP","coordinate":[500.0,500.0]}'
+    assert answers["always-wait"] == '{"action_type":"NONE"}'
+    swipes = [s for s in steps if s.action and s.action.kind.name == "SWIPE_UP"]
+    usual = json.loads(task.baseline("majority", swipes, {})(steps[0]))
+    assert usual["action_type"] == "SWIPE_UP"
+    for text in answers.values():
+        assert values(task, "aitw", steps[0], text)[2] is True
+    for name, options in (("random", {}), ("center", {"seed": "1"})):
+        with pytest.raises(UsageError):
+            task.baseline(name, steps, options)
+
+
+def test_goal_progress_is_partial_match_for_android_in_the_wild_alone() -> None:
+    progress = {
+        name: getattr(profile, "goal_progress", None)
+        for task in DATA
+        for name, profile in get_task(task).profiles.items()
+    }
+    assert {name for name, reading in progress.items() if reading == "GP_ratio"} == {
+        "aitw", "aitw-fixed",
+    }  # fmt: skip
+
+
+def test_steps_without_a_known_screen_have_no_pixels(tmp_path: Path) -> None:
+    folder = zoo_episode(tmp_path, zoo(0, episode_length=1))
+    (folder / "GENERAL-5_0.png").unlink()
+    (step,) = get_task("aitw").load(folder, check_media=False).steps
+    text = '{"action_type":"TAP","coordinate":[400,300]}'
+    assert values(get_task("aitw"), "aitw", step, text)[:2] == (True, True)
+    pixels = get_task("aitw", {"coordinates": "px"})
+    assert pixels.target(step) is None
+    assert values(pixels, "aitw", step, text)[:2] == (None, None)
+
+
+def test_our_prompt_is_in_the_list_of_sources_with_its_hash() -> None:
+    folder = resources.files("omnidata.tasks").joinpath("prompts")
+    sources = folder.joinpath("SOURCES.md").read_text(encoding="utf-8")
+    found = re.search(r"`phone_v1\.txt` .*`([0-9a-f]{64})`", sources)
+    assert found
+    assert found[1] == sha256(folder.joinpath("phone_v1.txt").read_bytes()).hexdigest()
