@@ -11,6 +11,8 @@ import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
+from tests.full import FULL
+
 os.environ["HF_HUB_OFFLINE"] = "1"  # nothing imports `datasets` before this line
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side already
 
@@ -18,7 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side already
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", _PATIENT)
 settings.register_profile("full", _PATIENT, max_examples=2000)
-settings.load_profile("full" if os.environ.get("OMNIDATA_TEST_FULL") else "quick")
+settings.load_profile("full" if FULL else "quick")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background: the commands under test would inherit that nothing interrupts them.

@@ -146,12 +146,13 @@ def _supported(as_json: bool) -> None:
     from omnidata.adapters import FORMS, plugins, presets
     from omnidata.run.logs import READERS
     from omnidata.run.textless import profiles_of
-    from omnidata.tasks import NAMES, PLUGINS, get_task
+    from omnidata.tasks import HOLDS, NAMES, PLUGINS, get_task
 
     tasks = [get_task(name) for name in NAMES]
     if as_json:
         described = {
             task.name: {
+                "holds": HOLDS[task.name],
                 "profiles": profiles_of(task),
                 "default_profile": task.default_profile,
                 "options": {name: list(values) for name, values in task.allowed.items()},
@@ -171,7 +172,7 @@ def _supported(as_json: bool) -> None:
         )
         return
     for task in tasks:
-        terminal.say(f"task {task.name}")
+        terminal.say(f"task {task.name}: {HOLDS[task.name]}")
         terminal.say(f"  profiles: {', '.join(profiles_of(task))}")
         for name, values in task.allowed.items():
             terminal.say(f"  -T {name}={'|'.join(values) or 'FOLDER'}")

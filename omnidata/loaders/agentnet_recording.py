@@ -25,6 +25,8 @@ VIDEO: Final = "recording.mp4"
 METADATA: Final = "metadata.json"
 _BUDGET: Final = Budget(max_bytes=1024**3)
 _SHORTEST_S: Final = 1 / 60
+LONGEST_S: Final = 10.0
+"""Of a clip, as `omnidata segment` cuts: of a longer wait its end is kept."""
 _VERBS: Final = ("drag", "scroll", "click")
 """What the tool's description of an action tells of it: "Single left Click", "Drag from ..."."""
 
@@ -55,6 +57,7 @@ class Timeline:
         """
         begin = self.spans[number - 1][1] if number else 0.0
         until = self.spans[number][0] if number < len(self.spans) else self.seconds
+        begin = max(begin, until - LONGEST_S)
         start, end = (round(min(max(moment, 0.0), self.seconds), 6) for moment in (begin, until))
         if end - start < _SHORTEST_S:
             return None

@@ -202,10 +202,11 @@ class StepReader:
         own = line.row.get("image_path")
         if isinstance(own, str) and own and not unsafe(own):
             names.append(own)
-        stated = tuple(
+        width, height = (
             value if type(value := line.row.get(f"image_{name}")) is int else 0
             for name in ("width", "height")
         )
+        stated: Screen = width, height
         for name in names:
             ref = MediaRef("image", self.root, name.removeprefix("./"))
             try:
@@ -215,7 +216,7 @@ class StepReader:
             except MediaError:
                 size = UNKNOWN
             return ref, stated if line.form == "cagui" and min(stated) > 0 else size
-        return MediaRef("image", self.root, names[0].removeprefix("./")), (stated[0], stated[1])
+        return MediaRef("image", self.root, names[0].removeprefix("./")), stated
 
 
 def _identity(row: Row) -> str | None:

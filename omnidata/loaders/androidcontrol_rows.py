@@ -43,6 +43,8 @@ def call_of(row: Row) -> Move:
 def truth_of(row: Row, screen: Screen) -> Truth | None:
     """What was done and what was there, from 0 to 1; None where that cannot be read.
 
+    What was there is read for moves that have a place alone.
+
     Args:
         row: a step's `source`.
         screen: width and height in pixels.
@@ -54,7 +56,9 @@ def truth_of(row: Row, screen: Screen) -> Truth | None:
     if min(screen) < 1:
         return None if move.touch else Truth(replace(move, space="rel"))
     touch, lift = _relative(move.touch, screen), _relative(move.lift, screen)
-    return Truth(replace(move, touch=touch, lift=lift, space="rel"), rects_of(row, screen))
+    placed = move.kind in (Kind.GESTURE, Kind.LONG_PRESS)
+    rects = rects_of(row, screen) if placed else ()  # which takes a millisecond
+    return Truth(replace(move, touch=touch, lift=lift, space="rel"), rects)
 
 
 def _relative(place: Pair | None, screen: Screen) -> Pair | None:

@@ -244,7 +244,7 @@ def _read(data: Path, *, check_media: bool) -> Source:
         [step.sample_id for step in steps],
         TAGS,
         ROLES,
-        library,
+        library=library,
     )
 
 

@@ -20,6 +20,8 @@ SIGNATURES: Mapping[str, str] = {
     "osworld": f"{_HOME}.osworld_signature",
     "aitw": f"{_HOME}.aitw_files",
     "androidcontrol": f"{_HOME}.androidcontrol",
+    "agentnet": f"{_HOME}.agentnet_files",
+    "screenspot": f"{_HOME}.screenspot_files",
 }
 """Benchmark -> the module whose `recognises(data, benchmark)` says whether its rows are there.
 

@@ -21,6 +21,8 @@ BUILDERS = {
     "osworld": (f"{_HOME}.osworld", "OsWorld"),
     "aitw": (f"{_HOME}.aitw", "Aitw"),
     "androidcontrol": (f"{_HOME}.androidcontrol", "AndroidControl"),
+    "agentnet": (f"{_HOME}.agentnet", "AgentNet"),
+    "screenspot": (f"{_HOME}.screenspot", "ScreenSpot"),
 }
 """Benchmark -> the module with its one builder, and the builder's name."""
 

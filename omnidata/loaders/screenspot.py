@@ -55,9 +55,10 @@ def load(
 ) -> Source:
     """Read rows; no picture is decoded.
 
-    A step's `source` has `row`, untouched, `boxes`, what its four numbers are, and `file`. Its
-    `action` is a tap on the box, in the box's own unit; its `screen` the size that the row states,
-    else that of the picture, (0, 0) without one.
+    A step's `source` has `row`, untouched; `boxes`, what its four numbers are; `resolution`, the
+    picture's size where the row states it; and `file`. Its `action` is a tap on the box, in the
+    box's own unit; its `screen` the size that the row states, else that of the picture, (0, 0)
+    without one.
 
     Args:
         data: a folder, with as many folders in it as they like, or a file; or a Parquet repository.
@@ -151,7 +152,12 @@ class _Reader:
             history_screens=(),
             action=Action(Primitive.TAP, (box,)) if box else None,
             tags=_tags(line, self.language),
-            source={"file": line.path.name, "boxes": boxes, "row": row},
+            source={
+                "file": line.path.name,
+                "boxes": boxes,
+                "resolution": row.get("img_size"),
+                "row": row,
+            },
         )
 
     def _boxes(self, line: Line) -> Boxes:

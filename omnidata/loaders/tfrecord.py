@@ -5,8 +5,8 @@
     data     that many bytes
     check    4 bytes, the masked CRC-32C of the data
 
-Such a file may be packed with gzip as a whole. The small library for the format takes 3 MB with what
-it needs, passes over the checksums, and does not tell where in a file a screenshot lies.
+Such a file may be packed with gzip as a whole. The small library for the format takes 3 MB with
+what it needs, passes over the checksums, and does not tell where in a file a screenshot lies.
 """
 
 from __future__ import annotations

@@ -38,7 +38,10 @@ def fields(data: bytes, message: slice) -> Iterator[tuple[int, int, Value]]:
     """
     at, end = message.start, message.stop
     while at < end:
-        tag, at = _varint(data, at, end)
+        tag = data[at]  # nearly all tags and sizes are one byte
+        at += 1
+        if tag >= 0x80:
+            tag, at = _varint(data, at - 1, end)
         number, kind = tag >> 3, tag & 7
         if not number:
             raise ValueError("a field has the number 0")

@@ -106,12 +106,11 @@ class Unpacked:
     def _nearest(self, offset: int) -> _State:
         """The furthest state that is not beyond the offset, for the caller alone."""
         with self._lock:
-            last = self._last
-            if last and last.out == offset:
+            at = bisect_right(self._states, offset, key=attrgetter("out")) - 1
+            found, last = self._states[at], self._last
+            if last and found.out <= last.out <= offset:
                 self._last = None
                 return last
-            at = bisect_right(self._states, offset, key=attrgetter("out")) - 1
-            found = self._states[at]
         return _State(found.out, found.taken, found.inflate.copy())
 
     def _keep(self, state: _State) -> None:

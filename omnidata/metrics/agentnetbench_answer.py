@@ -15,7 +15,7 @@ from typing import Final
 
 from omnidata.agentnet import Deed, DeedType, deeds_of_calls
 from omnidata.metrics.agentnetbench import Rule
-from omnidata.pyautogui import read_code
+from omnidata.pyautogui import Code, read_code
 
 _MODULES: Final = ("pyautogui.", "computer.")
 _PLACE: Final = re.compile(r"x=([\d.]+),\s*y=([\d.]+)")
@@ -25,6 +25,7 @@ _KEYS: Final = re.compile(r"keys=\[(.*?)\]")
 _KEY: Final = re.compile(r"['\"]([^'\"]*)['\"]|(\w+)")
 _SCROLL: Final = re.compile(r"pyautogui\.scroll\(([-\d]+)\)")
 _FENCED: Final = re.compile(r"```[ \t]*(?:python3?|py|code)?[ \t]*\n?(.*?)```", re.DOTALL | re.I)
+_NO_CODE: Final = ("the text is no Python", "the text cannot be parsed")
 _LONGEST: Final = 100_000
 
 
@@ -123,15 +124,27 @@ def _pointed(line: str) -> DeedType | None:
 
 
 def _meant(text: str) -> Said | str:
-    blocks = [found[1].strip() for found in _FENCED.finditer(text)]
-    blocks = [block for block in blocks if any(module in block for module in _MODULES)]
-    lines = [line.strip() for line in text.split("\n")]
-    code = "\n".join(
-        blocks or [line for line in lines if line.startswith(_MODULES)] or list(_within(lines))
-    )
+    code = _code(text)
     if not code:
         return "there is no line of code"
     deeds = deeds_of_calls(read_code(code))
     if isinstance(deeds, str):
         return deeds
     return Said(deeds, code) if deeds else "the code does nothing"
+
+
+def _code(text: str) -> str:
+    """The blocks that hold calls, or the whole text where it is code, or the calls in it."""
+    if not any(module in text for module in _MODULES):
+        return ""
+    blocks = [found[1].strip() for found in _FENCED.finditer(text)]
+    blocks = [block for block in blocks if any(module in block for module in _MODULES)]
+    if blocks:
+        return "\n".join(blocks)
+    whole = read_code(text)
+    if not (len(whole) == 1 and isinstance(whole[0], Code) and whole[0].why in _NO_CODE):
+        return text
+    lines = [line.strip() for line in text.split("\n")]
+    return "\n".join(
+        [line for line in lines if line.startswith(_MODULES)] or list(_within(lines))
+    )

@@ -98,12 +98,6 @@ def _read(body: Mapping[str, Any], form: Form, read: Read, reading: Reading) -> 
 NAME_KEYS = ("action_type", "action", "type", "action_name", "operation")
 """Where an answer names its action."""
 
-NAMES = (
-    *(kind.name for kind in Primitive if kind is not Primitive.DOUBLE_TAP),
-    "ENTER",
-)
-"""The actions of a phone that the prompt for Android in the Wild offers."""
-
 
 def name_of(body: Mapping[str, Any]) -> str:
     """The name of an answer's action.

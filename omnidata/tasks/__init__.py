@@ -27,6 +27,8 @@ _MODULES: Mapping[str, str] = {
     "osworld": f"{_HOME}.osworld",
     "aitw": f"{_HOME}.aitw",
     "androidcontrol": f"{_HOME}.androidcontrol",
+    "agentnet": f"{_HOME}.agentnet",
+    "screenspot": f"{_HOME}.screenspot",
     "omnigui-idm": f"{_HOME}.omnigui_idm",
     "omnigui-critic": f"{_HOME}.omnigui_critic",
 }
@@ -34,6 +36,23 @@ _MODULES: Mapping[str, str] = {
 
 ON_EPISODES = ("omnigui-idm", "omnigui-critic")
 """What `omnidata synth label` and `filter` ask about OmniGUI's data; no benchmarks."""
+
+HOLDS: Mapping[str, str] = {
+    "omnigui": "episodes on phones: screenshots, clips, sound; the next action",
+    "groundui": "screenshots of web, desktop and mobile; the point that an instruction means",
+    "idm-single": "pairs of screenshots; the action between them",
+    "idm-multiple": "screenshots in a row; the actions between them",
+    "criticbench": "trajectories of screenshots; whether they succeeded",
+    "omnibench": "graphs of desktop tasks, and trajectories with screenshots; the next action",
+    "osworld": "rollouts of agents on desktops: screenshots, recordings, results; the next action",
+    "aitw": "episodes on phones (Android in the Wild, in the Zoo, CAGUI): screenshots; the next "
+    "action",
+    "androidcontrol": "episodes on phones: screenshots, accessibility trees; the next action",
+    "agentnet": "trajectories on desktops (AgentNet, AgentNetBench): screenshots, a recording where "
+    "there is one; the next action",
+    "screenspot": "screenshots (ScreenSpot, -v2, -Pro); the point that an instruction means",
+}
+"""What the data of each of `NAMES` hold, and what is asked."""
 
 NAMES = tuple(name for name in _MODULES if name not in ON_EPISODES)
 """The benchmarks that can be loaded, run and scored."""

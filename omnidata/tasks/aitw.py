@@ -19,6 +19,8 @@ from omnidata.types import Source
 _POINT = "coordinate: [x, y]"
 _LINE = "start_coordinate: [x, y], end_coordinate: [x, y]"
 _NAMES: Mapping[Kind, Primitive] = {
+    Kind.GESTURE: Primitive.TAP,
+    Kind.DOUBLE_TAP: Primitive.DOUBLE_TAP,
     Kind.LONG_PRESS: Primitive.LONG_PRESS,
     Kind.BACK: Primitive.BACK,
     Kind.HOME: Primitive.HOME,
@@ -92,17 +94,16 @@ class Aitw(PhoneTask):
     def body(self, move: Move, places: Sequence[Any]) -> dict[str, Any]:
         """The answer for a move."""
         if direction := direction_of(move):
-            return {
-                "action_type": SWIPES[direction].name,
-                "start_coordinate": places[0],
-                "end_coordinate": places[1],
-            }
+            ends = zip(("start_coordinate", "end_coordinate"), places, strict=False)
+            return {"action_type": SWIPES[direction].name, **dict(ends)}
         if move.kind is Kind.TYPE:
             return {"action_type": "INPUT", "text": move.text}
         if move.kind is Kind.ENTER:
             return {"action_type": "ENTER"}
-        name = _NAMES.get(move.kind, Primitive.TAP).name
-        return {"action_type": name, **({"coordinate": places[0]} if places else {})}
+        if move.kind not in _NAMES:
+            raise ValueError(f"the prompt has no {move.kind}")
+        place = {"coordinate": places[0]} if places else {}
+        return {"action_type": _NAMES[move.kind].name, **place}
 
 
 def make(name: str, options: Mapping[str, str]) -> Aitw:

@@ -101,7 +101,9 @@ class AndroidControl(PhoneTask):
             return {"action_type": "scroll", "direction": OPPOSITE[move.direction]}
         if move.kind is Kind.OPEN_APP:
             return {"action_type": "open_app", "app_name": move.text}
-        return {"action_type": _NAMES.get(move.kind, "click"), **place}
+        if move.kind not in _NAMES:
+            raise ValueError(f"AndroidControl has no {move.kind}")
+        return {"action_type": _NAMES[move.kind], **place}
 
     def past(self, move: Move) -> Action | None:
         """A move as histories show it, in the dataset's own words where those differ."""
@@ -109,6 +111,7 @@ class AndroidControl(PhoneTask):
 
 
 _NAMES: Mapping[Kind, str] = {
+    Kind.GESTURE: "click",
     Kind.LONG_PRESS: "long_press",
     Kind.HOME: "navigate_home",
     Kind.BACK: "navigate_back",

@@ -47,7 +47,9 @@ class PhoneTask(ABC):
         self.prompt_hash = self._prompt.hash
         self._space: Space = self._prompt.space
         self.profiles: Mapping[str, Profile] = {
-            name: PhoneProfile(name, self.truth, self.read_prompted, self.by, self._space)
+            name: PhoneProfile(
+                name, self.truth, self.read_prompted, self.body, self.by, self._space
+            )
             for name in self.rules
         }
 

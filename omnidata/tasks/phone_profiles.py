@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -10,9 +11,10 @@ from omnidata.actions import Point, Screen, Space, convert
 from omnidata.metrics import agentcpm_match, aitw_match, aitz_match
 from omnidata.metrics.agentcpm_answer import Reading
 from omnidata.metrics.omnigui_answer import Unread
-from omnidata.metrics.phone_answer import Read, parse
-from omnidata.phone import Move, Pair, Truth
+from omnidata.metrics.phone_answer import Answer, Read, parse
+from omnidata.phone import Kind, Move, Pair, Truth
 from omnidata.tasks.episode_profiles import EpisodeProfile
+from omnidata.tasks.phone_target import Body
 from omnidata.tasks.resizing import Resizing, resizing
 from omnidata.types import Outcome, Step, Verdict
 
@@ -55,15 +57,22 @@ class PhoneProfile(EpisodeProfile):
         name: of the rule.
         truth: what a row says was done, and what was there.
         read: reads an answer in the form that the task's prompt asks for.
+        body: writes a move in that form; a `ValueError` for what has none.
         by: the axes of the table.
         space: the unit of coordinates that the prompt asks for.
     """
 
     def __init__(
-        self, name: str, truth: TruthOf, read: Read, by: Mapping[str, Sequence[str]], space: Space
+        self,
+        name: str,
+        truth: TruthOf,
+        read: Read,
+        body: Body,
+        by: Mapping[str, Sequence[str]],
+        space: Space,
     ) -> None:
         """Take what differs between datasets."""
-        self._space = space
+        self._space, self._body = space, body
         self.name = name
         self.by = by
         self.goal_progress: Literal["GP_ratio", "GP_prefix"] = (
@@ -86,7 +95,16 @@ class PhoneProfile(EpisodeProfile):
             )
         move = relative(answer.move, step, receipt)
         values = self._values(step, move, as_prompted=answer.as_prompted)
-        return Verdict("ok", values, {"form": answer.form, **answer.move.as_dict()})
+        return Verdict("ok", values, self._parsed(answer))
+
+    def _parsed(self, answer: Answer) -> dict[str, Any]:
+        """The move as the prompt asks for it, where it has such a form, in its unit."""
+        move = answer.move
+        if move.space == self._space:
+            lift = move.lift if move.kind is Kind.SWIPE else None
+            with suppress(ValueError):
+                return self._body(move, [list(pair) for pair in (move.touch, lift) if pair])
+        return {"form": answer.form, **move.as_dict()}
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
         """The verdict on a step without an answer: wrong, with the reason as its outcome."""

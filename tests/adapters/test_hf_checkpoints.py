@@ -213,6 +213,7 @@ def test_a_missing_extra_ends_the_command_with_2_and_the_line_that_mends_it(
     done = omnidata(
         *("evaluate", "omnigui", sample, "--model", f"hf:{folder}", "--out", tmp_path / "run"),
         code=2,
+        anew=True,
     )
     assert "pip install 'omnidata[local]'" in done.stderr
     assert not (tmp_path / "run").exists()

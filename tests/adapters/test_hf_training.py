@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ import pytest
 from tests.adapters.local_models import Spy, ask, checkpoint, local, torch
 from tests.cli.running import as_json, omnidata
 from tests.conftest import Once
+from tests.full import FULL
 
-FULL = os.environ.get("OMNIDATA_TEST_FULL") == "1"
 MODALITIES, STEPS, ROUNDS = ("IAV", 4, 50) if FULL else ("I", 2, 30)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
@@ -13,10 +12,10 @@ from omnidata.errors import DataError
 from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio_profiles import CriticProfile
 from tests.audit.planted import CUES, Cue, audited, rows, shuffled
+from tests.full import full_only
 from tests.loaders.agentstudio import ground
 from tests.trees import row, write_app, write_lines
 
-FULL = bool(os.environ.get("OMNIDATA_TEST_FULL"))
 NAMES = {
     "images": {"number of parts", "number of text parts", "number of image parts", "lines"},
     "last part": {"kind of part 2 from the end"},
@@ -44,7 +43,7 @@ def test_shuffled_labels_leave_nothing_to_find(tmp_path: Path, cue: Cue) -> None
     assert not any(report.leak for report in reports)
 
 
-@pytest.mark.skipif(not FULL, reason="100 audits take minutes: OMNIDATA_TEST_FULL=1")
+@full_only("100 audits take minutes")
 def test_at_least_95_of_100_shuffled_datasets_are_found_clean(tmp_path: Path) -> None:
     found = [
         audited(

@@ -30,19 +30,28 @@ def _nursery() -> subprocess.Popen[str]:
     )
 
 
-def omnidata(*arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """Run a command and expect its exit code, and no traceback."""
+def omnidata(
+    *arguments: str | Path, code: int = 0, anew: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run a command and expect its exit code, and no traceback.
+
+    Args:
+        arguments: after `omnidata`.
+        code: what it ends with.
+        anew: start an interpreter; for tests of what depends on how one starts, as PYTHONPATH.
+    """
     argv = [str(argument) for argument in arguments]
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        order = {
-            "argv": argv,
-            "cwd": str(Path.cwd()),
-            "env": {**os.environ, "COLUMNS": "60"},
-            "out": str(out),
-            "err": str(err),
-        }
-        returncode = _ordered(order)
+        env = {**os.environ, "COLUMNS": "60"}
+        if anew:
+            with out.open("wb") as stdout, err.open("wb") as stderr:
+                returncode = subprocess.run(
+                    [*OMNIDATA, *argv], env=env, stdout=stdout, stderr=stderr, timeout=TIMEOUT_S
+                ).returncode
+        else:
+            place = {"out": str(out), "err": str(err), "cwd": str(Path.cwd())}
+            returncode = _ordered({"argv": argv, "env": env, **place})
         done = subprocess.CompletedProcess(argv, returncode, out.read_text(), err.read_text())
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr

@@ -11,7 +11,7 @@ import pytest
 from omnidata.loaders.subsets import subset_key
 from omnidata.tasks import NAMES
 from tests.cli.running import as_json, omnidata
-from tests.loaders import omnibench, osworld, phones
+from tests.loaders import desk, omnibench, osworld, phones
 from tests.loaders.agentstudio import REAL, act, ground, single, trajectory, write
 from tests.trees import NO_SHARED, row, write_app, write_rows
 
@@ -26,6 +26,8 @@ RIGHT: Mapping[str, str] = {
     "osworld": "osworld",
     "aitw": "aitw",
     "androidcontrol": "androidcontrol",
+    "agentnet": "agentnet",
+    "screenspot": "screenspot",
 }
 real = pytest.mark.skipif(not REAL["groundui"].is_file(), reason=NO_SHARED)
 
@@ -38,6 +40,8 @@ def rows_of(task: str, folder: Path) -> Path:
         return osworld.bare(folder)
     if task in ("aitw", "androidcontrol"):
         return phones.two_episodes(task, folder)
+    if task in ("agentnet", "screenspot"):
+        return desk.bare(task, folder)
     part = omnibench.trajectory(omnibench.act(), intent="Save")
     own = {"trajectory_id": "1(0)", "subtask_id": None, "task_id": "1"}
     whole = {**part, **own, "topological_order": ["A"]}
@@ -106,6 +110,7 @@ def test_a_repository_says_what_it_holds(tmp_path: Path, task: str) -> None:
     assert (found["task"], found["steps"]) == (task, 2)
     if task != "omnigui":
         tags = {value for groups in found["counts"]["tags"].values() for value in groups}
+        tags -= {"unlabelled"}
         subsets = as_json(made)["subsets"]
         assert sorted(map(subset_key, subsets)) == sorted({"all", *map(subset_key, tags)})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,8 +18,7 @@ from omnidata.compare.inference import (
     estimate,
     mcnemar,
 )
-
-FULL = os.environ.get("OMNIDATA_TEST_FULL") == "1"
+from tests.full import FULL
 
 
 def ratio(sums: Floats) -> Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,12 +12,10 @@ import pytest
 from omnidata.data.convert import convert
 from omnidata.loaders.omnigui import load
 from tests.conftest import Once
+from tests.full import full_only
 from tests.trees import row, write_app
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("OMNIDATA_TEST_FULL"),
-    reason="installs old versions of datasets: make test-full",
-)
+pytestmark = full_only("installs old versions of datasets")
 
 _READ = """
 import datasets, json, sys

@@ -115,7 +115,7 @@ def doctor(folder: Path | None, *options: str, code: int = 1) -> dict[str, dict[
     try:
         if folder:
             os.environ["PYTHONPATH"] = str(folder)
-        shown = json.loads(omnidata("doctor", "--json", *options, code=code).stdout)
+        shown = json.loads(omnidata("doctor", "--json", *options, code=code, anew=True).stdout)
     finally:
         if before is None:
             os.environ.pop("PYTHONPATH", None)

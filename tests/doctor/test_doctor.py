@@ -13,6 +13,7 @@ import pytest
 from tests.cli.running import omnidata
 from tests.doctor import broken
 from tests.doctor.broken import doctor, follow, loads
+from tests.full import full_only
 
 torch = pytest.importorskip("torch", reason="needs the extra `local`")
 pytest.importorskip("torchvision", reason="needs the extra `local`")
@@ -27,7 +28,7 @@ def test_what_is_installed_loads_and_of_keys_only_names_are_shown(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.delenv("GEMINI_API_KEY", raising=False)
-    done = omnidata("doctor")
+    done = omnidata("doctor", anew=True)
     shown = " ".join(done.stdout.split())
     assert SECRET not in done.stdout + done.stderr
     assert f"torch {torch.__version__} local ok" in shown
@@ -77,7 +78,7 @@ def test_the_table_names_the_broken_and_spells_out_control_characters(
     models.write_text("[one]\nwire = 'smoke'\n", encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("OMNIDATA_MODELS", str(models))
-    done = omnidata("doctor", code=1)
+    done = omnidata("doctor", code=1, anew=True)
     assert "\x1b" not in done.stdout
     assert r"\x1b[2Jred" in done.stdout
     assert "OMNIDATA_MODELS" in done.stdout
@@ -87,6 +88,7 @@ def test_the_table_names_the_broken_and_spells_out_control_characters(
 
 
 @without_cuda
+@full_only("half a minute of imports")
 def test_a_torchvision_for_cuda_works_within_omnidata_and_the_command_mends_it(
     tmp_path: Path,
 ) -> None:
@@ -118,6 +120,7 @@ def test_a_torchaudio_for_cuda_breaks_transformers_and_one_command_mends_both(
 
 
 @without_cuda
+@full_only("half a minute of imports")
 def test_a_torchvision_that_cannot_be_worked_round_is_why_transformers_breaks(
     tmp_path: Path,
 ) -> None:

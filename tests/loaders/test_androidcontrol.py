@@ -72,7 +72,7 @@ def test_datasets_get_it_by_split(data: Path) -> None:
 
 def test_boxes_come_from_the_forest_of_the_same_screen(tmp_path: Path) -> None:
     trees = [forest((WHOLE, [(9, 20, 45, 60)])), forest((WHOLE, [])), b""]
-    data = records(tmp_path / "a", episode(CLICK, SCROLL, accessibility_trees=trees))
+    data = records(tmp_path / "a", episode(CLICK, CLICK, accessibility_trees=trees))
     first, second = load(data).steps
     found = truth_of(first.source, first.screen)
     assert found

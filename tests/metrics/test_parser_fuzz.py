@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from omnidata.metrics import omnigui_answer, omnigui_parser
 from omnidata.metrics.omnigui_answer import Answer, Unread
 from omnidata.metrics.omnigui_parser import parse
+from tests.full import FULL
 from tests.metrics.mutations import (
     ALL_KEYS,
     KEYS,
@@ -30,7 +31,7 @@ from tests.metrics.mutations import (
     mutants,
 )
 
-MUTANTS = 1_000_000 if os.environ.get("OMNIDATA_TEST_FULL") else 100_000
+MUTANTS = 1_000_000 if FULL else 100_000
 SEED = 20_260_401
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -331,14 +331,15 @@ def test_too_many_steps_for_one_file_are_refused_with_a_way_out(tmp_path: Path) 
 
 
 def test_imported_answers_are_shown_with_the_data_that_one_names(
-    run: Run, sample: Path, tmp_path: Path
+    sample: Path, tmp_path: Path
 ) -> None:
     answers, out = tmp_path / "answers.jsonl", tmp_path / "scored"
     answers.write_text(json.dumps({"sample_id": BESIDE, "output": "{}"}))
-    omnidata("score", "omnigui", sample, answers, "--out", out)
+    data = sample / "Chirp"
+    omnidata("score", "omnigui", data, answers, "--out", out)
     told = omnidata("report", out, "--html", tmp_path / "r.html", code=2).stderr
     assert "--data" in told
-    done = omnidata("report", out, "--html", tmp_path / "r.html", "--data", sample)
+    done = omnidata("report", out, "--html", tmp_path / "r.html", "--data", data)
     assert "pages" in done.stderr
     assert "scores alone" in (tmp_path / "r.html").read_text("utf-8")
 
@@ -359,3 +360,15 @@ def test_histories_of_answers_are_those_that_were_sent(tmp_path: Path) -> None:
     page = facts(open_run(run), 1)
     assert "Step 0: TAP at [1, 2]" in page.prompt[-1][1][-1][1]
     assert page.history[0][1] == "TAP at [390, 511]"
+
+
+def test_a_control_run_says_that_its_media_were_others(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "steps.json", [row()])
+    answered("omnigui", data, ["{}"], tmp_path / "run")
+    info = json.loads((tmp_path / "run" / "run.json").read_text())
+    info["control"] = {"control": "silence"}
+    (tmp_path / "run" / "run.json").write_text(json.dumps(info))
+    pages.write(read_run(tmp_path / "run"), tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert text.count("The model got altered media") == 2
+    assert "silence" in text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -14,9 +13,9 @@ from PIL import Image
 
 from tests.adapters.servers import FINE, ChatCompletions, Fault, Server, running
 from tests.cli.running import OMNIDATA, omnidata
+from tests.full import FULL
 from tests.trees import read_lines, row, write_rows
 
-FULL = os.environ.get("OMNIDATA_TEST_FULL") == "1"
 STEPS = 2000
 IN_FLIGHT = 32
 ERRORS = [Fault(status=500), Fault(status=503), Fault(status=429), Fault(reset="mid-body")]
@@ -61,7 +60,7 @@ def command(data: Path, server: Server, run: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("kills", [100 if FULL else 5])
+@pytest.mark.parametrize("kills", [100 if FULL else 3])
 def test_a_run_that_is_killed_again_and_again_has_one_final_line_per_step(
     tmp_path: Path, kills: int
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.full import full_only
 from tests.synth.composing import sample_pool
 from tests.synth.making import digests
 from tests.synth.oracle import read_rows
@@ -86,9 +87,16 @@ def test_bad_usage_is_said_and_nothing_is_written(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-@pytest.mark.parametrize("stage", ["lots", "parts"])
-def test_a_stopped_command_goes_on(tmp_path: Path, how: signal.Signals, stage: str) -> None:
+@pytest.mark.parametrize(
+    ("stage", "how"),
+    [
+        ("lots", signal.SIGKILL),
+        ("parts", signal.SIGINT),
+        pytest.param("lots", signal.SIGINT, marks=full_only("seconds each")),
+        pytest.param("parts", signal.SIGKILL, marks=full_only("seconds each")),
+    ],
+)
+def test_a_stopped_command_goes_on(tmp_path: Path, stage: str, how: signal.Signals) -> None:
     count = 1500 if stage == "lots" else 700
     options = [*COMPOSE, str(sample_pool()), str(tmp_path / "out"), "--tasks", str(count)]
     process = subprocess.Popen(

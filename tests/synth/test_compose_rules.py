@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from omnidata.synth.compose.reading import read_pool
 from omnidata.synth.compose.search import Job, Search, Sketch, try_lot
 from omnidata.synth.compose.settings import Settings
 from omnidata.synth.compose.stock import Stock
+from tests.full import FULL
 from tests.synth.composing import EMILY, subtask, write_pool
 from tests.synth.oracle import check_graph, check_orders, node_of
 
@@ -115,7 +115,6 @@ def test_the_clipboard_holds_one_thing(tmp_path: Path) -> None:
     assert "same place" in told
 
 
-FULL = os.environ.get("OMNIDATA_TEST_FULL") == "1"
 FILES = ("doc_path", "img_path", "pdf_path")
 STATES = ("text_in_clipboard", "table_in_clipboard", "deck_in_processing")
 

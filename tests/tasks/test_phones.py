@@ -141,12 +141,33 @@ def test_answers_may_have_three_forms(
 def test_the_verdict_says_how_it_was_read(tmp_path: Path) -> None:
     (step,) = control(tmp_path, SCROLL).steps
     judge = get_task("androidcontrol").profiles["agentcpm-ac-fixed"].judge
-    verdict = judge(step, '{"action_type": "scroll", "direction": "down"}')
-    assert verdict.parsed == {"form": "prompted", "kind": "swipe", "direction": "up"}
+    scroll = {"action_type": "scroll", "direction": "down"}
+    for text in (json.dumps(scroll), '{"POINT":[500,900],"to":"up"}'):
+        assert judge(step, text).parsed == scroll
+    assert judge(step, '{"STATUS":"finish"}').parsed == {"form": "agentcpm", "kind": "complete"}
     refused = judge(step, '{"action_type": 4}')
     assert (refused.outcome, refused.reason) == (
         "unparsed", "action_type is the number 4, not a name",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"action_type":"SWIPE_UP","start_coordinate":[500,900],"end_coordinate":[500,100]}',
+        '{"action_type":"TAP","coordinate":[500,900]}',
+        '{"action_type":"double tap","point":[500,900]}',
+        '{"action_type":"swipe left"}',
+        '{"POINT":[500,900],"to":[500,100]}',
+        '{"POINT":[500,900],"duration":900}',
+        '{"ACTION":"scroll","ARGS":{"direction":"left"}}',
+        '{"action_type":"ENTER"}',
+    ],
+)
+def test_what_was_read_can_be_read_again(tmp_path: Path, text: str) -> None:
+    task, step = get_task("aitw"), wild(tmp_path).steps[0]
+    parsed = task.profiles["aitw"].judge(step, text).parsed
+    assert task.read(json.dumps(parsed)) == task.read(text) is not None
 
 
 def test_what_the_release_leaves_out_is_not_judged(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.adapters.local_models import checkpoint, torch
 from tests.cli.running import omnidata
 from tests.conftest import Once
+from tests.full import full_only
 
 pytest.importorskip("trl", reason="needs the extra `train`")
 
@@ -22,7 +23,6 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "finetune.py"
 pytestmark = pytest.mark.skipif(
     not EXAMPLE.is_file(), reason="needs a checkout: the sdist has no examples"
 )
-FULL = os.environ.get("OMNIDATA_TEST_FULL") == "1"
 CHANCE = 0.25
 HEARD, SEEN = "cross_modal_discrimination", "temporal_reasoning"
 
@@ -55,7 +55,7 @@ CONTROLS = {HEARD: ("other-sound", "silence"), SEEN: ("other-clip", "frozen-clip
 """What takes away that which decides."""
 
 
-@pytest.mark.skipif(not FULL, reason="minutes of training: OMNIDATA_TEST_FULL=1")
+@full_only("minutes of training")
 @pytest.mark.parametrize(
     ("form", "held"),
     [

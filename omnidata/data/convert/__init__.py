@@ -66,7 +66,7 @@ def convert(
     refs = [ref for step in source.steps for ref in step.media.values() if ref]
     if not embed and any(ref.cell or ref.inline is not None for ref in refs):
         raise UsageError(
-            "some media lie inside Parquet files or rows and cannot be linked",
+            "some media lie inside other files or rows and cannot be linked",
             where=str(source.root),
             expected="a source whose media are files",
             remedy="use --embed",

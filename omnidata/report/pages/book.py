@@ -186,10 +186,14 @@ def open_data(task: Task, data: Path) -> Book:
 
 
 def _asked(run: Run) -> tuple[Task, str]:
-    """The task as the model was asked; without folders that are gone, and a note that says so."""
+    """The task as the model was asked, without folders that are gone; and what to know of that."""
     if not run.settings:
-        return run.benchmark, "The prompts are those of the task's default options: nobody recorded"
+        return run.benchmark, "Nobody recorded the options: the prompts have the task's own"
+    altered = run.settings.get("control")
+    note = (
+        f"The model got altered media ({altered}), and here are the data's own" if altered else ""
+    )
     try:
-        return get_task(run.task, run.settings.get("options", {})), ""
+        return get_task(run.task, run.settings.get("options", {})), note
     except OmnidataError as error:
         return run.benchmark, f"The prompts lack what cannot be found any more: {error.what}"

@@ -20,7 +20,6 @@ TRAJECTORIES = ("idm-single", "idm-multiple", "criticbench")
 """Benchmarks that ask what was done; what can be drawn is where it was done, and no target."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class Places:
     """What can be drawn on one picture of a step, in its pixels.

@@ -1,0 +1,134 @@
+"""The task `screenspot`: the point that an instruction means, in ScreenSpot, -v2 and -Pro."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+from omnidata.actions import Action, Screen, Space
+from omnidata.errors import UsageError
+from omnidata.loaders import screenspot as loader
+from omnidata.loaders.screenspot_rows import BOXES, box_of, is_negative
+from omnidata.metrics.screenspot import NEGATIVE
+from omnidata.tasks.options import resolve
+from omnidata.tasks.places import place
+from omnidata.tasks.screenspot_profile import PointProfile
+from omnidata.types import PLACE, Conversation, Message, Part, Profile, Source, Step, Target
+
+SPACES: tuple[Space, ...] = ("rel", "px", "norm1000")
+OPTIONS: Final[Mapping[str, Sequence[str]]] = {
+    "coordinates": SPACES,
+    "boxes": BOXES,
+    "language": ("en", "cn"),
+    "negatives": ("off", "on"),
+}
+"""`boxes` says what four numbers are where the columns do not tell; `negatives` lets the model say
+that the element is not there."""
+
+_UNITS: Final[Mapping[Space, str]] = {
+    "rel": "x and y are shares of the screenshot, from 0 to 1.",
+    "px": "x and y are pixels of the screenshot.",
+    "norm1000": "x and y go from 0 to 1000, thousandths of the screenshot's width and height.",
+}
+
+
+class ScreenSpot:
+    """ScreenSpot: where on the screen is the element that an instruction means?
+
+    Args:
+        options: as in `OPTIONS`; unknown ones are a `UsageError`.
+    """
+
+    name = "screenspot"
+    default_profile = "screenspot"
+    baselines: Sequence[str] = ("oracle", "center")
+    allowed: Mapping[str, Sequence[str]] = OPTIONS
+    needs_predictions = False
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Check the options and prepare prompt and profiles."""
+        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        self._space = next(space for space in SPACES if space == self.options["coordinates"])
+        text = _text("screenspot_v1").replace("{unit}", _UNITS[self._space])
+        self._asked = text + (
+            _text("screenspot_negative_v1") if self.options["negatives"] == "on" else ""
+        )
+        asked = json.dumps([self._asked, self.options["language"]])
+        self.prompt_hash = hashlib.sha256(asked.encode()).hexdigest()
+        profiles = [PointProfile("released", self._space), PointProfile("fixed", self._space)]
+        self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+        """Read the rows."""
+        return loader.load(
+            data,
+            boxes=next(boxes for boxes in BOXES if boxes == self.options["boxes"]),
+            language="cn" if self.options["language"] == "cn" else "en",
+            check_media=check_media,
+            strict=strict,
+        )
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """One user message: the screenshot, then the question."""
+        shot = step.media.get("screenshot")
+        shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
+        asked = self._asked.replace("{instruction}", step.instruction)
+        return (Message("user", (*shown, Part("text", asked))),)
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        """A point of the row's box; None where it has no usable one."""
+        row, unit = step.source["row"], space or self._space
+        if is_negative(row):
+            return Target(NEGATIVE, NEGATIVE)
+        try:
+            box = box_of(row, step.source["boxes"])
+        except ValueError:
+            return None
+        size = size or step.screen
+        if min(*step.screen, *size) < 1:
+            return None
+        x, y = place(box, step.screen, space=unit, size=size)
+        return Target(f"({x!r}, {y!r})", PLACE, ((x, y),))
+
+    def baseline(
+        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
+    ) -> Callable[[Step], str]:
+        """The rule of that name: `oracle` names the target, `center` the middle of the screen."""
+        if name not in self.baselines or options:
+            raise UsageError(
+                f'there is no baseline "{name}" with such options',
+                where=f"--model baseline:{name}",
+                expected=f"one of {', '.join(self.baselines)}, without -M",
+            )
+        return self._oracle if name == "oracle" else self._center
+
+    def _oracle(self, step: Step) -> str:
+        found = self.target(step)
+        return found.text if found else ""
+
+    def _center(self, step: Step) -> str:
+        if self._space == "px":
+            return f"({step.screen[0] / 2:g}, {step.screen[1] / 2:g})"
+        return "(0.5, 0.5)" if self._space == "rel" else "(500, 500)"
+
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
+        """Nothing: no prompt shows the model's own earlier answers."""
+        return None
+
+
+@cache
+def _text(name: str) -> str:
+    folder = resources.files("omnidata.tasks").joinpath("prompts")
+    return folder.joinpath(f"{name}.txt").read_text(encoding="utf-8")
+
+
+def make(name: str, options: Mapping[str, str]) -> ScreenSpot:
+    """The task of that name, which is one."""
+    return ScreenSpot(options)

@@ -1,0 +1,217 @@
+"""AgentNet and AgentNetBench: what is read, what is kept, and what is never run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from PIL import Image
+
+import omnidata
+from omnidata import media
+from omnidata.actions import Box, Point, Primitive
+from omnidata.data.convert import convert
+from omnidata.errors import DataError
+from omnidata.loaders.agentnet import dump, load
+from omnidata.loaders.agentnet_rows import truths_of
+from omnidata.loaders.recognition import recognised
+from omnidata.types import Cut
+from tests.loaders.agentstudio import codes
+from tests.loaders.desk import SCREEN, agentnet, bench, bench_step, click, gold, trajectory
+from tests.trees import NO_SHARED, SHARED, read_lines
+
+REAL = SHARED / "data" / "agentnet_raw_win10"
+real = pytest.mark.skipif(not REAL.is_dir(), reason=NO_SHARED)
+DRAG = "pyautogui.moveTo(x=0.4, y=0.2)\npyautogui.dragTo(x=0.1, y=0.2, button='left')"
+END = "computer.terminate(status='success')"
+
+
+def test_a_trajectory_of_agentnet_is_read_and_given_back(tmp_path: Path) -> None:
+    row = trajectory("pyautogui.click(x=1, y=0)", DRAG, "pyautogui.scroll(-3)", END)
+    row |= {"task_completed": True, "alignment_score": 9}
+    data = agentnet(tmp_path / "a", row, trajectory(END, own="t2"))
+    source = load(data)
+    assert recognised(data) == ["agentnet"]
+    assert not source.findings
+    first, second, third, last, other = source.steps
+    assert [step.sample_id for step in (first, last, other)] == ["t1/0", "t1/3", "t2/0"]
+    assert first.screen == SCREEN
+    assert first.tags == {"form": "agentnet", "part": "agentnet", "completed": "true"}
+    assert first.action
+    assert (first.action.kind, first.action.start) == (Primitive.TAP, (Point(1, 0, "rel"),))
+    assert second.action
+    assert (second.action.kind, second.action.words) == (Primitive.SWIPE_LEFT, DRAG)
+    assert third.action
+    assert third.action.kind is Primitive.SWIPE_UP
+    assert last.history == (first.action, second.action, third.action)
+    assert list(dump(source)) == [row, trajectory(END, own="t2")]
+
+
+def test_a_trajectory_of_agentnetbench_is_read_and_given_back(tmp_path: Path) -> None:
+    steps = [
+        bench_step(3, click(0.5, 0.5, [0.4, 0.4, 0.2, 0.2])),
+        bench_step(
+            7,
+            gold("write", text="a"),
+            gold("press", keys=["enter"]),
+            action="pyautogui.write(message='a')",
+            alternative_options=[[click(0.1, 0.1)], [gold("hotkey", keys=["ctrl", "s"])]],
+        ),
+        bench_step(8, gold("terminate", status="success"), action=END),
+    ]
+    data = bench(tmp_path / "b", *steps, meta_info={"os": "windows"})
+    source = load(data)
+    assert recognised(data) == ["agentnet"]
+    assert not source.findings
+    first, second, _ = source.steps
+    assert (first.step_index, second.step_index, second.source["step"]["step_num"]) == (0, 1, 7)
+    assert first.action
+    assert first.action.start == (Box(0.4, 0.4, 0.6000000000000001, 0.6000000000000001, "rel"),)
+    assert [[deed.type for deed in deeds] for deeds in truths_of(second.source)] == [
+        ["write", "press"],
+        ["click"],
+        ["hotkey"],
+    ]
+    assert list(dump(source)) == [json.loads((data / "b1.json").read_text())]
+
+
+def test_code_is_never_run(tmp_path: Path) -> None:
+    victim = tmp_path / "precious.txt"
+    victim.write_text("kept")
+    attack = (
+        f"import pathlib\npathlib.Path({str(victim)!r}).unlink()\npyautogui.click(x=0.5, y=0.5)"
+    )
+    data = agentnet(tmp_path / "a", trajectory(attack, END))
+    source = load(data)
+    convert(source, tmp_path / "out", embed=True)
+    assert victim.read_text() == "kept"
+    assert codes(source) == {"action-unusable": 1}
+    step = source.steps[0]
+    assert step.action is None
+    assert step.source["step"]["value"]["code"] == attack
+
+
+def test_what_no_primitive_can_say_is_said(tmp_path: Path) -> None:
+    data = agentnet(tmp_path, trajectory("pyautogui.moveTo(x=0.1, y=0.1)"))
+    source = load(data)
+    assert codes(source) == {"action-inexpressible": 1}
+    assert truths_of(source.steps[0].source)[0][0].type == "moveTo"
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"task_id": 7}, "id-missing"),
+        ({"traj": []}, "steps-unusable"),
+        ({"traj": [3]}, "steps-unusable"),
+        ({"traj": {}}, "json-invalid"),
+    ],
+)
+def test_a_broken_trajectory_is_skipped_with_a_finding(
+    tmp_path: Path, changes: dict[str, object], code: str
+) -> None:
+    data = agentnet(tmp_path, trajectory(END))
+    broken = {**trajectory(END, own="t2"), **changes}
+    with (data / "agentnet.jsonl").open("a") as file:
+        file.write(json.dumps(broken) + "\n")
+    source = load(data)
+    assert codes(source) == {code: 1}
+    assert (len(source.steps), source.skipped) == (1, 1)
+
+
+def test_doubtful_rows_are_kept_with_a_finding(tmp_path: Path) -> None:
+    data = bench(
+        tmp_path,
+        bench_step(0, alternative_options=[[{"type": "fly"}], [click()]]),
+        bench_step(1, gold("click")),
+        bench_step(2, image="gone.png"),
+    )
+    (data / "images" / "gone.png").unlink()
+    source = load(data)
+    assert codes(source) == {"alternative-unusable": 1, "action-unusable": 1, "media-broken": 1}
+    assert len(truths_of(source.steps[0].source)) == 2
+    with pytest.raises(DataError, match="3 findings"):
+        load(data, strict=True)
+
+
+def test_a_picture_outside_the_folder_is_refused(tmp_path: Path) -> None:
+    data = bench(tmp_path / "b", bench_step(0))
+    row = json.loads((data / "b1.json").read_text())
+    row["steps"][0]["image"] = "../../secret.png"
+    (data / "b1.json").write_text(json.dumps(row))
+    assert codes(load(data)) == {"path-unsafe": 1}
+
+
+def test_a_repeated_id_is_skipped(tmp_path: Path) -> None:
+    source = load(agentnet(tmp_path, trajectory(END), trajectory(END)))
+    assert codes(source) == {"id-repeated": 1}
+    assert len(source.steps) == 1
+
+
+def test_a_repository_gives_the_rows_back(tmp_path: Path) -> None:
+    row = trajectory("pyautogui.click(x=0.25, y=0.5)", END)
+    source = load(agentnet(tmp_path / "a", row))
+    convert(source, tmp_path / "out", embed=True)
+    again = load(tmp_path / "out")
+    assert list(dump(again)) == [row]
+    assert [step.action for step in again.steps] == [step.action for step in source.steps]
+    table = omnidata.load_dataset(
+        "agentnet", tmp_path / "a", split="test", cache_dir=tmp_path / "cache"
+    )
+    assert [json.loads(text)["step"] for text in table["source"]] == row["traj"]
+
+
+@real
+def test_the_real_trajectory_is_read_with_its_recording() -> None:
+    source = load(REAL)
+    assert not source.findings
+    assert read_lines(REAL / "raw_example.jsonl") == list(dump(source))
+    measured = json.loads((REAL / "derived" / "step_timing.json").read_text())["rows"]
+    kinds = [step.action.kind.name for step in source.steps if step.action]
+    assert kinds == [
+        "TAP", "LONG_PRESS", "TAP", "SWIPE_LEFT", "TAP", "SWIPE_UP", *["TAP"] * 8, "TASK_COMPLETE",
+    ]  # fmt: skip
+    ends = [video.cell.end_s for step in source.steps if (video := step.media["video"])
+            and isinstance(video.cell, Cut)]  # fmt: skip
+    for row, end in zip(measured[:14], ends, strict=False):
+        assert end == pytest.approx(row["action_start_s"], abs=0.001)
+    assert ends[14] == pytest.approx(122.6, abs=0.1)
+
+
+@real
+def test_the_clip_of_a_real_step_shows_its_own_screenshot() -> None:
+    steps = load(REAL, check_media=False).steps
+
+    def small(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.int16]:
+        return np.asarray(Image.fromarray(pixels).resize((160, 90)), np.int16)
+
+    def far(frame: npt.NDArray[np.uint8], number: int) -> float:
+        shot = steps[number].media["screenshot"]
+        assert shot
+        return float(np.abs(small(frame) - small(media.image(shot).pixels)).mean())
+
+    video = steps[2].media["video"]
+    assert video
+    last = media.frames(video, fps=5).pixels[-1]
+    assert far(last, 2) < 4 < far(last, 6)
+
+
+@real
+def test_a_recording_of_other_actions_gives_no_clips(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(REAL / "recording", data / "recording")
+    agentnet(data, trajectory("pyautogui.click(x=0.5, y=0.5)", END))
+    source = load(data, check_media=False)
+    assert codes(source) == {"recording-unmatched": 1}
+    assert source.steps[0].media["video"] is None
+
+
+@real
+def test_a_recording_alone_names_the_verb_that_reads_it(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        load(REAL / "recording")
+    assert "omnidata segment" in caught.value.remedy

@@ -1,0 +1,143 @@
+"""ScreenSpot in its three releases: what the numbers of a box are is declared, never guessed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import omnidata
+from omnidata.actions import Box
+from omnidata.data.convert import convert
+from omnidata.errors import DataError
+from omnidata.loaders.recognition import recognised
+from omnidata.loaders.screenspot import dump, load
+from omnidata.loaders.screenspot_rows import Boxes, box_of
+from tests.loaders.agentstudio import codes
+from tests.loaders.desk import SCREEN, pro, screenspot, spot
+
+FORMS = {
+    "screenspot": ("screenspot_mobile.json", spot, "screenspot_imgs", "mobile"),
+    "screenspot-v2": ("screenspot_web_v2.json", spot, "screenspotv2_image", "web"),
+    "screenspot-pro": ("photoshop_windows.json", pro, "images", "windows"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_release_is_recognised_read_and_given_back(tmp_path: Path, form: str) -> None:
+    name, make, images, platform = FORMS[form]
+    data = screenspot(tmp_path / "data", make(), make(), name=name, images=images)
+    source = load(data)
+    assert recognised(data) == ["screenspot"]
+    assert not source.findings
+    step = source.steps[1]
+    assert step.sample_id == f"{name[:-5]}/1"
+    assert (step.screen, step.num_steps) == (SCREEN, 1)
+    assert (step.tags["form"], step.tags["platform"]) == (form, platform)
+    assert step.action
+    assert step.action.start == (Box(8, 9, 24, 18, "px"),)
+    assert list(dump(source)) == [(name, make()), (name, make())]
+
+
+def test_tags_are_the_rows_own(tmp_path: Path) -> None:
+    (step,) = load(screenspot(tmp_path, pro(), name="photoshop.json")).steps
+    assert step.tags == {
+        "form": "screenspot-pro", "platform": "windows", "ui_type": "icon", "group": "Creative",
+        "application": "photoshop", "language": "en",
+    }  # fmt: skip
+    (step,) = load(screenspot(tmp_path / "v1", spot())).steps
+    assert (step.tags["ui_type"], step.tags["data_source"]) == ("text", "shop")
+
+
+def test_the_chinese_instruction_is_asked_for(tmp_path: Path) -> None:
+    data = screenspot(tmp_path, pro(), name="p.json")
+    assert load(data, language="cn").steps[0].instruction == "裁剪图层"
+    other = screenspot(tmp_path / "v1", spot(), pro())
+    source = load(other, language="cn")
+    assert codes(source) == {"instruction-missing": 1}
+    assert source.skipped == 1
+
+
+def test_columns_that_do_not_tell_need_a_word_of_the_user(tmp_path: Path) -> None:
+    row = {**spot(bbox=[0.125, 0.25, 0.375, 0.5]), "file_name": "a.png"}
+    del row["img_filename"]
+    data = screenspot(tmp_path, row)
+    with pytest.raises(DataError) as caught:
+        load(data)
+    assert "do not tell" in caught.value.what
+    assert "-T boxes=" in caught.value.remedy
+    (step,) = load(data, boxes="xyxy-rel").steps
+    assert step.action
+    assert step.action.start == (Box(0.125, 0.25, 0.375, 0.5, "rel"),)
+
+
+def test_a_small_box_in_pixels_is_not_taken_for_shares(tmp_path: Path) -> None:
+    (step,) = load(screenspot(tmp_path, spot(bbox=[0, 0, 1, 1]))).steps
+    assert step.action
+    assert step.action.start == (Box(0, 0, 1, 1, "px"),)
+
+
+def test_boxes_that_cannot_be_are_found(tmp_path: Path) -> None:
+    rows = [
+        spot(bbox=[60, 30, 16, 9]),
+        spot(bbox=[60, 30, -1, 9]),
+        spot(bbox="8, 9, 16, 9"),
+        pro(bbox=[24, 18, 8, 9]),
+        pro(bbox=[1, 1, 3, 3], gt_type="negative"),
+        pro(img_size=[128, 72], img_filename="2.png"),
+        3,
+    ]
+    data = screenspot(tmp_path, *[row for row in rows if isinstance(row, dict)])
+    path = data / "screenspot_web.json"
+    path.write_text(json.dumps(rows))
+    source = load(data)
+    assert codes(source) == {
+        "target-outside": 1, "box-unusable": 3, "size-differs": 1, "json-invalid": 1,
+    }  # fmt: skip
+    assert [step.action is not None for step in source.steps] == [
+        True, False, False, False, False, True,
+    ]  # fmt: skip
+    assert source.row_ids[-1] == "screenspot_web/5"
+
+
+def test_a_repository_gives_the_rows_back(tmp_path: Path) -> None:
+    rows = [spot(), spot(bbox=[1, 2, 3, 4])]
+    data = screenspot(tmp_path / "data", *rows)
+    convert(load(data), tmp_path / "out", embed=True)
+    assert [row for _, row in dump(load(tmp_path / "out"))] == rows
+    table = omnidata.load_dataset(
+        "screenspot", data, "text", split="test", cache_dir=tmp_path / "cache"
+    )
+    assert table["platform"] == ["web", "web"]
+    assert table["data_source"] == ["shop", "shop"]
+
+
+def test_the_wrong_task_names_the_right_one(tmp_path: Path) -> None:
+    data = screenspot(tmp_path, spot())
+    with pytest.raises(DataError) as caught:
+        omnidata.load_dataset("agentnet", data, split="test", cache_dir=tmp_path / "cache")
+    assert caught.value.remedy == "these are rows of screenspot: name that task, or other data"
+
+
+numbers = st.integers(0, 5000)
+
+
+@given(numbers, numbers, numbers, numbers)
+def test_the_same_box_is_the_same_in_every_form(left: int, top: int, w: int, h: int) -> None:
+    corners = {"bbox": [left, top, left + w, top + h]}
+    assert box_of({"bbox": [left, top, w, h]}, "xywh-px") == box_of(corners, "xyxy-px")
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(), st.text(), st.booleans()), max_size=6))
+def test_a_box_is_read_or_refused(values: list[object]) -> None:
+    forms: tuple[Boxes, ...] = ("columns", "xywh-px", "xyxy-rel")
+    for boxes in forms:
+        try:
+            box = box_of({"bbox": values, "img_filename": "a", "data_type": "text"}, boxes)
+        except ValueError:
+            continue
+        assert box.left <= box.right
+        assert box.top <= box.bottom

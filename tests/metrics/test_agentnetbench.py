@@ -1,0 +1,279 @@
+"""AgentNetBench's rule, worked out by hand at every boundary, as released and as mended."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnidata.agentnet import TYPES, Deed, deed_of_object, spelled
+from omnidata.metrics.agentnetbench import REACH, Rule, judge
+from omnidata.metrics.agentnetbench_answer import parse
+
+BOTH: tuple[Rule, ...] = ("released", "fixed")
+both = pytest.mark.parametrize("rule", BOTH)
+
+
+def at(x: float, y: float = 0.5, kind: Any = "click", *boxes: Any) -> Deed:
+    return Deed(kind, (x, y), boxes)
+
+
+def write(text: str) -> Deed:
+    return Deed("write", text=text)
+
+
+def press(*keys: str) -> Deed:
+    return Deed("press", keys=keys)
+
+
+def scroll(amount: float) -> Deed:
+    return Deed("scroll", amount=amount, direction=(amount > 0) - (amount < 0))
+
+
+def scores(truth: list[Deed], said: list[Deed]) -> tuple[float, float]:
+    """As released, and as mended."""
+    return judge([truth], said, "released"), judge([truth], said, "fixed")
+
+
+@both
+@pytest.mark.parametrize(
+    ("distance", "score"),
+    [
+        (0.0, 1.0),
+        (REACH * 0.999, 1.0),
+        (0.02, math.exp(-120 * (0.02 - 0.01 * math.sqrt(2)))),
+        (0.02, 0.4951),
+        (0.05, 0.0135),
+    ],
+)
+def test_a_click_beside_the_place_scores_the_less_the_farther(
+    rule: Rule, distance: float, score: float
+) -> None:
+    truth = [Deed("click", (0.0, 0.5))]
+    assert judge([truth], [at(distance)], rule) == pytest.approx(score, abs=5e-5)
+
+
+@both
+def test_at_the_reach_itself_a_click_is_right_and_beyond_it_is_not(rule: Rule) -> None:
+    truth = [Deed("click", (0.0, 0.0))]
+    assert judge([truth], [Deed("click", (REACH, 0.0))], rule) == 1.0
+    beyond = math.nextafter(REACH, 1)
+    assert judge([truth], [Deed("click", (beyond + 1e-9, 0.0))], rule) < 1.0
+
+
+@both
+@pytest.mark.parametrize("kind", ["click", "doubleClick", "rightClick", "tripleClick", "moveTo"])
+def test_anywhere_in_a_box_is_right_edges_included(rule: Rule, kind: Any) -> None:
+    truth = [at(0.5, 0.5, kind, (0.25, 0.25, 0.5, 0.125))]
+    for x, y in ((0.25, 0.25), (0.75, 0.375), (0.5, 0.3)):
+        assert judge([truth], [at(x, y, kind)], rule) == 1.0
+    assert judge([truth], [at(math.nextafter(0.75, 1), 0.3, kind)], rule) < 1e-6
+
+
+def test_the_released_rule_takes_any_scroll() -> None:
+    assert scores([scroll(-3)], [scroll(-3)]) == (1.0, 1.0)
+    assert scores([scroll(-3)], [scroll(3)]) == (1.0, 0.0)
+    assert scores([scroll(-6)], [scroll(-3)]) == (1.0, 0.5)
+    assert scores([scroll(-3)], [scroll(-6)]) == (1.0, 0.5)
+    down = deed_of_object({"type": "scroll", "params": {"direction": "down"}})
+    assert scores([down], [scroll(-6)]) == (1.0, 1.0)
+    assert scores([down], [scroll(6)]) == (1.0, 0.0)
+    assert scores([Deed("scroll")], [scroll(6)]) == (1.0, 1.0)
+    assert scores([scroll(0)], [scroll(0)]) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "released", "fixed"),
+    [
+        ("abcd", "abcd", 1, 1),
+        ("abcd", "ABCD ", 1, 1),
+        ("abcd", "abce", 0.75 / 0.8, 0.75 / 0.8),
+        ("abcde", "abcdf", 1, 1),  # 0.8 is enough
+        ("abcdefghi", "abcdefg", 7 / 9 / 0.8, 7 / 9 / 0.8),
+        ("", "", 1, 1),
+        ("", "a", 0, 0),
+        ("abcd", "", 0, 0),
+        ("abcde\n", "abcdf", 1, 0.8 * 0.9 / 0.8),
+        ("abcde\n", "abcde", 1, 1),  # 0.9 is more than 0.8
+        ("abcde\n", "abcdf\n", 1, 1),
+    ],
+)
+def test_texts_are_compared_by_their_likeness(
+    text: str, said: str, released: float, fixed: float
+) -> None:
+    found = scores([write(text)], [write(said)])
+    assert found == (pytest.approx(released), pytest.approx(fixed))
+
+
+def test_a_write_and_its_enter_are_one() -> None:
+    truth = [write("abcd"), press("Enter")]
+    assert scores(truth, [write("abcd"), press("return")]) == (1.0, 1.0)
+    assert scores(truth, [write("abcd\n")]) == (1.0, 1.0)
+    hot = Deed("hotkey", keys=("enter",))
+    assert scores([write("abcd"), hot], [write("abcd\n")]) == (1.0, 1.0)
+    # Of what is predicted, the released rule merges a press alone: a hotkey is left over.
+    assert scores(truth, [write("abcd"), hot]) == (1.0, 1.0)
+    assert scores([write("abcd"), press("tab")], [write("abcd"), press("tab")]) == (1.0, 1.0)
+    assert scores([write("abcd"), press("enter"), press("enter")], [write("abcd")]) == (0.5, 0.5)
+
+
+def test_keys_are_sets_in_the_release_and_in_order_when_mended() -> None:
+    assert scores([press("Down", "down")], [press("DOWN")]) == (1.0, 0.0)
+    copy = [Deed("hotkey", keys=("ctrl", "c"))]
+    assert scores(copy, [Deed("hotkey", keys=("C", "CTRL"))]) == (1.0, 0.0)
+    assert scores(copy, [Deed("hotkey", keys=("Ctrl", "C"))]) == (1.0, 1.0)
+    assert scores(copy, [Deed("hotkey", keys=("ctrl", "v"))]) == (0.0, 0.0)
+    assert scores(copy, [press("ctrl", "c")]) == (0.0, 0.0)
+
+
+def test_the_first_action_must_be_of_one_of_the_types_and_the_rest_go_by_position() -> None:
+    truth = [at(0.1, 0.1, "moveTo"), at(0.9, 0.9, "dragTo")]
+    right = [at(0.1, 0.1, "moveTo"), at(0.9, 0.9, "dragTo")]
+    assert scores(truth, right) == (1.0, 1.0)
+    assert scores(truth, right[:1]) == (0.5, 0.5)
+    assert scores(truth, right[1:]) == (0.0, 0.0)
+    assert scores(truth, [at(0.1, 0.1)]) == (0.0, 0.0)
+    assert scores(truth, [right[0], at(0.9, 0.9)]) == (0.5, 0.5)
+
+
+def test_the_score_is_the_mean_over_types_not_over_actions() -> None:
+    truth = [at(0.1), at(0.9), scroll(-1)]
+    assert scores(truth, [at(0.1), at(0.1), scroll(-1)])[0] == pytest.approx((0.5 + 1) / 2)
+
+
+def test_what_is_predicted_too_much_costs_only_when_mended() -> None:
+    assert scores([at(0.5)], [at(0.5), write("unasked")]) == (1.0, 0.5)
+    end = [Deed("terminate", status="success")]
+    assert scores(end, [*end, at(0.5)]) == (1.0, 0.5)
+
+
+def test_an_end_has_its_status() -> None:
+    done, failed = Deed("terminate", status="success"), Deed("terminate", status="failure")
+    assert scores([done], [done]) == (1.0, 1.0)
+    assert scores([done], [failed]) == (0.0, 0.0)
+    assert scores([done], [at(0.5)]) == (0.0, 0.0)
+    assert scores([at(0.5)], [done]) == (0.0, 0.0)
+
+
+def test_what_no_released_rule_judges_is_judged_when_mended() -> None:
+    for deed in (at(0.5, 0.5, "middleClick"), Deed("wait"), Deed("hscroll", amount=2, direction=1)):
+        assert scores([deed], [deed]) == (0.0, 1.0)
+        assert scores([at(0.5), deed], [at(0.5), deed]) == (1.0, 1.0)
+        assert scores([at(0.5), deed], [at(0.5)]) == (0.5, 0.5)
+
+
+def test_the_best_alternative_counts() -> None:
+    truths = [[at(0.5)], [Deed("hotkey", keys=("ctrl", "s"))]]
+    for rule in BOTH:
+        assert judge(truths, [Deed("hotkey", keys=("ctrl", "s"))], rule) == 1.0
+        assert judge(truths, [], rule) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "released", "fixed"),
+    [
+        ("Action:\npyautogui.click(x=0.5, y=0.25)", [at(0.5, 0.25)], [at(0.5, 0.25)]),
+        ("so pyautogui.rightClick(x=.5, y=1) it is", [at(0.5, 1, "rightClick")], None),
+        ("pyautogui.click(0.5, 0.25)", None, [at(0.5, 0.25)]),
+        ("pyautogui.click((0.5, 0.25))", None, [at(0.5, 0.25)]),
+        ("pyautogui.write(message='it is')", [write("it is")], [write("it is")]),
+        ('pyautogui.write(message="it\'s")', [write("it")], [write("it's")]),
+        ("pyautogui.write('a')", None, [write("a")]),
+        ("pyautogui.press('enter')", None, [press("enter")]),
+        ("pyautogui.press(keys=['cmd', 'Tab'])", [press("ctrl", "Tab")], [press("cmd", "Tab")]),
+        (
+            "pyautogui.hotkey(keys=['ctrl', 'c'])",
+            [Deed("hotkey", keys=("ctrl", "c"))],
+            [Deed("hotkey", keys=("ctrl", "c"))],
+        ),
+        ("pyautogui.hotkey('ctrl', 'c')", None, [Deed("hotkey", keys=("ctrl", "c"))]),
+        ("pyautogui.scroll(-3)", [scroll(-3)], [scroll(-3)]),
+        ("pyautogui.scroll(clicks=-3)", None, [scroll(-3)]),
+        (
+            "computer.triple_click(x=0.5, y=0.25)",
+            [at(0.5, 0.25, "other")],
+            [at(0.5, 0.25, "tripleClick")],
+        ),
+        ("pyautogui.click(x=0.5, y=0.2.5)", None, None),
+        ("pyautogui.click(x=-0.5, y=0.25)", None, [at(-0.5, 0.25)]),
+        (
+            "pyautogui.moveTo(x=0.5, y=0.25)\npyautogui.click()",
+            [at(0.5, 0.25, "moveTo")],
+            [at(0.5, 0.25, "moveTo"), at(0.5, 0.25)],
+        ),
+        ("```python\nimport time\npyautogui.press('a'); time.sleep(1)\n```", None, [press("a")]),
+        ("for i in range(3): pyautogui.press('a')", None, None),
+        ("I would click on Save.", None, None),
+        ("# pyautogui.click(x=1, y=1)", [at(1, 1)], None),
+        ("", None, None),
+    ],
+)
+def test_answers_are_read_as_the_release_does_and_as_they_are_meant(
+    text: str, released: list[Deed] | None, fixed: list[Deed] | None
+) -> None:
+    wanted: dict[Rule, list[Deed] | None] = {"released": released, "fixed": fixed}
+    for rule in BOTH:
+        said = parse(text, rule)
+        found = None if isinstance(said, str) else list(said.deeds)
+        assert found == wanted[rule], rule
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        {"type": "fly"},
+        {"type": 4},
+        {"type": "click", "params": {}},
+        {"type": "click", "params": {"position": {"x": "a", "y": 0}}},
+        {"type": "click", "params": {"position": {"x": True, "y": 0}}},
+        {"type": "press", "params": {"keys": [1]}},
+        {"type": "write", "params": {"text": 5}},
+        {"type": "terminate", "params": {}},
+        {"type": "terminate", "params": 5},
+    ],
+)
+def test_a_ground_truth_that_cannot_be_used_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        deed_of_object(value)
+
+
+kinds = st.sampled_from(TYPES)
+share = st.floats(0, 1)
+deeds = st.builds(
+    Deed,
+    kinds,
+    st.tuples(share, share),
+    text=st.text(max_size=8),
+    keys=st.lists(st.sampled_from(["a", "ctrl", "enter"]), max_size=3).map(tuple),
+    amount=st.integers(-9, 9),
+    status=st.sampled_from(["success", "failure"]),
+)
+
+
+@given(st.lists(deeds, min_size=1, max_size=4), st.lists(deeds, max_size=4))
+def test_a_score_is_between_0_and_1_and_the_truth_itself_is_right(
+    truth: list[Deed], said: list[Deed]
+) -> None:
+    for score in scores(truth, said):
+        assert 0 <= score <= 1
+    assert judge([truth], truth, "fixed") == 1.0
+
+
+@given(st.text(max_size=200) | st.text("pyautogui.computer()x=y,.0123456789'\n`", max_size=200))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for rule in BOTH:
+        assert isinstance(parse(text, rule), str) or parse(text, rule)
+
+
+@given(kinds, st.tuples(st.integers(0, 100), st.integers(0, 100)))
+def test_what_is_spelled_out_is_read_back(kind: Any, place: tuple[int, int]) -> None:
+    deed = Deed(kind, None, text="it's\n", keys=("ctrl", "c"), amount=-3, direction=-1,
+                status="failure")  # fmt: skip
+    said = parse(spelled(deed, f"x={place[0]}, y={place[1]}"), "fixed")
+    assert not isinstance(said, str)
+    assert [one.type for one in said.deeds] == [kind]

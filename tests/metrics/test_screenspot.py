@@ -1,0 +1,100 @@
+"""ScreenSpot's rule: what is a point, and whether it lies in the box."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnidata.actions import Box
+from omnidata.metrics.screenspot import Reading, Said, hits, read
+
+SCREEN = (1280, 720)
+BOX = Box(320, 180, 640, 360, "px")  # a quarter to a half of the screen, either way
+
+
+@pytest.mark.parametrize(
+    ("point", "hit"),
+    [
+        ((0.25, 0.25), True),
+        ((0.5, 0.5), True),
+        ((0.375, 0.25), True),
+        ((math.nextafter(0.25, 0), 0.3), False),
+        ((0.3, math.nextafter(0.5, 1)), False),
+        ((math.inf, 0.3), False),
+        ((math.nan, 0.3), False),
+    ],
+)
+def test_edges_belong_to_the_box(point: tuple[float, float], hit: bool) -> None:
+    assert hits(BOX, Said(point), space="rel", screen=SCREEN) is hit
+
+
+def test_every_unit_means_the_same_place() -> None:
+    for space, point in (("rel", (0.5, 0.5)), ("px", (640, 360)), ("norm1000", (500, 500))):
+        assert hits(BOX, Said(point), space=space, screen=SCREEN) is True  # type: ignore[arg-type]
+    assert hits(BOX, Said((641, 360)), space="px", screen=SCREEN) is False
+    half = hits(BOX, Said((320, 180)), space="px", screen=SCREEN, to_screen=lambda p: (640, 360))
+    assert half is True
+    assert hits(Box(0.25, 0.25, 0.5, 0.5, "rel"), Said((0.5, 0.5)), space="rel", screen=(0, 0))
+
+
+def test_pixels_of_an_unknown_screen_are_not_judged() -> None:
+    assert hits(BOX, Said((0.3, 0.3)), space="rel", screen=(0, 0)) is None
+    assert hits(Box(0, 0, 1, 1, "rel"), Said((3, 3)), space="px", screen=(0, 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "released", "fixed"),
+    [
+        ("(0.5, 0.25)", (0.5, 0.25), (0.5, 0.25)),
+        ("0.5,0.25", (0.5, 0.25), (0.5, 0.25)),
+        ("[0.2, 0.4, 0.4, 0.6]", (0.3, 0.5), (0.3, 0.5)),
+        ("(0.2, 0.4), (0.4, 0.6)", (0.3, 0.5), (0.3, 0.5)),
+        ('{"bbox_2d": [2, 4, 4, 6]}', None, (3, 5)),
+        ("the box is at (0.5, 0.25)", None, (0.5, 0.25)),
+        ("element 2 is at (0.5, 0.25)", None, (0.5, 0.25)),
+        ("from 1 to 2", (1, 2), None),
+        ("<box>(200,400),(400,600)</box>", (300, 500), (300, 500)),
+        ("<|box_start|>(200,400),(400,600)<|box_end|>", (300, 500), (300, 500)),
+        ("(0.5)", None, None),
+        ("", None, None),
+        ("at (50%, 25%)", (50, 25), None),
+    ],
+)
+def test_points_and_boxes_are_read_as_seeclick_does_and_as_they_are_meant(
+    text: str, released: tuple[float, float] | None, fixed: tuple[float, float] | None
+) -> None:
+    for reading, wanted in (("released", released), ("fixed", fixed)):
+        said = read(text, reading)  # type: ignore[arg-type]
+        found = said.point if said else None
+        assert found == (wanted and pytest.approx(wanted)), reading
+
+
+def test_the_tokens_of_a_box_are_thousandths_whatever_the_prompt_asks_for() -> None:
+    said = read("<box>(250,250),(500,500)</box>", "released")
+    assert said
+    assert hits(BOX, said, space="rel", screen=SCREEN) is True
+
+
+def test_a_refusal_is_a_word() -> None:
+    for text in ("negative", "**Negative**.", " `negative` "):
+        for reading in ("released", "fixed"):
+            assert read(text, reading) == Said(None)  # type: ignore[arg-type]
+    assert read("it is negative", "fixed") is None
+    assert hits(BOX, Said(None), space="rel", screen=SCREEN) is False
+
+
+@given(st.text(max_size=200) | st.text("<|box_start>()[]0123456789.,-e \n", max_size=200))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    readings: tuple[Reading, ...] = ("released", "fixed")
+    for reading in readings:
+        said = read(text, reading)
+        if said:
+            assert hits(BOX, said, space="rel", screen=SCREEN) in (True, False)
+
+
+def test_a_long_text_is_read_in_linear_time_or_not_at_all() -> None:
+    assert read("(1,2,3" * 10_000, "fixed") is None
+    assert read("(1, 2)" * 100_000, "fixed") is None

@@ -1,0 +1,252 @@
+"""The tasks agentnet and screenspot: prompts, targets, profiles, tables."""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import sha256
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.errors import UsageError
+from omnidata.tasks import get_task
+from omnidata.types import Source, Step
+from tests.cli.running import as_json, omnidata
+from tests.loaders.desk import (
+    agentnet,
+    bench,
+    bench_step,
+    click,
+    code,
+    gold,
+    pro,
+    screenspot,
+    spot,
+    trajectory,
+)
+from tests.trees import NO_SHARED, SHARED
+
+REAL = SHARED / "data" / "agentnet_raw_win10"
+real = pytest.mark.skipif(not REAL.is_dir(), reason=NO_SHARED)
+SPACES = ("rel", "px", "norm1000")
+
+
+def verdict(task: str, profile: str, step: Step, text: str, **options: str) -> Any:
+    return get_task(task, options).profiles[profile].judge(step, text)
+
+
+def steps_of(task: str, data: Path, **options: str) -> Source:
+    return get_task(task, options).load(data)
+
+
+def trajectories(tmp_path: Path) -> Path:
+    agentnet(
+        tmp_path / "a",
+        trajectory(
+            "pyautogui.click(x=0.5, y=0.25)",
+            "pyautogui.moveTo(x=0.4, y=0.2)\npyautogui.dragTo(x=0.1, y=0.2, button='left')",
+            "pyautogui.scroll(-3)",
+            "pyautogui.hotkey(keys=['ctrl', 's'])",
+            "computer.terminate(status='success')",
+        ),
+    )
+    bench(
+        tmp_path / "b",
+        bench_step(0, click(0.1, 0.1, [0.05, 0.05, 0.1, 0.1])),
+        bench_step(4, gold("write", text="a b"), gold("press", keys=["enter"])),
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_the_right_answer_is_right_in_every_unit_and_by_both_rules(
+    tmp_path: Path, space: str
+) -> None:
+    task = get_task("agentnet", {"coordinates": space})
+    source = task.load(trajectories(tmp_path))
+    assert not source.findings
+    oracle = task.baseline("oracle", source.steps, {})
+    for step in source.steps:
+        for profile in task.profiles.values():
+            assert profile.judge(step, oracle(step)).values == (1.0,), (step.sample_id, space)
+    center = task.baseline("center", source.steps, {})
+    assert task.profiles["agentnetbench"].judge(source.steps[0], center(source.steps[0])).values[
+        0
+    ] == pytest.approx(0, abs=1e-9)
+
+
+def test_a_target_has_its_places(tmp_path: Path) -> None:
+    task = get_task("agentnet")
+    step = task.load(trajectories(tmp_path)).steps[1]
+    found = task.target(step)
+    assert found
+    assert found.text == (
+        "```python\npyautogui.moveTo(x=0.4, y=0.2)\npyautogui.dragTo(x=0.1, y=0.2, button='left')"
+        "\n```"
+    )
+    assert found.marked.count("<bbox>") == 2
+    assert found.places == ((0.4, 0.2), (0.1, 0.2))
+    pixels = task.target(step, space="px", size=(640, 360))
+    assert pixels
+    assert pixels.places == ((256, 72), (64, 72))
+
+
+def test_pixels_are_those_of_the_picture_that_the_model_was_shown(tmp_path: Path) -> None:
+    task = get_task("agentnet", {"coordinates": "px"})
+    step = task.load(trajectories(tmp_path)).steps[0]
+    line = {"role": "screenshot", "width": 32, "height": 18, "original": [64, 36]}
+    profile = task.profiles["agentnetbench"]
+    said = "pyautogui.click(x=16, y=4.5)"
+    assert profile.judge(step, said, {"parts": [line]}).values == (1.0,)
+    assert profile.judge(step, said).values[0] < 0.01
+
+
+def test_the_prompt_shows_the_code_of_the_steps_before(tmp_path: Path) -> None:
+    step = steps_of("agentnet", trajectories(tmp_path)).steps[2]
+    system, user = get_task("agentnet").prompt(step)
+    assert "from 0 to 1" in system.parts[0].text
+    shown, asked = user.parts
+    assert (shown.kind, shown.role) == ("image", "screenshot")
+    assert "Task: Save the file" in asked.text
+    assert "1. pyautogui.click(x=0.5, y=0.25)\n2. pyautogui.moveTo" in asked.text
+    _, bare = get_task("agentnet", {"history": "none"}).prompt(step)
+    assert bare.parts[1].text.endswith("(none)")
+    own = get_task("agentnet", {"history": "predicted"})
+    said = own.read("```python\npyautogui.press('a')\n```")
+    _, told = own.prompt(step, (said, None))
+    assert "1. pyautogui.press('a')\n2. (an action that cannot be shown)" in told.parts[1].text
+    hashes = {get_task("agentnet", {"coordinates": space}).prompt_hash for space in SPACES}
+    assert len(hashes) == 3
+
+
+def test_opposite_scrolls_are_right_as_released_alone(tmp_path: Path) -> None:
+    step = steps_of("agentnet", trajectories(tmp_path)).steps[2]
+    said = "pyautogui.scroll(3)"
+    assert verdict("agentnet", "agentnetbench", step, said).values == (1.0,)
+    assert verdict("agentnet", "agentnetbench-fixed", step, said).values == (0.0,)
+
+
+def test_an_alternative_is_as_right_as_the_truth(tmp_path: Path) -> None:
+    other = bench_step(0, click(), alternative_options=[[gold("press", keys=["f5"])]])
+    step = steps_of("agentnet", bench(tmp_path, other)).steps[0]
+    for profile in ("agentnetbench", "agentnetbench-fixed"):
+        found = verdict("agentnet", profile, step, "pyautogui.press(keys=['f5'])")
+        assert found.values == (1.0,)
+
+
+def test_steps_whose_truth_cannot_be_used_are_counted_and_left_out(tmp_path: Path) -> None:
+    row = trajectory("pyautogui.click(x=0.5, y=0.5)")
+    row["traj"].append(code(1, "while True: pass", "t1_1.png"))
+    task = get_task("agentnet")
+    source = task.load(agentnet(tmp_path, row))
+    assert task.target(source.steps[1]) is None
+    found = task.profiles["agentnetbench"].judge(source.steps[1], "pyautogui.scroll(1)")
+    assert found.values == (None,)
+
+
+@real
+@pytest.mark.parametrize("space", SPACES)
+def test_the_real_trajectory_is_answered_and_missed(space: str) -> None:
+    task = get_task("agentnet", {"coordinates": space})
+    steps = task.load(REAL, check_media=False).steps
+    for name, wanted in (("oracle", 1.0), ("center", 0.0)):
+        answer = task.baseline(name, steps, {})
+        for profile in task.profiles.values():
+            scores = [profile.judge(step, answer(step)).values[0] for step in steps]
+            mean = sum(value for value in scores if value is not None) / len(scores)
+            assert mean == pytest.approx(wanted, abs=0.05), (space, name, profile.name)
+
+
+def spots(tmp_path: Path) -> Path:
+    screenspot(tmp_path, spot(), spot(data_type="icon"), name="screenspot_web.json")
+    screenspot(tmp_path, spot(img_filename="m.png"), name="screenspot_mobile.json")
+    screenspot(tmp_path, pro(), name="photoshop_windows.json")
+    return tmp_path
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_the_named_point_is_in_its_box_in_every_unit(tmp_path: Path, space: str) -> None:
+    task = get_task("screenspot", {"coordinates": space})
+    source = task.load(spots(tmp_path))
+    assert not source.findings
+    oracle, center = (task.baseline(name, source.steps, {}) for name in ("oracle", "center"))
+    for step in source.steps:
+        for profile in task.profiles.values():
+            assert profile.judge(step, oracle(step)).values == (True,)
+            assert profile.judge(step, center(step)).values == (False,)
+
+
+def test_the_table_has_seeclicks_columns(tmp_path: Path) -> None:
+    data = spots(tmp_path)
+    task = get_task("screenspot")
+    answers = tmp_path / "answers.jsonl"
+    said = {"screenspot_web/0": "(0.25, 0.375)", "screenspot_mobile/0": "(0.125, 0.25)"}
+    answers.write_text(
+        "".join(
+            json.dumps({"sample_id": step.sample_id, "output": said.get(step.sample_id, "no")})
+            + "\n"
+            for step in task.load(data).steps
+        )
+    )
+    found = as_json(omnidata("score", "screenspot", data, answers, "--json"))
+    overall = {name: found["overall"][name] for name in ("accuracy", "text", "icon", "macro")}
+    assert overall == {"accuracy": 0.5, "text": 1.0, "icon": 0.0, "macro": 0.5}
+    web = found["by"]["platform"]["web"]
+    assert (web["accuracy"], web["text"], web["icon"], web["steps"]) == (0.5, 1.0, 0.0, 2)
+    assert found["by"]["group"]["Creative"]["icon"] == 0.0
+    assert found["by"]["platform"]["mobile"]["icon"] is None
+    assert found["outcomes"] == {"ok": 2, "unparsed": 2}
+
+
+def test_a_negative_row_wants_the_word(tmp_path: Path) -> None:
+    data = screenspot(tmp_path, pro(gt_type="negative"), name="p.json")
+    task = get_task("screenspot", {"negatives": "on"})
+    (step,) = task.load(data).steps
+    (message,) = task.prompt(step)
+    assert "the word negative" in message.parts[1].text
+    target = task.target(step)
+    assert target
+    for profile in task.profiles.values():
+        assert profile.judge(step, target.text).values == (True,)
+        assert profile.judge(step, "(0.5, 0.5)").values == (False,)
+        assert profile.judge(step, "maybe").outcome == "unparsed"
+
+
+def test_a_row_without_a_screen_is_not_judged(tmp_path: Path) -> None:
+    data = screenspot(tmp_path, spot())
+    (data / "images" / "web_1.png").unlink()
+    (step,) = steps_of("screenspot", data).steps
+    assert verdict("screenspot", "screenspot", step, "(0.5, 0.5)").values == (None,)
+    assert get_task("screenspot").target(step) is None
+
+
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [
+        ("agentnet", {"coordinates": "cm"}),
+        ("screenspot", {"boxes": "guess"}),
+        ("screenspot", {"voice": "x"}),
+    ],
+)
+def test_options_that_do_not_exist_are_refused(task: str, options: dict[str, str]) -> None:
+    with pytest.raises(UsageError):
+        get_task(task, options)
+
+
+@pytest.mark.parametrize("task", ["agentnet", "screenspot"])
+def test_baselines_that_do_not_exist_are_refused(task: str) -> None:
+    for name, options in (("majority", {}), ("oracle", {"a": "b"})):
+        with pytest.raises(UsageError, match="baseline"):
+            get_task(task).baseline(name, [], options)
+
+
+def test_our_prompts_are_in_the_list_of_sources_with_their_hashes() -> None:
+    folder = resources.files("omnidata.tasks").joinpath("prompts")
+    sources = folder.joinpath("SOURCES.md").read_text(encoding="utf-8")
+    for name in ("agentnet_v1", "screenspot_v1", "screenspot_negative_v1"):
+        found = re.search(rf"`{name}\.txt` .*`([0-9a-f]{{64}})`", sources)
+        assert found
+        assert found[1] == sha256(folder.joinpath(f"{name}.txt").read_bytes()).hexdigest()

@@ -1,0 +1,151 @@
+"""A format that a user brings: ScreenAgent's sessions, with what docs/add_dataset.md says alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import plugs
+from tests.cli.running import OMNIDATA
+from tests.trees import NO_SHARED, SHARED, read_lines
+
+REAL = SHARED / "data" / "screenagent_sessions"
+pytestmark = pytest.mark.skipif(not REAL.is_dir(), reason=NO_SHARED)
+Said = Callable[..., str]
+
+PLUGIN = """
+import hashlib
+import json
+
+from omnidata.actions import Action, Point, Primitive
+from omnidata.jsontext import objects
+from omnidata.tasks.base import Benchmark
+from omnidata.tasks.row_profiles import RowProfile
+from omnidata.types import MediaRef, Source, Step, Verdict
+
+KINDS = {"click": Primitive.TAP, "double_click": Primitive.DOUBLE_TAP, "text": Primitive.INPUT}
+
+
+def key(action, screen):
+    kind = action.get("mouse_action_type") or action.get("keyboard_action_type")
+    place = action.get("mouse_position", {})
+    near = [round(5 * place.get(side, 0) / n) for side, n in zip(("width", "height"), screen)]
+    return (action["action_type"], kind, near, *map(action.get, ("mouse_button", "keyboard_text")))
+
+
+class AllRight(RowProfile):
+    name = "screenagent-all-right"
+    by = {"session": (), "turn": ("positive", "negative")}
+
+    def judge(self, step, text, receipt=None):
+        said = [one for one in objects(text) if "action_type" in one]
+        if step.tags["turn"] == "negative":
+            return Verdict("ok", (None,))
+        want, got = ([key(a, step.screen) for a in one] for one in (step.source["actions"], said))
+        return Verdict("ok" if said else "unparsed", (want == got,), {"actions": said})
+
+
+class ScreenAgent(Benchmark):
+    question = "Task: {instruction}. Answer with a JSON list of actions."
+    profiles = {"screenagent-all-right": AllRight()}
+
+    def load(self, data, *, check_media=True, strict=False):
+        steps, digest, paths = [], hashlib.sha256(), sorted(data.glob("*/*.json"))
+        for path in paths:
+            digest.update(path.read_bytes())
+            row = json.loads(path.read_text("utf-8"))
+            home, turn = path.parent, "negative" if "_neg" in path.stem else "positive"
+            episode = home.name + ("-negative" if turn == "negative" else "")
+            past = [step for step in steps if step.episode_id == episode]
+            steps.append(Step(
+                f"{episode}/{len(past)}", episode, len(past),
+                sum(one.parent == home and ("_neg" in one.stem) == ("_neg" in path.stem)
+                    for one in paths),
+                row["task_prompt_en"], (row["video_width"], row["video_height"]),
+                {"screenshot": MediaRef(
+                    "image", data, f"{home.name}/images/{row['saved_image_name']}")},
+                tuple(step.action for step in past), tuple(step.screen for step in past),
+                self.nearest(row["actions"]), {"session": home.name, "turn": turn}, row,
+            ))
+        names = [step.sample_id for step in steps]
+        return Source(self.name, data, steps, [], 0, digest.hexdigest(), names,
+                      ("session", "turn"), {"screenshot": "image"})
+
+    def nearest(self, actions):
+        for one in actions:
+            kind = KINDS.get(one.get("mouse_action_type") or one.get("keyboard_action_type"))
+            if kind is not None:
+                at = one.get("mouse_position")
+                where = (Point(at["width"], at["height"], "px"),) if at else ()
+                return Action(kind, where, text=one.get("keyboard_text"), words=json.dumps(actions))
+
+    def answer(self, step):
+        return None if step.tags["turn"] == "negative" else json.dumps(step.source["actions"])
+"""
+
+
+@pytest.fixture
+def said(tmp_path: Path) -> Said:
+    """Runs omnidata with the distribution installed."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "screenagent_plugin.py").write_text(PLUGIN, encoding="utf-8")
+    points = "screenagent = screenagent_plugin:ScreenAgent"
+    plugs.install(site, "omnidata-screenagent", "omnidata.tasks", points)
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+
+    def run(*arguments: str | Path) -> str:
+        command = [*OMNIDATA, *map(str, arguments)]
+        done = subprocess.run(
+            command, env=environment, check=False, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_a_users_format_takes_fewer_than_60_lines() -> None:
+    assert sum(bool(line.strip()) for line in PLUGIN.splitlines()) < 60
+
+
+def test_real_sessions_are_shown_checked_asked_and_scored(tmp_path: Path, said: Said) -> None:
+    run = tmp_path / "run"
+    info = json.loads(said("info", "screenagent", REAL, "--json"))
+    assert (info["steps"], info["episodes"], info["findings"]) == (23, 6, [])
+    turns = {turn: group["steps"] for turn, group in info["counts"]["tags"]["turn"].items()}
+    assert turns == {"positive": 21, "negative": 2}
+    said("validate", "screenagent", REAL)
+    said("evaluate", "screenagent", REAL, "--model", "baseline:oracle", "--out", run)
+    found = json.loads(said("score", "screenagent", REAL, run, "--json"))
+    assert found["overall"] == {"accuracy": 1.0}
+    assert found["counts"] == {"steps": 21, "without_usable_target": 2}
+
+
+def test_one_action_of_several_is_not_all_of_them(tmp_path: Path, said: Said) -> None:
+    answers = tmp_path / "answers.jsonl"
+    click = {"action_type": "MouseAction", "mouse_action_type": "click", "mouse_button": "left",
+             "mouse_position": {"width": 1, "height": 1}}  # fmt: skip
+    row = json.loads(next((REAL / "session47").glob("*17-15-33*.json")).read_text("utf-8"))
+    assert [one["action_type"] for one in row["actions"]] == ["MouseAction", "KeyboardAction"]
+    for actions, right in ((row["actions"], 1), (row["actions"][:1], 0), ([click], 0)):
+        line = {"sample_id": "session47/1", "output": json.dumps(actions)}
+        answers.write_text(json.dumps(line) + "\n", encoding="utf-8")
+        found = json.loads(said("score", "screenagent", REAL, answers, "--json"))
+        assert found["by"]["session"]["session47"]["accuracy"] * 3 == pytest.approx(right)
+
+
+def test_a_repository_of_it_opens_and_trains(tmp_path: Path, said: Said) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(REAL / "session7", data / "session7")
+    said("convert", "screenagent", data, tmp_path / "repo", "--embed")
+    said("export", "screenagent", data, tmp_path / "sft", "--format", "trl", "--split", "train=1")
+    rows = [row for path in (tmp_path / "sft").glob("*.jsonl") for row in read_lines(path)]
+    assert len(rows) == 8
+    assert "keyboard_text" in json.dumps(rows)
