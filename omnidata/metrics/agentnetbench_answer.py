@@ -24,7 +24,7 @@ _MESSAGE: Final = re.compile(r"message=['\"](.+?)['\"]")
 _KEYS: Final = re.compile(r"keys=\[(.*?)\]")
 _KEY: Final = re.compile(r"['\"]([^'\"]*)['\"]|(\w+)")
 _SCROLL: Final = re.compile(r"pyautogui\.scroll\(([-\d]+)\)")
-_FENCED: Final = re.compile(r"```[ \t]*(?:python3?|py|code)?[ \t]*\n?(.*?)```", re.DOTALL | re.I)
+_FENCED: Final = re.compile(r"```[ \t]*+(?:python3?|py|code)?+[ \t]*+\n?+(.*?)```", re.DOTALL | re.I)
 _NO_CODE: Final = ("the text is no Python", "the text cannot be parsed")
 _LONGEST: Final = 100_000
 
@@ -103,7 +103,8 @@ def _extracted(line: str) -> Iterator[Deed]:
             yield Deed(kind, place)
     if message := _MESSAGE.search(line):
         yield Deed("write", text=message[1])
-    if listed := _KEYS.search(line):
+    # What lies beyond the last bracket closes nothing, and would be searched again and again.
+    if listed := _KEYS.search(line, 0, line.rfind("]") + 1):
         names = [(one[1] or one[2] or "") for one in _KEY.finditer(listed[1])]
         keys = tuple(
             "ctrl" if name.strip().lower() in ("cmd", "command") else name.strip()
@@ -145,6 +146,4 @@ def _code(text: str) -> str:
     if not (len(whole) == 1 and isinstance(whole[0], Code) and whole[0].why in _NO_CODE):
         return text
     lines = [line.strip() for line in text.split("\n")]
-    return "\n".join(
-        [line for line in lines if line.startswith(_MODULES)] or list(_within(lines))
-    )
+    return "\n".join([line for line in lines if line.startswith(_MODULES)] or list(_within(lines)))

@@ -116,11 +116,11 @@ def hits(
         >>> hits(box, Said((0.5, 0.5)), space="rel", screen=(1280, 720))
         True
     """
+    if min(screen) < 1 and "px" in (space, box.space):
+        return None
     if said.point is None:
         return False
     unit = said.space or space
-    if min(screen) < 1 and "px" in (unit, box.space):
-        return None
     x, y = said.point
     if unit == "px":
         x, y = to_screen((x, y)) if to_screen else (x, y)

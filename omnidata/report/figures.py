@@ -163,7 +163,8 @@ def _web(
     axes.set_theta_offset(math.pi / 2)  # type: ignore[attr-defined]
     axes.set_theta_direction(-1)  # type: ignore[attr-defined]
     axes.set_ylim(0, top)
-    rings = range(top // 5, top + 1, top // 5)
+    apart = 20 if top > 50 else 10 if top > 20 else 5
+    rings = range(apart, top + 1, apart)
     axes.set_yticks(list(rings), [str(ring) for ring in rings], fontsize=8, color="#555555")
     axes.set_rlabel_position(180 / len(angles))  # type: ignore[attr-defined]
     axes.set_xticks(angles, headers, fontsize=9, fontfamily=families, parse_math=False)

@@ -48,8 +48,8 @@ HOLDS: Mapping[str, str] = {
     "aitw": "episodes on phones (Android in the Wild, in the Zoo, CAGUI): screenshots; the next "
     "action",
     "androidcontrol": "episodes on phones: screenshots, accessibility trees; the next action",
-    "agentnet": "trajectories on desktops (AgentNet, AgentNetBench): screenshots, a recording where "
-    "there is one; the next action",
+    "agentnet": "trajectories on desktops (AgentNet, AgentNetBench): screenshots, clips where "
+    "there is a recording; the next action",
     "screenspot": "screenshots (ScreenSpot, -v2, -Pro); the point that an instruction means",
 }
 """What the data of each of `NAMES` hold, and what is asked."""

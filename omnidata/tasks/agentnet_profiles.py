@@ -50,6 +50,8 @@ class BenchProfile(RowProfile):
             truths = truths_of(step.source)
         except ValueError as error:
             return Verdict("ok", (None,), None, str(error))
+        if self._space == "px" and min(step.screen) < 1 and _has_places(truths):
+            return Verdict("ok", (None,), None, "the size of the screen is not known")
         said = parse(text, self._rule)
         if isinstance(said, str):
             return Verdict("unparsed", (0.0,), None, said)
@@ -80,12 +82,14 @@ def kind_of(step: Step) -> str | None:
     return "content" if first in _CONTENT else "function"
 
 
+def _has_places(truths: Sequence[Sequence[Deed]]) -> bool:
+    return any(deed.place for deeds in truths for deed in deeds)
+
+
 def _relative(deed: Deed, space: Space, step: Step, resized: Resizing | None) -> Deed:
-    """A deed with its place in shares of the screen; without one where that cannot be told."""
-    if deed.place is None or space == "rel":
+    """A deed with its place in shares of the screen."""
+    if deed.place is None or space == "rel" or (space == "px" and min(step.screen) < 1):
         return deed
-    if space == "px" and min(step.screen) < 1:
-        return replace(deed, place=None)
     pair = resized.to_screen(deed.place) if resized else deed.place
     screen = step.screen if space == "px" else (1, 1)
     found = convert(Point(pair[0], pair[1], space), "rel", screen)

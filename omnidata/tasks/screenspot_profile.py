@@ -23,14 +23,16 @@ PLATFORMS: Final = ("mobile", "desktop", "web")
 class PointProfile(RowProfile):
     """Accuracy: of all rows, of those for a text, of those for an icon.
 
-    By platform these are SeeClick's columns, whose mean is `macro`; by group, ScreenSpot-Pro's.
+    By platform these are SeeClick's columns, by group ScreenSpot-Pro's. Beside the table the
+    results have `macro`, the mean over every platform's texts and icons.
 
     Args:
         reading: how answers are read (`omnidata.metrics.screenspot`).
         space: the unit of coordinates that the prompt asks for.
     """
 
-    columns: Mapping[str, Unit] = dict.fromkeys(("accuracy", *TYPES, "macro"), "share")
+    values = ("score", *TYPES)
+    columns: Mapping[str, Unit] = dict.fromkeys(("accuracy", *TYPES), "share")
     by: Mapping[str, Sequence[str]] = {
         "platform": PLATFORMS,
         "group": (),
@@ -48,51 +50,53 @@ class PointProfile(RowProfile):
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read the point and hold it against the row's box."""
         said = read(text, self._reading)
-        resized = resizing(receipt, where=step.sample_id) if self._space == "px" else None
-        row = step.source["row"]
-        hit: bool | None
-        if is_negative(row):
-            hit = said is not None and said.point is None
-        else:
-            try:
-                box = box_of(row, step.source["boxes"])
-            except ValueError as error:
-                return Verdict("ok", (None,), None, str(error))
-            hit = hits(
-                box,
-                said or Said(None),
-                space=self._space,
-                screen=step.screen,
-                to_screen=resized.to_screen if resized else None,
-            )
+        try:
+            hit = self._hit(step, said, receipt)
+        except ValueError as error:
+            return Verdict("ok", (None, None, None), None, str(error))
+        kind = step.tags.get("ui_type")
+        values = (hit, *(hit if kind == name else None for name in TYPES))
         if said is None:
-            return Verdict("unparsed", (hit,), None, "neither a point nor a box")
-        return Verdict("ok", (hit,), _parsed(said))
+            return Verdict("unparsed", values, None, "neither a point nor a box")
+        return Verdict("ok", values, _parsed(said))
+
+    def _hit(self, step: Step, said: Said | None, receipt: Mapping[str, Any] | None) -> bool | None:
+        """Whether the answer is right; None where nobody can tell.
+
+        Raises:
+            ValueError: the row has no usable box.
+        """
+        row = step.source["row"]
+        if is_negative(row):
+            return said is not None and said.point is None
+        resized = resizing(receipt, where=step.sample_id) if self._space == "px" else None
+        return hits(
+            box_of(row, step.source["boxes"]),
+            said or Said(None),
+            space=self._space,
+            screen=step.screen,
+            to_screen=resized.to_screen if resized else None,
+        )
+
+    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
+        """The table of `RowProfile`, and `macro`; None over nothing."""
+        platforms = np.array([step.tags.get("platform", "") for step in steps])
+        cells = [
+            means({kind: rows.values[kind][platforms == platform]})[kind]
+            for platform in sorted(set(platforms.tolist()))
+            for kind in TYPES
+        ]
+        known = [cell for cell in cells if cell is not None]
+        macro = sum(known) / len(known) if known else None
+        return {**super().total(steps, rows), "macro": macro}
 
     def _table(self, steps: Sequence[Step], rows: Rows, mask: Mask) -> dict[str, Any]:
-        scores = rows.values["score"]
-        found = means({"accuracy": scores[mask]})
-        kinds = np.array([step.tags.get("ui_type", "") for step in steps])
-        parts = {kind: means({kind: scores[mask & (kinds == kind)]}) for kind in TYPES}
-        for kind, part in parts.items():
-            found[kind] = part[kind]
-            found["ci95"][kind] = part["ci95"][kind]
-            found[f"{kind}_rows"] = part["rows"]
-        found["macro"] = _macro(steps, scores, mask, kinds)
-        found["ci95"]["macro"] = None
-        return {**found, "steps": found["rows"]}
-
-
-def _macro(steps: Sequence[Step], scores: Any, mask: Mask, kinds: Any) -> float | None:
-    """The mean of the accuracies of every platform's texts and icons."""
-    platforms = np.array([step.tags.get("platform", "") for step in steps])
-    cells = [
-        scores[mask & (platforms == platform) & (kinds == kind)]
-        for platform in sorted(set(platforms[mask].tolist()))
-        for kind in TYPES
-    ]
-    found = [float(cell.mean()) for cell in cells if len(cell)]
-    return sum(found) / len(found) if found else None
+        found: dict[str, Any] = {"ci95": {}}
+        for name, value in zip(self.columns, self.values, strict=True):
+            part = means({name: rows.values[value][mask]})
+            found[name] = part[name]
+            found["ci95"][name] = part["ci95"][name]
+        return {**found, "steps": int(mask.sum())}
 
 
 def _parsed(said: Said) -> dict[str, Any]:

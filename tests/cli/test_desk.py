@@ -88,7 +88,15 @@ def test_columns_that_do_not_tell_ask_for_an_option(tmp_path: Path) -> None:
     data = screenspot(tmp_path / "data", row)
     done = omnidata("info", "screenspot", data, code=2)
     assert "-T boxes=" in done.stderr
-    run = ["evaluate", "screenspot", data, "--model", "baseline:oracle", "--out", tmp_path / "run"]
+    run: list[str | Path] = [
+        "evaluate",
+        "screenspot",
+        data,
+        "--model",
+        "baseline:oracle",
+        "--out",
+        tmp_path / "run",
+    ]
     omnidata(*run, code=2)
     omnidata(*run, "-T", "boxes=xyxy-rel", "--dry-run")
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from omnidata.errors import DataError
 from omnidata.loaders.subsets import subset_key
-from omnidata.tasks import NAMES
+from omnidata.tasks import NAMES, get_task
 from tests.cli.running import as_json, omnidata
 from tests.loaders import desk, omnibench, osworld, phones
 from tests.loaders.agentstudio import REAL, act, ground, single, trajectory, write
@@ -171,8 +172,9 @@ def test_another_benchmarks_rows_are_refused_with_its_name(
     if RIGHT[held] == RIGHT[asked]:
         omnidata("info", asked, data)
         return
-    done = omnidata("info", asked, data, code=2)
-    assert f"Remedy: these are rows of {RIGHT[held]}: name that task" in done.stderr
+    with pytest.raises(DataError) as refused:
+        get_task(asked).load(data)
+    assert f"these are rows of {RIGHT[held]}: name that task" in refused.value.remedy
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "audit", "validate", "convert", "score"])

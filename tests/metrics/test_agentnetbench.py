@@ -105,7 +105,7 @@ def test_texts_are_compared_by_their_likeness(
     text: str, said: str, released: float, fixed: float
 ) -> None:
     found = scores([write(text)], [write(said)])
-    assert found == (pytest.approx(released), pytest.approx(fixed))
+    assert list(found) == pytest.approx([released, fixed])
 
 
 def test_a_write_and_its_enter_are_one() -> None:
@@ -277,3 +277,20 @@ def test_what_is_spelled_out_is_read_back(kind: Any, place: tuple[int, int]) -> 
     said = parse(spelled(deed, f"x={place[0]}, y={place[1]}"), "fixed")
     assert not isinstance(said, str)
     assert [one.type for one in said.deeds] == [kind]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pyautogui." + "] keys=[" * 10_000,
+        "pyautogui." + "message='" * 10_000,
+        "```" + " " * 90_000 + "pyautogui.",
+        "`" * 90_000 + "pyautogui.",
+        "pyautogui.click(x=" + "1" * 90_000,
+        "pyautogui.press(" * 6_000,
+        "pyautogui." * 20_000,
+    ],
+)
+def test_hostile_texts_are_read_in_linear_time_or_refused(text: str) -> None:
+    for rule in BOTH:
+        assert isinstance(parse(text, rule), str) or parse(text, rule)

@@ -42,6 +42,7 @@ def test_every_unit_means_the_same_place() -> None:
 
 def test_pixels_of_an_unknown_screen_are_not_judged() -> None:
     assert hits(BOX, Said((0.3, 0.3)), space="rel", screen=(0, 0)) is None
+    assert hits(BOX, Said(None), space="rel", screen=(0, 0)) is None
     assert hits(Box(0, 0, 1, 1, "rel"), Said((3, 3)), space="px", screen=(0, 0)) is None
 
 
@@ -81,7 +82,7 @@ def test_the_tokens_of_a_box_are_thousandths_whatever_the_prompt_asks_for() -> N
 def test_a_refusal_is_a_word() -> None:
     for text in ("negative", "**Negative**.", " `negative` "):
         for reading in ("released", "fixed"):
-            assert read(text, reading) == Said(None)  # type: ignore[arg-type]
+            assert read(text, reading) == Said(None)
     assert read("it is negative", "fixed") is None
     assert hits(BOX, Said(None), space="rel", screen=SCREEN) is False
 

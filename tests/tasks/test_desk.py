@@ -101,7 +101,20 @@ def test_pixels_are_those_of_the_picture_that_the_model_was_shown(tmp_path: Path
     profile = task.profiles["agentnetbench"]
     said = "pyautogui.click(x=16, y=4.5)"
     assert profile.judge(step, said, {"parts": [line]}).values == (1.0,)
-    assert profile.judge(step, said).values[0] < 0.01
+    assert list(profile.judge(step, said).values) == pytest.approx([0.0], abs=0.01)
+
+
+def test_pixels_of_an_unknown_screen_are_not_judged(tmp_path: Path) -> None:
+    data = agentnet(tmp_path, trajectory("pyautogui.click(x=0.5, y=0.5)", "pyautogui.scroll(1)"))
+    for path in (data / "images").iterdir():
+        path.unlink()
+    task = get_task("agentnet", {"coordinates": "px"})
+    click_step, scroll_step = task.load(data).steps
+    for said in ("pyautogui.click(x=1, y=1)", "no code"):
+        assert task.profiles["agentnetbench"].judge(click_step, said).values == (None,)
+    assert task.target(click_step) is None
+    said = "pyautogui.scroll(1)"
+    assert task.profiles["agentnetbench"].judge(scroll_step, said).values == (1.0,)
 
 
 def test_the_prompt_shows_the_code_of_the_steps_before(tmp_path: Path) -> None:
@@ -175,8 +188,8 @@ def test_the_named_point_is_in_its_box_in_every_unit(tmp_path: Path, space: str)
     oracle, center = (task.baseline(name, source.steps, {}) for name in ("oracle", "center"))
     for step in source.steps:
         for profile in task.profiles.values():
-            assert profile.judge(step, oracle(step)).values == (True,)
-            assert profile.judge(step, center(step)).values == (False,)
+            assert profile.judge(step, oracle(step)).values[0] is True
+            assert profile.judge(step, center(step)).values[0] is False
 
 
 def test_the_table_has_seeclicks_columns(tmp_path: Path) -> None:
@@ -192,8 +205,8 @@ def test_the_table_has_seeclicks_columns(tmp_path: Path) -> None:
         )
     )
     found = as_json(omnidata("score", "screenspot", data, answers, "--json"))
-    overall = {name: found["overall"][name] for name in ("accuracy", "text", "icon", "macro")}
-    assert overall == {"accuracy": 0.5, "text": 1.0, "icon": 0.0, "macro": 0.5}
+    assert found["overall"] == {"accuracy": 0.5, "text": 1.0, "icon": 0.0}
+    assert found["macro"] == 0.5  # a text on either platform, and icons on two
     web = found["by"]["platform"]["web"]
     assert (web["accuracy"], web["text"], web["icon"], web["steps"]) == (0.5, 1.0, 0.0, 2)
     assert found["by"]["group"]["Creative"]["icon"] == 0.0
@@ -210,8 +223,8 @@ def test_a_negative_row_wants_the_word(tmp_path: Path) -> None:
     target = task.target(step)
     assert target
     for profile in task.profiles.values():
-        assert profile.judge(step, target.text).values == (True,)
-        assert profile.judge(step, "(0.5, 0.5)").values == (False,)
+        assert profile.judge(step, target.text).values == (True, None, True)
+        assert profile.judge(step, "(0.5, 0.5)").values == (False, None, False)
         assert profile.judge(step, "maybe").outcome == "unparsed"
 
 
@@ -219,7 +232,7 @@ def test_a_row_without_a_screen_is_not_judged(tmp_path: Path) -> None:
     data = screenspot(tmp_path, spot())
     (data / "images" / "web_1.png").unlink()
     (step,) = steps_of("screenspot", data).steps
-    assert verdict("screenspot", "screenspot", step, "(0.5, 0.5)").values == (None,)
+    assert verdict("screenspot", "screenspot", step, "(0.5, 0.5)").values == (None, None, None)
     assert get_task("screenspot").target(step) is None
 
 
