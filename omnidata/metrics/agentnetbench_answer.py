@@ -24,7 +24,7 @@ _MESSAGE: Final = re.compile(r"message=['\"](.+?)['\"]")
 _KEYS: Final = re.compile(r"keys=\[(.*?)\]")
 _KEY: Final = re.compile(r"['\"]([^'\"]*)['\"]|(\w+)")
 _SCROLL: Final = re.compile(r"pyautogui\.scroll\(([-\d]+)\)")
-_FENCED: Final = re.compile(r"```[ \t]*+(?:python3?|py|code)?+[ \t]*+\n?+(.*?)```", re.DOTALL | re.I)
+_FENCED: Final = re.compile(r"```[ \t]*+(?:python3?|py|code)?+[ \t]*+\n?+(.*?)```", re.S | re.I)
 _NO_CODE: Final = ("the text is no Python", "the text cannot be parsed")
 _LONGEST: Final = 100_000
 

@@ -327,7 +327,7 @@ def read_info(run: Path) -> dict[str, Any]:
         info = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(info, dict) and "model" in info:
             return info
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         pass
     raise RunError(
         "run.json is missing or cannot be read",

@@ -14,6 +14,7 @@ from omnidata.jsontext import BROKEN, decode
 from omnidata.predictions import Prediction
 from omnidata.run.folder import read_info
 from omnidata.run.recorded import recorded_task
+from omnidata.run.scored_files import check_results, check_settings
 from omnidata.run.textless import scorer_of
 from omnidata.types import Task
 
@@ -178,15 +179,13 @@ def read_run(folder: Path) -> Run:
     if not (folder / _RESULTS).exists():
         raise _without_results(folder, has_info)
     info = read_info(folder) if has_info else {}
+    check_settings(info, folder / "run.json")
     path = folder / _RESULTS
     try:
         results = _object(path.read_bytes())
     except OSError as error:
         raise _unreadable(path, error) from None
-    needed = {"task": str, "profile": str, "overall": dict, "by": dict, "counts": dict}
-    for name, kind in needed.items():
-        if not isinstance(results.get(name), kind):
-            raise _broken(str(path), "the file that `omnidata score` writes", f"{name} is missing")
+    check_results(results, path)
     return Run(folder, info, results)
 
 
