@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from typing import Any
 
 from omnidata.ablate.ablation import Ablation, Row
 from omnidata.compare.inference import RESAMPLES
 from omnidata.compare.shown import Shown, number, span, table_markdown
+from omnidata.run.escaping import csv_text, markdown_text
 from omnidata.run.scored import Unit
 
 _LEVELS = {
@@ -72,7 +71,7 @@ def notes(found: Ablation) -> list[str]:
 
 def markdown(found: Ablation) -> str:
     """The ablation as Markdown."""
-    return "\n\n".join([*map(table_markdown, tables(found)), *notes(found)]) + "\n"
+    return "\n\n".join([*map(table_markdown, tables(found)), *map(markdown_text, notes(found))]) + "\n"
 
 
 _FIELDS = (
@@ -83,12 +82,7 @@ _FIELDS = (
 
 def as_csv(found: Ablation) -> str:
     """A line per setting, level and metric; fractions, nothing rounded."""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, _FIELDS, lineterminator="\n")
-    writer.writeheader()
-    for row in found.rows:
-        writer.writerows(_records(found, row))
-    return file.getvalue()
+    return csv_text(_FIELDS, (line for row in found.rows for line in _records(found, row)))
 
 
 def _records(found: Ablation, row: Row) -> Iterator[dict[str, Any]]:

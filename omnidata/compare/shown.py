@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from urllib.parse import quote
 
 from omnidata.compare.comparison import Comparison, Direction, Flip, Slice
 from omnidata.compare.inference import Estimate
+from omnidata.run.escaping import csv_text, markdown_text
 from omnidata.run.scored import Unit
 
 _LONGEST = 60
@@ -181,12 +180,12 @@ def flips(
 
 def markdown(found: Comparison, reports: Reports = NO_REPORTS) -> str:
     """The comparison as Markdown."""
-    parts = ["\n".join(f"- {_escaped(line)}" for line in facts(found))]
+    parts = ["\n".join(f"- {markdown_text(line)}" for line in facts(found))]
     parts += map(table_markdown, tables(found))
     for direction in DIRECTIONS if found.flipping else ():
         lines = [f"### {direction}: {count(found, direction)}", ""]
         for name, links in flips(found, direction, reports):
-            lines.append(" ".join([f"- {_escaped(name)}", *(f"<{link}>" for link in links)]))
+            lines.append(" ".join([f"- {markdown_text(name)}", *(f"<{link}>" for link in links)]))
         parts.append("\n".join(lines).rstrip())
     return "\n\n".join([*parts, method(found)]) + "\n"
 
@@ -206,13 +205,7 @@ def table_markdown(shown: Shown) -> str:
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(_escaped(cell).replace("|", "\\|") for cell in cells) + " |"
-
-
-def _escaped(text: str) -> str:
-    """Names come from data that nobody has vetted; Markdown would obey them."""
-    safe = text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ").replace("\r", " ")
-    return "".join(f"\\{letter}" if letter in "\\`*_[]#" else letter for letter in safe)
+    return "| " + " | ".join(markdown_text(cell) for cell in cells) + " |"
 
 
 _FIELDS = (
@@ -224,12 +217,7 @@ _FIELDS = (
 
 def as_csv(found: Comparison) -> str:
     """A line per slice and metric; fractions, nothing rounded."""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, _FIELDS, lineterminator="\n")
-    writer.writeheader()
-    for each in found.slices:
-        writer.writerows(_records(found, each))
-    return file.getvalue()
+    return csv_text(_FIELDS, (line for each in found.slices for line in _records(found, each)))
 
 
 def _records(found: Comparison, each: Slice) -> Iterator[dict[str, Any]]:

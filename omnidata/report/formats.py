@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +9,7 @@ import msgspec
 
 from omnidata.report.printing import beside, caption, header, labels, notes, number
 from omnidata.report.tables import Cell, Table
+from omnidata.run.escaping import csv_text, markdown_text
 
 _TEX = {
     "\\": r"\textbackslash{}",
@@ -51,17 +50,6 @@ def markdown(table: Table) -> str:
 
 def _pipes(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def markdown_text(text: str) -> str:
-    r"""The text with everything escaped that Markdown or HTML would take for a sign.
-
-    Examples:
-        >>> print(markdown_text("a|b *<c>"))
-        a\|b \*\<c\>
-    """
-    line = " ".join(text.splitlines())
-    return "".join(f"\\{letter}" if letter in "\\`*_{}[]<>|#!~&$" else letter for letter in line)
 
 
 def _md_cell(table: Table, cell: Cell, place: int) -> str:
@@ -161,11 +149,7 @@ def _cells(table: Table, shown: Callable[[Table, Cell, int], str]) -> list[list[
 def as_csv(tables: Sequence[Table]) -> str:
     """All tables as one, a line per number: fractions, unrounded, with what each number is."""
     records = [record for table in tables for record in table.records()]
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(records[0]) if records else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return out.getvalue()
+    return csv_text(list(records[0]) if records else [], records)
 
 
 def as_json(table: Table) -> Mapping[str, Any]:
