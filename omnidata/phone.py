@@ -18,6 +18,8 @@ from omnidata.actions import Action, Point, Primitive, Space
 
 Pair = tuple[float, float]
 """x and y."""
+Rect = tuple[float, float, float, float]
+"""y, x, height and width of an element, from 0 to 1, as Android in the Wild has them."""
 Direction = Literal["up", "down", "left", "right"]
 """Which way the finger goes; what is on the screen follows it."""
 DIRECTIONS: Final[tuple[Direction, ...]] = get_args(Direction)
@@ -31,6 +33,7 @@ OPPOSITE: Final[Mapping[Direction, Direction]] = {
 TAP_REACH: Final = 0.04
 """How far a finger may go in a tap, as a share of the screen (Android in the Wild)."""
 _FARTHEST = 1e9
+_ROUNDING = 1e-9
 
 
 class Code(IntEnum):
@@ -104,10 +107,6 @@ class Move:
         return {key: value for key, value in found.items() if value is not None}
 
 
-Rect = tuple[float, float, float, float]
-"""y, x, height and width of an element, from 0 to 1, as Android in the Wild has them."""
-
-
 @dataclass(frozen=True, slots=True)
 class Truth:
     """What an expert did, and what was there.
@@ -129,6 +128,39 @@ def is_tap(touch: Pair, lift: Pair) -> bool:
         (True, False)
     """
     return math.dist(touch, lift) <= TAP_REACH
+
+
+def near(one: Pair, other: Pair, reach: float) -> bool:
+    """Whether two places are at most so far apart, whatever the last digit of their difference.
+
+    Examples:
+        >>> near((0.22, 0.5), (0.36, 0.5), 0.14), near((0.22, 0.5), (0.361, 0.5), 0.14)
+        (True, False)
+    """
+    return math.dist(one, other) <= reach + _ROUNDING
+
+
+def holds(rect: Rect, point: Pair, *, more: float) -> bool:
+    """Whether an element that is enlarged, and cut at the edges of the screen, holds a place.
+
+    Edges are inside, whatever the last digit of their sum.
+
+    Args:
+        rect: the element.
+        point: the place.
+        more: what is added to width and height, as a share of them.
+
+    Examples:
+        >>> element = 0.4, 0.1, 0.2, 0.2
+        >>> holds(element, (0.32, 0.38), more=0.2), holds(element, (0.321, 0.38), more=0.2)
+        (True, False)
+    """
+    y, x, height, width = rect
+    wide, tall = more * width / 2, more * height / 2
+    return (
+        max(0, x - wide) - _ROUNDING <= point[0] <= min(1, x + width + wide) + _ROUNDING
+        and max(0, y - tall) - _ROUNDING <= point[1] <= min(1, y + height + tall) + _ROUNDING
+    )
 
 
 def heading(touch: Pair, lift: Pair) -> Direction:

@@ -57,7 +57,7 @@ class Kind:
             made = points[0].load()(*arguments)
         except OmnidataError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UsageError(
                 f"{_origin(points[0])} fails: {type(error).__name__}: {error}",
                 where=where,

@@ -6,6 +6,7 @@ them. All else about a step stays, so everything downstream goes its normal way.
 
 from __future__ import annotations
 
+import filecmp
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -80,7 +81,11 @@ def altered(
     bad = worker.bad
     left_out = frozenset(step.sample_id for step in wanted if episode_key(step) in bad)
     given = {name: given for name, given in worker.given.items() if name not in left_out}
-    record = {"name": control, "seed": seed if control in _OTHERS else None, "steps": len(given)}
+    record = {
+        "name": control,
+        "seed": seed if control in _OTHERS else None,
+        "steps": len(given.keys() - set(worker.same)),
+    }
     kept = [made.get(step.sample_id, step) for step in source.steps]
     found = tuple(_findings(worker, control))
     return Altered(replace(source, steps=kept, altered=record), given, left_out, found)
@@ -95,13 +100,14 @@ class _Worker:
         self.given: dict[str, str | None] = {}
         self.bad: dict[str, str] = {}  # episode -> why
         self.clips_with_sound: dict[str, str] = {}  # episode -> a step
+        self.same: list[str] = []  # steps whose new medium is their own to the byte
         self._media: dict[str, list[Step]] = {}  # episode -> its steps with the medium
         for step in source.steps:
             if step.media.get(self.role):
                 self._media.setdefault(episode_key(step), []).append(step)
         self._partners: Mapping[str, str | None] | None = None
         if control in _OTHERS:
-            self._partners = partners(self._media, seed=seed)
+            self._partners = partners(self._media, seed=seed, tells=self._tells)
 
     def alter(self, step: Step) -> Step | None:
         """The step with another medium; None for one without, and for one that stays as it is."""
@@ -122,6 +128,8 @@ class _Worker:
                 other = self._like(step, self._media[partner])
                 given = other.sample_id
                 ref = other.media[self.role] or own
+                if not self._tells(step, other):
+                    self.same.append(step.sample_id)
         except MediaError as error:
             self.bad[episode] = f"a medium cannot be altered: {error.where}: {error.what}"
             return None
@@ -134,6 +142,17 @@ class _Worker:
         """The other episode's step at the same place, or, where it has none, one in its turn."""
         same = next((each for each in others if each.step_index == step.step_index), None)
         return same or others[step.step_index % len(others)]
+
+    def _tells(self, step: Step, other: Step) -> bool:
+        """Whether two steps have different media, as far as they can be read."""
+        refs = step.media.get(self.role), other.media.get(self.role)
+        try:
+            one, two = (ref and media.stored(ref) for ref in refs)
+            if isinstance(one, Path) and isinstance(two, Path):
+                return not filecmp.cmp(one, two, shallow=False)
+        except (MediaError, OSError):
+            return True
+        return one != two
 
     def _listen(self, step: Step, episode: str) -> None:
         """Notice a clip that has a sound of its own, which some models hear."""
@@ -160,6 +179,15 @@ def _findings(worker: _Worker, control: Control) -> Iterator[Finding]:
             f"{control}: {why}",
             f"an episode whose {worker.role} can be replaced",
             "none is needed: the episode is left out of the control and of its differences",
+        )
+    if worker.same:
+        yield Finding(
+            "control-same-medium",
+            "warning",
+            f"{worker.same[0]}, {len(worker.same)} of {len(worker.given)} steps",
+            f"{control}: the {worker.role} of the other episode is the step's own, to the byte",
+            "other media",
+            "mind that nothing can be lost there: the control does less than it could",
         )
     for episode, sample_id in worker.clips_with_sound.items():
         left = "still has it" if worker.role == "audio" else "may lose it"

@@ -32,8 +32,7 @@ def nothing_in(ref: MediaRef, folder: Path) -> MediaRef:
         length = len(media.samples(ref, rate=AUDIO_RATE))
         name = f"silence-{length}.wav"
     else:
-        place = media.place(ref).encode("utf-8", "surrogatepass")
-        name = f"frozen-{hashlib.sha256(place).hexdigest()[:24]}.mp4"
+        name = f"frozen-{hashlib.sha256(media.read_bytes(ref)).hexdigest()[:24]}.mp4"
     path = folder / name
     if not path.is_file():
         content = encode_wav(np.zeros(length)) if ref.kind == "audio" else _frozen(ref)

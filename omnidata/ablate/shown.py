@@ -71,7 +71,9 @@ def notes(found: Ablation) -> list[str]:
 
 def markdown(found: Ablation) -> str:
     """The ablation as Markdown."""
-    return "\n\n".join([*map(table_markdown, tables(found)), *map(markdown_text, notes(found))]) + "\n"
+    return (
+        "\n\n".join([*map(table_markdown, tables(found)), *map(markdown_text, notes(found))]) + "\n"
+    )
 
 
 _FIELDS = (

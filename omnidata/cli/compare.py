@@ -26,9 +26,13 @@ def compare(
     ] = None,
     pages_a: Annotated[
         Path | None,
-        typer.Option(metavar="HTML", help="RUN_A's HTML report, which flips are linked to."),
+        typer.Option(
+            metavar="HTML", exists=True, help="RUN_A's HTML report, which flips are linked to."
+        ),
     ] = None,
-    pages_b: Annotated[Path | None, typer.Option(metavar="HTML", help="RUN_B's.")] = None,
+    pages_b: Annotated[
+        Path | None, typer.Option(metavar="HTML", exists=True, help="RUN_B's.")
+    ] = None,
     form: Annotated[Format, typer.Option("--format", help="How to print it.")] = "terminal",
     seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
     as_json: args.Json = False,

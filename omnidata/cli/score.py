@@ -99,7 +99,11 @@ def _check_answers(
 ) -> None:
     """Whether there are answers where they are needed, and none where they mean nothing."""
     if profile is not None and profile not in scorer.PROFILES:
-        raise _lacking(task)
+        raise UsageError(
+            f"there are no predictions for the profile {profile}",
+            expected=f"omnidata score {task} DATA PREDICTIONS",
+            remedy=f"without any, name another profile: {', '.join(scorer.PROFILES)}",
+        )
     if predictions is None and scorer.NEEDS_ANSWERS:
         raise _lacking(task)
     if predictions is not None and not scorer.NEEDS_ANSWERS:

@@ -268,6 +268,8 @@ def _flips(compared: Pair, right: Sequence[Mask], judged: Mask) -> Iterator[Flip
 
 def _warnings(compared: Pair) -> Iterator[str]:
     """What a reader must know before the numbers."""
+    if compared.a.path.resolve() == compared.b.path.resolve():
+        yield "A and B are the same folder: no difference can be found"
     for label, run in (("A", compared.a), ("B", compared.b)):
         if run.imported:
             yield f"run {label} is imported: neither its settings nor its data's hash are known"

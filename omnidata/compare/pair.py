@@ -196,7 +196,7 @@ def _rows(run: Run, ids: Sequence[str], whole: npt.NDArray[np.bool_] | None) -> 
             f"runs of the profile {run.profile} cannot be compared",
             where=str(run.path / "scores.jsonl"),
             expected=f"{lacking[0]} of every step or task",
-            remedy="score the run again, if an older version scored it",
+            remedy="compare runs that answer steps; if an older version scored these, score again",
         )
     try:
         codes = np.array([OUTCOMES.index(score["outcome"]) for score in scores], dtype=np.uint8)

@@ -33,8 +33,10 @@ def bounds_of(forest: bytes) -> list[Bounds]:
     message. What states no bounds is left out.
 
     Raises:
-        ValueError: the bytes are no forest, or one of more than 20,000 elements.
+        ValueError: the bytes are no forest, or one of more than 20,000 elements or 64 MB.
     """
+    if len(forest) > MAX_BYTES:
+        raise ValueError(f"the forest has more than {MAX_BYTES} bytes")
     found = []
     for bounds in _bounds(forest):
         found.append(bounds)
@@ -79,9 +81,9 @@ def unpack(text: str) -> bytes:
     """
     try:
         inflate = zlib.decompressobj()
-        forest = inflate.decompress(base64.b64decode(text, validate=True), MAX_BYTES)
+        forest = inflate.decompress(base64.b64decode(text, validate=True), MAX_BYTES + 1)
     except (binascii.Error, zlib.error) as error:
         raise ValueError(f"the text is no packed forest ({error})") from None
-    if not inflate.eof:
+    if not inflate.eof or len(forest) > MAX_BYTES:
         raise ValueError(f"the forest is cut, or has more than {MAX_BYTES} bytes")
     return forest

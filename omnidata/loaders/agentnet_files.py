@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from omnidata.errors import DataError, Finding
-from omnidata.jsontext import BROKEN
-from omnidata.loaders import phone_files
-from omnidata.loaders.json_lines import decoded, values
+from omnidata.loaders import desk_files, phone_files
+from omnidata.loaders.json_lines import values
 from omnidata.loaders.place import SKIPPED, Note
 
 Form = Literal["agentnet", "agentnetbench"]
@@ -38,9 +36,6 @@ _SIGNS: Final[Mapping[str, tuple[Form, tuple[bytes, ...]]]] = {
     ".jsonl": ("agentnet", (b'"task_id"', b'"traj"')),
     ".json": ("agentnetbench", (b'"task_id"', b'"ground_truth_actions"')),
 }
-_HEAD: Final = 1024**2
-_PEEKED: Final = 50
-_MAX_FILE: Final = 256 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +83,7 @@ def look(path: Path) -> phone_files.Look:
     if path.suffix not in _SIGNS:
         return "other"
     with path.open("rb") as file:
-        head = file.read(_HEAD)
+        head = file.read(desk_files.HEAD)
     return "known" if all(sign in head for sign in _SIGNS[path.suffix][1]) else "other"
 
 
@@ -98,8 +93,7 @@ def recognises(data: Path, benchmark: str = "") -> bool:
     Raises:
         OSError: a file cannot be read.
     """
-    paths = (path for path in phone_files.walk(data) if path.suffix in _SIGNS)
-    return any(look(path) == "known" for path in islice(paths, _PEEKED))
+    return desk_files.recognises(data, _SIGNS, look)
 
 
 def fingerprint(data: Path) -> str:
@@ -120,24 +114,16 @@ def read(paths: Sequence[Path], note: Note) -> Iterator[Trajectory]:
     """
     for path in paths:
         form = _SIGNS[path.suffix][0]
-        for where, row in values(path) if path.suffix == ".jsonl" else _whole(path):
+        whole = path.suffix == ".json"
+        for where, row in [(str(path), desk_files.whole(path))] if whole else values(path):
             if isinstance(row, dict) and isinstance(row.get(STEPS[form]), list):
                 yield Trajectory(where, path, form, row)
             else:
-                what = "the line" if path.suffix == ".jsonl" else "the file"
+                what = "the file" if whole else "the line"
                 said = f"{what} is no JSON object with a list {STEPS[form]}"
                 note(Finding("json-invalid", "error", where, said, COLUMNS, SKIPPED))
 
 
-def _whole(path: Path) -> Iterator[tuple[str, Any]]:
-    small = path.stat().st_size <= _MAX_FILE
-    yield str(path), decoded(path.read_bytes().removeprefix(b"\xef\xbb\xbf")) if small else BROKEN
-
-
 def images(path: Path) -> Path:
     """The folder with the pictures of a file's trajectories; it need not exist."""
-    for folder in (path.parent, path.parent.parent):
-        for name in IMAGES:
-            if (folder / name).is_dir():
-                return folder / name
-    return path.parent / IMAGES[0]
+    return desk_files.images(path, IMAGES)

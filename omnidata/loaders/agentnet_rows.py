@@ -25,8 +25,11 @@ def code_of(source: Mapping[str, Any]) -> str:
         source: of a step; it may have been through a Parquet repository.
     """
     row = source["step"]
-    value = row.get("value") if source["form"] == "agentnet" else row
-    code = value.get("code" if source["form"] == "agentnet" else "action", "") if value else ""
+    if source["form"] == "agentnet":
+        value = row.get("value")
+        code = value.get("code") if isinstance(value, Mapping) else None
+    else:
+        code = row.get("action")
     return code if isinstance(code, str) else ""
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from omnidata.errors import DataError, Finding
-from omnidata.jsontext import BROKEN, decode
+from omnidata.jsontext import BROKEN
 from omnidata.loaders import phone_files
+from omnidata.loaders.json_lines import BOM, decoded
 from omnidata.loaders.place import SKIPPED, Note
 from omnidata.loaders.tfexample import Example, read_example
 from omnidata.loaders.tfrecord import Record, records
@@ -116,10 +117,7 @@ def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:
 def _steps(path: Path, note: Note) -> Iterator[Line]:
     value: Any = BROKEN
     if path.stat().st_size <= _MAX_FILE:
-        try:
-            value = decode(path.read_bytes().decode("utf-8-sig"))
-        except (UnicodeDecodeError, RecursionError):
-            value = BROKEN
+        value = decoded(path.read_bytes().removeprefix(BOM))
     if not isinstance(value, list):
         note(_broken(str(path), "the file is no list of steps", "one list of JSON objects"))
         return

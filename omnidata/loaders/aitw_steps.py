@@ -11,7 +11,7 @@ from omnidata.actions import Action, Screen
 from omnidata.errors import MediaError, MissingMediaError
 from omnidata.loaders.aitw_files import PICTURE, Line, Row
 from omnidata.loaders.aitw_rows import move_of, one
-from omnidata.loaders.phone_files import picture_broken
+from omnidata.loaders.phone_files import picture_broken, stated_size
 from omnidata.loaders.place import Note, Place, short
 from omnidata.media import Held, image_size, unsafe
 from omnidata.phone import nearest
@@ -29,6 +29,7 @@ MAX_STEPS = 1000
 """Of one episode; every step holds the history before it, so length costs its square."""
 
 _PICTURES = (".png", ".jpeg", ".jpg")
+_RGB = 3
 
 
 @dataclass(slots=True)
@@ -84,16 +85,22 @@ class StepReader:
             return
         sample_id = _sample_id(name, number)
         shot, screen = self._picture(line, number, sample_id)
-        action = None
+        action = self._action(line.row, Place(f"{sample_id} ({line.where})", self.note))
+        episode.steps[number] = (line.row, shot, screen, line.where, action)
+        self.row_ids[-1] = sample_id
+
+    def _action(self, row: Row, place: Place) -> Action | None:
         try:
-            action = nearest(move_of(line.row))
+            move = move_of(row)
         except ValueError as error:
-            Place(f"{sample_id} ({line.where})", self.note).refuse(
+            place.refuse(
                 "action-unusable", str(error), "an action of Android in the Wild",
                 "mend the row; the step is not judged until then",
             )  # fmt: skip
-        episode.steps[number] = (line.row, shot, screen, line.where, action)
-        self.row_ids[-1] = sample_id
+            return None
+        if move.touch and not all(0 <= side <= 1 for side in move.touch):
+            place.warn("target-outside", f"{move.touch} is outside the screen", "x and y, 0 to 1")
+        return nearest(move)
 
     def steps(self) -> Iterator[Step]:
         """All steps, episode by episode in the order of their first rows."""
@@ -156,26 +163,26 @@ class StepReader:
     def _within(self, line: Line, sample_id: str) -> tuple[MediaRef | None, Screen]:
         """A picture in a TFRecord, and its size, which the row states."""
         assert line.record is not None
-        height, width, channels = (
-            value if type(value := one(line.row, f"image/{name}")) is int else 0
-            for name in ("height", "width", "channels")
-        )
+        height, width = (one(line.row, f"image/{name}") for name in ("height", "width"))
+        channels = one(line.row, "image/channels") if "image/channels" in line.row else _RGB
+        channels = channels if type(channels) is int else 0
+        screen = stated_size(width, height, Place(sample_id, self.note))
         if line.picture is None:
             if self.check_media:
                 self.note(picture_broken(sample_id, "the record holds none", f"a {PICTURE}"))
-            return None, (width, height)
+            return None, screen
         part = line.picture
         bare = line.row[PICTURE] == ["pixels"]
         place = Stretch(
             line.path.relative_to(self.root).as_posix(),
             line.record.offset + part.start,
             part.stop - part.start,
-            (height, width, channels or 3) if bare else None,
+            (screen[1], screen[0], channels) if bare else None,
         )
         ref = MediaRef("image", self.root, f"{sample_id}.png", cell=place)
         if self.check_media:
-            self._check(ref, place, line.record.data[part], (width, height), sample_id)
-        return ref, (width, height)
+            self._check(ref, place, line.record.data[part], screen, sample_id)
+        return ref, screen
 
     def _check(
         self, ref: MediaRef, place: Stretch, content: bytes, stated: Screen, sample_id: str
@@ -183,7 +190,7 @@ class StepReader:
         what = ""
         if place.pixels is not None:
             height, width, channels = place.pixels
-            if height * width * channels != len(content) or not content:
+            if (height * width * _RGB, channels) != (len(content), _RGB) or not content:
                 what = f"{len(content)} bytes are no {width} x {height} x {channels} pixels"
         else:
             try:
@@ -202,11 +209,8 @@ class StepReader:
         own = line.row.get("image_path")
         if isinstance(own, str) and own and not unsafe(own):
             names.append(own)
-        width, height = (
-            value if type(value := line.row.get(f"image_{name}")) is int else 0
-            for name in ("width", "height")
-        )
-        stated: Screen = width, height
+        width, height = (line.row.get(f"image_{name}") for name in ("width", "height"))
+        stated = stated_size(width, height, Place(sample_id, self.note))
         for name in names:
             ref = MediaRef("image", self.root, name.removeprefix("./"))
             try:

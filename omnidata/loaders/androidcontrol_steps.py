@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from omnidata.actions import Action, Screen
 from omnidata.errors import Finding, MediaError
 from omnidata.loaders.a11y_forest import bounds_of, pack
 from omnidata.loaders.androidcontrol_rows import FINAL, FOREST, STEP, Row, call_of, item, wording_of
-from omnidata.loaders.phone_files import picture_broken
+from omnidata.loaders.phone_files import picture_broken, stated_size
 from omnidata.loaders.place import SKIPPED, Note, Place
 from omnidata.loaders.tfexample import Example, read_example
 from omnidata.loaders.tfrecord import Record
@@ -77,16 +77,35 @@ class EpisodeReader:
         else:
             self._ids.add(str(number))
             self._check_lengths(features, example, where)
-            shots = self._pictures(path, record, example, features, str(number))
-            self._episode(str(number), features, shots, example)
+            sizes = self._sizes(features, example, where)
+            shots = self._pictures(path, record, example, sizes, str(number))
+            self._episode(str(number), features, sizes, shots, example)
 
     def refuse(self, code: str, where: str, what: str, expected: str) -> None:
         """Pass over a record."""
         self.skipped += 1
         self.note(Finding(code, "error", where, what, expected, SKIPPED))
 
+    def _sizes(self, features: Row, example: Example, where: str) -> list[Screen]:
+        """The size of every screenshot, as the record states it."""
+        count = max(len(features["actions"]), len(example.texts.get(_SHOTS, ())))
+        place = Place(where, self.note)
+        return [
+            stated_size(
+                item(features, "screenshot_widths", n),
+                item(features, "screenshot_heights", n),
+                place,
+            )
+            for n in range(count)
+        ]
+
     def _episode(
-        self, name: str, features: Row, shots: list[MediaRef | None], example: Example
+        self,
+        name: str,
+        features: Row,
+        sizes: Sequence[Screen],
+        shots: Sequence[MediaRef | None],
+        example: Example,
     ) -> None:
         forests = [pack(example.data[part]) for part in example.texts.get(_FORESTS, [])]
         count = len(features["actions"])
@@ -102,7 +121,7 @@ class EpisodeReader:
             if number == count - 1:
                 row |= {FINAL: forests[count]} if count < len(forests) else {}
                 media |= {"final_screenshot": shots[count]} if count < len(shots) else {}
-            screen = _screen(features, number)
+            screen = sizes[number]
             action = self._action(row, screen, f"{name}/{number}")
             self.steps.append(
                 Step(
@@ -174,7 +193,12 @@ class EpisodeReader:
                 )
 
     def _pictures(
-        self, path: Path, record: Record, example: Example, features: Row, name: str
+        self,
+        path: Path,
+        record: Record,
+        example: Example,
+        sizes: Sequence[Screen],
+        name: str,
     ) -> list[MediaRef | None]:
         found: list[MediaRef | None] = []
         for number, part in enumerate(example.texts.get(_SHOTS, ())):
@@ -186,7 +210,7 @@ class EpisodeReader:
             ref = MediaRef("image", self.root, f"{name}/{number}.png", cell=place)
             found.append(ref)
             if self.check_media:
-                self._check(ref, example.data[part], _screen(features, number))
+                self._check(ref, example.data[part], sizes[number])
         return found
 
     def _check(self, ref: MediaRef, content: bytes, stated: Screen) -> None:
@@ -212,8 +236,7 @@ class EpisodeReader:
         try:
             if path.stat().st_size > _MAX_SPLITS:
                 raise ValueError("it is too large")
-            splits = json.loads(path.read_bytes())
-            return {str(own): str(name) for name, ids in splits.items() for own in ids}
+            return _episodes(json.loads(path.read_bytes()))
         except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
             Place(str(path), self.note).warn(
                 "splits-unusable", f"it cannot be read ({error})", "split -> list of episode ids"
@@ -224,12 +247,23 @@ class EpisodeReader:
 _SIDES = ("widths", "heights")
 
 
+def _episodes(splits: Mapping[str, Any]) -> dict[str, str]:
+    """Episode -> split.
+
+    Raises:
+        ValueError, TypeError, AttributeError: a split has no list of episodes, or two share one.
+    """
+    found: dict[str, str] = {}
+    for name, ids in splits.items():
+        if not isinstance(ids, list):
+            raise TypeError(f"{name:.40} is no list")
+        for own in map(str, ids):
+            if found.setdefault(own, name) != name:
+                raise ValueError(f"episode {own:.40} is in {found[own]:.40} and in {name:.40}")
+    return found
+
+
 def _small(example: Example) -> dict[str, Any]:
     """The features without screenshots and forests."""
     texts = {name: example.text(name) for name in example.texts if name not in (_SHOTS, _FORESTS)}
     return {**texts, **example.numbers}
-
-
-def _screen(features: Row, number: int) -> Screen:
-    width, height = (item(features, f"screenshot_{side}", number) for side in _SIDES)
-    return (width, height) if type(width) is int and type(height) is int else (0, 0)

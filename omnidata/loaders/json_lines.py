@@ -13,6 +13,10 @@ MAX_LINE = 64 * 1024**2
 
 BOM = b"\xef\xbb\xbf"
 
+_DEEPEST = 200
+"""Levels of a value. Python's own limit depends on the place of the call: what could be read might
+not be written again."""
+
 
 def values(path: Path) -> Iterator[tuple[str, Any]]:
     """Every line of a file and its place; `BROKEN` for one that is no JSON or too long.
@@ -37,13 +41,27 @@ def values(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def decoded(text: bytes) -> Any:
-    """The JSON value of bytes in UTF-8, or `BROKEN`.
+    """The JSON value of bytes in UTF-8, or `BROKEN`, also for one of more than 200 levels.
 
     Examples:
-        >>> decoded(b"[1, 2]"), decoded(b"[" * 100_000) is BROKEN
+        >>> decoded(b"[1, 2]"), decoded(b"[" * 201 + b"]" * 201) is BROKEN
         ([1, 2], True)
     """
     try:
-        return decode(text.decode("utf-8"))
+        value = decode(text.decode("utf-8"))
     except (UnicodeDecodeError, RecursionError):
         return BROKEN
+    may_be_deep = text.count(b"[") + text.count(b"{") > _DEEPEST
+    return BROKEN if may_be_deep and _is_deep(value) else value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            item
+            for one in level
+            if isinstance(one, dict | list)
+            for item in (one.values() if isinstance(one, dict) else one)
+        ]
+    return any(isinstance(one, dict | list) for one in level)

@@ -88,8 +88,10 @@ def load(
             told = Instructions(examples or (held if held.is_dir() else None))
             source = _read(data, told, align, check_media=check_media)
         if needs_steps and not source.steps:
+            errors = (one for one in source.findings if one.severity == "error")
+            first = next((f": {one.where}: {one.what}" for one in errors), "")
             raise DataError(
-                "no turn of an agent is there",
+                f"no turn of an agent is there{first}",
                 where=str(data),
                 expected=f"{TRAJECTORY} with lines of step_num, action_timestamp and action",
                 remedy="name other data; `omnidata score osworld` needs the results alone",
@@ -119,7 +121,8 @@ def rollouts(data: Path, note: Note) -> list[Rollout]:
 
 
 def _unlike(what: str, data: Path) -> DataError:
-    return DataError(what, where=str(data), expected=FOUND)
+    remedy = "name the folder of results; `omnidata info` lists the other tasks"
+    return DataError(what, where=str(data), expected=FOUND, remedy=remedy)
 
 
 def _read(data: Path, instructions: Instructions, align: AlignBy, *, check_media: bool) -> Results:

@@ -166,8 +166,9 @@ def _bound(name: str, is_key: bool, given: dict[str, Any], raw: str) -> list[Cal
     if name == "SCROLL":
         turns = (("hscroll", given["dx"]), ("vscroll", given["dy"]))
         return [_call(function, {"clicks": by}, raw) for function, by in turns if by != 0]
-    wheel = _CLICK_TYPES.get(str(given.get("click_type")).upper()) if name == "CLICK" else None
-    if wheel:
+    click_type = given.get("click_type")
+    wheel = _CLICK_TYPES.get(click_type.upper()) if isinstance(click_type, str) else None
+    if wheel and name == "CLICK":
         return [_call(wheel[0], {"clicks": wheel[1]}, raw)]
     if name == "CLICK" and "click_type" in given:
         given["button"] = given.pop("click_type")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,15 +48,15 @@ def read_score(text: str) -> float:
         >>> read_score("0.25"), read_score("False"), read_score("True")
         (0.25, 0.0, 1.0)
     """
-    try:
-        score = float(text)
-    except ValueError:
-        if text not in _WORDS:
-            raise ValueError("it is no score") from None
+    if text in _WORDS:
         return _WORDS[text]
-    if not math.isfinite(score) or not 0 <= score <= 1:
+    try:
+        score = float(text if text.isascii() and "_" not in text else "")
+    except ValueError:
+        raise ValueError("it is no score") from None
+    if not 0 <= score <= 1:  # NaN too
         raise ValueError("the score is not from 0 to 1")
-    return score
+    return abs(score)  # -0.0
 
 
 def read_result(rollout: Rollout, note: Note) -> Result:

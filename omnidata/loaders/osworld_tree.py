@@ -43,6 +43,7 @@ class Rollout:
         action_space: one of `ACTION_SPACES`, or empty where nothing says it.
         observation_type: one of `OBSERVATION_TYPES`, or empty.
         model: the agent's name, or empty.
+        folders: those between `root` and the domain's.
     """
 
     root: Path
@@ -53,12 +54,17 @@ class Rollout:
     action_space: str = ""
     observation_type: str = ""
     model: str = ""
+    folders: tuple[str, ...] = ()
 
     @property
     def run(self) -> str:
-        """The run that it belongs to: action space, observation type and model."""
+        """The run that it belongs to: action space, observation type and model.
+
+        Folders that say none of these are a part of it: two runs side by side are never one.
+        """
         named = (self.action_space, self.observation_type, self.model)
-        return "/".join(filter(None, named)) or "."
+        told = (name for name in named if name and name not in self.folders)
+        return "/".join((*told, *self.folders)) or "."
 
     def name(self, file: str) -> str:
         """A file of the folder, relative to `root`."""
@@ -101,12 +107,12 @@ def _walk(root: Path, parts: tuple[str, ...], note: Note) -> Iterator[tuple[str,
     below: list[tuple[str, ...]] = []
     if len(parts) < _DEEPEST:
         for entry in listed:
-            if entry.name.startswith(".") or entry.name == _SKIPPED or not entry.is_dir():
+            if entry.name.startswith(".") or entry.name == _SKIPPED:
                 continue
-            if entry.is_symlink():
-                note(_link(entry.path))
-            else:
+            if entry.is_dir(follow_symlinks=False):
                 below += _walk(root, (*parts, entry.name), note)
+            elif entry.is_symlink() and Path(entry.path).is_dir():
+                note(_link(entry.path))
     above = (root.resolve().name, *parts)[-2:-1]
     if has_files or (not below and not group_of().keys().isdisjoint(above)):
         yield parts
@@ -154,6 +160,7 @@ class _Namer:
             space or _one_of(args.get("action_space"), ACTION_SPACES),
             observed or _one_of(args.get("observation_type"), OBSERVATION_TYPES),
             before[-1] if observed and before[-1] != observed else _text(args.get("model")),
+            before[len(self._above) :],
         )
 
     def _settings(self, parts: tuple[str, ...]) -> Mapping[str, Any]:

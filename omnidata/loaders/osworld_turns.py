@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -14,9 +14,9 @@ from omnidata.loaders.place import Note, Place, short
 Row = Mapping[str, Any]
 
 MOST_TURNS: Final = 2000
-"""Turns of one run that are kept: every step has the history of all before it."""
+"""Turns of one run that are kept, and the highest `step_num`: every step has the history of all
+before it, also of the turns in which the agent said nothing that could be run."""
 
-_WIDEST_GAP: Final = 1000
 _STAMP: Final = re.compile(r"(\d{8})@(\d{6})(\d{6})?", re.ASCII)
 
 
@@ -74,7 +74,8 @@ class Run:
     @property
     def reset(self) -> str | None:
         """The screenshot of a fork's reset, which is what the agent saw first."""
-        return next((_file(row.get("screenshot_file")) for row in self.before), None)
+        names = (_file(row.get("screenshot_file")) for row in reversed(self.before))
+        return next(filter(None, names), None)
 
 
 def _file(value: object) -> str | None:
@@ -135,7 +136,28 @@ def read_runs(lines: Iterable[tuple[str, Any]], note: Note) -> list[Run]:
                 runs.append(Run())
                 number = _number(row, runs[-1], None)
             _add(runs[-1], Turn(number, [row], where), place)
-    return [run for run in runs if run.turns or run.before]
+    return _with_turns(runs)
+
+
+def _with_turns(runs: Iterable[Run]) -> list[Run]:
+    """Lines of a go that ended before its first turn are kept with the next one, or the one before.
+
+    Such a go is a run only where it is the last, for recording and result are about it.
+    """
+    kept: list[Run] = []
+    lines: list[Row] = []
+    for run in runs:
+        if run.turns:
+            run.before[:0], lines = lines, []
+            kept.append(run)
+        else:
+            lines += run.before
+    if not lines:
+        return kept
+    if not kept:
+        return [Run(before=lines)]
+    kept[-1].turns[-1].after += lines
+    return [*kept, Run()]
 
 
 def _is_error(row: Row) -> bool:
@@ -155,15 +177,13 @@ def _crash(run: Run, row: Row, place: Place) -> None:
 
 def _number(row: Row, run: Run, place: Place | None) -> int:
     value = row.get("step_num")
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        last = run.turns[-1].number if run.turns else 0
-        if value - last <= _WIDEST_GAP:
-            return value
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TURNS:
+        return value
     if place:
         place.warn(
             "step-number",
             f"step_num is {short(value)}",
-            f"a whole number from 0, at most {_WIDEST_GAP} after the one before",
+            f"a whole number from 0 to {MOST_TURNS}",
             "mend the row; until then it counts as the one after the row before",
         )
     return run.turns[-1].number + 1 if run.turns else 1
@@ -192,12 +212,3 @@ def _add(run: Run, turn: Turn, place: Place) -> None:
         run.turns.append(turn)
     else:
         place.refuse("turns-many", "the run goes on", f"at most {MOST_TURNS} turns")
-
-
-def rows_of(runs: Iterable[Run]) -> Iterator[Row]:
-    """All lines again, in their order."""
-    for run in runs:
-        yield from run.before
-        for turn in run.turns:
-            yield from turn.rows
-            yield from turn.after

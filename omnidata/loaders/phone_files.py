@@ -9,13 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding
+from omnidata.loaders.place import Place, short
 from omnidata.loaders.tfexample import read_example
 from omnidata.loaders.tfrecord import is_tfrecord, records
 
 Look = Literal["known", "broken", "other"]
 
 _DEPTH = 5
+_LONGEST_SIDE = 65_535  # more than pictures of any format here can have
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _RECORD_SUFFIXES = ("", ".gz", ".tfrecord", ".tfrecords")
 
@@ -39,14 +42,14 @@ def _below(folder: Path, root: Path, depth: int) -> Iterator[Path]:
         path = Path(entry.path)
         if entry.name.startswith(".") or not _inside(entry, path, root):
             continue
-        if entry.is_file():
+        if path.is_file():
             yield path
         elif entry.is_dir(follow_symlinks=False) and depth > 1:
             yield from _below(path, root, depth - 1)
 
 
 def _inside(entry: os.DirEntry[str], path: Path, root: Path) -> bool:
-    return not entry.is_symlink() or path.resolve().is_relative_to(root)
+    return not entry.is_symlink() or Path(os.path.realpath(path)).is_relative_to(root)
 
 
 def may_hold_records(path: Path) -> bool:
@@ -83,12 +86,17 @@ def chosen(data: Path, looks: Mapping[Path, Look], expected: str) -> list[Path]:
         DataError: none is known, unless the one that the user named is broken.
     """
     if "known" not in looks.values() and looks.get(data) != "broken":
-        there = "no file there has the columns of the benchmark"
+        broken = next((path for path, found in looks.items() if found == "broken"), None)
+        what = "no file there has the columns of the benchmark"
+        remedy = "name other data; `omnidata info` lists the tasks"
+        if broken:
+            what += f", and {broken.relative_to(data)} is broken"
+            remedy = f"download that file again, or {remedy}"
         raise DataError(
-            there if data.exists() else "there is no such file or folder",
+            what if data.exists() else "there is no such file or folder",
             where=str(data),
             expected=expected,
-            remedy="name other data; `omnidata info` lists the tasks",
+            remedy=remedy,
         )
     return [path for path, found in looks.items() if found != "other"]
 
@@ -110,6 +118,27 @@ def fingerprint(paths: Sequence[Path], root: Path) -> str:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
+
+
+def stated_size(width: object, height: object, place: Place) -> Screen:
+    """Width and height of a screenshot as a row states them; (0, 0) where they are no size.
+
+    Args:
+        width: the row's value; None where it has none.
+        height: likewise.
+        place: where a finding goes about values that are no size.
+    """
+    sides = range(1, _LONGEST_SIDE + 1)
+    if type(width) is int and type(height) is int and width in sides and height in sides:
+        return width, height
+    if width is not None or height is not None:
+        place.warn(
+            "size-unusable",
+            f"the screenshot's size is {short(width)} x {short(height)}",
+            f"two whole numbers from 1 to {_LONGEST_SIDE}",
+            "mend the row; the size counts as unknown until then",
+        )
+    return 0, 0
 
 
 def picture_broken(sample_id: str, what: str, expected: str) -> Finding:

@@ -33,6 +33,6 @@ def short(value: object) -> str:
     """A value for a message."""
     try:
         text = repr(value)
-    except ValueError:  # a number of more digits than Python writes
+    except (ValueError, RecursionError):  # more digits than Python writes, or too many levels
         text = f"a {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."

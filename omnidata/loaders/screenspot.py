@@ -6,7 +6,8 @@ Sources: SeeClick (`pretrain/screenspot_test.py`), OS-Atlas, ScreenSpot-Pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -88,7 +89,8 @@ def load(
 def _read(data: Path, boxes: Boxes, language: Language, *, check_media: bool) -> Source:
     findings: list[Finding] = []
     paths = screenspot_files.find(data)
-    reader = _Reader(data if data.is_dir() else data.parent, boxes, language, findings.append)
+    root = data if data.is_dir() else data.parent
+    reader = _Reader(root, boxes, language, findings.append, _names(paths, root))
     steps: list[Step] = []
     ids: list[str | None] = []
     for line in screenspot_files.read(paths, findings.append):
@@ -118,6 +120,16 @@ def _read(data: Path, boxes: Boxes, language: Language, *, check_media: bool) ->
     )
 
 
+def _names(paths: Sequence[Path], root: Path) -> dict[Path, str]:
+    """What files are called in ids: without their endings, unless two differ in these alone."""
+    short = {path: path.relative_to(root).with_suffix("").as_posix() for path in paths}
+    often = Counter(short.values())
+    return {
+        path: name if often[name] == 1 else path.relative_to(root).as_posix()
+        for path, name in short.items()
+    }
+
+
 @dataclass(slots=True)
 class _Reader:
     """Turns rows into steps."""
@@ -126,6 +138,7 @@ class _Reader:
     boxes: Boxes
     language: Language
     note: Note
+    names: Mapping[Path, str]
     _folders: dict[Path, Path] = field(default_factory=dict)
 
     def step(self, line: Line) -> Step | None:
@@ -137,8 +150,7 @@ class _Reader:
             place.refuse("instruction-missing", f"no text in {self.language}", "an instruction")
             return None
         shot, screen = self._picture(line, place)
-        file = line.path.relative_to(self.root).with_suffix("").as_posix()
-        name = f"{file}/{line.number}"
+        name = f"{self.names[line.path]}/{line.number}"
         box = self._box(row, boxes, screen, place)
         return Step(
             sample_id=name,

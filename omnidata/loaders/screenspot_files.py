@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from omnidata.errors import Finding
 from omnidata.jsontext import BROKEN
-from omnidata.loaders import phone_files
-from omnidata.loaders.json_lines import BOM, decoded, values
+from omnidata.loaders import desk_files, phone_files
+from omnidata.loaders.json_lines import values
 from omnidata.loaders.place import SKIPPED, Note
 from omnidata.loaders.screenspot_rows import Form
 
@@ -30,9 +29,6 @@ _SIGNS: Final = (b'"bbox"', b'"instruction"')
 _FILES: Final = (b'"img_filename"', b'"file_name"')
 _TYPES: Final = (b'"data_type"', b'"ui_type"')
 _SUFFIXES: Final = (".json", ".jsonl")
-_HEAD: Final = 1024**2
-_PEEKED: Final = 50
-_MAX_FILE: Final = 256 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ def look(path: Path) -> phone_files.Look:
     if path.suffix not in _SUFFIXES:
         return "other"
     with path.open("rb") as file:
-        head = file.read(_HEAD)
+        head = file.read(desk_files.HEAD)
     named = any(sign in head for sign in _FILES) and any(sign in head for sign in _TYPES)
     return "known" if named and all(sign in head for sign in _SIGNS) else "other"
 
@@ -83,8 +79,7 @@ def recognises(data: Path, benchmark: str = "") -> bool:
     Raises:
         OSError: a file cannot be read.
     """
-    paths = (path for path in phone_files.walk(data) if path.suffix in _SUFFIXES)
-    return any(look(path) == "known" for path in islice(paths, _PEEKED))
+    return desk_files.recognises(data, _SUFFIXES, look)
 
 
 def fingerprint(data: Path) -> str:
@@ -116,8 +111,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
     if path.suffix == ".jsonl":
         yield from values(path)
         return
-    small = path.stat().st_size <= _MAX_FILE
-    found = decoded(path.read_bytes().removeprefix(BOM)) if small else BROKEN
+    found = desk_files.whole(path)
     if isinstance(found, list):
         yield from ((f"{path}, item {number}", row) for number, row in enumerate(found))
     else:
@@ -153,8 +147,4 @@ def platform_of(path: Path, row: Mapping[str, Any]) -> str:
 
 def images(path: Path) -> Path:
     """The folder with the pictures of a file's rows; it need not exist."""
-    for folder in (path.parent, path.parent.parent):
-        for name in _IMAGES:
-            if (folder / name).is_dir():
-                return folder / name
-    return path.parent / _IMAGES[0]
+    return desk_files.images(path, _IMAGES)

@@ -7,13 +7,18 @@ Feature  { BytesList 1 | FloatList 2 | Int64List 3 }, each with `repeated value 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from omnidata.loaders.wire import fields, floats, inner, signed, varints, whole
 
 _BYTES, _FLOATS, _NUMBERS = 1, 2, 3
+_MOST = 100_000
+"""Features of an example, and values of a feature; a packed file of kilobytes may hold millions."""
+_LONGEST = 10 * _MOST
+"""Bytes of the largest packed list: a number takes up to ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +50,15 @@ def read_example(data: bytes) -> Example:
     """An example and its features.
 
     Raises:
-        ValueError: the bytes are no example.
+        ValueError: the bytes are no example, or one of more than 100,000 features, or values of a
+            feature.
     """
     texts: dict[str, list[slice]] = {}
     numbers: dict[str, list[float]] = {}
     for features in inner(data, whole(data), 1):
-        for entry in inner(data, features, 1):
+        for count, entry in enumerate(inner(data, features, 1)):
+            if count == _MOST:
+                raise ValueError(f"it has more than {_MOST} features")
             name = "".join(
                 data[key].decode("utf-8", "surrogateescape") for key in inner(data, entry, 1)
             )
@@ -71,13 +79,23 @@ def _read(
         if not isinstance(values, slice):
             continue
         if kind == _BYTES:
-            texts.setdefault(name, []).extend(inner(data, values, 1))
+            own = texts.setdefault(name, [])
+            own += islice(inner(data, values, 1), _MOST + 1 - len(own))
+            _check_count(own)
             continue
         for at, _, value in fields(data, values):
+            if isinstance(value, slice) and value.stop - value.start > _LONGEST:
+                raise ValueError(f"a list has more than {_LONGEST} bytes")
             if at == 1 and kind == _FLOATS:
                 numbers[name] += floats(data, value)
             elif at == 1 and kind == _NUMBERS:
                 numbers[name] += [signed(number) for number in varints(data, value)]
+            _check_count(numbers[name])
+
+
+def _check_count(values: Sequence[object]) -> None:
+    if len(values) > _MOST:
+        raise ValueError(f"a feature has more than {_MOST} values")
 
 
 def as_bytes(text: str) -> bytes:

@@ -20,7 +20,7 @@ from pathlib import Path
 from omnidata.errors import DataError
 from omnidata.media.unpacked import unpacked
 
-MAX_RECORD = 1024**3
+MAX_RECORD = 512 * 1024**2
 _HEAD, _TAIL = 12, 4
 
 
@@ -56,12 +56,12 @@ def records(path: Path) -> Iterator[Record]:
             if not head:
                 return
             size = _size(head, where)
-            data = content.read(offset + _HEAD, size + _TAIL)
+            data = content.read(offset + _HEAD, size)
+            check = content.read(offset + _HEAD + size, _TAIL)
         except (OSError, EOFError, zlib.error) as error:
             raise _broken(where, f"the file cannot be read ({error})") from None
-        if len(data) < size + _TAIL:
-            raise _broken(where, f"the file ends {size + _TAIL - len(data)} bytes too early")
-        data, check = data[:size], data[size:]
+        if missing := size + _TAIL - len(data) - len(check):
+            raise _broken(where, f"the file ends {missing} bytes too early")
         if check != struct.pack("<I", _masked(data)):
             raise _broken(where, "the checksum of its data is wrong")
         yield Record(number, offset + _HEAD, data)

@@ -23,12 +23,23 @@ out. What compact JSON loses in reading is in `omnidata.metrics.agentcpm_answer`
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import numpy as np
 
-from omnidata.phone import Direction, Kind, Move, Pair, Rect, Truth, direction_of, is_tap
+from omnidata.phone import (
+    Direction,
+    Kind,
+    Move,
+    Pair,
+    Rect,
+    Truth,
+    direction_of,
+    holds,
+    is_tap,
+    near,
+)
 
 Type = Literal["click", "long_point", "scroll", "type", "press", "stop"]
 Verdict = tuple[bool, bool]
@@ -36,6 +47,7 @@ Verdict = tuple[bool, bool]
 REACH: Final = 0.14
 REACH_ANDROIDCONTROL: Final = 0.04
 ENLARGED: Final = 1.2
+_MORE: Final = 0.2
 NEAREST: Final = 5
 
 _TYPES: Final[dict[Kind, Type]] = {
@@ -84,12 +96,12 @@ def released_androidcontrol(truth: Truth, said: Move) -> Verdict | None:
     return _released(truth, said, _nearest(truth), REACH_ANDROIDCONTROL)
 
 
-def _released(truth: Truth, said: Move, near: Sequence[Rect], reach: float) -> Verdict:
+def _released(truth: Truth, said: Move, around: Sequence[Rect], reach: float) -> Verdict:
     wanted, given = type_of(truth.move), type_of(said)
     if wanted is None or wanted != given:
         return False, False
     if wanted in ("click", "long_point"):
-        hit = said.touch and any(_holds(rect, said.touch) for rect in near)
+        hit = said.touch and any(_holds(rect, said.touch) for rect in around)
         return True, bool(hit) or _within(truth.move.touch, said.touch, reach)
     if wanted == "scroll":
         return True, _direction(truth.move) == _direction(said)
@@ -149,9 +161,9 @@ def _direction(move: Move) -> Direction | None:
 
 def fixed(truth: Truth, said: Move) -> Verdict:
     """The rules with what is broken mended."""
-    rects = (_cut(rect) for rect in truth.rects)
     touch = truth.move.touch
-    return _fixed(truth, said, [r for r in rects if touch and _holds(r, touch)], REACH)
+    around = [rect for rect in truth.rects if touch and holds(rect, touch, more=_MORE)]
+    return _fixed(truth, said, around, REACH)
 
 
 def fixed_androidcontrol(truth: Truth, said: Move) -> Verdict:
@@ -159,7 +171,7 @@ def fixed_androidcontrol(truth: Truth, said: Move) -> Verdict:
     return _fixed(truth, said, _smallest(truth), REACH_ANDROIDCONTROL)
 
 
-def _fixed(truth: Truth, said: Move, near: Iterable[Rect], reach: float) -> Verdict:
+def _fixed(truth: Truth, said: Move, around: Sequence[Rect], reach: float) -> Verdict:
     move = truth.move
     wanted, given = type_of(move) or move.kind, type_of(said) or said.kind
     if wanted != given or (
@@ -167,8 +179,10 @@ def _fixed(truth: Truth, said: Move, near: Iterable[Rect], reach: float) -> Verd
     ):
         return False, False
     if wanted in ("click", "long_point"):
-        hit = said.touch and any(_holds(rect, said.touch) for rect in near)
-        return True, bool(hit) or _within(move.touch, said.touch, reach)
+        if not move.touch or not said.touch:
+            return True, False
+        hit = any(holds(rect, said.touch, more=_MORE) for rect in around)
+        return True, hit or near(move.touch, said.touch, reach)
     if wanted == "scroll":
         return True, direction_of(move) == direction_of(said) is not None
     if wanted == "type":
@@ -178,16 +192,8 @@ def _fixed(truth: Truth, said: Move, near: Iterable[Rect], reach: float) -> Verd
     return True, move.kind is said.kind and (move.kind is not Kind.OPEN_APP or same_app)
 
 
-def _cut(rect: Rect) -> Rect:
-    """An element enlarged, and cut at the edges of the screen."""
-    y, x, height, width = rect
-    more_y, more_x = (ENLARGED - 1) * height / 2, (ENLARGED - 1) * width / 2
-    top, left = max(0, y - more_y), max(0, x - more_x)
-    return top, left, min(1, y + height + more_y) - top, min(1, x + width + more_x) - left
-
-
 def _smallest(truth: Truth) -> list[Rect]:
-    """The smallest element that holds the expert's point as it is, enlarged."""
+    """The smallest element that holds the expert's point as it is."""
     touch = truth.move.touch
-    holding = [rect for rect in truth.rects if touch and _holds(rect, touch)]
-    return [_cut(min(holding, key=lambda rect: rect[2] * rect[3]))] if holding else []
+    holding = [rect for rect in truth.rects if touch and holds(rect, touch, more=0)]
+    return [min(holding, key=lambda rect: rect[2] * rect[3])] if holding else []

@@ -31,6 +31,8 @@ Rule = Literal["released", "fixed"]
 REACH: Final = 0.01 * 2**0.5
 """How far from the place of the ground truth a point is still right, in shares of the screen."""
 _ALPHA: Final = 120
+_FAR: Final = 10
+"""From here on the score of a place is 0 to the last digit; squares may be beyond any float."""
 _ALIKE: Final = 0.8
 _WITHOUT_ENTER: Final = 0.9
 _ENTER: Final = frozenset({"enter", "return"})
@@ -127,8 +129,10 @@ def _pointed(deed: Deed, place: tuple[float, float] | None) -> float:
         return 0.0
     if any(_holds(box, place) for box in deed.boxes):
         return 1.0
-    x, y = deed.place
-    distance = float(((place[0] - x) ** 2 + (place[1] - y) ** 2) ** 0.5)
+    x, y = place[0] - deed.place[0], place[1] - deed.place[1]
+    if max(abs(x), abs(y)) > _FAR:
+        return 0.0
+    distance = float((x**2 + y**2) ** 0.5)
     return 1.0 if distance <= REACH else math.exp(-_ALPHA * (distance - REACH))
 
 

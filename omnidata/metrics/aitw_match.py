@@ -21,7 +21,6 @@ of cut, so that it reaches too far on its other side.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +37,9 @@ from omnidata.phone import (
     Rect,
     Truth,
     direction_of,
+    holds,
     is_tap,
+    near,
 )
 
 REACH = 0.14
@@ -116,8 +117,8 @@ def released(truth: Truth, said: Move) -> Verdict:
         return False, False
     if not tap:
         return True, bool(_axis(lift - touch) == _axis(own_lift - own_touch))
-    near = _norm(touch - own_touch) <= REACH
-    return True, bool(near or _in_same(touch, own_touch, truth.rects))
+    close = _norm(touch - own_touch) <= REACH
+    return True, bool(close or _in_same(touch, own_touch, truth.rects))
 
 
 def _floats(pairs: tuple[Pair, Pair]) -> list[npt.NDArray[np.float32]]:
@@ -168,18 +169,11 @@ def fixed(truth: Truth, said: Move) -> Verdict:
         return False, False
     if not is_tap(*wanted):
         return True, _way(wanted) == _way(given)
-    one, other = wanted[0], given[0]
-    near = math.dist(one, other) <= REACH
-    return True, near or any(_holds(rect, one) and _holds(rect, other) for rect in truth.rects)
+    taps = wanted[0], given[0]
+    return True, near(*taps, REACH) or any(
+        all(holds(rect, tap, more=ENLARGED) for tap in taps) for rect in truth.rects
+    )
 
 
 def _way(places: tuple[Pair, Pair]) -> Direction | None:
     return direction_of(Move(Kind.SWIPE, *places))
-
-
-def _holds(rect: Rect, point: Pair) -> bool:
-    """Whether an enlarged element, cut at the edges of the screen, holds a point."""
-    y, x, height, width = rect
-    more_y, more_x = ENLARGED * height / 2, ENLARGED * width / 2
-    across = max(0, x - more_x) <= point[0] <= min(1, x + width + more_x)
-    return across and max(0, y - more_y) <= point[1] <= min(1, y + height + more_y)

@@ -177,7 +177,10 @@ def _is_prompted(body: Mapping[str, Any], kind: Primitive) -> bool:
 def _is_pair(value: object) -> bool:
     if not isinstance(value, list) or len(value) != 2:
         return False
-    return all(isinstance(n, int | float) and not isinstance(n, bool) for n in value)
+    return all(
+        isinstance(n, int | float) and not isinstance(n, bool) and abs(n) <= _FARTHEST
+        for n in value
+    )
 
 
 def read_call(body: Mapping[str, Any]) -> Move:

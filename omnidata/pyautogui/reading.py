@@ -13,7 +13,8 @@ from omnidata.pyautogui.calls import FUNCTIONS, Call, Code, bind
 from omnidata.pyautogui.values import Names, Unresolved, Value, resolve, tag_of
 
 LONGEST: Final = 100_000
-"""Characters of the longest text that is parsed; a longer one is `Code` as a whole."""
+"""Characters of the longest text that is parsed; a longer one is `Code` as a whole. So are calls
+after as many keys: a constant that is typed again and again takes few characters."""
 
 _SETTINGS: Final = frozenset({"PAUSE", "FAILSAFE"})
 _BUTTONS: Final = frozenset({"LEFT", "MIDDLE", "RIGHT", "PRIMARY", "SECONDARY"})
@@ -71,10 +72,15 @@ def read_turn(text: str) -> tuple[Call | Code, ...]:
         >>> [one.kind for one in read_turn("pyautogui.press('enter')\nDONE")]
         ['press', 'terminate']
     """
-    *before, last = text.strip().splitlines() or [""]
+    before, _, last = _unix(text.strip()).rpartition("\n")
     if last.strip() in WORDS:
-        return (*read_code("\n".join(before)), WORDS[last.strip()])
+        return (*read_code(before), WORDS[last.strip()])
     return read_code(text)
+
+
+def _unix(text: str) -> str:
+    """The text with the line ends that Python's parser sees; there are no others."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 @dataclass(slots=True)
@@ -85,9 +91,8 @@ class _Text:
     _lines: list[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
-        # As Python's parser counts: by these ends alone, and columns in bytes.
-        joined = self.text.replace("\r\n", "\n").replace("\r", "\n")
-        self._lines = joined.encode("utf-8").split(b"\n")
+        # As Python's parser counts: columns in bytes.
+        self._lines = _unix(self.text).encode("utf-8").split(b"\n")
 
     def of(self, node: ast.stmt) -> str:
         first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
@@ -106,6 +111,7 @@ class _Reader:
         self._names = names
         self._modules: dict[str, str] = {module: module for module in FUNCTIONS}
         self._functions: dict[str, tuple[str, str]] = {}
+        self._typed = 0
         self._changing = frozenset(
             name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
         )
@@ -150,7 +156,11 @@ class _Reader:
                 raise Unresolved("arguments from a dictionary")
             named[keyword.arg] = self._argument(keyword.value)
         tags = (tag_of(one) for one in [*node.args, *(key.value for key in node.keywords)])
-        return bind(module, name, given, named, raw=raw, tag=next(filter(None, tags), ""))
+        call = bind(module, name, given, named, raw=raw, tag=next(filter(None, tags), ""))
+        self._typed += call.times * (len(call.keys) if call.text is None else len(call.text))
+        if self._typed > LONGEST:
+            raise Unresolved(f"more than {LONGEST} keys are typed")
+        return call
 
     def _argument(self, node: ast.expr) -> Value:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -228,5 +238,7 @@ class _Reader:
                     for name in [*self._names, *self._modules, *self._functions]:
                         self._unbind(name)
                 self._unbind((one.asname or one.name).partition(".")[0])
-            elif isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                self._unbind(one.name)
+            else:  # of functions, classes, handlers, patterns
+                for own in (getattr(one, "name", None), getattr(one, "rest", None)):
+                    if isinstance(own, str):
+                        self._unbind(own)

@@ -19,6 +19,7 @@ from omnidata.run.folder import explained, replacing
 from omnidata.run.scored import Run
 
 _KIND = "gui-agent"
+_CHOSEN = ("where", "exclude", "limit", "shard", "control")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
@@ -108,14 +109,17 @@ def model_index(runs: Sequence[Run], datasets: Mapping[str, str] = {}) -> list[d
 
 def _result(run: Run, dataset: str) -> dict[str, Any]:
     options = run.settings.get("options", {})
-    chosen = {name: run.settings.get(name) for name in ("where", "exclude", "limit", "shard")}
+    intervals = run.results.get("ci95") or {}
+    chosen = {name: run.settings.get(name) for name in _CHOSEN}
     config = ",".join(f"{name}={value}" for name, value in options.items() if value)
     return {
         "task": {"type": _KIND, "name": "GUI agent, next action"},
         "dataset": {
             "type": dataset,
             "name": run.task,
-            **_given(config=", ".join(filter(None, (config, _where(run), run.profile)))),
+            **_given(
+                config=", ".join(filter(None, (config, _where(run), run.control, run.profile)))
+            ),
             "args": _given(**options, **chosen, fingerprint=run.fingerprint),
         },
         "metrics": [
@@ -123,7 +127,7 @@ def _result(run: Run, dataset: str) -> dict[str, Any]:
                 "type": metric.lower(),
                 "name": f"{metric} ({run.profile})",
                 "value": value,
-                "args": _given(profile=run.profile, ci95=(run.results["ci95"] or {}).get(metric)),
+                "args": _given(profile=run.profile, ci95=intervals.get(metric)),
             }
             for metric, value in _totals(run)
         ],
@@ -170,6 +174,7 @@ def _notes(run: Run, metric: str) -> str:
     told = [f"{metric} as a fraction", f"profile {run.profile}", *over]
     told += [f"{name}={value}" for name, value in run.settings.get("options", {}).items() if value]
     told += [f"where {_where(run)}"] if _where(run) else []
+    told += [f"control: {run.control}"] if run.control else []
     told += ["stopped before its end"] if run.stopped else []
     version = run.settings.get("versions", {}).get("omnidata")
     told.append(f"omnidata {version}" if version else "scored with omnidata")

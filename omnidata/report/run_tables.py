@@ -7,7 +7,7 @@ from typing import Any
 
 from omnidata.loaders.omnigui_apps import app_key
 from omnidata.report import published
-from omnidata.report.runs import labels
+from omnidata.report.runs import labels, unlike
 from omnidata.report.shapes import Shape
 from omnidata.report.tables import Cell, Column, Head, Row, Table, Unit, marked_best
 from omnidata.run.scored import Run
@@ -53,6 +53,7 @@ def by_shape(shape: Shape, runs: Sequence[Run], *, with_published: bool) -> Tabl
     named = labels(runs)
     others = published.figures(runs[0].task, shape.name, runs) if with_published else []
     others = [row for row in others if any((c.group, c.metric) in row.values for c in columns)]
+    apart = _apart(runs)
     asked = {_options(row.options) for row in others}
     has_setting = any(setting for _, setting in named) or len(asked) > 1
     wide = 2 if has_setting else 1
@@ -74,8 +75,8 @@ def by_shape(shape: Shape, runs: Sequence[Run], *, with_published: bool) -> Tabl
         runs[0].profile,
         ("Model", "Setting")[:wide],
         heads,
-        tuple(marked_best(columns, rows)),
-        on_other_steps(others, runs),
+        tuple(rows if apart else marked_best(columns, rows)),
+        (*apart, *of_published(others, runs)),
     )
 
 
@@ -83,14 +84,26 @@ def _options(options: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={value}" for name, value in options.items())
 
 
-def on_other_steps(rows: Sequence[published.Figures], runs: Sequence[Run]) -> tuple[str, ...]:
-    """What the reader must know where published figures are over other steps than the runs."""
+def _apart(runs: Sequence[Run]) -> tuple[str, ...]:
+    """What the reader must know where rows are not about the same steps."""
+    return tuple(f"No ranking: {why}." for why in unlike(runs))
+
+
+def of_published(rows: Sequence[published.Figures], runs: Sequence[Run]) -> tuple[str, ...]:
+    """What the reader must know where published figures are not what the runs' are."""
+    told = []
     steps = {row.steps for row in rows if row.steps}
     own = {size(run) for run in runs}
-    if not steps or own == steps:
-        return ()
-    told = ", ".join(f"{number:,}" for number in sorted(own))
-    return (f"Published on {max(steps):,} steps; the runs here on {told}.",)
+    if steps and own != steps:
+        here = ", ".join(f"{number:,}" for number in sorted(own))
+        told.append(f"Published on {max(steps):,} steps; the runs here on {here}.")
+    progress = any(metric == "GP" for row in rows for _, metric in row.values)
+    if progress and runs[0].profile == "omnigui-paper":
+        told.append(
+            "GP here is the ratio, as the paper describes it; the published GP can only be the "
+            "prefix. Beside it belongs GP_prefix, which is the GP of the profile omnigui-release."
+        )
+    return tuple(told)
 
 
 def size(run: Run) -> int:
@@ -123,6 +136,7 @@ def overall(runs: Sequence[Run]) -> Table:
         ("Model", "Setting")[:wide],
         (Head("", tuple(columns)),),
         rows,
+        _apart(runs),
     )
 
 
@@ -143,7 +157,7 @@ def by_axis(axis: str, runs: Sequence[Run], *, with_published: bool) -> Table:
             for column in head.columns
         )
         rows.append(Row((group,), cells, group=group))
-    notes: tuple[str, ...] = ()
+    notes = _apart(runs)
     if with_published:
         apps = {app_key(row.group) for row in rows}
         others = [
@@ -153,7 +167,7 @@ def by_axis(axis: str, runs: Sequence[Run], *, with_published: bool) -> Table:
         ]
         for figures in others:
             heads, rows = _beside(figures, runs[0], heads, rows)
-        notes = on_other_steps(others, runs)
+        notes += of_published(others, runs)
     name, what = f"by-{axis}", f"Results by {axis}"
     label = axis.capitalize()
     return Table(

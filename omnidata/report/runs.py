@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,11 +14,13 @@ from omnidata.run.scored import Run, read_run
 __all__ = [
     "Run",
     "by_profile",
+    "copies",
     "grouped",
     "labels",
     "read_run",
     "read_runs",
     "repeats",
+    "unlike",
     "warnings",
 ]
 
@@ -60,22 +63,47 @@ def by_profile(runs: Sequence[Run]) -> list[list[Run]]:
 def grouped(runs: Sequence[Run], ignored: frozenset[str]) -> list[list[Run]]:
     """Runs with equal settings but for the ignored ones, in the order in which groups begin.
 
-    Imported answers are in no group: nobody knows how they were made.
+    Imported answers are in no group: nobody knows how they were made. Nor are copies of a run.
 
     Args:
         runs: of one task and profile.
         ignored: names of settings, e.g. "options.modalities", "seed".
     """
     groups: dict[str, list[Run]] = {}
+    copied = [copy for copy, _ in copies(runs)]
     for run in runs:
-        if run.imported:
+        if run.imported or run in copied:
             continue
-        settings = _flat(run, ("model", "dataset_fingerprint", *_OF_TASK, *_OF_MODEL))
+        settings = _flat(run, ("model", "dataset_fingerprint", "control", *_OF_TASK, *_OF_MODEL))
         kept = {name: value for name, value in settings.items() if name not in ignored}
         if not any(name.startswith("options.") for name in ignored):
             kept["prompt_hash"] = run.settings.get("prompt_hash")
         groups.setdefault(json.dumps(kept, sort_keys=True), []).append(run)
     return list(groups.values())
+
+
+def copies(runs: Sequence[Run]) -> list[tuple[Run, Run]]:
+    """Each run whose files are those of one before it, and that one.
+
+    Two runs of the same settings, even with the same answers, did not take the same time.
+    """
+    found: list[tuple[Run, Run]] = []
+    for number, run in enumerate(runs):
+        for other in runs[:number]:
+            if "timings" in run.settings and _same(run, other):
+                found.append((run, other))
+                break
+    return found
+
+
+def _same(run: Run, other: Run) -> bool:
+    if run.profile != other.profile or run.settings != other.settings:
+        return False
+    ours, theirs = (each.path / "predictions.jsonl" for each in (run, other))
+    try:
+        return filecmp.cmp(ours, theirs, shallow=False)
+    except OSError:  # scores can be shown without their answers
+        return run.results == other.results
 
 
 def repeats(runs: Sequence[Run]) -> list[list[Run]]:
@@ -150,7 +178,15 @@ def warnings(runs: Sequence[Run]) -> Iterator[str]:
             f"{runs[0].task}: {len(profiles)} profiles ({', '.join(profiles)}): each has tables of "
             "its own; do not compare numbers across them"
         )
-    yield from _of_data(runs)
+    apart = unlike(runs)
+    yield from (f"{runs[0].task}: {why}" for why in apart)
+    if not apart and len(runs) > 1 and any(run.imported for run in runs):
+        yield (
+            f"{runs[0].task}: imported answers do not say what data they were scored on; "
+            "their steps have the ids of the others'"
+        )
+    for copy, original in copies(runs):
+        yield f"{copy.path}: a copy of {original.path}, to the byte; it is no repeat"
     for run in runs:
         if run.stopped:
             yield f"{run.path}: the run stopped before its end: {run.stopped}"
@@ -162,29 +198,30 @@ def warnings(runs: Sequence[Run]) -> Iterator[str]:
             yield f"{run.path}: {counts['degraded']} steps were asked with less than their media"
 
 
-def _of_data(runs: Sequence[Run]) -> Iterator[str]:
-    task = runs[0].task
+def unlike(runs: Sequence[Run]) -> list[str]:
+    """Why rows of the runs are not about the same steps; nothing where, for all we know, they are.
+
+    Args:
+        runs: of one task.
+
+    Raises:
+        RunError: the scores of imported answers, or of those beside them, cannot be read.
+    """
     known: dict[str, list[Run]] = {}
     for run in runs:
         if not run.imported:
             key = json.dumps([run.settings.get(name) for name in _OF_STEPS], sort_keys=True)
             known.setdefault(key, []).append(run)
-    fingerprints = {run.fingerprint for run in runs if not run.imported}
-    if len(fingerprints) > 1:
-        yield f"{task}: the runs are of different data: {_by_group(known)}"
+    told = []
+    if len({run.fingerprint for run in runs if not run.imported}) > 1:
+        told.append(f"the runs are of different data: {_by_group(known)}")
     elif len(known) > 1:
-        yield f"{task}: the runs ask about different steps of the data: {_by_group(known)}"
+        told.append(f"the runs ask about different steps of the data: {_by_group(known)}")
     imported = [run for run in runs if run.imported]
-    if not imported or len(runs) == 1:
-        return
-    if len({frozenset(run.scores) for run in runs}) > 1:
+    if imported and len(runs) > 1 and len({frozenset(run.scores) for run in runs}) > 1:
         names = ", ".join(str(run.path) for run in imported[:_SHOWN])
-        yield f"{task}: imported answers are to other steps than the rest: {names}"
-    else:
-        yield (
-            f"{task}: imported answers do not say what data they were scored on; "
-            "their steps have the ids of the others'"
-        )
+        told.append(f"imported answers are to other steps than the rest: {names}")
+    return told
 
 
 def _by_group(known: Mapping[str, Sequence[Run]]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from omnidata.report import published
-from omnidata.report.run_tables import cell, on_other_steps, title
+from omnidata.report.run_tables import cell, of_published, title
 from omnidata.report.runs import grouped, labels
 from omnidata.report.shapes import DEPENDENCY, Shape, shapes
 from omnidata.report.tables import LOWER_IS_BETTER, Column, Mark, Row, Table
@@ -134,7 +134,7 @@ def table(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Table 
         tuple(rows),
         (
             f"In brackets: the difference to {of.called(of.base)}, in points.",
-            *on_other_steps(others, runs),
+            *of_published(others, runs),
         ),
     )
 

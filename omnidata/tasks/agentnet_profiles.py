@@ -14,7 +14,7 @@ from omnidata.loaders.agentnet_rows import truths_of
 from omnidata.metrics.agentnetbench import Rule, judge
 from omnidata.metrics.agentnetbench_answer import parse
 from omnidata.metrics.agentstudio_totals import by_group
-from omnidata.tasks.resizing import Resizing, resizing
+from omnidata.tasks.resizing import resizing
 from omnidata.tasks.row_profiles import RowProfile, Unit
 from omnidata.types import Rows, Step, Verdict
 
@@ -55,8 +55,7 @@ class BenchProfile(RowProfile):
         said = parse(text, self._rule)
         if isinstance(said, str):
             return Verdict("unparsed", (0.0,), None, said)
-        resized = resizing(receipt, where=step.sample_id) if self._space == "px" else None
-        deeds = [_relative(deed, self._space, step, resized) for deed in said.deeds]
+        deeds = relative(said.deeds, self._space, step, receipt)
         return Verdict("ok", (judge(truths, deeds, self._rule),), {"code": said.code})
 
     def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
@@ -86,11 +85,29 @@ def _has_places(truths: Sequence[Sequence[Deed]]) -> bool:
     return any(deed.place for deeds in truths for deed in deeds)
 
 
-def _relative(deed: Deed, space: Space, step: Step, resized: Resizing | None) -> Deed:
-    """A deed with its place in shares of the screen."""
-    if deed.place is None or space == "rel" or (space == "px" and min(step.screen) < 1):
-        return deed
-    pair = resized.to_screen(deed.place) if resized else deed.place
+def relative(
+    deeds: Sequence[Deed], space: Space, step: Step, receipt: Mapping[str, Any] | None
+) -> list[Deed]:
+    """What an answer does, with its places in shares of the screen.
+
+    Args:
+        deeds: as a model wrote them.
+        space: their unit.
+        step: what it was asked about; without a size of its screen, pixels stay as they are.
+        receipt: of the answer; it tells how large the picture was sent.
+
+    Raises:
+        PredictionError: the receipt is none that omnidata writes.
+    """
+    if space == "rel" or (space == "px" and min(step.screen) < 1):
+        return list(deeds)
+    resized = resizing(receipt, where=step.sample_id) if space == "px" else None
     screen = step.screen if space == "px" else (1, 1)
-    found = convert(Point(pair[0], pair[1], space), "rel", screen)
-    return replace(deed, place=(found.x, found.y))
+    found = []
+    for deed in deeds:
+        if deed.place is not None:
+            pair = resized.to_screen(deed.place) if resized else deed.place
+            point = convert(Point(pair[0], pair[1], space), "rel", screen)
+            deed = replace(deed, place=(point.x, point.y))
+        found.append(deed)
+    return found

@@ -15,6 +15,7 @@ from omnidata.types import PLACE, Step, Target
 BASELINES: Final = ("oracle", "center")
 """`oracle` answers with the ground truth; `center` clicks the middle of the screen."""
 
+_UNIT: Final[Screen] = (1, 1)
 _MIDDLE: Final[Mapping[Space, str]] = {"rel": "0.5", "norm1000": "500"}
 
 
@@ -33,14 +34,17 @@ def target(step: Step, *, space: Space, size: Screen) -> Target | None:
         deeds = truths_of(step.source)[0]
     except ValueError:
         return None
-    if space == "px" and min(*step.screen, *size) < 1 and any(deed.place for deed in deeds):
-        return None
+    screen = step.screen
+    if min(*screen, *size) < 1:
+        if space == "px" and any(deed.place for deed in deeds):
+            return None
+        screen = size = _UNIT
     lines, marked, places = [], [], []
     for deed in deeds:
         pair = None
         if deed.place is not None:
             point = Point(deed.place[0], deed.place[1], "rel")
-            pair = place(point, step.screen, space=space, size=size)
+            pair = place(point, screen, space=space, size=size)
             places.append(pair)
         lines.append(spelled(deed, f"x={pair[0]:g}, y={pair[1]:g}" if pair else ""))
         marked.append(spelled(deed, PLACE if pair else ""))

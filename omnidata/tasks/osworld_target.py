@@ -17,6 +17,7 @@ BASELINES: Final = ("oracle", "center")
 """`oracle` answers with what the recorded agent did; `center` clicks the middle of the screen."""
 
 _USUAL: Final[Screen] = (1920, 1080)  # paper, Appendix C.3
+_HOLE: Final = "\0"  # which no code has: Python spells it out
 _BY: Final = frozenset({"move_by", "drag_by"})
 
 
@@ -43,7 +44,8 @@ def target(step: Step, *, size: Screen) -> Target | None:
         assert not isinstance(call, Code)  # `acts` understood them all
         pair = _place(call, step.screen, size)
         lines.append(spelled(call, f"{pair[0]:g}, {pair[1]:g}" if pair else ""))
-        marked.append(spelled(call, PLACE if pair else "").replace(f"'{PLACE}'", "'bbox'"))
+        shown = spelled(call, _HOLE if pair else "")
+        marked.append(shown.replace(PLACE, "bbox").replace(_HOLE, PLACE))
         places += [pair] if pair else []
     return Target(_fenced(lines), _fenced(marked), tuple(places))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from omnidata.actions import Point, Screen, Space, convert
@@ -49,7 +50,8 @@ def target(
     found = [place(Point(x, y, "rel"), known, space=space, size=size) for x, y in wanted]
     try:
         text = compact(body(move, [list(pair) for pair in found]))
-        marked = compact(body(move, [PLACE] * len(found)))
+        unmarked = replace(move, text=move.text.replace(PLACE, "bbox"))
+        marked = compact(body(unmarked, [PLACE] * len(found)))
     except ValueError:
         return None
     return Target(text, marked.replace(f'"{PLACE}"', PLACE), tuple(found))

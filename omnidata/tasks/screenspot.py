@@ -30,6 +30,8 @@ OPTIONS: Final[Mapping[str, Sequence[str]]] = {
 """`boxes` says what four numbers are where the columns do not tell; `negatives` lets the model say
 that the element is not there."""
 
+_ANY: Final[Screen] = (1000, 1000)
+"""The size of a screen whose pixels nobody asks for."""
 _UNITS: Final[Mapping[Space, str]] = {
     "rel": "x and y are shares of the screenshot, from 0 to 1.",
     "px": "x and y are pixels of the screenshot.",
@@ -91,10 +93,12 @@ class ScreenSpot:
             box = box_of(row, step.source["boxes"])
         except ValueError:
             return None
-        size = size or step.screen
-        if min(*step.screen, *size) < 1:
-            return None
-        x, y = place(box, step.screen, space=unit, size=size)
+        screen, size = step.screen, size or step.screen
+        if min(*screen, *size) < 1:
+            if "px" in (unit, box.space):
+                return None
+            screen = size = _ANY
+        x, y = place(box, screen, space=unit, size=size)
         return Target(f"({x!r}, {y!r})", PLACE, ((x, y),))
 
     def baseline(

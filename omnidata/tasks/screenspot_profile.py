@@ -100,7 +100,9 @@ class PointProfile(RowProfile):
 
 
 def _parsed(said: Said) -> dict[str, Any]:
+    """The point, and its unit where the answer itself names one."""
     if said.point is None:
         return {"negative": True}
     # JSON has no infinity: a number that no float holds is told as a text.
-    return {"point": [side if math.isfinite(side) else str(side) for side in said.point]}
+    unit = {"space": said.space} if said.space else {}
+    return {"point": [side if math.isfinite(side) else str(side) for side in said.point], **unit}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from omnidata import media
 from omnidata.ablate import CONTROLS, MEDIUM, Altered, Control, altered
+from omnidata.ablate.nothing import nothing_in
 from omnidata.ablate.partners import partners
 from omnidata.actions import Action, Primitive
 from omnidata.data.convert import convert
@@ -256,6 +257,41 @@ def test_of_twins_the_one_with_the_most_other_answers_is_chosen() -> None:
     }
     for seed in range(5):
         assert partners(episodes, seed=seed) == {"a": "c", "b": "c", "c": "a"}
+
+
+def test_a_twin_with_the_same_medium_is_no_partner() -> None:
+    """Of twins that the clip tells apart, the sound of one is the sound of the other."""
+    episodes = {
+        name: [step("TED", name, 0, answer, group)]
+        for name, answer, group in (("a", 8, "G"), ("b", 9, "G"), ("c", 8, ""))
+    }
+    found = partners(episodes, tells=lambda own, other: False)
+    assert (found["a"], found["b"]) == ("c", "c")
+
+
+def test_a_medium_that_is_the_steps_own_to_the_byte_is_found_and_not_counted(
+    tmp_path: Path,
+) -> None:
+    data = tree(tmp_path / "data", episodes=2)
+    media_of = data / "App" / "media"
+    (media_of / "E01" / "1.wav").write_bytes((media_of / "E00" / "1.wav").read_bytes())
+    source = load(data)
+    found = altered(source, "other-sound", tmp_path / "made")
+    (finding,) = found.findings
+    assert finding.code == "control-same-medium"
+    assert "2 of" in finding.where
+    assert found.source.altered["steps"] == len(found.given) - 2
+
+
+def test_a_clip_that_has_changed_is_frozen_again(source: Source, tmp_path: Path) -> None:
+    clips = [ref_of(step, "video") for step in source.steps[:2]]
+    root = tmp_path / "data"
+    root.mkdir()
+    frozen = []
+    for clip in clips:
+        (root / "clip.mp4").write_bytes(media.read_bytes(clip))
+        frozen.append(nothing_in(MediaRef("video", root, "clip.mp4"), tmp_path / "made"))
+    assert frozen[0] != frozen[1]
 
 
 def test_a_shorter_partner_gives_its_media_in_turn(tmp_path: Path) -> None:

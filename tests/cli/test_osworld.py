@@ -76,6 +76,19 @@ def test_several_runs_are_told_apart(tmp_path: Path) -> None:
     assert scored(tmp_path / OTHER)["overall"]["SR_finished"] == 0.5
 
 
+@pytest.mark.parametrize("places", [("gpt", "cogagent"), (f"1/{RUN}", f"2/{RUN}")])
+def test_runs_that_only_folders_tell_apart_stay_two(
+    tmp_path: Path, places: tuple[str, str]
+) -> None:
+    results(tmp_path, places[0], {"os": ["1.0", "1.0"]})
+    results(tmp_path, places[1], {"os": ["0.0", None]})
+    found = scored(tmp_path)
+    assert {name: table["SR_finished"] for name, table in found["by"]["run"].items()} == {
+        places[0]: 1.0, places[1]: 0.0,
+    }  # fmt: skip
+    assert found["overall"] == {"SR_finished": 2 / 3, "SR_all": 2 / (2 * 369)}
+
+
 @pytest.mark.parametrize("bad", ["nan", "inf", "", "yes", "2.0", "__import__('os')", "1" * 5000])
 def test_a_result_that_is_no_score_is_an_error_finding_and_unfinished(
     tmp_path: Path, bad: str

@@ -96,14 +96,31 @@ def test_csv_has_a_line_per_slice_and_metric(pair: tuple[Path, Path]) -> None:
     assert lines[0]["only_a_right"] == "" and lines[0]["why"] == "no episode differs"
 
 
-def test_flips_are_linked_to_the_pages_of_both_reports(pair: tuple[Path, Path]) -> None:
+def test_flips_are_linked_to_the_pages_of_both_reports(
+    pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file has all pages, a folder one file for each; pages are numbered in the data's order."""
+    monkeypatch.chdir(tmp_path)
+    Path("my reports").mkdir()
+    Path("my reports/a.html").touch()
+    Path("b").mkdir()
     reports = ("--pages-a", "my reports/a.html", "--pages-b", "b")
     shown = compared(*pair, *reports).stdout.splitlines()
     (line,) = [line for line in shown if "E001/0" in line]
     assert line.split() == ["TED/E001/0", "my%20reports/a.html#step=2", "b/steps/2.html"]
     text = compared(*pair, *reports, "--format", "md").stdout
     assert "- TED/E001/0 <my%20reports/a.html#step=2> <b/steps/2.html>" in text
+
+
+def test_pages_that_are_not_there_are_refused(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    done = omnidata("compare", *pair, "--pages-a", tmp_path / "gone.html", code=2)
+    assert "does not exist" in done.stderr
+
+
+def test_a_folder_compared_with_itself_is_told(pair: tuple[Path, Path]) -> None:
+    done = compared(pair[0], pair[0] / ".." / pair[0].name)
+    assert "A and B are the same folder" in done.stderr
+    assert "same folder" not in compared(*pair).stderr
 
 
 def test_the_links_lead_to_the_steps_own_pages(pair: tuple[Path, Path], tmp_path: Path) -> None:
@@ -127,7 +144,7 @@ def test_markdown_obeys_no_name_of_the_data(tmp_path: Path) -> None:
     source: Source = loaded(write_rows(tmp_path / "steps.json", rows))
     runs = [run(tmp_path / name, source, lambda step: "right") for name in "ab"]
     text = compared(*runs, "--format", "md").stdout
-    assert "<script" not in text
-    assert "app: &lt;script>x&lt;/script>" in text
+    assert "<script" not in text.replace("\\<", "")
+    assert "app: \\<script\\>x\\</script\\>" in text
     assert "a\\|b" in text
     assert "\\*bold\\* \\[link\\](http://x)" in text

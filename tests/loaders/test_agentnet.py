@@ -123,6 +123,14 @@ def test_a_broken_trajectory_is_skipped_with_a_finding(
     assert (len(source.steps), source.skipped) == (1, 1)
 
 
+@pytest.mark.parametrize("value", ["click", 3, [{"code": END}], True, {}, {"code": 3}, None])
+def test_a_step_without_code_is_kept_with_a_finding(tmp_path: Path, value: object) -> None:
+    steps = [{"index": 0, "image": "0.png", "value": value}]
+    source = load(agentnet(tmp_path, {**trajectory(END), "traj": steps}))
+    assert codes(source) == {"action-unusable": 1}
+    assert [row["traj"] for row in dump(source)] == [steps]
+
+
 def test_doubtful_rows_are_kept_with_a_finding(tmp_path: Path) -> None:
     data = bench(
         tmp_path,

@@ -319,3 +319,48 @@ def test_the_real_episode_is_read_flat_and_given_back(tmp_path: Path) -> None:
     convert(source, out, embed=True)
     check_real(load(out))
     assert list(dump(load(out))) == rows
+
+
+def test_links_that_lead_to_themselves_are_passed_over(tmp_path: Path) -> None:
+    zoo_episode(tmp_path / "data", zoo(0, episode_length=1))
+    (tmp_path / "data" / "self").symlink_to("self")
+    (tmp_path / "data" / "self.tfrecord").symlink_to("self.tfrecord")
+    assert len(load(tmp_path / "data").steps) == 1
+
+
+@pytest.mark.parametrize(("width", "height"), [(2**62, 9), (-90, -200), (0, 200), (9.5, 200)])
+def test_a_size_that_no_screen_has_is_unknown(tmp_path: Path, width: float, height: float) -> None:
+    changes: dict[str, list[Any]] = {
+        "image/width": [width],
+        "image/height": [height],
+        "episode_length": [1],
+    }
+    records(tmp_path / "data" / "general", example(0) | changes)
+    zoo_episode(tmp_path / "zoo", cagui(0, image_width=width, image_height=height), name="77")
+    wild, garden = load(tmp_path / "data"), load(tmp_path / "zoo")
+    assert codes(wild.findings) == Counter({"size-unusable": 1, "media-broken": 1})
+    assert wild.steps[0].screen == (0, 0)
+    assert codes(garden.findings) == Counter({"size-unusable": 1})
+    assert garden.steps[0].screen == phones.SCREEN
+    convert(wild, tmp_path / "parquet", embed=True)
+    assert load(tmp_path / "parquet").steps[0].screen == (0, 0)
+
+
+def test_bare_pixels_of_four_channels_are_a_finding(tmp_path: Path) -> None:
+    width, height = phones.SCREEN
+    pixels: dict[str, list[Any]] = {"image/encoded": [bytes(width * height * 4)]}
+    pixels["image/channels"] = [4]
+    records(tmp_path / "general", example(0, episode_length=[1]) | pixels)
+    assert codes(load(tmp_path).findings) == Counter({"media-broken": 1})
+
+
+def test_a_touch_outside_the_screen_is_a_finding(tmp_path: Path) -> None:
+    zoo_episode(tmp_path, zoo(0, result_touch_yx="[500, 0.5]", episode_length=1))
+    assert codes(load(tmp_path).findings) == Counter({"target-outside": 1})
+
+
+def test_a_broken_file_alone_is_named(tmp_path: Path) -> None:
+    path = records(tmp_path / "general.tfrecord", example(0))
+    path.write_bytes(path.read_bytes()[:300])
+    with pytest.raises(DataError, match=r"general\.tfrecord is broken"):
+        load(tmp_path)

@@ -236,3 +236,23 @@ def test_other_data_are_named(tmp_path: Path) -> None:
     assert "these are rows of aitw" in caught.value.remedy
     with pytest.raises(DataError, match="no such file"):
         load(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "splits", [{"train": [3], "test": [3, 4]}, {"train": "34"}, {"train": 3}, [3]]
+)
+def test_splits_that_contradict_themselves_are_not_used(data: Path, splits: object) -> None:
+    (data / "splits.json").write_text(json.dumps(splits))
+    source = load(data)
+    assert codes(source.findings) == {"splits-unusable": 1}
+    assert not any(step.tags for step in source.steps)
+
+
+@pytest.mark.parametrize("width", [-90, 0, 2**62])
+def test_a_size_that_no_screen_has_is_unknown(tmp_path: Path, width: int) -> None:
+    records(tmp_path / "data" / "a", episode(SCROLL, screenshot_widths=[width] * 2))
+    source = load(tmp_path / "data")
+    assert codes(source.findings) == {"size-unusable": 2, "media-broken": 2}
+    assert source.steps[0].screen == (0, 0)
+    convert(source, tmp_path / "parquet", embed=True)
+    assert load(tmp_path / "parquet").steps[0].screen == (0, 0)

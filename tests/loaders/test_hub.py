@@ -112,7 +112,7 @@ def test_our_own_function_opens_the_same(sample: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="one of the two"):
         omnidata.load_dataset("omnigui", sample, streaming=True, num_proc=2)
     with pytest.raises(UsageError, match="omnigui"):
-        omnidata.load_dataset("aitw", sample)
+        omnidata.load_dataset("windows", sample)
 
 
 def test_a_json_file_is_opened_by_our_own_function(tmp_path: Path) -> None:

@@ -393,3 +393,54 @@ def test_the_fingerprint_changes_with_lines_and_results_and_not_with_the_place(
     after = osworld.fingerprint(other)
     (folder / "instruction.txt").write_text("Open the menu")
     assert len({before, after, osworld.fingerprint(other)}) == 3
+
+
+def test_a_number_far_ahead_costs_no_memory(tmp_path: Path) -> None:
+    rollout(tmp_path, *(line(1 + 1000 * turn) for turn in range(40)), pictures=False)
+    source = load(tmp_path)
+    # Every step has the history of all turns before it, also of those that are not there.
+    assert [step.step_index for step in source.steps] == [0, *range(1000, 1039)]
+    assert codes(source).count("step-number") == 38
+
+
+def test_lines_before_a_first_turn_are_kept_with_the_next_one(tmp_path: Path) -> None:
+    reset = {"step_num": 0, "action": "reset", "screenshot_file": "reset.png"}
+    folder = rollout(tmp_path, {"Error": "no machine"}, reset, {"Error": "again"}, line(1))
+    source = load(tmp_path)
+    assert list(osworld.dump(source.steps).values()) == [lines_of(folder)]
+    assert [step.sample_id for step in source.steps] == [f"{RUN}/chrome/e1/0"]
+    shot = only(source).media["screenshot"]
+    assert shot is not None
+    assert shot.path.endswith("reset.png")
+
+
+def test_lines_of_a_last_go_without_a_turn_are_kept_with_the_turn_before(tmp_path: Path) -> None:
+    folder = rollout(tmp_path, line(1), {"step_num": 0, "action": "reset"}, {"Error": "gone"})
+    source = load(tmp_path)
+    assert list(osworld.dump(source.steps).values()) == [lines_of(folder)]
+    # The result is of the last go, which has no step.
+    assert [step.episode_id for step in source.steps] == [f"{RUN}/chrome/e1@1"]
+    assert only(source).tags["outcome"] == "unfinished"
+
+
+def test_a_link_that_leads_to_itself_is_passed_over(tmp_path: Path) -> None:
+    folder = rollout(tmp_path, line(1, **TASKED))
+    (folder.parent / "self").symlink_to("self")
+    assert len(load(tmp_path).steps) == 1
+
+
+@pytest.mark.parametrize("levels", [150, 500, 980])
+def test_an_action_of_many_levels_is_no_trouble(tmp_path: Path, levels: int) -> None:
+    deep = "[" * levels + "]" * levels
+    folder = rollout(tmp_path, line(1), line(2))
+    text = (folder / "traj.jsonl").read_text().replace('"pyautogui.click(96, 54)"', deep, 1)
+    (folder / "traj.jsonl").write_text(text)
+    source = load(tmp_path)
+    assert ("json-invalid" in codes(source)) is (levels > 200)
+
+
+def test_data_without_a_turn_say_what_is_wrong_with_the_first_line(tmp_path: Path) -> None:
+    write_lines(tmp_path / RUN / "chrome" / "e1", [])
+    (tmp_path / RUN / "chrome" / "e1" / "traj.jsonl").write_text("{broken\n")
+    with pytest.raises(DataError, match=r"no turn.*traj.jsonl:1: the line is not a JSON object"):
+        load(tmp_path)

@@ -18,6 +18,7 @@ from omnidata.loaders.screenspot import dump, load
 from omnidata.loaders.screenspot_rows import Boxes, box_of
 from tests.loaders.agentstudio import codes
 from tests.loaders.desk import SCREEN, pro, screenspot, spot
+from tests.trees import write_lines
 
 FORMS = {
     "screenspot": ("screenspot_mobile.json", spot, "screenspot_imgs", "mobile"),
@@ -141,3 +142,10 @@ def test_a_box_is_read_or_refused(values: list[object]) -> None:
             continue
         assert box.left <= box.right
         assert box.top <= box.bottom
+
+
+def test_files_that_differ_in_their_endings_have_ids_of_their_own(tmp_path: Path) -> None:
+    screenspot(tmp_path, spot())
+    write_lines(tmp_path / "screenspot_web.jsonl", [spot()])
+    ids = [step.sample_id for step in load(tmp_path).steps]
+    assert ids == ["screenspot_web.json/0", "screenspot_web.jsonl/0"]

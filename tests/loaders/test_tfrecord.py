@@ -209,3 +209,43 @@ def test_what_is_no_picture_says_why(tmp_path: Path, place: Stretch, says: str) 
         media.read_bytes(MediaRef("image", tmp_path, "x.png", cell=place))
     assert says in caught.value.what
     assert caught.value.remedy
+
+
+def _field(number: int, content: bytes) -> bytes:
+    size, head = len(content), bytes([number << 3 | 2])
+    while size > 127:
+        head, size = head + bytes([size & 127 | 128]), size >> 7
+    return head + bytes([size]) + content
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (1, b"\n\0" * 100_001),
+        (2, _field(1, bytes(4 * 100_001))),
+        (3, _field(1, bytes(100_001))),
+        (3, b"\x08\0" * 100_001),
+    ],
+    ids=["texts", "floats", "packed numbers", "numbers"],
+)
+def test_a_small_file_of_millions_of_values_is_refused(kind: int, values: bytes) -> None:
+    feature = _field(1, b"x") + _field(2, _field(kind, values))
+    with pytest.raises(ValueError, match="more than 100000 values"):
+        read_example(_field(1, _field(1, feature)))
+
+
+def test_a_list_is_refused_before_it_is_unpacked() -> None:
+    feature = _field(1, b"x") + _field(2, _field(3, _field(1, bytes(1_000_001))))
+    with pytest.raises(ValueError, match="more than 1000000 bytes"):
+        read_example(_field(1, _field(1, feature)))
+
+
+def test_an_example_of_too_many_features_is_refused() -> None:
+    entries = b"".join(_field(1, _field(1, str(n).encode())) for n in range(100_001))
+    with pytest.raises(ValueError, match="more than 100000 features"):
+        read_example(_field(1, entries))
+
+
+def test_a_forest_that_could_not_be_unpacked_again_is_refused() -> None:
+    with pytest.raises(ValueError, match="more than 67108864 bytes"):
+        bounds_of(bytes(64 * 1024**2 + 1))

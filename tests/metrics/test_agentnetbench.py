@@ -39,6 +39,13 @@ def scores(truth: list[Deed], said: list[Deed]) -> tuple[float, float]:
 
 
 @both
+@pytest.mark.parametrize("digits", [3, 200, 400])
+def test_a_place_beyond_any_float_scores_nothing(rule: Rule, digits: int) -> None:
+    said = [at(float("9" * digits))]
+    assert judge([[at(0.5)]], said, rule) == 0
+
+
+@both
 @pytest.mark.parametrize(
     ("distance", "score"),
     [

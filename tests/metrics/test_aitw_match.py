@@ -152,3 +152,15 @@ def test_matching_is_symmetric_and_every_gesture_matches_itself(
         assert rule(Truth(one, tuple(elements)), one) == (True, True)
         there = rule(Truth(one, tuple(elements)), two)
         assert there == rule(Truth(two, tuple(elements)), one)
+
+
+def test_the_mended_rule_has_its_edges_inside_whatever_the_last_digit() -> None:
+    for number in range(0, 860, 7):
+        truth = Truth(tap(number / 1000, 0.5))
+        assert fixed(truth, tap((number + 140) / 1000, 0.5)) == (True, True)
+        assert fixed(truth, tap((number + 141) / 1000, 0.5)) == (True, False)
+    for number in range(210, 400, 7):  # 0.3 wide, and 0.21 more on either side
+        truth = Truth(tap((number + 150) / 1000, 0.5), ((0.4, number / 1000, 0.2, 0.3),))
+        for edge, beyond in ((-210, -211), (510, 511)):
+            assert fixed(truth, tap((number + edge) / 1000, 0.5)) == (True, True)
+            assert fixed(truth, tap((number + beyond) / 1000, 0.5)) == (True, False)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omnidata.pyautogui import LONGEST, Call, Code, read_code
+from omnidata.pyautogui import LONGEST, Call, Code, read_code, read_turn
 
 
 def one(text: str) -> Call:
@@ -338,3 +338,26 @@ def test_what_is_written_is_what_is_read(x: int, y: float, text: str) -> None:
     assert isinstance(click, Call)
     assert isinstance(typed, Call)
     assert (click.x, click.y, typed.text) == (x, y, text)
+
+
+def test_a_constant_that_is_typed_again_and_again_is_cut() -> None:
+    keys = "x = [" + "'a', " * 9000 + "]\n"
+    found = read_code(keys + "pyautogui.press(x, 10)\n" * 3 + "pyautogui.click()")
+    assert [type(one).__name__ for one in found] == ["Call", "Code", "Code", "Code"]
+    assert isinstance(found[1], Code)
+    assert found[1].why == f"more than {LONGEST} keys are typed"
+
+
+def test_line_ends_within_a_text_stay_what_they_are() -> None:
+    typed, done = read_turn('pyautogui.write("a\x0bb\u2028c")\r\nDONE')
+    assert isinstance(typed, Call)
+    assert isinstance(done, Call)
+    assert (typed.text, done.status) == ("a\x0bb\u2028c", "success")
+
+
+@pytest.mark.parametrize(
+    "text", ["try: pass\nexcept OSError as x: pass", "match 1:\n  case x: pass"]
+)
+def test_a_name_that_a_handler_or_a_pattern_sets_is_forgotten(text: str) -> None:
+    found = read_code(f"x = 5\n{text}\npyautogui.click(x, 1)")
+    assert [one.why for one in found if isinstance(one, Code)][1:] == ["x is not known"]

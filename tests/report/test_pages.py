@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from omnidata.actions import Box, Point
 from omnidata.errors import OmnidataError, RunError, UsageError
 from omnidata.report import pages
+from omnidata.report.pages import single as single_file
 from omnidata.report.pages.book import open_run
 from omnidata.report.pages.facts import Facts, facts
 from omnidata.report.pages.gaps import gap, is_inside
@@ -258,6 +259,42 @@ def test_instructions_of_the_data_are_nowhere_markup(tmp_path: Path) -> None:
     assert "<img src=x" not in text
     listing = text.split('id="listing">')[1].split("</script>")[0]
     assert json.loads(listing)["data"]["episodes"][0][1] == HOSTILE
+
+
+def test_tags_of_the_data_are_nowhere_markup(tmp_path: Path) -> None:
+    rows = [single(action_id=name, source=name, operation=name, action_space=[name, "c"])
+            for name in (HOSTILE, "b")]  # fmt: skip
+    data = write(tmp_path / "data" / "s.jsonl", *rows)
+    run = answered("idm-single", data, ["Answer: A", "Answer: B"], tmp_path / "run")
+    pages.write(run, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert text.count("<script") == 2
+    assert "<img src=x" not in text
+    listing = json.loads(text.split('id="listing">')[1].split("</script>")[0])
+    values = [value for axis in listing["data"]["axes"] for value in axis["values"]]
+    options = {html.unescape(option) for option in re.findall(r'<option value="([^"]*)"', text)}
+    assert options == {"", *values}
+    assert "%3Cscript" in text
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+def test_one_file_holds_no_more_clips_than_it_may(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedded: bool
+) -> None:
+    data = sample / "Chirp"
+    if embedded:
+        omnidata("convert", "omnigui", data, tmp_path / "data", "--embed")
+        data = tmp_path / "data"
+    source = get_task("omnigui").load(data)
+    run = answered("omnigui", data, ["{}"] * len(source.steps), tmp_path / "run")
+    tracks = {
+        ref.path for s in source.steps for ref in s.media.values() if ref and ref.kind != "image"
+    }
+    for most, held in ((single_file.MOST_HELD, len(tracks)), (9999, 0)):
+        monkeypatch.setattr(single_file, "MOST_HELD", most)
+        pages.write(run, tmp_path / "report.html")
+        text = (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert len(re.findall(r'<template id="m\d+" data-uri="data:(?:video|audio)/', text)) == held
 
 
 def test_a_step_without_answer_is_told(run: Run) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import statistics
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
 from omnidata.report.repeats import differing
 from omnidata.report.report import report
-from omnidata.run.scored import Run
+from omnidata.run.scored import Run, read_run
 from tests.report.made import write_run
 
 IDS = ("A/T1/0", "A/T1/1", "A/T2/0")
@@ -65,3 +66,23 @@ def test_a_total_that_a_run_lacks_has_no_mean(tmp_path: Path) -> None:
 def test_the_main_table_tells_the_seeds_apart(runs: list[Run]) -> None:
     main = report(runs).tables[0]
     assert [row.labels[1] for row in main.rows] == ["seed=1", "seed=2", "seed=3"]
+
+
+def test_a_copied_folder_is_told_and_is_no_repeat(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", answers={IDS[0]: "x"}, timings={"ask_s": 0.125})
+    copytree(run.path, tmp_path / "copy")
+    again = write_run(tmp_path / "again", answers={IDS[0]: "x"}, timings={"ask_s": 0.126})
+    copy = read_run(tmp_path / "copy")
+    made = report([run, copy])
+    assert any("a copy of" in told for told in made.warnings)
+    assert "repeats" not in [table.name for table in made.tables]
+    (found,) = [each for each in report([run, copy, again]).tables if each.name == "repeats"]
+    assert "2 runs" in found.title
+
+
+def test_a_control_is_no_repeat_of_the_normal_run(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "normal"),
+        write_run(tmp_path / "silent", control={"name": "silence", "seed": None, "steps": 3}),
+    ]
+    assert "repeats" not in [table.name for table in report(runs).tables]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,8 +73,42 @@ def test_a_file_is_no_run(tmp_path: Path) -> None:
 def test_broken_results_are_told(tmp_path: Path) -> None:
     write_run(tmp_path / "run")
     (tmp_path / "run" / "results.json").write_text('{"task": "omnigui"')
-    with pytest.raises(RunError, match="task is missing"):
+    with pytest.raises(RunError, match="missing required field"):
         read_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("results.json", {"overall": {"EM": "high"}}),
+        ("results.json", {"overall": {"EM": float("nan")}}),
+        ("results.json", {"ci95": {"EM": [0.5]}}),
+        ("results.json", {"by": {"app": {"TED": {"EM": [1]}}}}),
+        ("results.json", {"by": {"app": {"TED": {"ci95": {"EM": [0.1, float("inf")]}}}}}),
+        ("results.json", {"counts": {"steps": "many"}}),
+        ("results.json", {"outcomes": ["ok"]}),
+        ("run.json", {"options": ["modalities"]}),
+        ("run.json", {"control": "silence"}),
+        ("run.json", {"where": ["TED"]}),
+        ("run.json", {"shard": 3}),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_told(
+    tmp_path: Path, name: str, change: dict[str, Any]
+) -> None:
+    path = write_run(tmp_path / "run").path / name
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(RunError, match="is not what it should be") as raised:
+        read_run(tmp_path / "run")
+    assert raised.value.where == str(path)
+
+
+@pytest.mark.parametrize("name", ["results.json", "run.json"])
+def test_a_file_of_brackets_is_told(tmp_path: Path, name: str) -> None:
+    run = write_run(tmp_path / "run")
+    (run.path / name).write_text("[" * 100_000)
+    with pytest.raises(RunError):
+        read_run(run.path)
 
 
 @pytest.mark.parametrize(

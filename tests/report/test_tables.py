@@ -142,6 +142,28 @@ def test_published_rows_stand_beside_the_runs_and_are_labelled(tmp_path: Path) -
         assert "Published on 2,579 steps; the runs here on 100." in text
 
 
+def test_a_published_prefix_is_not_passed_off_as_the_ratio(tmp_path: Path) -> None:
+    ratio = write_run(tmp_path / "a")
+    prefix = write_run(tmp_path / "b", profile="omnigui-release")
+    (told,) = [note for note in table("main", ratio, with_published=True).notes if "GP" in note]
+    assert "GP_prefix" in told
+    assert not any("GP" in note for note in table("main", prefix, with_published=True).notes)
+    assert not any("GP" in note for note in table("main", ratio).notes)
+
+
+def test_rows_of_other_steps_are_told_and_none_is_the_best(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "a", overall=(1.0, 2.0, 3.0, 4.0)),
+        write_run(tmp_path / "b", limit=5),
+    ]
+    for name in ("main", "overall", "by-app"):
+        for run in runs:
+            run.results["by"]["app"] = {"TED": totals((1, 2, 3, 4))}
+        made = table(name, *runs)
+        assert any("different steps" in note for note in made.notes)
+        assert not any(cell.mark for row in made.rows for cell in row.cells)
+
+
 def test_without_being_asked_for_nothing_published_appears(ablation: list[Run]) -> None:
     assert all(not row.source for each in report(ablation).tables for row in each.rows)
 
@@ -261,6 +283,14 @@ def test_hostile_names_stay_text_in_every_format(tmp_path: Path) -> None:
     assert "\n### no" not in made.text("terminal")
     row = next(csv.DictReader(io.StringIO(made.text("csv"))))
     assert row["row"] == name
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r=1", "\n=1"])
+def test_no_name_is_a_formula_in_csv(tmp_path: Path, name: str) -> None:
+    run = write_run(tmp_path / "a", model=name)
+    row = next(csv.DictReader(io.StringIO(report([run]).text("csv"), newline="")))
+    assert row["row"] == "'" + name.replace("\r", "\\r")
+    assert float(row["value"]) == 0.5
 
 
 def test_latex_has_booktabs_balanced_braces_and_the_papers_marks(ablation: list[Run]) -> None:

@@ -116,6 +116,7 @@ def test_ranges_of_a_clip_are_those_of_the_file(server: Server, sample: Path) ->
         assert headers["Content-Range"] == f"bytes {start}-{start + len(part) - 1}/{size}"
     status, headers, _ = server.ask(path, Range=f"bytes={size}-")
     assert (status, headers["Content-Range"]) == (416, f"bytes */{size}")
+    assert server.ask(path, Range="bytes=-0")[0] == 416
     assert server.ask(path, Range="bytes=0-1,5-9")[2] == data
     status, headers, body = server.ask(path, method="HEAD")
     assert (status, body, headers["Content-Length"]) == (200, b"", str(size))
@@ -210,6 +211,17 @@ def test_media_that_lead_outside_or_are_none_are_not_given_out(tmp_path: Path) -
             assert status == 200
             assert b"cannot be shown" in body
             assert b"secret.png" not in body.replace(b"../secret.png", b"")
+
+
+def test_a_request_that_is_none_is_no_matter_of_the_user(sample: Path) -> None:
+    with served(sample / "Chirp") as server:
+        for line in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01", b"GET /\xd9\xa3 HTTP/1.1\r\n\r\n"):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
+                connection.sendall(line + b"\r\n\r\n")
+                assert b" 400 " in connection.recv(99)
+        assert server.ask("/")[0] == 200
+        _, told = server.end()
+    assert "Error" not in told
 
 
 def test_ctrl_c_ends_it_without_complaint(sample: Path) -> None:

@@ -27,7 +27,7 @@ from tests.loaders.desk import (
     spot,
     trajectory,
 )
-from tests.trees import NO_SHARED, SHARED
+from tests.trees import NO_SHARED, SHARED, write_lines
 
 REAL = SHARED / "data" / "agentnet_raw_win10"
 real = pytest.mark.skipif(not REAL.is_dir(), reason=NO_SHARED)
@@ -115,6 +115,24 @@ def test_pixels_of_an_unknown_screen_are_not_judged(tmp_path: Path) -> None:
     assert task.target(click_step) is None
     said = "pyautogui.scroll(1)"
     assert task.profiles["agentnetbench"].judge(scroll_step, said).values == (1.0,)
+
+
+@pytest.mark.parametrize("space", ["rel", "norm1000"])
+def test_shares_need_no_size_of_the_screen(tmp_path: Path, space: str) -> None:
+    data = agentnet(tmp_path / "a", trajectory("pyautogui.click(x=0.25, y=0.5)"))
+    (data / "images" / "t1_0.png").unlink()
+    row = {"file_name": "a.png", "bbox": [0.2, 0.4, 0.3, 0.6], "instruction": "x"}
+    spots = write_lines(tmp_path / "s.jsonl", [{**row, "data_type": "icon"}])
+    for task, place in (
+        (get_task("agentnet", {"coordinates": space}), data),
+        (get_task("screenspot", {"coordinates": space, "boxes": "xyxy-rel"}), spots),
+    ):
+        (step,) = task.load(place).steps
+        target = task.target(step)
+        assert target
+        assert target.places == ((0.25, 0.5) if space == "rel" else (250, 500),)
+        for profile in task.profiles.values():
+            assert profile.judge(step, target.text).values[0] == 1
 
 
 def test_the_prompt_shows_the_code_of_the_steps_before(tmp_path: Path) -> None:

@@ -187,3 +187,11 @@ def test_an_answer_without_code_is_unparsed_with_the_reason(tmp_path: Path) -> N
     assert "no block" in verdict.reason
     failed = get_task("osworld").profiles["osworld-step"].failed(step, "refused")
     assert (failed.outcome, failed.values) == ("refused", (False, False, False))
+
+
+def test_a_typed_text_that_stands_for_a_place_is_none(tmp_path: Path) -> None:
+    typed = "pyautogui.write('a <bbox> b')\npyautogui.click(3, 4)\npyautogui.write('<bbox>')"
+    found = get_task("osworld").target(one(tmp_path, typed))
+    assert found is not None
+    assert typed in found.text
+    assert "write('a bbox b')\npyautogui.click(<bbox>)\npyautogui.write('bbox')" in found.marked

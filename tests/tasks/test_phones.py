@@ -283,3 +283,18 @@ def test_our_prompt_is_in_the_list_of_sources_with_its_hash() -> None:
     found = re.search(r"`phone_v1\.txt` .*`([0-9a-f]{64})`", sources)
     assert found
     assert found[1] == sha256(folder.joinpath("phone_v1.txt").read_bytes()).hexdigest()
+
+
+def test_a_typed_text_that_stands_for_a_place_is_none(tmp_path: Path) -> None:
+    typed = {"action_type": "type", "x": 45, "y": 100, "text": "<bbox>"}
+    records(tmp_path / "control" / "a", episode(typed))
+    zoo_episode(tmp_path / "zoo", zoo(0, result_action_type=3, result_action_text="a <bbox>"))
+    for name, folder, marked in (
+        ("androidcontrol", "control", '"coordinate":<bbox>,"text":"bbox"}'),
+        ("aitw", "zoo", '"text":"a bbox"}'),
+    ):
+        task = get_task(name)
+        found = task.target(task.load(tmp_path / folder).steps[0])
+        assert found is not None
+        assert found.marked.endswith(marked)
+        assert "<bbox>" in found.text

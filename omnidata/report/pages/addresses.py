@@ -152,11 +152,3 @@ def content(ref: MediaRef) -> tuple[bytes, str]:
 def name_of(number: int, mime: str) -> str:
     """What a copied medium is called."""
     return f"{number}{extension(mime)}"
-
-
-def size_of(ref: MediaRef) -> int:
-    """About how many bytes a medium has; 0 for what cannot be read."""
-    if ref.inline is not None:
-        return len(ref.inline.get("array", ())) * 2
-    path = file_of(ref)
-    return path.stat().st_size if path else 0

@@ -12,7 +12,7 @@ from omnidata.actions import Point, Region, Screen, history_text
 from omnidata.errors import MediaError, OmnidataError
 from omnidata.report.pages.book import Book
 from omnidata.report.pages.marks import Mark, mark_of
-from omnidata.report.pages.places import TRAJECTORIES, Places, action_of, places
+from omnidata.report.pages.places import TRAJECTORIES, Places, places
 from omnidata.report.pages.thumbs import Wave, waveform
 from omnidata.report.pages.why import Case, why
 from omnidata.types import MediaRef, Modality, Step, Verdict
@@ -106,7 +106,7 @@ class Answer:
         delivery, error: as in `predictions.jsonl`.
         about: usage, latency and attempts, as far as they are known.
         receipt: what the model really got, a line per medium.
-        parsed: the action as read, as JSON; empty if none.
+        parsed: the action as read, as code or JSON; empty if none.
     """
 
     text: str | None
@@ -281,7 +281,7 @@ def _parsed(book: Book, step: Step) -> Mapping[str, Any] | None:
 
 def _answer(book: Book, step: Step, parsed: Mapping[str, Any] | None) -> Answer:
     line = book.prediction(step)
-    read = json.dumps(parsed, ensure_ascii=False) if parsed else ""
+    read = _read(parsed) if parsed else ""
     if line is None:
         assert book.run
         outcome = str(book.run.scores[step.sample_id]["outcome"])
@@ -296,6 +296,13 @@ def _answer(book: Book, step: Step, parsed: Mapping[str, Any] | None) -> Answer:
     if degraded := line.receipt.get("degraded"):
         about["less than the step has"] = _json(degraded)
     return Answer(line.output or "", line.delivery, line.error, about, receipt, read)
+
+
+def _read(parsed: Mapping[str, Any]) -> str:
+    """What was read, as code where it is code."""
+    if parsed.keys() == {"code"}:
+        return str(parsed["code"])
+    return json.dumps(parsed, ensure_ascii=False)
 
 
 def _told(part: Mapping[str, Any]) -> Mapping[str, str]:
@@ -341,13 +348,13 @@ def _ruling(
     mark = mark_of(verdict.outcome, values)
     said = book.prediction(step)
     case = Case(
-        task=book.task.name,
+        task=book.task,
         profile=name,
         step=step,
         outcome=verdict.outcome,
         values=values,
         parsed=verdict.parsed,
-        said=action_of(book.task, verdict.parsed, receipt),
+        receipt=receipt,
         reason=verdict.reason,
         error=said.error if said else "",
         places=places(book.task, step, verdict.parsed, receipt),

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 from omnidata.actions import Point, Region, Screen, convert
 from omnidata.metrics.omnigui_paper import POINT_RADIUS
+
+_FAR: Final = 10**9
+"""Thousandths of a screen that nobody needs to tell apart."""
 
 
 def shown(point: Point) -> str:
@@ -21,6 +25,12 @@ def shown(point: Point) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0") if abs(value) < 1e9 else f"{value:.1e}"
+
+
+def quoted(text: object) -> str:
+    """A text between quotation marks, a long one cut off."""
+    said = str(text)
+    return f"“{said if len(said) <= 80 else said[:80] + '…'}”"
 
 
 def gap(point: Point, regions: Sequence[Region], screen: Screen, *, noun: str = "target") -> str:
@@ -47,7 +57,9 @@ def gap(point: Point, regions: Sequence[Region], screen: Screen, *, noun: str = 
     outside = "" if _is_on(point, screen) else ", off the screen"
     if isinstance(region, Point):
         about = f"the nearest of {len(regions)} {noun} points" if several else f"the {noun} point"
-        return f"{_thousandths(point, region, screen)} of 1000 away from {about}{outside}"
+        distance = _thousandths(point, region, screen)
+        away = f"{distance} of 1000" if distance < _FAR else "farther than any screen"
+        return f"{away} away from {about}{outside}"
     about = f"the nearest of {len(regions)} {noun} boxes" if several else f"the {noun} box"
     x, y = _off(point, region)
     parts = []
@@ -58,10 +70,19 @@ def gap(point: Point, regions: Sequence[Region], screen: Screen, *, noun: str = 
     return f"{' and '.join(parts)} {about}{outside}" if parts else f"inside {about}{outside}"
 
 
-def is_inside(point: Point, regions: Sequence[Region], screen: Screen) -> bool:
-    """Whether a point lies in one of the boxes, edges included, or near enough to a point."""
+def is_inside(
+    point: Point, regions: Sequence[Region], screen: Screen, *, reach: float = POINT_RADIUS
+) -> bool:
+    """Whether a point lies in one of the boxes, edges included, or near enough to a point.
+
+    Args:
+        point: of an answer.
+        regions: all in pixels, as the point.
+        screen: width and height in pixels.
+        reach: how far from a point is near enough, in thousandths of the screen.
+    """
     return any(
-        _thousandths(point, region, screen) <= POINT_RADIUS
+        _thousandths(point, region, screen) <= reach
         if isinstance(region, Point)
         else _off(point, region) == (0, 0)
         for region in regions
@@ -86,7 +107,8 @@ def _beyond(low: float, value: float, high: float) -> float:
 
 def _thousandths(point: Point, target: Point, screen: Screen) -> int:
     one, other = (convert(each, "norm1000", screen) for each in (point, target))
-    return math.ceil(math.dist((one.x, one.y), (other.x, other.y)) - 1e-9)
+    distance = math.dist((one.x, one.y), (other.x, other.y))
+    return math.ceil(distance - 1e-9) if distance < _FAR else _FAR
 
 
 def _pixels(distance: float) -> str:

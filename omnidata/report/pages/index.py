@@ -37,7 +37,8 @@ class Axis:
     Attributes:
         key: in addresses.
         label: for people.
-        values: in the order of the list; `names` are what people read.
+        values: in the order of the list, as addresses have them: half characters are spelled
+            out; `names` are what people read.
         names: as long as `values`.
         counts: steps with each.
         codes: for every step, the index of its value.
@@ -154,11 +155,13 @@ def _axes(book: Book) -> list[Axis]:
         values = [step.tags.get(tag, "") for step in book.steps]
         if 1 < len(set(values)) <= _MOST_VALUES:
             order = list(book.run.results["by"].get(tag, ())) if book.run else []
-            found.append(_axis(tag, tag.capitalize(), values, order))
+            found.append(_axis(tag, tag.replace("_", " ").capitalize(), values, order))
+    answers = [judged.answer for judged in book.judged]
+    if len({*book.targets, *answers}) < 2:
+        return found
     if any(book.targets):
         found.append(_axis("target", f"Target {noun}", book.targets, _PRIMITIVES))
-    if any(judged.answer for judged in book.judged):
-        answers = [judged.answer for judged in book.judged]
+    if any(answers):
         found.append(_axis("answer", f"Answered {noun}", answers, _PRIMITIVES))
     return found
 
@@ -178,7 +181,7 @@ def _axis(
     return Axis(
         key=key,
         label=label,
-        values=list(counts),
+        values=[value.encode("utf-8", "backslashreplace").decode() for value in counts],
         names=[names.get(value, value) or "(none)" for value in counts],
         counts=list(counts.values()),
         codes=[codes[value] for value in values],
@@ -208,7 +211,7 @@ def _matrix(book: Book) -> Matrix | None:
     # The columns begin like the rows, so that what is right lies on the diagonal.
     answers = [*targets, *(name for name in _ordered(Counter(said)) if name not in targets)]
     answers = [name for name in answers if name in said or name in targets]
-    if not pairs or max(len(targets), len(answers)) > _MATRIX_LIMIT:
+    if len(said | {*targets}) < 2 or max(len(targets), len(answers)) > _MATRIX_LIMIT:
         return None
     counts = [[pairs[target, answer] for answer in answers] for target in targets]
     return Matrix(NOUNS.get(book.task.name, "primitive"), targets, answers, counts)

@@ -7,13 +7,16 @@ from typing import Any, Final, Literal
 
 from omnidata.desktop import spelled
 from omnidata.loaders.omnibench_rows import call_of
-from omnidata.report.pages.places import action_of
+from omnidata.loaders.screenspot_rows import is_negative
+from omnidata.report.pages.answers import action_of
+from omnidata.report.pages.turns import answer_turn, target_turn
 from omnidata.types import Outcome, Step, Task
 
-Mark = Literal["right", "near", "wrong", "unread", "none", "unjudged"]
+Mark = Literal["right", "near", "partly", "wrong", "unread", "none", "unjudged"]
 MARKS: Final[Mapping[Mark, str]] = {
     "right": "right",
     "near": "type only",
+    "partly": "partly right",
     "wrong": "wrong",
     "unread": "unparsed",
     "none": "no answer",
@@ -24,6 +27,8 @@ MARKS: Final[Mapping[Mark, str]] = {
 UNREAD: Final = "(unparsed)"
 NOTHING: Final = "(no answer)"
 _PRIMARY: Final = ("exact_match", "score")
+_PARTLY: Final = 0.005
+"""Of a score that is a share: from here on it is 0.01 when rounded, and not nothing."""
 
 
 def mark_of(outcome: Outcome, values: Mapping[str, Any]) -> Mark:
@@ -36,6 +41,8 @@ def mark_of(outcome: Outcome, values: Mapping[str, Any]) -> Mark:
     Examples:
         >>> mark_of("ok", {"type_match": True, "exact_match": False})
         'near'
+        >>> mark_of("ok", {"score": 0.495})
+        'partly'
         >>> mark_of("truncated", {"score": False})
         'none'
     """
@@ -45,11 +52,13 @@ def mark_of(outcome: Outcome, values: Mapping[str, Any]) -> Mark:
         return "unjudged"
     if outcome not in ("ok", "unparsed"):
         return "none"
-    if value >= 1:
+    if value > 1 - 1e-9:  # the mean of shares may lack a last digit
         return "right"
     if outcome == "unparsed":
         return "unread"
-    return "near" if value > 0 or values.get("type_match") else "wrong"
+    if value >= _PARTLY:
+        return "partly"
+    return "near" if values.get("type_match") else "wrong"
 
 
 def target_label(task: str, step: Step) -> str:
@@ -77,8 +86,8 @@ def answer_label(task: Task, step: Step, outcome: Outcome, parsed: Mapping[str, 
     if parsed is None:
         return UNREAD
     if found:
-        return found[1](step, parsed) or UNREAD
-    action = action_of(task, parsed, {})
+        return found[1](task, step, parsed) or UNREAD
+    action = action_of(task, parsed)
     return action.kind.name if action else UNREAD
 
 
@@ -86,7 +95,7 @@ def _single(step: Step) -> str:
     return str(step.source["operation"])
 
 
-def _single_said(step: Step, parsed: Mapping[str, Any]) -> str:
+def _single_said(task: Task, step: Step, parsed: Mapping[str, Any]) -> str:
     return operation(step, parsed["letters"][0])
 
 
@@ -113,15 +122,41 @@ def _call(step: Step) -> str:
     return _function(spelled(call)[0]) if call else ""
 
 
+def _turn(task: str) -> Callable[[Step], str]:
+    def label(step: Step) -> str:
+        found = target_turn(task, step)
+        return found.label if found else ""
+
+    return label
+
+
+def _turn_said(task: Task, step: Step, parsed: Mapping[str, Any]) -> str:
+    found = answer_turn(task, step, parsed, {})
+    return found.label if found else ""
+
+
+def _spot(step: Step) -> str:
+    if is_negative(step.source["row"]):
+        return _NEGATIVE
+    return "point" if step.action else ""
+
+
+_NEGATIVE: Final = "negative"
 _LABELS: Mapping[
-    str, tuple[Callable[[Step], str], Callable[[Step, Mapping[str, Any]], str | None]]
+    str, tuple[Callable[[Step], str], Callable[[Task, Step, Mapping[str, Any]], str | None]]
 ] = {
     "idm-single": (_single, _single_said),
     "criticbench": (
         lambda step: _truth(step.source["is_success"]),
-        lambda step, parsed: _truth(parsed["success"]),
+        lambda task, step, parsed: _truth(parsed["success"]),
     ),
-    "omnibench": (_call, lambda step, parsed: _function(str(parsed["function"]))),
+    "omnibench": (_call, lambda task, step, parsed: _function(str(parsed["function"]))),
+    "agentnet": (_turn("agentnet"), _turn_said),
+    "osworld": (_turn("osworld"), _turn_said),
+    "screenspot": (
+        _spot,
+        lambda task, step, parsed: _NEGATIVE if parsed.get("negative") else "point",
+    ),
 }
 """By benchmark: the target's label, and the answer's. Others have actions with a primitive."""
 
@@ -129,5 +164,8 @@ NOUNS: Final[Mapping[str, str]] = {
     "idm-single": "operation",
     "criticbench": "judgement",
     "omnibench": "function",
+    "agentnet": "action",
+    "osworld": "action",
+    "screenspot": "kind",
 }
 """What the labels of a benchmark are, unless they are primitives."""

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 from typing import Any, Final
+from urllib.parse import quote
 
 import jinja2
 
@@ -64,7 +65,13 @@ def _environment() -> jinja2.Environment:
     )
     made.globals["MARKS"] = MARKS
     made.filters["percent"] = _percent
+    made.filters["fragment"] = _fragment
     return made
+
+
+def _fragment(value: object) -> str:
+    """A text as a part of an address, half characters spelled out as `encoded` does."""
+    return quote(encoded(str(value)), safe="")
 
 
 def _percent(value: float | None, unit: str = "share") -> str:

@@ -8,13 +8,15 @@ this server are refused, or a page elsewhere could have its own name lead here (
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from omnidata.errors import MediaError
 from omnidata.media import resolve
@@ -49,7 +51,11 @@ async def serve(book: Book, port: int, started: Callable[[str], None]) -> None:
     Raises:
         OSError: the port is taken.
     """
-    runner = web.AppRunner(_Site(book).application(), access_log=None, shutdown_timeout=1)
+    logger = logging.getLogger(__name__)
+    logger.addFilter(_is_ours)
+    runner = web.AppRunner(
+        _Site(book).application(), access_log=None, logger=logger, shutdown_timeout=1
+    )
     await runner.setup()
     try:
         site = web.TCPSite(runner, HOST, port)
@@ -59,6 +65,11 @@ async def serve(book: Book, port: int, started: Callable[[str], None]) -> None:
         await asyncio.Event().wait()
     finally:
         await runner.cleanup()
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether a failure is not that of whoever sent a request that is none."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 class _Site:
@@ -149,6 +160,8 @@ async def _ranged(
         wanted = slice(None)  # several ranges, or none that can be read: all of it
     if wanted.start is not None or wanted.stop is not None:
         start, stop, _ = wanted.indices(size)
+        if _NOTHING.fullmatch(request.headers[hdrs.RANGE]):
+            start = stop
         status = 206
         if start >= stop:
             raise web.HTTPRequestRangeNotSatisfiable(headers={"Content-Range": f"bytes */{size}"})
@@ -168,6 +181,10 @@ async def _ranged(
         await response.write(data)
         start += len(data)
     return response
+
+
+_NOTHING = re.compile(r"bytes=-0+", re.IGNORECASE)
+"""The last 0 bytes, which cannot be given; to `http_range` they are all."""
 
 
 def _number(request: web.Request, limit: int) -> int:

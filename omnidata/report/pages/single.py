@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from omnidata.errors import MediaError
-from omnidata.report.pages.addresses import InOneFile, content, size_of
+from omnidata.report.pages.addresses import InOneFile, content
 from omnidata.report.pages.book import Book
 from omnidata.report.pages.render import Pages, encoded
+from omnidata.report.pages.shelf import file_of
 from omnidata.report.pages.thumbs import thumbnail
 from omnidata.run.folder import replacing
 
@@ -32,7 +33,7 @@ def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
         progress: called with (done, total) as steps and pictures are written.
     """
     held = _held(book)
-    pages = Pages(book, InOneFile(book.shelf, out, held))
+    pages = Pages(book, InOneFile(book.shelf, out, frozenset(held)))
     pictures = [n for n, ref in enumerate(book.shelf.refs) if ref.kind == "image"]
     total = len(book.steps) + len(pictures)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -48,20 +49,33 @@ def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
             file.write(part)
             if progress:
                 progress(done, total)
-        for number in sorted(held):
-            file.write(_medium(book, number))
+        for number, (data, mime) in held.items():
+            file.write(_element(f"m{number}", mime, data))
         file.write(b"</body>\n</html>\n")
 
 
-def _held(book: Book) -> frozenset[int]:
-    """The clips and sounds that go into the file: all, or none where they are too many."""
-    tracks = [n for n, ref in enumerate(book.shelf.refs) if ref.kind != "image"]
+def _held(book: Book) -> dict[int, tuple[bytes, str]]:
+    """The clips and sounds that go into the file: all, or none where they are too many.
+
+    They are read for that: a cell of a Parquet file and a part of a recording have no size before.
+    What cannot be read stays out; its page says why.
+    """
+    held: dict[int, tuple[bytes, str]] = {}
     total = 0
-    for number in tracks:
-        total += size_of(book.shelf.refs[number])
+    for number, ref in enumerate(book.shelf.refs):
+        if ref.kind == "image":
+            continue
+        path = file_of(ref)
+        if path and path.stat().st_size > MOST_HELD:
+            return {}
+        try:
+            held[number] = content(ref)
+        except MediaError:
+            continue
+        total += len(held[number][0])
         if total > MOST_HELD:
-            return frozenset()
-    return frozenset(tracks)
+            return {}
+    return held
 
 
 def _thumbs(book: Book, numbers: list[int]) -> Iterator[bytes]:
@@ -79,14 +93,6 @@ def _thumb(book: Book, number: int) -> bytes:
         return thumbnail(book.shelf.refs[number])
     except MediaError:
         return b""
-
-
-def _medium(book: Book, number: int) -> bytes:
-    try:
-        data, mime = content(book.shelf.refs[number])
-    except MediaError:
-        return b""
-    return _element(f"m{number}", mime, data)
 
 
 def _element(name: str, mime: str, data: bytes) -> bytes:

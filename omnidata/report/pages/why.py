@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from omnidata.actions import POSITIONAL, SWIPES, Action, Point, Primitive, Region
-from omnidata.report.pages import why_others
-from omnidata.report.pages.gaps import gap, is_inside, shown
+from omnidata.loaders.screenspot_rows import is_negative
+from omnidata.metrics.agentnetbench import Rule
+from omnidata.report.pages import why_others, why_turns
+from omnidata.report.pages.answers import action_of
+from omnidata.report.pages.gaps import gap, is_inside, quoted, shown
 from omnidata.report.pages.marks import Mark
 from omnidata.report.pages.places import SCREENSHOT, Places
-from omnidata.types import Outcome, Step
+from omnidata.report.pages.turns import acts_said, deeds_said
+from omnidata.types import Outcome, Step, Task
 
 _UNANSWERED: Final[Mapping[Outcome, str]] = {
     "truncated": "no verdict on a text that was cut off before its end counts as right",
@@ -31,25 +35,30 @@ class Case:
     """All that an explanation may look at.
 
     Attributes:
-        task: the benchmark.
+        task: the benchmark, with the options of the run.
         profile: whose verdict it is.
         step: the step.
         outcome, values, parsed, reason: of the verdict.
-        said: the answer as an action; None where it is none.
+        receipt: of the answer.
         error: why no answer came; empty if one did.
         places: what can be drawn, by role.
     """
 
-    task: str
+    task: Task
     profile: str
     step: Step
     outcome: Outcome
     values: Mapping[str, Any]
     parsed: Mapping[str, Any] | None
-    said: Action | None
+    receipt: Mapping[str, Any]
     reason: str
     error: str
     places: Mapping[str, Places]
+
+    @property
+    def said(self) -> Action | None:
+        """The answer as an action; None where it is none."""
+        return action_of(self.task, self.parsed)
 
     @property
     def is_release(self) -> bool:
@@ -71,7 +80,7 @@ def why(case: Case, mark: Mark) -> str:
         return f"{case.outcome}: {said}" if case.error else said
     if case.outcome == "unparsed":
         return f"nothing could be read{_because(case.reason)}"
-    explained = _EXPLAINED.get(case.task, _acted)(case, mark == "right")
+    explained = _EXPLAINED.get(case.task.name, _acted)(case, mark == "right")
     return explained + (_because(case.reason) if case.reason and mark != "right" else "")
 
 
@@ -89,10 +98,10 @@ def _plain(case: Case, right: bool) -> str:
 
 def _acted(case: Case, right: bool) -> str:
     """For benchmarks whose answers are actions like the steps' own."""
-    step = case.step
-    if step.action is None or case.said is None:
+    step, said = case.step, case.said
+    if step.action is None or said is None:
         return _plain(case, right)
-    kind, wanted = case.said.kind, step.action.kind
+    kind, wanted = said.kind, step.action.kind
     if kind is not wanted:
         return f"the answer is {kind.name}, the expert's action is {wanted.name}"
     if kind is Primitive.INPUT:
@@ -115,20 +124,17 @@ def _input(case: Case, right: bool) -> str:
     if right:
         same = "one text holds the other" if case.is_release else "both type the same text"
         return "both type the same text" if given == wanted else same
-    return f"the text differs: {_quoted(given)} in place of {_quoted(wanted)}"
-
-
-def _quoted(text: object) -> str:
-    said = str(text)
-    return f"“{said if len(said) <= 80 else said[:80] + '…'}”"
+    return f"the text differs: {quoted(given)} in place of {quoted(wanted)}"
 
 
 def _placed(
     case: Case, right: bool, name: str, said: Point | None, regions: tuple[Region, ...]
 ) -> str:
     """Of one place of an answer."""
+    if min(case.step.screen) < 1:
+        return f"nobody knows the size of the screen, and so not where {name} is"
     if said is None:
-        return f"{name} is missing in the answer"
+        return f"{name} is missing in the answer, or on no screen"
     if not regions:
         return f"{name} {shown(said)} has nothing to be held against: the row names no place"
     where = gap(said, regions, case.step.screen)
@@ -140,8 +146,10 @@ def _placed(
 
 
 def _borderline(case: Case) -> str:
-    if case.task == "groundui" and case.is_release:
+    if case.task.name == "groundui" and case.is_release:
         return "the released evaluator wants it strictly inside"
+    if case.task.name == "screenspot":
+        return "the profile compares in shares of the screen"
     if case.is_release:
         return "the released evaluator truncates both to whole thousandths of the screen first"
     return "the profile compares in the unit of the answer"
@@ -171,9 +179,70 @@ def _omnibench(case: Case, right: bool) -> str:
     return _placed(case, right, "the point", found.said, found.start)
 
 
+def _spotted(case: Case, right: bool) -> str:
+    said, absent = case.parsed or {}, is_negative(case.step.source["row"])
+    if said.get("negative"):
+        return (
+            f"by the answer the element is not there, {'and so it is' if absent else 'but it is'}"
+        )
+    if absent:
+        return "the element is not on the screen, and the answer names a point"
+    return _ground(case, right)
+
+
+def _bench(case: Case, right: bool) -> str:
+    rule: Rule = "fixed" if case.profile.endswith("-fixed") else "released"
+    said = deeds_said(case.task, case.step, case.parsed, case.receipt, rule)
+    return why_turns.bench(case.step, said, rule, right)
+
+
+def _recorded(case: Case, right: bool) -> str:
+    said = acts_said(case.step, case.parsed, case.receipt)
+    return why_turns.recorded(case.step, said, right)
+
+
+_REACH: Final[Mapping[str, int]] = {
+    "aitw": 140, "aitw-fixed": 140, "agentcpm": 140, "agentcpm-fixed": 140,
+    "agentcpm-ac": 40, "agentcpm-ac-fixed": 40,
+}  # fmt: skip
+"""How far from the expert's a tap may be, in thousandths; other profiles have boxes alone."""
+
+
+def _phone(case: Case, right: bool) -> str:
+    """For phones, whose profiles know elements and directions beside places."""
+    step, said = case.step, case.said
+    if step.action is None or said is None:
+        return _plain(case, right)
+    kind, wanted = said.kind, step.action.kind
+    if kind is not wanted:
+        sentence = f"the answer is {kind.name}, the expert's action is {wanted.name}"
+        return f"{sentence}, which the profile takes for the same" if right else sentence
+    if kind is Primitive.INPUT:
+        if right and said.text != step.action.text:
+            return f"the profile takes {quoted(said.text)} for {quoted(step.action.text)}"
+        return _input(case, right)
+    if kind not in POSITIONAL:
+        return f"both are {kind.name}" + ("" if right else ", and the profile tells them apart")
+    found = case.places.get(SCREENSHOT, Places())
+    if found.said is None or not found.start or min(step.screen) < 1:
+        return _placed(case, right, "the point", found.said, found.start)
+    sentence = f"the point {shown(found.said)} is {gap(found.said, found.start, step.screen)}"
+    near = is_inside(found.said, found.start, step.screen, reach=_REACH.get(case.profile, 0))
+    if right:
+        return sentence if near else f"{sentence}, which the profile's boxes allow"
+    if case.profile == "aitz":
+        return f"{sentence}, but the released evaluator looks at the point (0, 0) for every click"
+    return f"{sentence}, but the profile tells them apart" if near else f"{sentence}, too far"
+
+
 _EXPLAINED: Mapping[str, Callable[[Case, bool], str]] = {
     "groundui": _ground,
+    "screenspot": _spotted,
     "omnibench": _omnibench,
+    "agentnet": _bench,
+    "osworld": _recorded,
+    "aitw": _phone,
+    "androidcontrol": _phone,
     "idm-single": lambda case, _: why_others.letters(case.step, case.parsed or {}, "idm-single"),
     "idm-multiple": lambda case, _: why_others.letters(
         case.step, case.parsed or {}, "idm-multiple"

@@ -24,14 +24,27 @@
 
   /* --- one step ------------------------------------------------------------------------------ */
 
+  const broken = (element) => {
+    const note = make("p", { class: "missing" }, "This cannot be shown: the file is broken.");
+    (element.closest(".frame") ?? element).replaceWith(note);
+  };
+
   const fill = (root) => {
     for (const element of root.querySelectorAll("[data-from]")) {
       const held = document.getElementById(element.dataset.from);
       if (held) element.src = held.dataset.uri;
-      else element.replaceWith(make("p", { class: "missing" }, "This cannot be shown: the file is broken."));
+      else broken(element);
     }
     for (const element of root.querySelectorAll("[data-text]")) {
       element.textContent = document.getElementById(element.dataset.text).content.textContent;
+    }
+  };
+
+  /* A picture whose header is whole and whose rest is not has a size, and no small picture. */
+  const pictures = (root) => {
+    for (const picture of root.querySelectorAll(".frame img")) {
+      if (picture.complete && picture.src && !picture.naturalWidth) broken(picture);
+      else picture.addEventListener("error", () => broken(picture));
     }
   };
 
@@ -61,6 +74,7 @@
 
   const enhance = (root, number) => {
     fill(root);
+    pictures(root);
     waves(root);
     const picture = root.querySelector(".shot img");
     if (picture && Number(picture.getAttribute("width")) > Number(picture.getAttribute("height"))) {
