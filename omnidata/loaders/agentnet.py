@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import DataError, Finding
-from omnidata.loaders import agentnet_files, repository
+from omnidata.loaders import agentnet_files
 from omnidata.loaders.agentnet_files import STEPS
 from omnidata.loaders.agentnet_steps import ROLES, TAGS, StepReader
 from omnidata.loaders.media_files import check_media_files
-from omnidata.loaders.recognition import naming_the_right_task
-from omnidata.loaders.strict import refuse_findings
+from omnidata.loaders.opening import opened
 from omnidata.types import Source
 
 
@@ -41,14 +40,14 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         DataError: nothing readable as AgentNet is there, or `strict` and there is a finding.
     """
     data = Path(data)
-    with naming_the_right_task(data, "agentnet"):
-        if repository.is_repository(data):
-            source = repository.load(data, "agentnet", TAGS, check_media=check_media)
-        else:
-            source = _read(data, check_media=check_media)
-    if strict:
-        refuse_findings(source.findings, data)
-    return source
+    return opened(
+        data,
+        "agentnet",
+        TAGS,
+        lambda: _read(data, check_media=check_media),
+        strict=strict,
+        check_media=check_media,
+    )
 
 
 def _read(data: Path, *, check_media: bool) -> Source:

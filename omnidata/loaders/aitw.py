@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import DataError, Finding
-from omnidata.loaders import aitw_files, repository
+from omnidata.loaders import aitw_files
 from omnidata.loaders.aitw_files import PICTURE, form_of
 from omnidata.loaders.aitw_steps import ROLES, TAGS, UNKNOWN, StepReader
 from omnidata.loaders.media_files import check_media_files
-from omnidata.loaders.recognition import naming_the_right_task
-from omnidata.loaders.strict import refuse_findings
+from omnidata.loaders.opening import opened
 from omnidata.media import image, read_bytes
 from omnidata.types import MediaRef, Source, Step
 
@@ -43,14 +42,14 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
             finding.
     """
     data = Path(data)
-    with naming_the_right_task(data, "aitw"):
-        if repository.is_repository(data):
-            source = repository.load(data, "aitw", TAGS, check_media=check_media)
-        else:
-            source = _read(data, check_media=check_media)
-    if strict:
-        refuse_findings(source.findings, data)
-    return source
+    return opened(
+        data,
+        "aitw",
+        TAGS,
+        lambda: _read(data, check_media=check_media),
+        strict=strict,
+        check_media=check_media,
+    )
 
 
 def _read(data: Path, *, check_media: bool) -> Source:

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import DataError, Finding
-from omnidata.loaders import phone_files, repository
+from omnidata.loaders import phone_files
 from omnidata.loaders.a11y_forest import unpack
 from omnidata.loaders.androidcontrol_rows import FINAL, FOREST, STEP
 from omnidata.loaders.androidcontrol_steps import ROLES, SPLITS, TAGS, EpisodeReader
-from omnidata.loaders.recognition import naming_the_right_task
-from omnidata.loaders.strict import refuse_findings
+from omnidata.loaders.opening import opened
 from omnidata.loaders.tfrecord import records
 from omnidata.media import read_bytes
 from omnidata.types import Source, Step
@@ -47,14 +46,14 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         DataError: no readable episode is there, or `strict` and there is a finding.
     """
     data = Path(data)
-    with naming_the_right_task(data, "androidcontrol"):
-        if repository.is_repository(data):
-            source = repository.load(data, "androidcontrol", TAGS, check_media=check_media)
-        else:
-            source = _read(data, check_media=check_media)
-    if strict:
-        refuse_findings(source.findings, data)
-    return source
+    return opened(
+        data,
+        "androidcontrol",
+        TAGS,
+        lambda: _read(data, check_media=check_media),
+        strict=strict,
+        check_media=check_media,
+    )
 
 
 def find(data: Path) -> list[Path]:

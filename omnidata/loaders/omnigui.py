@@ -12,13 +12,12 @@ from pathlib import Path
 
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding
-from omnidata.loaders import omnigui_files, omnigui_rows, repository
+from omnidata.loaders import omnigui_files, omnigui_rows
 from omnidata.loaders.media_files import check_media_files
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, app_key, label, language_of
 from omnidata.loaders.omnigui_files import Annotations, Note, Row, as_name
 from omnidata.loaders.omnigui_texts import HistoryCheck, check_languages
-from omnidata.loaders.recognition import naming_the_right_task
-from omnidata.loaders.strict import refuse_findings
+from omnidata.loaders.opening import opened
 from omnidata.types import MediaRef, Source, Step
 
 TAGS = ("app", "language", "dimension", "dependency")
@@ -46,14 +45,14 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         DataError: nothing readable as OmniGUI is there, or `strict` and there is a finding.
     """
     data = Path(data)
-    with naming_the_right_task(data, "omnigui"):
-        if repository.is_repository(data):
-            source = repository.load(data, "omnigui", TAGS, check_media=check_media)
-        else:
-            source = _read(data, check_media=check_media)
-    if strict:
-        refuse_findings(source.findings, data)
-    return source
+    return opened(
+        data,
+        "omnigui",
+        TAGS,
+        lambda: _read(data, check_media=check_media),
+        strict=strict,
+        check_media=check_media,
+    )
 
 
 def _read(data: Path, *, check_media: bool) -> Source:

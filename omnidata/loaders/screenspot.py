@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from omnidata.actions import Action, Box, Primitive, Screen
 from omnidata.errors import DataError, Finding, MediaError
-from omnidata.loaders import repository, screenspot_files
+from omnidata.loaders import screenspot_files
 from omnidata.loaders.media_files import check_media_files
+from omnidata.loaders.opening import opened
 from omnidata.loaders.place import Note, Place, short
-from omnidata.loaders.recognition import naming_the_right_task
 from omnidata.loaders.screenspot_files import Line, form_of, images, platform_of
 from omnidata.loaders.screenspot_rows import (
     FILES,
@@ -29,7 +29,6 @@ from omnidata.loaders.screenspot_rows import (
     is_negative,
     stated_size,
 )
-from omnidata.loaders.strict import refuse_findings
 from omnidata.media import image_size, unsafe
 from omnidata.types import MediaRef, Modality, Source, Step
 
@@ -76,14 +75,14 @@ def load(
             boxes are and nobody says it, or `strict` and there is a finding.
     """
     data = Path(data)
-    with naming_the_right_task(data, "screenspot"):
-        if repository.is_repository(data):
-            source = repository.load(data, "screenspot", TAGS, check_media=check_media)
-        else:
-            source = _read(data, boxes, language, check_media=check_media)
-    if strict:
-        refuse_findings(source.findings, data)
-    return source
+    return opened(
+        data,
+        "screenspot",
+        TAGS,
+        lambda: _read(data, boxes, language, check_media=check_media),
+        strict=strict,
+        check_media=check_media,
+    )
 
 
 def _read(data: Path, boxes: Boxes, language: Language, *, check_media: bool) -> Source:

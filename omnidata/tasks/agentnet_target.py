@@ -47,7 +47,7 @@ def target(step: Step, *, space: Space, size: Screen) -> Target | None:
             pair = place(point, screen, space=space, size=size)
             places.append(pair)
         lines.append(spelled(deed, f"x={pair[0]:g}, y={pair[1]:g}" if pair else ""))
-        marked.append(spelled(deed, PLACE if pair else ""))
+        marked.append(spelled(deed, PLACE) if pair else lines[-1].replace(PLACE, "bbox"))
     return Target(_fenced(lines), _fenced(marked), tuple(places))
 
 

@@ -45,6 +45,9 @@ def target(step: Step, *, space: Space, size: Screen) -> Target | None:
         found = place(region, step.screen, space=space, size=size)
         places.append(found)
         body[key], marked[key] = list(found), PLACE
+    if not places:  # what stands for a place stands for nothing else
+        text = _compact(body)
+        return Target(text, text.replace(PLACE, "bbox"))
     return Target(_compact(body), _compact(marked).replace(f'"{PLACE}"', PLACE), tuple(places))
 
 
