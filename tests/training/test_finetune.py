@@ -68,7 +68,10 @@ CONTROLS = {HEARD: ("other-sound", "silence"), SEEN: ("other-clip", "frozen-clip
 def test_a_tiny_model_learns_from_each_form_of_data_what_the_form_holds(
     form: str, held: Sequence[str], tmp_path: Path
 ) -> None:
-    """Until it generalises: a wrong or silent medium spoils the steps that it decides alone."""
+    """Until it generalises: a wrong or silent medium spoils the steps that it decides.
+
+    A silent one spoils these alone. A wrong one may speak of an answer where the other decides.
+    """
     table = finetune(tmp_path / "out", "--format", form, limit_s=3600)
     assert table["before"]["all"] <= CHANCE
     for medium in held:
@@ -77,7 +80,7 @@ def test_a_tiny_model_learns_from_each_form_of_data_what_the_form_holds(
             for control in CONTROLS[decisive]:
                 if decisive == medium:
                     assert table[control][medium] <= CHANCE + 0.1, control
-                else:
+                elif control in ("silence", "frozen-clip"):
                     assert table[control][medium] >= 0.8, control
 
 

@@ -26,6 +26,7 @@
 
   const broken = (element) => {
     const note = make("p", { class: "missing" }, "This cannot be shown: the file is broken.");
+    element.closest("figure")?.querySelector(".key")?.remove();
     (element.closest(".frame") ?? element).replaceWith(note);
   };
 
