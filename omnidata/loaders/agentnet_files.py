@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from omnidata.errors import DataError, Finding
-from omnidata.loaders import desk_files, phone_files
+from omnidata.loaders import desk_files, file_search
 from omnidata.loaders.json_lines import values
 from omnidata.loaders.place import SKIPPED, Note
 
@@ -62,7 +62,7 @@ def find(data: Path) -> list[Path]:
         DataError: nothing is there, or nothing of AgentNet.
         OSError: a file cannot be read.
     """
-    paths = list(phone_files.walk(data))
+    paths = list(file_search.walk(data))
     looks = {path: look(path) for path in paths}
     if "known" not in looks.values() and any(path.name == RECORDED for path in paths):
         raise DataError(
@@ -71,10 +71,10 @@ def find(data: Path) -> list[Path]:
             expected=COLUMNS,
             remedy="`omnidata segment` cuts a recording of AgentNet's tool into steps of its own",
         )
-    return phone_files.chosen(data, looks, COLUMNS)
+    return file_search.chosen(data, looks, COLUMNS)
 
 
-def look(path: Path) -> phone_files.Look:
+def look(path: Path) -> file_search.Look:
     """Whether a file has the columns of one of the two forms.
 
     Raises:
@@ -102,7 +102,7 @@ def fingerprint(data: Path) -> str:
     Raises:
         DataError: as `find`.
     """
-    return phone_files.fingerprint(find(data), data if data.is_dir() else data.parent)
+    return file_search.fingerprint(find(data), data if data.is_dir() else data.parent)
 
 
 def read(paths: Sequence[Path], note: Note) -> Iterator[Trajectory]:

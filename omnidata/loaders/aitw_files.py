@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from omnidata.errors import DataError, Finding
 from omnidata.jsontext import BROKEN
-from omnidata.loaders import phone_files
+from omnidata.loaders import file_search, phone_files
 from omnidata.loaders.json_lines import BOM, decoded
 from omnidata.loaders.place import SKIPPED, Note
 from omnidata.loaders.tfexample import Example, read_example
@@ -66,9 +66,9 @@ def find(data: Path) -> list[Path]:
         DataError: nothing is there, or nothing of Android in the Wild.
         OSError: a file cannot be read.
     """
-    looks = {path: _look(path) for path in phone_files.walk(data)}
+    looks = {path: _look(path) for path in file_search.walk(data)}
     expected = f"TFRecords with {FEATURES}; or JSON files of steps with {COLUMNS}"
-    return phone_files.chosen(data, looks, expected)
+    return file_search.chosen(data, looks, expected)
 
 
 def recognises(data: Path, benchmark: str = "") -> bool:
@@ -77,7 +77,7 @@ def recognises(data: Path, benchmark: str = "") -> bool:
     Raises:
         OSError: a file cannot be read.
     """
-    paths = islice(filter(_may_be, phone_files.walk(data)), _PEEKED)
+    paths = islice(filter(_may_be, file_search.walk(data)), _PEEKED)
     return any(_look(path) == "known" for path in paths)
 
 
@@ -85,7 +85,7 @@ def _may_be(path: Path) -> bool:
     return path.suffix == ".json" or phone_files.may_hold_records(path)
 
 
-def _look(path: Path) -> phone_files.Look:
+def _look(path: Path) -> file_search.Look:
     if path.suffix != ".json":
         return phone_files.look(path, frozenset({"results/action_type"}))
     with path.open("rb") as file:
@@ -100,7 +100,7 @@ def fingerprint(data: Path) -> str:
     Raises:
         DataError: as `find`.
     """
-    return phone_files.fingerprint(find(data), data if data.is_dir() else data.parent)
+    return file_search.fingerprint(find(data), data if data.is_dir() else data.parent)
 
 
 def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import DataError, Finding
-from omnidata.loaders import phone_files
+from omnidata.loaders import file_search, phone_files
 from omnidata.loaders.a11y_forest import unpack
 from omnidata.loaders.androidcontrol_rows import FINAL, FOREST, STEP
 from omnidata.loaders.androidcontrol_steps import ROLES, SPLITS, TAGS, EpisodeReader
@@ -63,9 +63,9 @@ def find(data: Path) -> list[Path]:
         DataError: there are none.
         OSError: a file cannot be read.
     """
-    looks = {path: phone_files.look(path, FEATURES) for path in phone_files.walk(data)}
+    looks = {path: phone_files.look(path, FEATURES) for path in file_search.walk(data)}
     expected = f"TFRecords whose examples have {', '.join(sorted(FEATURES))}"
-    return phone_files.chosen(data, looks, expected)
+    return file_search.chosen(data, looks, expected)
 
 
 def recognises(data: Path, benchmark: str = "") -> bool:
@@ -74,7 +74,7 @@ def recognises(data: Path, benchmark: str = "") -> bool:
     Raises:
         OSError: a file cannot be read.
     """
-    paths = filter(phone_files.may_hold_records, phone_files.walk(data))
+    paths = filter(phone_files.may_hold_records, file_search.walk(data))
     return any(phone_files.look(path, FEATURES) == "known" for path in islice(paths, _PEEKED))
 
 
@@ -86,7 +86,7 @@ def fingerprint(data: Path) -> str:
     """
     root = data if data.is_dir() else data.parent
     splits = [root / SPLITS] if (root / SPLITS).is_file() else []
-    return phone_files.fingerprint([*find(data), *splits], root)
+    return file_search.fingerprint([*find(data), *splits], root)
 
 
 def _read(data: Path, *, check_media: bool) -> Source:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnidata.jsontext import BROKEN
-from omnidata.loaders import phone_files
+from omnidata.loaders import file_search
 from omnidata.loaders.json_lines import BOM, decoded
 
 HEAD: Final = 1024**2
@@ -18,14 +18,14 @@ _MAX_FILE: Final = 256 * 1024**2
 
 
 def recognises(
-    data: Path, suffixes: Collection[str], look: Callable[[Path], phone_files.Look]
+    data: Path, suffixes: Collection[str], look: Callable[[Path], file_search.Look]
 ) -> bool:
     """Whether one of the first files with such endings is known.
 
     Raises:
         OSError: a file cannot be read.
     """
-    paths = (path for path in phone_files.walk(data) if path.suffix in suffixes)
+    paths = (path for path in file_search.walk(data) if path.suffix in suffixes)
     return any(look(path) == "known" for path in islice(paths, _PEEKED))
 
 

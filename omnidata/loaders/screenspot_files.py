@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from omnidata.errors import Finding
 from omnidata.jsontext import BROKEN
-from omnidata.loaders import desk_files, phone_files
+from omnidata.loaders import desk_files, file_search
 from omnidata.loaders.json_lines import values
 from omnidata.loaders.place import SKIPPED, Note
 from omnidata.loaders.screenspot_rows import Form
@@ -55,11 +55,11 @@ def find(data: Path) -> list[Path]:
         DataError: nothing is there, or nothing of ScreenSpot.
         OSError: a file cannot be read.
     """
-    looks = {path: look(path) for path in phone_files.walk(data)}
-    return phone_files.chosen(data, looks, COLUMNS)
+    looks = {path: look(path) for path in file_search.walk(data)}
+    return file_search.chosen(data, looks, COLUMNS)
 
 
-def look(path: Path) -> phone_files.Look:
+def look(path: Path) -> file_search.Look:
     """Whether a file has the columns.
 
     Raises:
@@ -88,7 +88,7 @@ def fingerprint(data: Path) -> str:
     Raises:
         DataError: as `find`.
     """
-    return phone_files.fingerprint(find(data), data if data.is_dir() else data.parent)
+    return file_search.fingerprint(find(data), data if data.is_dir() else data.parent)
 
 
 def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:
