@@ -103,6 +103,7 @@ def test_a_torchvision_for_cuda_works_within_omnidata_and_the_command_mends_it(
 
 
 @without_cuda
+@full_only("a minute of imports")
 def test_a_torchaudio_for_cuda_breaks_transformers_and_one_command_mends_both(
     tmp_path: Path,
 ) -> None:
