@@ -89,8 +89,8 @@ class Options:
         if space_of(task) != "norm1000":
             raise UsageError(
                 "with --objects it is ms-swift that writes the numbers",
-                where=f"-T coordinates={task.options.get('coordinates')}",
-                expected="coordinates=norm1000, which ms-swift turns into what its model takes"
+                where=f"--objects {self.objects}",
+                expected="-T coordinates=norm1000, which ms-swift turns into what its model takes"
                 if "coordinates" in task.options
                 else "a task whose answers have places",
             )
