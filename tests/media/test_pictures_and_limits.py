@@ -9,7 +9,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from PIL import Image
 from omnidata.errors import MediaError, UsageError
 from omnidata.media import Budget, check, frames, image, probe, read_bytes, samples
 from omnidata.types import MediaRef, Modality
+from tests.measured import cost
 
 sides = st.integers(1, 400)
 
@@ -158,17 +161,95 @@ def test_a_jpeg_and_a_webp_are_screenshots_and_a_gif_is_not(tmp_path: Path) -> N
         image(ref(tmp_path / "a.png"))
 
 
-@pytest.mark.parametrize("channels", [1, 2, 6])
-def test_several_channels_are_mixed_without_growing_louder(tmp_path: Path, channels: int) -> None:
-    tone = (0.9 * 32767 * np.sin(np.arange(32_000) * 2 * np.pi * 440 / 16_000)).astype("<i2")
-    with wave.open(str(tmp_path / "a.wav"), "wb") as track:
+def tone(count: int) -> npt.NDArray[np.float64]:
+    return 0.9 * np.sin(np.arange(count) * 2 * np.pi * 440 / 16_000)
+
+
+def write_wav(path: Path, channels: int, rate: int, count: int) -> None:
+    with wave.open(str(path), "wb") as track:
         track.setnchannels(channels)
         track.setsampwidth(2)
-        track.setframerate(16_000)
-        track.writeframes(np.repeat(tone, channels).tobytes())
+        track.setframerate(rate)
+        track.writeframes(np.repeat((32767 * tone(count)).astype("<i2"), channels).tobytes())
+
+
+@pytest.mark.parametrize("channels", [1, 2, 6, 7, 8, 9, 16, 64])
+def test_several_channels_are_mixed_without_growing_louder(tmp_path: Path, channels: int) -> None:
+    write_wav(tmp_path / "a.wav", channels, 16_000, 32_000)
     heard = samples(ref(tmp_path / "a.wav", "audio"))
     assert float(np.abs(heard).max()) == pytest.approx(0.9, abs=0.01)
-    assert probe(ref(tmp_path / "a.wav", "audio")).rms == pytest.approx(0.636, abs=0.01)
+    found = probe(ref(tmp_path / "a.wav", "audio"))
+    assert found.rms == pytest.approx(0.636, abs=0.01)
+    assert found.channels == channels
+
+
+@pytest.mark.parametrize("layout", ["mono", "stereo", "5.1", "7.1"])
+@pytest.mark.parametrize(
+    ("name", "codec", "rate"),
+    [
+        ("a.wav", "pcm_s24le", 44_100),
+        ("a.wav", "pcm_f32le", 16_000),
+        ("a.flac", "flac", 96_000),
+        ("a.m4a", "aac", 44_100),
+        ("a.aac", "aac", 48_000),
+        ("a.ogg", "libopus", 48_000),
+        ("a.mkv", "libopus", 48_000),
+        ("a.mp4", "aac", 16_000),
+    ],
+)
+def test_every_layout_is_heard_in_every_format(
+    tmp_path: Path, name: str, codec: str, rate: int, layout: str
+) -> None:
+    with av.open(str(tmp_path / name), "w") as container:
+        stream = container.add_stream(codec, rate=rate)
+        assert isinstance(stream, av.AudioStream)
+        stream.layout = layout
+        channels = stream.layout.nb_channels
+        values = np.repeat(tone(rate).astype(np.float32), channels)[None]
+        frame = av.AudioFrame.from_ndarray(values, format="flt", layout=layout)
+        frame.sample_rate = rate
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    heard = samples(ref(tmp_path / name, "audio"))
+    assert len(heard) == pytest.approx(16_000, abs=2500)
+    middle = heard[4000:12_000]
+    assert float(np.abs(middle).max()) == pytest.approx(0.9, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("channels", "rate"), [(65, 16_000), (400, 16_000), (1, 2**31 - 1), (2, 100_000_000)]
+)
+def test_sound_with_more_of_anything_than_sound_has_is_refused(
+    tmp_path: Path, channels: int, rate: int
+) -> None:
+    write_wav(tmp_path / "a.wav", channels, rate, 32_000)
+    with pytest.raises(MediaError, match=f"{channels} channels at {rate} Hz"):
+        samples(ref(tmp_path / "a.wav", "audio"))
+
+
+def test_a_packet_that_claims_to_last_for_hours_takes_no_memory(tmp_path: Path) -> None:
+    write_wav(tmp_path / "a.wav", 8, 1, 2048)  # 33 KB, 34 minutes, at 16 kHz 1 GB
+    found = cost(
+        """
+        from omnidata.errors import MediaError
+        from omnidata.media import Budget, samples
+        from omnidata.types import MediaRef
+        import av, numpy
+        """,
+        """
+        for ref in (
+            MediaRef("audio", Path(sys.argv[1]), "a.wav"),
+            MediaRef("audio", Path(sys.argv[1]), "", {"array": [0.5] * 4096, "sampling_rate": 1}),
+        ):
+            try:
+                samples(ref, budget=Budget(max_seconds=300))
+            except MediaError as error:
+                print(error.what)
+        """,
+        tmp_path,
+    )
+    assert found.said.count("goes on after 300 s") == 2
+    assert found.mebibytes < 150
 
 
 def test_sixteen_bits_of_grey_keep_their_shades(tmp_path: Path) -> None:

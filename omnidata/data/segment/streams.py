@@ -13,11 +13,11 @@ from omnidata.data.encode import AUDIO_RATE
 from omnidata.data.segment.recording import BUDGET, Recording
 from omnidata.media.clip import timed
 from omnidata.media.containers import audio_stream, broken, opened, video_stream
+from omnidata.media.sound import Mono
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    from av.audio.frame import AudioFrame
     from av.video.frame import VideoFrame
 
 _JUMP_S = 0.04  # what a track may stray from its time stamps before they win
@@ -151,33 +151,23 @@ def _blocks(
     Samples are counted, since time stamps are coarse; where the two part, there is a gap or a jump
     in the recording, and counting begins anew.
     """
-    from av.audio.resampler import AudioResampler
-
     ref = recording.ref
     with opened(ref, BUDGET) as container:
         stream = audio_stream(container, ref, None)
-        resampler: AudioResampler | None = None
+        mono: Mono | None = None
         position, expected = 0, 0.0
         for frame in container.decode(stream):
             time = expected if frame.time is None else frame.time - recording.origin_s
-            if resampler is None or abs(time - expected) > _JUMP_S:
-                for block in resampler.resample(None) if resampler else ():
-                    yield position, _mixed(block)
-                    position += block.samples
-                resampler = AudioResampler(format="fltp", rate=AUDIO_RATE)
+            if mono is None or abs(time - expected) > _JUMP_S:
+                for block in mono.feed(None) if mono else ():
+                    yield position, block
+                    position += len(block)
+                mono = Mono(ref, AUDIO_RATE)
                 position, expected = round(time * AUDIO_RATE), time
             expected += frame.samples / frame.sample_rate
-            for block in resampler.resample(frame):
-                yield position, _mixed(block)
-                position += block.samples
-        for block in resampler.resample(None) if resampler else ():
-            yield position, _mixed(block)
-            position += block.samples
-
-
-def _mixed(block: AudioFrame) -> npt.NDArray[np.float32]:
-    """The mean of the channels."""
-    import numpy as np
-
-    mixed: npt.NDArray[np.float32] = block.to_ndarray().mean(axis=0, dtype=np.float32)
-    return mixed
+            for block in mono.feed(frame):
+                yield position, block
+                position += len(block)
+        for block in mono.feed(None) if mono else ():
+            yield position, block
+            position += len(block)
