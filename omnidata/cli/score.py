@@ -32,7 +32,11 @@ def score(
     ] = None,
     profile: args.Profile = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write scores.jsonl and results.json into this folder.")
+        Path | None,
+        typer.Option(
+            help="Write scores.jsonl and results.json into this folder; of several agents of "
+            "osworld, into a folder for each below it."
+        ),
     ] = None,
     harness: Annotated[
         str | None,
@@ -46,6 +50,8 @@ def score(
     Steps without an answer are `missing`, which counts as wrong. A run folder is scored on the
     steps that it asked about. What an environment recorded, as the subtasks that an agent completed
     of OmniBench's task graphs, is scored without any text; OSWorld's results hold it themselves.
+    Where those are of several agents, each has a table of its own, and --json is an object of
+    agents' results.
 
     Example: omnidata score omnigui omnidata-demo/data runs/center --profile omnigui-release
     """
@@ -143,16 +149,38 @@ def _score_recorded(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Score without any text, and print."""
-    if out is not None:
-        _check_out(out, answers)
+    """Score without any text, and print: each agent by itself."""
+    from omnidata.run.textless import places, write
+
     name = profile or scorer.PROFILES[0]
-    results, findings = scorer.score(data, answers, profile=name, out=out, strict=strict)
+    scored, findings = scorer.score(data, answers, profile=name, strict=strict)
+    if out is not None:
+        found = places(scored, out)
+        _check_outs(out, list(found), answers)
+        for place, one in found.items():
+            write(place, one)
     terminal.print_doubts(findings)
     if as_json:
-        terminal.print_json(results)
-    else:
-        terminal.print_results(results, scorer.columns(name))
+        by_agent = {one.agent: one.results for one in scored}
+        terminal.print_json(scored[0].results if len(scored) == 1 else by_agent)
+        return
+    for one in scored:
+        terminal.print_results(one.results, scorer.columns(name))
+
+
+def _check_outs(out: Path, outs: Sequence[Path], answers: Path | None) -> None:
+    """Refuse folders as `_check_out` does, and one with scores of others beside the agents'."""
+    for place in outs:
+        _check_out(place, answers)
+    if outs != [out] and out.exists():
+        names = {path.name for path in out.iterdir()} if out.is_dir() else {""}
+        if names - {place.name for place in outs}:
+            raise RunError(
+                "the place holds other things than these agents' scores",
+                where=f"--out {out}",
+                expected=f"a new folder: there are {len(outs)} agents, and each gets one below it",
+                remedy="give another --out",
+            )
 
 
 def _check_out(out: Path, predictions: Path | None) -> None:

@@ -156,7 +156,10 @@ def print_results(results: Mapping[str, Any], columns: Columns) -> None:
                 for column, unit in columns.items()
             ]
             rows.append(["  95 % interval", *map(" - ".join, spans), *("" for _ in sizes)])
-    print_table(f"{results['task']} by {results['profile']} (%)", ("", *columns, *sizes), rows)
+    title = f"{results['task']} by {results['profile']} (%)"
+    if results.get("agent"):
+        title += f": {results['agent']}"
+    print_table(title, ("", *columns, *sizes), rows)
     note(outcome_line(results))
 
 

@@ -277,10 +277,11 @@ def _warnings(compared: Pair) -> Iterator[str]:
             yield f"run {label} is unfinished: {run.stopped}"
     left_out = [("only A has", compared.only_a), ("only B has", compared.only_b)]
     left_out.append(("neither has an answer to", compared.neither))
+    unit = "steps" if compared.steps else "tasks"
     for words, count in left_out:
         if count:
-            yield f"{count} steps that {words} are left out"
+            yield f"{count} {unit} that {words} are left out"
     for label, failed in zip("AB", compared.failures(), strict=True):
         if failed:
             told = ", ".join(f"{count} {name}" for name, count in failed.items())
-            yield f"run {label} failed on steps that count as wrong: {told}"
+            yield f"run {label} failed on {unit} that count as wrong: {told}"

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from omnidata.compare.inference import Floats, Ints, Mask, Sums
-from omnidata.compare.pair import Pair
+from omnidata.compare.pair import Pair, textless
 from omnidata.errors import RunError
 from omnidata.metrics.agentstudio_critic import RATES, rates
 from omnidata.metrics.episodes import counts, terms
@@ -47,8 +47,10 @@ def measures(pair: Pair) -> Measures:
     Raises:
         RunError: the profile is of a kind whose totals are not known to be sums.
     """
-    if not pair.steps:
-        return _Means(pair, pair.a.columns, pair.a.columns, by={}, flips=None)
+    if scorer := textless(pair.a):
+        columns = scorer.paired(pair.a.profile)
+        flips = (scorer.RIGHT, scorer.RIGHT) if scorer.RIGHT else None
+        return _Means(pair, columns, columns, by={}, flips=flips)
     profile = pair.a.benchmark.profiles[pair.a.profile]
     if isinstance(profile, EpisodeProfile):
         return _Episodes(pair, profile)

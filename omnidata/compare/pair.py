@@ -14,7 +14,7 @@ import numpy.typing as npt
 from omnidata.errors import RunError, UsageError
 from omnidata.run.scored import Run
 from omnidata.run.select import whole_episodes
-from omnidata.run.textless import scorer_of
+from omnidata.run.textless import Scorer, scorer_of
 from omnidata.types import OUTCOMES, Rows, Source, Step
 
 ANSWERED = ("ok", "unparsed")
@@ -28,7 +28,7 @@ class Pair:
     Attributes:
         a, b: the runs.
         ids: sample ids, in the order of the data.
-        steps: of the same ids; none for task graphs, which are scored without steps.
+        steps: of the same ids; none for what is scored task by task, without steps.
         order: all ids of the data.
         rows_a, rows_b: the verdicts, aligned with `ids`; `missing` steps are nobody's.
         only_a, only_b: steps that one run alone has.
@@ -70,9 +70,8 @@ def pair(a: Run, b: Run, *, data: Path | None = None, source: Source | None = No
         DataError: the data cannot be read.
     """
     _check_alike(a, b)
-    graphs = _of_graphs(a)
     steps: list[Step] = []
-    if not graphs:
+    if not textless(a):
         source = source or _load(a, b, data)
         _check_source(a, source)
         _check_source(b, source)
@@ -108,10 +107,10 @@ def pair(a: Run, b: Run, *, data: Path | None = None, source: Source | None = No
     )
 
 
-def _of_graphs(run: Run) -> bool:
-    """Whether the run was scored without any text, task by task."""
+def textless(run: Run) -> Scorer | None:
+    """Who scored the run without any text, task by task; None where a model's texts were."""
     scorer = scorer_of(run.task)
-    return scorer is not None and run.profile in scorer.PROFILES
+    return scorer if scorer and run.profile in scorer.PROFILES else None
 
 
 def _check_alike(a: Run, b: Run) -> None:
@@ -190,7 +189,8 @@ def _has(run: Run, sample_id: str) -> bool:
 def _rows(run: Run, ids: Sequence[str], whole: npt.NDArray[np.bool_] | None) -> Rows:
     """The run's verdicts on these steps."""
     scores = [run.scores[name] for name in ids]
-    names = run.columns if _of_graphs(run) else run.benchmark.profiles[run.profile].values
+    scorer = textless(run)
+    names = scorer.paired(run.profile) if scorer else run.benchmark.profiles[run.profile].values
     if lacking := [name for name in names if name not in scores[0]]:
         raise RunError(
             f"runs of the profile {run.profile} cannot be compared",

@@ -25,12 +25,10 @@ class Example:
 
     Attributes:
         domain: one of the set's.
-        run: action space, observation type and model.
         score: 0 to 1; None where it has not finished.
     """
 
     domain: str
-    run: str
     score: float | None
 
 
@@ -41,19 +39,19 @@ def total(
     groups: Mapping[str, Sequence[str]],
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Everything that is reported about scored examples.
+    """Everything that is reported about one agent's scored examples.
 
     Args:
-        examples: those that were tried; one for each example and run.
+        examples: those that were tried, each once: rates of several agents are never pooled.
         sizes: how many examples the set has of each domain.
         groups: names of groups and their domains.
         seed: of the bootstrap.
 
     Returns:
-        `overall` and `by`, name -> group -> table, for "group", "domain" and "run". A table holds
+        `overall` and `by`, name -> group -> table, for "group" and "domain". A table holds
         `SR_finished`, the mean over examples with a score, None over none, as the release's
-        `show_result.py` has it; `SR_all`, the mean over all that the set has for every run, where
-        what is absent or unfinished counts 0; `ci95` with a pair or None for each; `tasks`, how
+        `show_result.py` has it; `SR_all`, the mean over all that the set has, where what is absent
+        or unfinished counts 0; `ci95` with a pair or None for each; `tasks`, how
         many `SR_all` is over; `finished`. Of a domain with more examples than the set has, all
         count.
 
@@ -61,7 +59,7 @@ def total(
         ValueError: an example of a domain that the set does not have.
 
     Examples:
-        >>> tried = [Example("os", "a", 1.0), Example("os", "a", 0.5), Example("os", "a", None)]
+        >>> tried = [Example("os", 1.0), Example("os", 0.5), Example("os", None)]
         >>> found = total(tried, sizes={"os": 4, "vlc": 2}, groups={"OS": ["os"]})["overall"]
         >>> found["SR_finished"], found["SR_all"], found["tasks"], found["finished"]
         (0.75, 0.25, 6, 2)
@@ -69,26 +67,21 @@ def total(
     unknown = {example.domain for example in examples} - sizes.keys()
     if unknown:
         raise ValueError(f"the set has no domain {min(unknown)!r}")
-    runs = sorted({example.run for example in examples}) or ["."]
-    scores: dict[tuple[str, str], list[float | None]] = {
-        (run, domain): [] for run in runs for domain in sizes
-    }
+    scores: dict[str, list[float | None]] = {domain: [] for domain in sizes}
     for example in examples:
-        scores[example.run, example.domain].append(example.score)
-    for (_, domain), found in scores.items():
+        scores[example.domain].append(example.score)
+    for domain, found in scores.items():
         found += [None] * (sizes[domain] - len(found))
 
-    def table(chosen: Iterable[str], domains: Iterable[str]) -> dict[str, Any]:
-        pairs = [(run, domain) for run in chosen for domain in domains]
-        return _table([score for pair in pairs for score in scores[pair]], seed)
+    def table(domains: Iterable[str]) -> dict[str, Any]:
+        return _table([score for domain in domains for score in scores[domain]], seed)
 
     named = {name: [one for one in found if one in sizes] for name, found in groups.items()}
     return {
-        "overall": table(runs, sizes),
+        "overall": table(sizes),
         "by": {
-            "group": {name: table(runs, found) for name, found in named.items() if found},
-            "domain": {domain: table(runs, [domain]) for domain in sizes},
-            "run": {run: table([run], sizes) for run in runs},
+            "group": {name: table(found) for name, found in named.items() if found},
+            "domain": {domain: table([domain]) for domain in sizes},
         },
     }
 

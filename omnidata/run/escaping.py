@@ -1,14 +1,25 @@
-"""Texts of data and models inside Markdown and CSV: what reads the file is not to obey them."""
+"""Texts of data and models inside Markdown, CSV and file names: what reads them is not to obey."""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _MARKDOWN = frozenset("\\`*_{}[]<>|#!~&$")
 _FORMULA = ("=", "+", "-", "@")
+
+
+def file_name(text: str) -> str:
+    """The text as a part of a file's name on any system; different texts may have the same.
+
+    Examples:
+        >>> file_name("org/model:1"), file_name("a b")
+        ('org-model-1', 'a-b')
+    """
+    return re.sub(r"[^A-Za-z0-9._=+-]+", "-", text)
 
 
 def markdown_text(text: str) -> str:

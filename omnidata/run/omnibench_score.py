@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, cast, get_args
 import msgspec
 
 from omnidata.errors import DataError, Finding, PredictionError
-from omnidata.jsontext import BROKEN, decode, encode
+from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders.omnibench import read_library
 from omnidata.loaders.omnibench_library import TaskGraph
 from omnidata.loaders.recognition import naming_the_right_task
@@ -18,10 +18,11 @@ from omnidata.loaders.repository import is_repository
 from omnidata.loaders.strict import refuse_findings
 from omnidata.metrics.graph import ProfileName, TaskScore, score_task
 from omnidata.metrics.graph_totals import total
-from omnidata.run.folder import explained, replacing, write_json
+from omnidata.run.textless import Scored
 
 PROFILES: Final[tuple[ProfileName, ...]] = get_args(ProfileName)
 NEEDS_ANSWERS: Final = True
+RIGHT: Final = None  # tasks are done in parts
 
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "omnibench-paper": ("CR", "LC"),
@@ -68,14 +69,14 @@ def columns(profile: str) -> Mapping[str, Literal["share", "number"]]:
     return dict.fromkeys(_COLUMNS[profile], "share")
 
 
+def paired(profile: str) -> Mapping[str, Literal["share", "number"]]:
+    """All of them are means over tasks."""
+    return columns(profile)
+
+
 def score(
-    data: Path,
-    answers: Path | None,
-    *,
-    profile: str,
-    out: Path | None = None,
-    strict: bool = False,
-) -> tuple[dict[str, Any], Sequence[Finding]]:
+    data: Path, answers: Path | None, *, profile: str, strict: bool = False
+) -> tuple[Sequence[Scored], Sequence[Finding]]:
     """Score what agents completed.
 
     Args:
@@ -83,19 +84,17 @@ def score(
             the task's `application`, or the subtasks are there too.
         answers: JSON lines of {"task_id", "executed": [node, ...]}, at most one for each task.
         profile: one of `PROFILES`.
-        out: folder for `scores.jsonl` and `results.json`; None writes nothing.
         strict: make the first finding an error.
 
     Returns:
-        The content of `results.json`, and what is doubtful: of the tasks, and sequences of tasks
-        that the data do not have, which are passed over. A task without a sequence is `missing`
-        and counts as one of which nothing was done.
+        One agent's, for nothing says whose the sequences are; and what is doubtful: of the tasks,
+        and sequences of tasks that the data do not have, which are passed over. A task without a
+        sequence is `missing` and counts as one of which nothing was done.
 
     Raises:
         DataError: a task cannot be read or scored, a sequence is no order of its task, or `strict`
             and there is a finding.
         PredictionError: a line is no sequence, or there are two for one task.
-        RunError: the folder cannot be written.
     """
     assert answers is not None  # as `NEEDS_ANSWERS` says
     name = cast("ProfileName", profile)
@@ -115,13 +114,7 @@ def score(
         refuse_findings(findings, data)
     scores = [_scored(task, done.get(task.id), data) for task in tasks.values()]
     results = _results(name, list(tasks.values()), scores, done)
-    if out is not None:
-        with explained(out):
-            out.mkdir(parents=True, exist_ok=True)
-            with replacing(out / "scores.jsonl") as file:
-                file.writelines(_lines(name, tasks, scores, done))
-            write_json(out / "results.json", results)
-    return results, findings
+    return [Scored("", results, list(_lines(name, tasks, scores, done)))], findings
 
 
 def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:
@@ -246,14 +239,13 @@ def _lines(
     tasks: Mapping[str, TaskGraph],
     scores: Sequence[TaskScore],
     done: Mapping[str, Executed],
-) -> Iterator[bytes]:
+) -> Iterator[dict[str, Any]]:
     for own, found in zip(tasks, scores, strict=True):
         sequence = done.get(own)
-        line = {
+        yield {
             "sample_id": own,
             "outcome": "ok" if sequence else "missing",
             "profile": profile,
             **found.values(profile),
             "parsed": {"executed": list(sequence.nodes)} if sequence else None,
         }
-        yield encode(line) + b"\n"

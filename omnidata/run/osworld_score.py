@@ -1,4 +1,8 @@
-"""OSWorld's success rates over a tree of results, which holds the scores itself."""
+"""OSWorld's success rates over a tree of results, which holds the scores itself.
+
+A tree may hold several agents' results: each action space, observation type and model is an agent
+with rates of its own, which are never pooled. Examples have the same ids whoever tried them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,6 @@ from statistics import fmean
 from typing import Any, Final, Literal
 
 from omnidata.errors import DataError, Finding
-from omnidata.jsontext import encode
 from omnidata.loaders.osworld import rollouts
 from omnidata.loaders.osworld_domains import groups, sets
 from omnidata.loaders.osworld_result import Result, read_result
@@ -18,20 +21,21 @@ from omnidata.loaders.recognition import naming_the_right_task
 from omnidata.loaders.repository import is_repository
 from omnidata.loaders.strict import refuse_findings
 from omnidata.metrics.osworld import RATES, Example, total
-from omnidata.run.folder import explained, replacing, write_json
+from omnidata.run.textless import Scored
 
 PROFILES: Final[Sequence[str]] = ("osworld", "osworld-windows")
 """Named after the sets of examples that are the whole of `SR_all`."""
 
 NEEDS_ANSWERS: Final = False
+RIGHT: Final = "SR_finished"
 
 Key = tuple[str, str, str]
-"""Run, domain and example."""
+"""Agent, domain and example."""
 
 
 @dataclass(slots=True)
 class _Tried:
-    """One example of a run; more than one folder where there is one for each instruction."""
+    """One example of an agent; more than one folder where there is one for each instruction."""
 
     results: list[tuple[Rollout, Result]] = field(default_factory=list)
 
@@ -52,31 +56,29 @@ def columns(profile: str) -> Mapping[str, Literal["share", "number"]]:
     return dict.fromkeys(RATES, "share")
 
 
+def paired(profile: str) -> Mapping[str, Literal["share", "number"]]:
+    """That over what finished: what an agent never tried is no line that could be paired."""
+    return {"SR_finished": "share"}
+
+
 def score(
-    data: Path,
-    answers: Path | None,
-    *,
-    profile: str,
-    out: Path | None = None,
-    strict: bool = False,
-) -> tuple[dict[str, Any], Sequence[Finding]]:
+    data: Path, answers: Path | None, *, profile: str, strict: bool = False
+) -> tuple[Sequence[Scored], Sequence[Finding]]:
     """Read every `result.txt` of a tree; trajectories and media are not looked at.
 
     Args:
         data: the tree, from any of its levels downwards.
         answers: nothing; the tree holds the scores.
         profile: one of `PROFILES`.
-        out: folder for `scores.jsonl` and `results.json`; None writes nothing.
         strict: make the first finding an error.
 
     Returns:
-        The content of `results.json`, and what is doubtful. Examples of domains that the set does
-        not have are counted and left out.
+        What each agent reached, in the order of their names, and what is doubtful. Examples of
+        domains that the set does not have are counted and left out.
 
     Raises:
         DataError: nothing like OSWorld's results is there, or none of the set's domains, or
             `strict` and there is a finding.
-        RunError: the folder cannot be written.
     """
     findings: list[Finding] = []
     sizes = sets()[profile]
@@ -93,14 +95,7 @@ def score(
     findings += _too_many(known, sizes, profile)
     if strict:
         refuse_findings(findings, data)
-    results = _results(profile, known, len(tried) - len(known))
-    if out is not None:
-        with explained(out):
-            out.mkdir(parents=True, exist_ok=True)
-            with replacing(out / "scores.jsonl") as file:
-                file.writelines(_lines(profile, known))
-            write_json(out / "results.json", results)
-    return results, findings
+    return [_scored(agent, tried, profile) for agent in sorted({key[0] for key in known})], findings
 
 
 def _tried(data: Path, findings: list[Finding]) -> dict[Key, _Tried]:
@@ -139,23 +134,34 @@ def _too_many(
     known: Mapping[Key, _Tried], sizes: Mapping[str, int], profile: str
 ) -> Iterator[Finding]:
     counts: dict[tuple[str, str], int] = {}
-    for run, domain, _ in known:
-        counts[run, domain] = counts.get((run, domain), 0) + 1
-    for (run, domain), count in counts.items():
+    for agent, domain, _ in known:
+        counts[agent, domain] = counts.get((agent, domain), 0) + 1
+    for (agent, domain), count in counts.items():
         if count > sizes[domain]:
             yield Finding(
                 "examples-many",
                 "warning",
-                f"{run}: {domain}",
+                f"{agent}: {domain}",
                 f"there are {count} examples",
                 f"the {sizes[domain]} of {profile}",
                 "remove what does not belong there; until then SR_all is over all of them",
             )
 
 
-def _results(profile: str, known: Mapping[Key, _Tried], outside: int) -> dict[str, Any]:
+def _scored(agent: str, tried: Mapping[Key, _Tried], profile: str) -> Scored:
+    """One agent's results, and a line for each of its examples."""
+    sizes = sets()[profile]
+    own = {key[1:]: found for key, found in tried.items() if key[0] == agent}
+    known = {key: found for key, found in own.items() if key[0] in sizes}
+    results = _results(agent, profile, known, len(own) - len(known))
+    return Scored(agent, results, list(_lines(profile, known)))
+
+
+def _results(
+    agent: str, profile: str, known: Mapping[tuple[str, str], _Tried], outside: int
+) -> dict[str, Any]:
     """The content of `results.json`."""
-    examples = [Example(domain, run, found.score) for (run, domain, _), found in known.items()]
+    examples = [Example(domain, found.score) for (domain, _), found in known.items()]
     table = total(examples, sizes=sets()[profile], groups=groups())
     overall = table["overall"]
     done = [example for example in examples if example.score is not None]
@@ -163,6 +169,7 @@ def _results(profile: str, known: Mapping[Key, _Tried], outside: int) -> dict[st
     return {
         "task": "osworld",
         "profile": profile,
+        "agent": agent,
         "overall": {name: overall[name] for name in RATES},
         "ci95": overall["ci95"],
         "answered": answered,
@@ -182,15 +189,14 @@ def _results(profile: str, known: Mapping[Key, _Tried], outside: int) -> dict[st
     }
 
 
-def _lines(profile: str, known: Mapping[Key, _Tried]) -> Iterator[bytes]:
-    for (_, domain, _), found in known.items():
-        shown = found.results[0][0]
-        line = {
-            "sample_id": shown.path if len(found.results) == 1 else shown.path.rpartition("/")[0],
+def _lines(profile: str, known: Mapping[tuple[str, str], _Tried]) -> Iterator[Mapping[str, Any]]:
+    for (domain, example), found in known.items():
+        yield {
+            "sample_id": f"{domain}/{example}",
             "outcome": "missing" if found.score is None else "ok",
             "profile": profile,
             "score": found.score,
+            "SR_finished": found.score,
             "domain": domain,
             "parsed": {rollout.path: result.text for rollout, result in found.results},
         }
-        yield encode(line) + b"\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import msgspec
 from omnidata.adapters import get_adapter
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.run.engine import Progress
+from omnidata.run.escaping import file_name
 from omnidata.run.evaluate import evaluate
 from omnidata.run.limits import Limits
 from omnidata.run.score import get_profile
@@ -203,7 +203,7 @@ def _cell(
     varied = {name: given[name] for name in given if name in several}
     names = [task.name or task.task, model.name or model.model]
     names += [f"{name}={value}" for name, value in varied.items()]
-    safe = "--".join(re.sub(r"[^A-Za-z0-9._=+-]+", "-", name) for name in names)
+    safe = "--".join(map(file_name, names))
     limits = _limits(path.parent, suite.limits, model.limits)
     out = path.parent / suite.out / safe
     return Cell(task, model, task_options, model_options, varied, limits, path.parent, out)

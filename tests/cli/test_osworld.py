@@ -37,6 +37,7 @@ def test_a_tree_is_scored_as_computed_by_hand_without_media(tmp_path: Path) -> N
     found = scored(data, "--out", out)
     assert found["overall"] == {"SR_finished": 0.5, "SR_all": 2.5 / 369}
     assert (found["task"], found["profile"]) == ("osworld", "osworld")
+    assert found["agent"] == RUN
     assert found["by"]["group"]["Workflow"]["SR_finished"] == 0.5
     assert found["by"]["domain"]["os"]["SR_all"] == pytest.approx(1 / 24)
     assert found["by"]["group"]["Office"]["SR_finished"] is None, "a domain that is not there"
@@ -46,10 +47,10 @@ def test_a_tree_is_scored_as_computed_by_hand_without_media(tmp_path: Path) -> N
     assert found["outcomes"] == {"ok": 5, "missing": 364}
     assert found == json.loads((out / "results.json").read_text())
     lines = {row["sample_id"]: row for row in read_lines(out / "scores.jsonl")}
-    assert lines[f"{RUN}/multi_apps/multi_apps-0"]["score"] == 0.0
-    assert lines[f"{RUN}/os/os-2"] == {
-        "sample_id": f"{RUN}/os/os-2", "outcome": "missing", "profile": "osworld", "score": None,
-        "domain": "os", "parsed": {f"{RUN}/os/os-2": None},
+    assert lines["multi_apps/multi_apps-0"]["score"] == 0.0
+    assert lines["os/os-2"] == {
+        "sample_id": "os/os-2", "outcome": "missing", "profile": "osworld", "score": None,
+        "SR_finished": None, "domain": "os", "parsed": {f"{RUN}/os/os-2": None},
     }  # fmt: skip
     table = omnidata("score", "osworld", data).stdout
     assert "SR_finished" in table
@@ -65,15 +66,74 @@ def test_a_whole_set_of_results_is_scored_over_all_of_it(tmp_path: Path) -> None
     assert found["counts"]["absent"] == 0
 
 
-def test_several_runs_are_told_apart(tmp_path: Path) -> None:
+def test_several_agents_are_never_pooled(tmp_path: Path) -> None:
     results(tmp_path, RUN, {"os": ["1.0"]})
-    results(tmp_path, OTHER, {"os": ["0.0"], "gimp": ["1.0"]})
+    results(tmp_path, OTHER, {"os": ["0.0"], "gimp": ["1.0"], "mine": ["1.0"]})
     found = scored(tmp_path)
-    assert found["counts"]["tasks"] == 2 * 369
-    assert {name: row["SR_finished"] for name, row in found["by"]["run"].items()} == {
-        RUN: 1.0, OTHER: 0.5,
+    assert list(found) == [OTHER, RUN]
+    assert {agent: own["overall"] for agent, own in found.items()} == {
+        RUN: {"SR_finished": 1.0, "SR_all": 1 / 369},
+        OTHER: {"SR_finished": 0.5, "SR_all": 1 / 369},
+    }
+    assert [own["counts"]["unknown_tasks"] for own in found.values()] == [1, 0]
+    assert found[OTHER] == scored(tmp_path / OTHER), "whether others lie beside it or not"
+    table = omnidata("score", "osworld", tmp_path).stdout
+    assert f"osworld by osworld (%): {RUN}" in table
+    assert f"osworld by osworld (%): {OTHER}" in table
+
+
+def test_agents_of_one_tree_are_ranked_and_compared_by_task(tmp_path: Path) -> None:
+    """Of twelve tasks that both finished the agents agree on five; the other agent is better."""
+    tree, out = tmp_path / "tree", tmp_path / "out"
+    results(tree, RUN, {"os": ["1.0"] * 3 + ["0.0"] * 7, "vlc": ["0.5", "1.0", None]})
+    results(tree, OTHER, {"os": ["0.0"] + ["1.0"] * 9, "vlc": ["1.0", "1.0", "1.0"]})
+    names = ["computer_13-som-agent", "pyautogui-screenshot-agent"]
+    for _ in range(2):  # scores of the same agents are replaced
+        scored(tree, "--out", out)
+        assert sorted(path.name for path in out.iterdir()) == names
+    other, own = (out / name for name in names)
+    ids = [row["sample_id"] for row in read_lines(own / "scores.jsonl")]
+    assert ids == [row["sample_id"] for row in read_lines(other / "scores.jsonl")]
+    assert {row["sample_id"] for row in read_lines(own / "scores.jsonl")} >= {
+        "os/os-0",
+        "vlc/vlc-2",
+    }
+
+    rows = as_json(omnidata("report", own, other, "--format", "json"))
+    told = json.dumps(rows)
+    assert all(name in told for name in names)
+    found = as_json(omnidata("compare", own, other, "--json"))
+    assert found["steps"] == {
+        "compared": 12, "only_a": 0, "only_b": 1, "neither": 0, "unjudged": 0,
     }  # fmt: skip
-    assert scored(tmp_path / OTHER)["overall"]["SR_finished"] == 0.5
+    rates = found["slices"][0]["metrics"]["SR_finished"]
+    assert (rates["a"], rates["b"]) == (4.5 / 12, 11 / 12)
+    assert (found["slices"][0]["mcnemar"]["a_only"], found["slices"][0]["mcnemar"]["b_only"]) == (
+        1,
+        8,
+    )
+    flips = {flip["sample_id"]: flip["direction"] for flip in found["flips"]}
+    assert flips["os/os-0"] == "right->wrong"
+    assert flips["vlc/vlc-0"] == "wrong->right"
+    assert "1 tasks that only B has are left out" in omnidata("compare", own, other).stderr
+
+
+def test_folders_of_agents_hold_nothing_else(tmp_path: Path) -> None:
+    tree, out = tmp_path / "tree", tmp_path / "out"
+    results(tree, RUN, {"os": ["1.0"]})
+    scored(tree, "--out", out)
+    results(tree, OTHER, {"os": ["0.0"]})
+    assert "holds other things" in omnidata("score", "osworld", tree, "--out", out, code=2).stderr
+    for place in ("a-b", "a/b", "A+b", "a--b", "日本", "中国", "-", "x" * 200, "x" * 199):
+        results(tree, f"pyautogui/screenshot/{place}", {"os": ["1.0"]})
+    agents = scored(tree, "--out", tmp_path / "all")
+    places = list((tmp_path / "all").iterdir())
+    assert len({path.name.lower() for path in places}) == len(agents) == 11
+    for path in places:
+        assert path.name.isascii() and path.name[0].isalnum() and len(path.name) < 120
+    told = {path.name: json.loads((path / "results.json").read_text())["agent"] for path in places}
+    assert sorted(told.values()) == sorted(agents)
+    assert told["pyautogui-screenshot-A+b"] == "pyautogui/screenshot/A+b"
 
 
 @pytest.mark.parametrize("places", [("gpt", "cogagent"), (f"1/{RUN}", f"2/{RUN}")])
@@ -83,10 +143,10 @@ def test_runs_that_only_folders_tell_apart_stay_two(
     results(tmp_path, places[0], {"os": ["1.0", "1.0"]})
     results(tmp_path, places[1], {"os": ["0.0", None]})
     found = scored(tmp_path)
-    assert {name: table["SR_finished"] for name, table in found["by"]["run"].items()} == {
-        places[0]: 1.0, places[1]: 0.0,
-    }  # fmt: skip
-    assert found["overall"] == {"SR_finished": 2 / 3, "SR_all": 2 / (2 * 369)}
+    assert {name: own["overall"] for name, own in found.items()} == {
+        places[0]: {"SR_finished": 1.0, "SR_all": 2 / 369},
+        places[1]: {"SR_finished": 0.0, "SR_all": 0.0},
+    }
 
 
 @pytest.mark.parametrize("bad", ["nan", "inf", "", "yes", "2.0", "__import__('os')", "1" * 5000])

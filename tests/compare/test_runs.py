@@ -17,6 +17,7 @@ from omnidata.run.omnibench_score import score as score_graphs
 from omnidata.run.score import get_profile, score
 from omnidata.run.scored import read_run
 from omnidata.run.select import whole_episodes
+from omnidata.run.textless import write as write_scores
 from omnidata.tasks import get_task
 from omnidata.types import Source, Step
 from tests.compare.making import Says, data, lines, loaded, run
@@ -331,7 +332,8 @@ def test_task_graphs_are_compared_without_steps_or_data(tmp_path: Path) -> None:
     for name, nodes_done in done.items():
         given = [{"task_id": str(n), "executed": nodes_done} for n in range(12 - (name == "b"))]
         answers = write(tmp_path / f"{name}.jsonl", *given)
-        score_graphs(place, answers, profile="omnibench-paper", out=tmp_path / name)
+        (scored,), _ = score_graphs(place, answers, profile="omnibench-paper")
+        write_scores(tmp_path / name, scored)
     found = quick(tmp_path / "a", tmp_path / "b")
     assert (len(found.pair.ids), found.pair.only_a) == (11, 1)
     assert list(found.columns) == ["CR", "LC"]
@@ -341,7 +343,7 @@ def test_task_graphs_are_compared_without_steps_or_data(tmp_path: Path) -> None:
 
 
 def test_scores_without_the_profiles_values_are_refused(tmp_path: Path) -> None:
-    """OSWorld's rates are over the whole of a set, of which no line has a part."""
+    """An older version named OSWorld's examples after their folders, other ones for each agent."""
     results = {"task": "osworld", "profile": "osworld", "overall": {}, "by": {}, "counts": {}}
     (tmp_path / "results.json").write_text(json.dumps(results))
     line = {"sample_id": "x", "outcome": "ok", "profile": "osworld", "score": 1.0, "domain": "os"}
