@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Severity = Literal["error", "warning"]
 MediaFault = Literal["missing", "empty", "refused", "changed", "truncated", "unreadable"]
@@ -146,6 +146,7 @@ class Finding:
         what: what was found.
         expected: what would have been right.
         remedy: what the reader can do.
+        sample_ids: of the steps that it is about; empty where it is about none, or about all.
     """
 
     code: str
@@ -154,12 +155,14 @@ class Finding:
     what: str
     expected: str
     remedy: str
+    sample_ids: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.severity} [{self.code}] " + str(
             OmnidataError(self.what, where=self.where, expected=self.expected, remedy=self.remedy)
         )
 
-    def as_dict(self) -> Mapping[str, str]:
+    def as_dict(self) -> Mapping[str, Any]:
         """The finding as a JSON object."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        found = {name: getattr(self, name) for name in self.__slots__}
+        return {**found, "sample_ids": list(self.sample_ids)}

@@ -117,6 +117,11 @@ class Step:
         action: the target; None when the source's is unusable (a finding says why).
         tags: app, language, dimension, dependency, ...: the same for all steps of an episode.
         source: the untouched row.
+        episode: the episode's name, unique in the dataset. Where a loader says nothing it is
+            `episode_id`, within the step's app where the step has a tag `app`.
+        group: what must never be torn apart in splits, controls, bootstraps and checks for leaks:
+            the episode, with its twins; the page of a grounding row. Equal names mean the same
+            thing in other data of the benchmark. Where a loader says nothing it is the episode.
     """
 
     sample_id: str
@@ -131,11 +136,24 @@ class Step:
     action: Action | None
     tags: Mapping[str, str]
     source: Mapping[str, Any]
+    episode: str = ""
+    group: str = ""
+
+    def __post_init__(self) -> None:
+        """Name the episode and the group where the loader has not."""
+        if not self.episode:
+            names = filter(None, (self.tags.get("app"), self.episode_id))
+            object.__setattr__(self, "episode", "/".join(names))
+        if not self.group:
+            object.__setattr__(self, "group", self.episode)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a loader found.
+    """What a loader found; every step has a sample id of its own.
+
+    A step whose id an earlier step has is left out, with a finding, and counted in `skipped`,
+    wherever the steps come from.
 
     Attributes:
         task: the benchmark's name.
@@ -162,6 +180,44 @@ class Source:
     tags: Sequence[str]
     roles: Mapping[str, Modality]
     altered: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Leave out the steps whose sample id an earlier step has."""
+        kept: dict[str, Step] = {}
+        repeated: list[str] = []
+        for step in self.steps:
+            if step.sample_id in kept:
+                repeated.append(step.sample_id)
+            else:
+                kept[step.sample_id] = step
+        if not repeated:
+            return
+        again, met = set(repeated), set[str]()
+        rows: list[str | None] = []
+        for name in self.row_ids:  # of several rows with one id the first has become a step
+            rows.append(None if name in met else name)
+            if name in again:
+                met.add(name)
+        changed: Mapping[str, Any] = {
+            "steps": list(kept.values()),
+            "findings": [*self.findings, *map(_repeated, repeated)],
+            "skipped": self.skipped + len(repeated),
+            "row_ids": rows,
+        }
+        for name, value in changed.items():
+            object.__setattr__(self, name, value)
+
+
+def _repeated(sample_id: str) -> Finding:
+    return Finding(
+        "repeated-id",
+        "error",
+        sample_id,
+        "an earlier step of the data has the same sample id",
+        "a sample id of its own for every step",
+        "name the rows apart; the first of them is used, and the others are skipped until then",
+        (sample_id,),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,8 @@ def score(
     Args:
         task: the benchmark, for the results' head.
         profile: parser and rules.
-        steps: what was asked; those without an answer are `missing`, which is wrong.
+        steps: what was asked; those without an answer are `missing`, which is wrong. One whose
+            sample id an earlier one has is left out, and counted as `repeated`.
         answers: in any order, at most one per step.
         whole: bool (N,), False for steps of episodes that the choice of steps cut into.
         out: folder for `scores.jsonl` and `results.json`; None writes nothing.
@@ -70,6 +71,12 @@ def score(
         PredictionError: an answer to a step that does not exist, or two answers to one.
         RunError: the folder cannot be written.
     """
+    first: dict[str, int] = {}
+    for number, step in enumerate(steps):
+        first.setdefault(step.sample_id, number)
+    repeated = len(steps) - len(first)
+    if repeated:
+        steps, whole = [steps[number] for number in first.values()], whole[[*first.values()]]
     judged = _Columns(profile, steps, origin)
     if out is None:
         for _ in judged.lines(answers, ignored):
@@ -86,6 +93,8 @@ def score(
     }
     if judged.degraded:
         results["counts"]["degraded"] = judged.degraded
+    if repeated:
+        results["counts"]["repeated"] = repeated
     if stopped:
         results["stopped"] = stopped
     if out is not None:

@@ -103,3 +103,19 @@ def test_a_row_that_is_no_step_is_refused(change: dict[str, Any]) -> None:
     row = {k: v for k, v in (to_row(step, TAGS) | change).items() if v is not ...}
     with pytest.raises((KeyError, TypeError, ValueError, RecursionError)):
         Reader(TAGS).step(row, media={}, history_screens=())
+
+
+@pytest.mark.parametrize(
+    ("tags", "given", "episode", "group"),
+    [
+        ({}, {}, "7", "7"),
+        ({"app": "a"}, {}, "a/7", "a/7"),
+        ({"app": "a"}, {"episode": "b/7"}, "b/7", "b/7"),
+        ({"app": "a"}, {"group": "twins"}, "a/7", "twins"),
+    ],
+)
+def test_a_step_of_which_nobody_says_more_belongs_to_its_episode(
+    tags: dict[str, str], given: dict[str, str], episode: str, group: str
+) -> None:
+    step = Step("7/0", "7", 0, 1, "Tap", (10, 10), {}, (), (), None, tags, {}, **given)
+    assert (step.episode, step.group) == (episode, group)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import omnidata
 from omnidata.errors import UsageError
+from omnidata.predictions import Prediction
 from omnidata.tasks import get_task
 from omnidata.types import Task
 from tests import plugs
@@ -47,7 +51,7 @@ class Words(Benchmark):
         rows = [json.loads(line) for line in data.read_text("utf-8").splitlines()]
         steps = [
             Step(
-                sample_id=f"{data.stem}/{number}",
+                sample_id=row.get("id", f"{data.stem}/{number}"),
                 episode_id=str(number),
                 step_index=0,
                 num_steps=1,
@@ -135,6 +139,42 @@ def test_the_command_line_runs_and_scores_it(tmp_path: Path, rows: Path) -> None
         "de": 1.0,
         "en": 1.0,
     }
+
+
+def test_a_repeated_sample_id_is_a_finding_and_its_row_is_skipped(
+    site: Path, tmp_path: Path
+) -> None:
+    """The oracle has all that is left right, and no step is missing."""
+    install(site)
+    data = tmp_path / "words.jsonl"
+    rows = [ROWS[0], ROWS[1] | {"id": "words/0"}, ROWS[1], ROWS[1] | {"id": "words/0"}]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    task = get_task("words")
+    source = task.load(data)
+    assert [step.sample_id for step in source.steps] == ["words/0", "words/2"]
+    assert source.steps[0].instruction == ROWS[0]["words"]
+    assert source.row_ids == ["words/0", None, "words/2", None]
+    assert source.skipped == 2
+    assert [(found.code, found.severity, found.sample_ids) for found in source.findings] == [
+        ("repeated-id", "error", ("words/0",))
+    ] * 2
+    assert source.findings[0].remedy
+    found = omnidata.evaluate(task, source, "baseline:oracle", tmp_path / "run")
+    assert found["overall"] == {"accuracy": 1.0}
+    assert found["outcomes"] == {"ok": 2}
+
+
+def test_steps_with_a_repeated_id_are_scored_once(site: Path, rows: Path) -> None:
+    install(site)
+    task = get_task("words")
+    steps = task.load(rows).steps
+    answers = [Prediction(sample_id=step.sample_id, output="melon") for step in steps[:2]]
+    again = [*steps[:2], replace(steps[1], instruction="other"), steps[0]]
+    profile = task.profiles["words-exact"]
+    found = omnidata.score(task, profile, again, answers, whole=np.ones(4, dtype=np.bool_))
+    assert found["counts"] == {"steps": 2, "without_usable_target": 0, "repeated": 2}
+    assert found["overall"] == {"accuracy": 0.5}
+    assert found["outcomes"] == {"ok": 2}
 
 
 def test_options_and_baselines_that_do_not_exist_are_refused(site: Path, rows: Path) -> None:

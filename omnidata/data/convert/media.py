@@ -168,5 +168,8 @@ def portable(findings: Iterable[Finding], root: Path) -> Iterator[Finding]:
     """Findings without the folder in which the source lay, and as text that can be written."""
     for found in findings:
         said = (found.where, found.what, found.expected, found.remedy)
-        texts = [storable(text.replace(f"{root}{os.sep}", "")) or "" for text in said]
-        yield Finding(found.code, found.severity, *texts)
+        where, what, expected, remedy = (
+            storable(text.replace(f"{root}{os.sep}", "")) or "" for text in said
+        )
+        names = tuple(storable(name) or "" for name in found.sample_ids)
+        yield Finding(found.code, found.severity, where, what, expected, remedy, names)
