@@ -15,10 +15,11 @@ from omnidata.compare.comparison import correct
 from omnidata.errors import Finding, OmnidataError
 from omnidata.jsontext import encode
 from omnidata.run.engine import Progress
-from omnidata.run.folder import explained, replacing, write_json
+from omnidata.run.folder import explained
 from omnidata.run.scored import Unit
 from omnidata.run.select import read_exclude, select
 from omnidata.run.suite import Cell, Outcome, run_suite
+from omnidata.storage import atomic_write, write_json
 from omnidata.types import Source, Task
 
 AXIS = "dependency"
@@ -189,13 +190,13 @@ def _record(plan: Plan, control: Control, found: Altered, excluded: frozenset[st
     """Write which step got whose medium; the file of steps to leave out, if there are any."""
     folder = plan.out / "controls" / control
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / "given.jsonl") as file:
+    with atomic_write(folder / "given.jsonl") as file:
         for name, given in found.given.items():
             file.write(encode({"sample_id": name, "given": given}) + b"\n")
     if not found.left_out:
         return plan.exclude
     path = folder / "left_out.txt"
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         for name in sorted(excluded | found.left_out):
             file.write(name.encode("utf-8", "surrogatepass") + b"\n")
     return path

@@ -11,7 +11,8 @@ import numpy as np
 
 from omnidata import media
 from omnidata.data.encode import AUDIO_RATE, encode_mp4, encode_wav
-from omnidata.run.folder import explained, replacing
+from omnidata.run.folder import explained
+from omnidata.storage import atomic_write
 from omnidata.types import MediaRef
 
 _MOST_FPS_PARTS = 1001  # 29.97 is 30000/1001
@@ -38,7 +39,7 @@ def nothing_in(ref: MediaRef, folder: Path) -> MediaRef:
         content = encode_wav(np.zeros(length)) if ref.kind == "audio" else _frozen(ref)
         with explained(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as file:
+            with atomic_write(path) as file:
                 file.write(content)
     return MediaRef(ref.kind, folder, name)
 

@@ -79,6 +79,7 @@ def _sample(out: Path, seed: int) -> Path:
     from importlib.metadata import version
 
     from omnidata.data.sample import make_sample
+    from omnidata.storage import atomic_write
 
     made, data, unfinished = out / "demo.json", out / "data", out / ".data.unfinished"
     wanted = {"seed": seed, "omnidata": version("omnidata")}
@@ -94,7 +95,8 @@ def _sample(out: Path, seed: int) -> Path:
     shutil.rmtree(unfinished, ignore_errors=True)  # what an interrupted call left
     with terminal.progress("making the sample dataset") as progress:
         make_sample(unfinished, seed=seed, progress=progress)
-    made.write_text(json.dumps(wanted), encoding="utf-8")
+    with atomic_write(made) as file:
+        file.write(json.dumps(wanted).encode())
     unfinished.rename(data)
     return data
 

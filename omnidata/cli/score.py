@@ -11,6 +11,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.errors import RunError, UsageError
+from omnidata.storage import is_unfinished
 
 if TYPE_CHECKING:
     from omnidata.run.textless import Scorer
@@ -187,7 +188,10 @@ def _check_out(out: Path, predictions: Path | None) -> None:
     """Refuse a folder whose content the scores would be taken to belong to."""
     if not out.exists() or (predictions is not None and _is_run(out, predictions)):
         return
-    if out.is_dir() and {path.name for path in out.iterdir()} <= {"scores.jsonl", "results.json"}:
+    ours = ("scores.jsonl", "results.json")
+    if out.is_dir() and all(
+        path.name in ours or is_unfinished(path.name) for path in out.iterdir()
+    ):
         return
     raise RunError(
         "the place holds other things",

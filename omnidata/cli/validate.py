@@ -94,10 +94,10 @@ def _check_target(path: Path) -> None:
 
 
 def _write(path: Path, found: Report) -> None:
-    from omnidata.run.folder import replacing
+    from omnidata.storage import atomic_write
 
     kept = [sample for sample in found.quarantine if _writable(sample)]
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write("".join(f"{line}\n" for line in (_HEAD, *kept)).encode())
     terminal.note(f"{len(kept)} steps to leave out: {path}")
     for sample in found.quarantine:

@@ -21,9 +21,9 @@ from omnidata.export.sizing import Sizing
 from omnidata.export.splitfiles import SplitFile, dataset_info, write_ids, write_models
 from omnidata.export.staging import INFO, LEAKS, MODELS, REPORT, SEEN, ExportStaging
 from omnidata.export.store import Media, Store, key
-from omnidata.run.folder import write_json
 from omnidata.run.select import select
 from omnidata.run.splits import SPLITS, Split, group, split_of
+from omnidata.storage import write_json
 from omnidata.types import MediaRef, Modality, Source, Step, Task
 
 __all__ = ["Exported", "Options", "Sizing", "export"]

@@ -10,9 +10,9 @@ from typing import Any
 
 from omnidata.export.rows import Line
 from omnidata.jsontext import encode
-from omnidata.run.folder import replacing
 from omnidata.run.select import episode_key
 from omnidata.run.splits import Split
+from omnidata.storage import atomic_write
 from omnidata.types import Step
 
 _MODELS = ("idm", "critics")
@@ -71,7 +71,7 @@ class SplitFile:
 
     def finish(self) -> None:
         """Put the file there."""
-        with replacing(self.folder / self.name) as file:
+        with atomic_write(self.folder / self.name) as file:
             file.writelines(self._first)
             if self._rest.exists():
                 with self._rest.open("rb") as rest:
@@ -108,7 +108,7 @@ def write_models(path: Path, steps: Iterable[Step]) -> bool:
     Returns:
         Whether there was anything to write.
     """
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         for step in steps:
             told = {name: step.source[name] for name in _MODELS if step.source.get(name)}
             if told:
@@ -128,7 +128,7 @@ def write_ids(path: Path, ids: Iterable[str], head: str) -> list[str]:
         The ids that such a file cannot hold; it lacks them.
     """
     lacking = []
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(f"# {head}, by omnidata export\n".encode())
         for sample in ids:
             if _writable(sample):

@@ -5,24 +5,23 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from omnidata.run.folder import write_json
 from omnidata.run.splits import SPLITS
 from omnidata.run.staging import Staging, refused
+from omnidata.storage import is_unfinished, write_json
 
 MEDIA, REPORT, INFO = "media", "export.json", "dataset_info.json"
 SEEN, LEAKS, MODELS = "seen.txt", "leaks.txt", "models.jsonl"
 _PLAN, _JOURNAL = ".plan.json", ".media.jsonl"
 _OURS = {MEDIA, REPORT, INFO, SEEN, LEAKS, MODELS, _PLAN}
 _OURS |= {f"{split}.jsonl" for split in SPLITS}
-_PARTS = {_JOURNAL, *(f".{name}.{end}" for name in _OURS for end in ("new", "rest"))}
+_PARTS = {_JOURNAL, *(f".{name}.rest" for name in _OURS)}
 """What else lies in the folder while it is being made."""
 
 _HASHED = re.compile(r"[0-9a-f]{32}\.[0-9a-z]{2,4}")
-_PART = re.compile(rf"\.{_HASHED.pattern}\.[0-9]+")
 
 
 class ExportStaging(Staging):
@@ -56,7 +55,7 @@ class ExportStaging(Staging):
     def begin(self) -> None:
         """Keep what an interrupted call with the same settings has left, else make the folder."""
         if self.path.exists() or self.path.is_symlink():
-            if not _holds(self.path, _OURS | _PARTS, (_HASHED, _PART)):
+            if not _holds(self.path, half=True):
                 raise refused(
                     self.path, "there is something here already", "a name that nobody uses"
                 )
@@ -94,17 +93,23 @@ class ExportStaging(Staging):
 
 def is_export(folder: Path) -> bool:
     """Whether an export wrote the folder, and nobody else anything into it."""
-    return (folder / REPORT).is_file() and _holds(folder, _OURS, (_HASHED,))
+    return (folder / REPORT).is_file() and _holds(folder, half=False)
 
 
-def _holds(folder: Path, names: Set[str], media: Collection[re.Pattern[str]]) -> bool:
-    """Whether a folder has nothing but files of these names, and media named like these."""
+def _holds(folder: Path, *, half: bool) -> bool:
+    """Whether a folder has nothing but an export's files; `half`, what a kill left among them."""
     inside = folder / MEDIA
     if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
         return False
-    if not {path.name for path in folder.iterdir()} <= names:
+    names = _OURS | _PARTS if half else _OURS
+    if not all(
+        path.name in names or (half and is_unfinished(path.name)) for path in folder.iterdir()
+    ):
         return False
     return not inside.exists() or (
         inside.is_dir()
-        and all(any(one.fullmatch(path.name) for one in media) for path in inside.iterdir())
+        and all(
+            _HASHED.fullmatch(path.name) or (half and is_unfinished(path.name))
+            for path in inside.iterdir()
+        )
     )

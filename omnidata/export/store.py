@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import threading
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -23,6 +22,7 @@ from omnidata.errors import MediaError
 from omnidata.export.sizing import Sizing
 from omnidata.export.staging import MEDIA
 from omnidata.run.folder import mend
+from omnidata.storage import atomic_write, open_own
 from omnidata.types import MediaRef
 
 T = TypeVar("T")
@@ -135,7 +135,10 @@ class Store:
             By `key`.
         """
         done: dict[Hashable, Kept | Broken] = {}
-        with self._journal.open("ab") as journal, closing(in_threads(self._add, refs)) as added:
+        with (
+            open_own(self._journal, "ab") as journal,
+            closing(in_threads(self._add, refs)) as added,
+        ):
             for ref, (found, line) in zip(refs, added, strict=True):
                 done[key(ref)] = found
                 journal.write(line)
@@ -240,13 +243,8 @@ class Store:
 
     def _write(self, file: File, content: bytes) -> File:
         target = self._root / file.name
-        part = target.with_name(f".{target.name}.{threading.get_ident()}")
-        try:
-            part.write_bytes(content)
-            part.replace(target)
-        except OSError:
-            part.unlink(missing_ok=True)  # half a file takes the room that is lacking
-            raise
+        with atomic_write(target, durable=False) as part:
+            part.write(content)
         return file
 
 

@@ -13,7 +13,6 @@ The paper names no files: the layout is ours.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from omnidata.errors import DataError
 from omnidata.loaders.omnibench import EVALUATIONS
 from omnidata.loaders.omnibench_library import Library, Subtask, TaskGraph, Trajectory
 from omnidata.media import resolve, unsafe
+from omnidata.storage import atomic_write, copy_file
 from omnidata.types import MediaRef
 
 SUBTASKS = "subtasks.jsonl"
@@ -126,9 +126,9 @@ def _write(path: Path, values: Iterable[Subtask | Trajectory | TaskGraph]) -> No
     lines = map(line_of, values)
     first = next(lines, None)
     if first is not None:
-        with path.open("w", encoding="utf-8") as file:
-            file.write(first)
-            file.writelines(lines)
+        with atomic_write(path) as file:
+            file.write(first.encode())
+            file.writelines(line.encode() for line in lines)
 
 
 def _write_evaluation(subtask: Subtask, folder: Path) -> None:
@@ -144,7 +144,8 @@ def _write_evaluation(subtask: Subtask, folder: Path) -> None:
         )
     path = folder / EVALUATIONS / name
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(subtask.evaluation.encode("utf-8"))
+    with atomic_write(path, durable=False) as file:
+        file.write(subtask.evaluation.encode("utf-8"))
 
 
 def copy_pictures(
@@ -178,6 +179,6 @@ def copy_pictures(
         target = folder / name
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
+            copy_file(path, target)
         if progress:
             progress(done, len(wanted))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, Self
 from omnidata.actions import Action, Box, Point, Region, Screen, convert
 from omnidata.errors import DataError
 from omnidata.loaders.omnigui_apps import DIMENSIONS, Dependency, Dimension, Language
+from omnidata.storage import atomic_write, copy_file
 
 Media = bytes | Path
 """An encoded file: its bytes, or where to copy it from."""
@@ -372,9 +372,8 @@ def _encoded(text: str) -> bytes:
 
 
 def _write(path: Path, media: Media) -> None:
-    partial = path.with_name(path.name + ".partial")
-    if isinstance(media, bytes):
-        partial.write_bytes(media)
-    else:
-        shutil.copyfile(media, partial)
-    partial.replace(path)
+    if isinstance(media, Path):
+        copy_file(media, path)
+        return
+    with atomic_write(path, durable=False) as file:
+        file.write(media)

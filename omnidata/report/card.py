@@ -15,8 +15,9 @@ from omnidata.errors import UsageError
 from omnidata.report.formats import markdown
 from omnidata.report.run_tables import main_metric, overall
 from omnidata.report.runs import by_profile
-from omnidata.run.folder import explained, replacing
+from omnidata.run.folder import explained
 from omnidata.run.scored import Run
+from omnidata.storage import atomic_write
 
 _KIND = "gui-agent"
 _CHOSEN = ("where", "exclude", "limit", "shard", "control")
@@ -43,13 +44,13 @@ def write(runs: Sequence[Run], card: Path, datasets: Mapping[str, str] = {}) -> 
     written = [card]
     with explained(card.parent):
         card.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(card) as file:
+        with atomic_write(card) as file:
             file.write(text(runs, datasets).encode("utf-8", "backslashreplace"))
         for task, dataset in datasets.items():
             path = card.parent / ".eval_results" / f"{task}.yaml"
             path.parent.mkdir(exist_ok=True)
             run = next(run for run in runs if run.task == task)
-            with replacing(path) as file:
+            with atomic_write(path) as file:
                 file.write(_yaml(eval_results(run, dataset)).encode())
             written.append(path)
     return written

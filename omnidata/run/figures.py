@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import PlatformError, UsageError
-from omnidata.run.folder import replacing
+from omnidata.storage import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,7 +66,7 @@ def check_installed() -> None:
 def _is_free(path: Path) -> bool:
     """Whether a file could have that name."""
     try:
-        path.with_name(f".{path.name}.new").lstat()
+        path.lstat()
     except FileNotFoundError:
         pass
     except OSError:  # a name that is too long, a file among the folders
@@ -86,7 +86,7 @@ def save(make: Callable[[], Figure], path: Path) -> None:
     suffix = path.suffix.lower()
     # A user's own settings may ask for TeX, fonts or a window that are not there.
     settings = {**rcParamsDefault, "backend": "agg", "svg.hashsalt": "omnidata"}
-    with rc_context(settings), replacing(path) as file:
+    with rc_context(settings), atomic_write(path) as file:
         make().savefig(file, format=suffix[1:], dpi=DPI, metadata=_METADATA[suffix])
 
 

@@ -21,6 +21,7 @@ from omnidata import predictions
 from omnidata.errors import PredictionError, RunError
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
+from omnidata.storage import atomic_write, open_own, write_json
 from omnidata.types import Completion, Delivery
 
 TRANSIENT: frozenset[Delivery] = frozenset({"api_error", "media_error"})
@@ -133,11 +134,11 @@ class RunFolder:
                 final.append(line)
                 self.done[line.sample_id] = line.completion()
         if failed:
-            with self.attempts.open("ab") as file:
+            with open_own(self.attempts, "ab") as file:
                 file.writelines(encode(line) + b"\n" for line in failed)
                 file.flush()
                 os.fsync(file.fileno())
-            with replacing(self.predictions) as new:
+            with atomic_write(self.predictions) as new:
                 new.writelines(encode(line) + b"\n" for line in final)
 
     def reopen(self, sample_ids: frozenset[str]) -> None:
@@ -151,7 +152,7 @@ class RunFolder:
                 self._failed.append(line)
         self._failed.sync()
         self._lines.close()
-        with explained(self.path), replacing(self.predictions) as new:
+        with explained(self.path), atomic_write(self.predictions) as new:
             new.writelines(encode(line) + b"\n" for line in lines if line.sample_id not in again)
         self._lines = Journal(self.predictions)
         for sample_id in again:
@@ -227,7 +228,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         """Nothing is opened before there is a line."""
         self._path = path
-        self._file: int | None = None
+        self._file: IO[bytes] | None = None
         self._dirty = False
 
     def append(self, line: Prediction) -> None:
@@ -239,11 +240,10 @@ class Journal:
         data = encode(line) + b"\n"
         try:
             if self._file is None:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-                self._file = os.open(self._path, flags, 0o666)
-            written = os.write(self._file, data)
+                self._file = open_own(self._path, "ab", buffering=0)
+            written = self._file.write(data)
             if written < len(data):
-                os.ftruncate(self._file, os.fstat(self._file).st_size - written)
+                self._file.truncate(self._file.tell() - written)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             raise self._full(error) from None
@@ -259,7 +259,7 @@ class Journal:
             return
         self._dirty = False  # before the call: a line that comes meanwhile may not be covered
         try:
-            os.fsync(self._file)
+            os.fsync(self._file.fileno())
         except OSError as error:
             raise self._full(error) from None
 
@@ -273,7 +273,7 @@ class Journal:
             self.sync()
         finally:
             if self._file is not None:
-                os.close(self._file)
+                self._file.close()
                 self._file = None
 
     def _full(self, error: OSError) -> RunError:
@@ -286,8 +286,12 @@ class Journal:
 
 
 def mend(path: Path) -> None:
-    """Cut a last line that a killed process left without its newline."""
-    with path.open("rb+") as file:
+    """Cut a last line that a killed process left without its newline.
+
+    Raises:
+        RunError: the file is a link, or has a second name.
+    """
+    with open_own(path, "rb+") as file:
         size = file.seek(0, os.SEEK_END)
         tail = b""
         while size and b"\n" not in tail:
@@ -335,28 +339,3 @@ def read_info(run: Path) -> dict[str, Any]:
         expected="the file that `omnidata evaluate` writes",
         remedy="name a run folder, or start the run again in another one",
     )
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file beside its target and put it there in one move when all went well.
-
-    Args:
-        path: the target; its folder must exist.
-    """
-    new = path.with_name(f".{path.name}.new")
-    try:
-        with new.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file in one move."""
-    with replacing(path) as file:
-        file.write(json.dumps(value, indent=1, ensure_ascii=True).encode() + b"\n")

@@ -11,10 +11,11 @@ from omnidata import predictions
 from omnidata.errors import PredictionError, RunError, UsageError
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
-from omnidata.run.folder import read_info, replacing, write_json
+from omnidata.run.folder import read_info
 from omnidata.run.recorded import recorded_steps, recorded_task
 from omnidata.run.score import get_profile, score
 from omnidata.run.select import whole_episodes
+from omnidata.storage import atomic_write, write_json
 from omnidata.types import Source, Step
 
 _FACTS = ("data", "steps", "findings", "stopped", "versions", "timings", "usage", "facts")
@@ -60,7 +61,7 @@ def merge(
     unfinished.mkdir(parents=True)
     try:
         ordered = [answers[step.sample_id] for step in steps]
-        with replacing(unfinished / "predictions.jsonl") as file:
+        with atomic_write(unfinished / "predictions.jsonl") as file:
             file.writelines(encode(line) + b"\n" for line in ordered)
         _join_attempts(runs, unfinished / "attempts.jsonl")
         results = score(
@@ -180,7 +181,7 @@ def _join_attempts(runs: Sequence[Path], path: Path) -> None:
     found = [run / path.name for run in runs if (run / path.name).exists()]
     if not found:
         return
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         for attempts in found:
             with attempts.open("rb") as lines:
                 file.writelines(line for line in lines if line.endswith(b"\n"))

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from omnidata.errors import RunError, UsageError
+from omnidata.storage import open_own
 
 _LOOK_S = 0.5
 _DONE = (0, 1)
@@ -104,7 +105,8 @@ def run_parts(
     with ExitStack() as stack:
         processes = []
         for number, (part, gpu) in enumerate(zip(parts, gpus, strict=True), 1):
-            log = stack.enter_context(_log(part).open("wb"))
+            _log(part).unlink(missing_ok=True)
+            log = stack.enter_context(_log(part).open("xb"))
             command = [sys.executable, "-m", "omnidata"]
             process = subprocess.Popen(
                 [*command, *part_arguments(arguments, part, number, count)],
@@ -148,7 +150,7 @@ def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 def _lines(part: Path) -> int:
     try:
-        with (part / "predictions.jsonl").open("rb") as file:
+        with open_own(part / "predictions.jsonl", "rb") as file:
             return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
-    except OSError:
+    except (OSError, RunError):  # as the process that writes it will say
         return 0

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from omnidata.errors import PredictionError, UsageError
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
-from omnidata.run.folder import explained, replacing, write_json
+from omnidata.run.folder import explained
 from omnidata.run.textless import profiles_of
+from omnidata.storage import atomic_write, write_json
 from omnidata.types import OUTCOMES, Outcome, Profile, Rows, Step, Task, Verdict
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}
@@ -84,7 +85,7 @@ def score(
     else:
         with explained(out):
             out.mkdir(parents=True, exist_ok=True)
-            with replacing(out / "scores.jsonl") as file:
+            with atomic_write(out / "scores.jsonl") as file:
                 file.writelines(judged.lines(answers, ignored))
     results = {
         "task": task.name,

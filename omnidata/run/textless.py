@@ -13,7 +13,8 @@ from typing import Any, Literal, Protocol, cast
 from omnidata.errors import Finding
 from omnidata.jsontext import encode
 from omnidata.run.escaping import file_name
-from omnidata.run.folder import explained, replacing, write_json
+from omnidata.run.folder import explained
+from omnidata.storage import atomic_write, write_json
 from omnidata.types import Task
 
 _SCORERS: Mapping[str, str] = {
@@ -107,6 +108,6 @@ def write(place: Path, scored: Scored) -> None:
     """
     with explained(place):
         place.mkdir(parents=True, exist_ok=True)
-        with replacing(place / "scores.jsonl") as file:
+        with atomic_write(place / "scores.jsonl") as file:
             file.writelines(encode(line) + b"\n" for line in scored.lines)
         write_json(place / "results.json", scored.results)

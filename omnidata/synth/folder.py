@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from omnidata.errors import DataError
-from omnidata.run.folder import write_json
 from omnidata.run.staging import Staging, refused
+from omnidata.storage import is_unfinished, write_json
 
 PLAN = ".plan.json"
 
@@ -109,7 +109,7 @@ def _is_new(folder: Path) -> bool:
     """Whether nothing is there, or what a call left that was killed as it wrote the plan."""
     if folder.is_symlink() or not folder.is_dir():
         return False
-    return {path.name for path in folder.iterdir()} <= {f".{PLAN}.new"}
+    return all(is_unfinished(path.name) for path in folder.iterdir())
 
 
 def read_json(path: Path) -> dict[str, Any]:

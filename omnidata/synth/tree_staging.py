@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import UsageError
-from omnidata.run.folder import write_json
 from omnidata.run.staging import Staging, refused
+from omnidata.storage import is_unfinished, write_json
 from omnidata.synth.folder import PLAN, read_json
 
 _ANNOTATIONS = frozenset({".json", ".jsonl"})
@@ -98,4 +98,4 @@ class TreeStaging(Staging):
 def _is_unfinished(folder: Path) -> bool:
     """Whether a tree was begun in the folder, or was about to be."""
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {""}
-    return PLAN in names or names <= {f".{PLAN}.new"}
+    return PLAN in names or all(map(is_unfinished, names))

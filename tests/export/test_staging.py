@@ -53,7 +53,7 @@ def test_an_interrupted_conversion_of_the_same_name_is_not_touched(
     assert before == {path for path in work.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("left", [(), ("..plan.json.new",), (".plan.json",)])
+@pytest.mark.parametrize("left", [(), (".0123456789abcdef.new",), (".plan.json",)])
 def test_an_export_that_was_killed_at_its_very_beginning_goes_on(
     left: tuple[str, ...], data: Path, tmp_path: Path
 ) -> None:
@@ -138,7 +138,7 @@ def test_files_that_a_kill_left_half_do_not_take_room_from_the_next_call(
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
         written(data, tmp_path / "out", progress=stop_at_the_end)
-    part = tmp_path / ".out.unfinished" / "media" / f".{'0' * 32}.png.123"
+    part = tmp_path / ".out.unfinished" / "media" / f".{'0' * 16}.new"
     part.write_bytes(b"half")
     with pytest.raises(KeyboardInterrupt):
         written(data, tmp_path / "out", progress=stop_at_the_end)

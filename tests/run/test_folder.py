@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from omnidata.errors import RunError
 from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
-from omnidata.run.folder import RunFolder, replacing
+from omnidata.run.folder import RunFolder
 from omnidata.tasks import get_task
 from omnidata.types import Completion, Source
 from tests.cli.running import omnidata
@@ -144,13 +145,6 @@ def test_text_with_lone_surrogates_survives_the_folder(tmp_path: Path) -> None:
         assert run.done["a"].text == "\ud800 {"
 
 
-def test_a_file_that_cannot_take_its_place_is_not_left_beside_it(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(OSError), replacing(tmp_path / "folder") as file:
-        file.write(b"x")
-    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
-
-
 def test_a_torn_last_attempt_is_mended_as_well(tmp_path: Path) -> None:
     with RunFolder(tmp_path, {"model": "m"}) as run:
         run.append_attempt("a", Completion(delivery="api_error", error="503"))
@@ -197,3 +191,76 @@ def test_a_disk_that_is_full_beside_the_lines_is_said_and_nothing_is_lost(
     omnidata(*ask, tmp_path / "part")
     finals = [(tmp_path / run / "predictions.jsonl").read_bytes() for run in ("whole", "part")]
     assert finals[0] == finals[1]
+
+
+VICTIM = b"a file of the user's that no run knows\n"
+FORESEEN = (
+    ".results.json.new", ".scores.jsonl.new", ".run.json.new", ".predictions.jsonl.new",
+    ".attempts.jsonl.new", ".p.html.new", ".c.md.new",
+)  # fmt: skip
+
+
+def test_links_in_a_foreign_run_folder_lead_no_writer_out_of_it(
+    sample: Path, tmp_path: Path
+) -> None:
+    """Links under every name that files had while they were made, as a foreign folder can have."""
+    run, victim = tmp_path / "run", tmp_path / "victim"
+    victim.write_bytes(VICTIM)
+    ask = ["evaluate", "omnigui", str(sample), "--model", "baseline:center", "--limit", "2"]
+    omnidata(*ask, "--out", run)
+    lines = read_lines(run / "predictions.jsonl")
+    lines[0] |= {"delivery": "api_error", "output": ""}  # so that all files are written again
+    write_lines(run / "predictions.jsonl", lines)
+    for name in FORESEEN:
+        (run / name).symlink_to(victim)
+    omnidata(*ask, "--out", run)
+    omnidata("score", "omnigui", sample, run, "--out", run)
+    omnidata("report", run, "--html", run / "p.html", "--card", run / "c.md")
+    assert (run / "p.html").stat().st_size and (run / "c.md").stat().st_size
+    assert victim.read_bytes() == VICTIM
+
+
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("name", ["predictions.jsonl", "attempts.jsonl"])
+def test_a_resumed_run_adds_to_no_file_that_lies_elsewhere_as_well(
+    tmp_path: Path, name: str, hard: bool
+) -> None:
+    with RunFolder(tmp_path / "run", {"model": "m"}) as run:
+        run.append("a", Completion(text="x"))
+        run.append_attempt("b", Completion(delivery="api_error"))
+    victim = (tmp_path / "run" / name).rename(tmp_path / "victim")
+    with victim.open("ab") as file:
+        file.write(b"a last line without its end")
+    before = victim.read_bytes()
+    if hard:
+        os.link(victim, tmp_path / "run" / name)
+    else:
+        (tmp_path / "run" / name).symlink_to(victim)
+    with pytest.raises(RunError, match="second name" if hard else "is a link"):
+        RunFolder(tmp_path / "run", {"model": "m"})
+    assert victim.read_bytes() == before
+
+
+def test_a_new_run_adds_to_no_link_that_waits_for_it(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").write_text('{"model": "m"}')
+    with RunFolder(tmp_path / "run", {"model": "m"}) as run:
+        (tmp_path / "run" / "predictions.jsonl").symlink_to(tmp_path / "victim")
+        with pytest.raises(RunError, match="is a link"):
+            run.append("a", Completion(text="x"))
+    assert not (tmp_path / "victim").exists()
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_lock_that_is_a_link_empties_nothing(tmp_path: Path, hard: bool) -> None:
+    (tmp_path / "run").mkdir()
+    victim, lock = tmp_path / "victim", tmp_path / "run" / ".lock"
+    victim.write_bytes(VICTIM)
+    if hard:
+        os.link(victim, lock)
+        RunFolder(tmp_path / "run", {"model": "m"}).__exit__(None, None, None)
+    else:
+        lock.symlink_to(victim)
+        with pytest.raises(RunError, match="cannot be read or written"):
+            RunFolder(tmp_path / "run", {"model": "m"})
+    assert victim.read_bytes() == VICTIM

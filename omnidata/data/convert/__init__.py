@@ -19,7 +19,7 @@ from omnidata.loaders.media_files import media_absent
 from omnidata.loaders.repository import FORMAT, MANIFEST, Manifest
 from omnidata.loaders.rows import storable
 from omnidata.loaders.subsets import subsets
-from omnidata.run.folder import write_json
+from omnidata.storage import write_json
 from omnidata.types import Source
 
 Progress = Callable[[int, int], None]

@@ -21,6 +21,7 @@ from omnidata.errors import Finding
 from omnidata.loaders.repository import extra_features
 from omnidata.loaders.rows import features, to_row
 from omnidata.media import unsafe
+from omnidata.storage import atomic_write
 from omnidata.types import Cut, MediaRef, Source, Step
 
 _SHARD_BYTES = 300 * 1024**2
@@ -168,7 +169,10 @@ class Writer:
         folder.mkdir(parents=True, exist_ok=True)
         partial = folder / f"{stamp[:12]}.partial"
         digest, done, num_bytes = hashlib.sha256(), 0, 0
-        with pq.ParquetWriter(partial, self._schema, **self._options) as writer:
+        with (
+            atomic_write(partial) as parquet,
+            pq.ParquetWriter(parquet, self._schema, **self._options) as writer,
+        ):
             for rows in self._groups(plan, steps, facts):
                 for row in rows:
                     digest.update(_canonical(row, self._source))
@@ -178,8 +182,6 @@ class Writer:
                 done += len(rows)
                 advance(len(rows))
         file = f"data/{plan.folder}/{plan.numbers[0]:07d}-{digest.hexdigest()[:16]}.parquet"
-        with partial.open("rb") as written:
-            os.fsync(written.fileno())
         partial.replace(self._out / file)
         return Shard(
             file,

@@ -13,8 +13,8 @@ import msgspec
 from omnidata.data.convert.shards import Shard
 from omnidata.errors import DataError
 from omnidata.loaders.repository import MANIFEST, read_manifest
-from omnidata.run.folder import replacing, write_json
 from omnidata.run.staging import Staging, refused
+from omnidata.storage import atomic_write, is_unfinished, open_own, write_json
 
 _DONE, _PLAN = ".done.jsonl", ".plan.json"
 _OURS = {"README.md", "data", MANIFEST, _DONE, _PLAN}
@@ -54,13 +54,13 @@ class RepositoryStaging(Staging):
                 )
             self.path.mkdir()
             write_json(self.path / _PLAN, settings)
-        with replacing(self.path / _DONE) as file:  # without the line that an end cut short
+        with atomic_write(self.path / _DONE) as file:  # without the line that an end cut short
             file.writelines(_line(shard) for shard in done.values())
         return done
 
     def add(self, shard: Shard) -> None:
         """Remember a shard that is whole."""
-        with (self.path / _DONE).open("ab") as file:
+        with open_own(self.path / _DONE, "ab") as file:
             file.write(_line(shard))
 
     def publish(self, shards: Iterable[Shard]) -> None:
@@ -85,7 +85,7 @@ def _is_ours(folder: Path) -> bool:
     if folder.is_symlink() or not folder.is_dir():
         return False
     names = {path.name for path in folder.iterdir()}
-    if not names <= _OURS | {f".{name}.new" for name in _OURS}:
+    if not all(name in _OURS or is_unfinished(name) for name in names):
         return False
     if _PLAN in names or not names:
         return True

@@ -22,7 +22,7 @@ from omnidata.data.voice.texts import Utterance
 from omnidata.errors import RunError
 from omnidata.jsontext import decode, encode
 from omnidata.loaders.omnigui_apps import Language
-from omnidata.run.folder import replacing
+from omnidata.storage import atomic_write, open_own
 
 LIST = "voices.jsonl"
 
@@ -142,9 +142,9 @@ class VoiceFolder:
             sha256=hashlib.sha256(wav).hexdigest(),
         )
         self._listed[entry.md5] = entry
-        with self._list.open("ab") as file:
+        with open_own(self._list, "ab") as file:
             file.write(encode(entry) + b"\n")
-        with replacing(self.path / utterance.file) as file:
+        with atomic_write(self.path / utterance.file) as file:
             file.write(wav)
 
     def drop(self, utterance: Utterance) -> None:
@@ -174,7 +174,7 @@ class VoiceFolder:
 
     def _save(self) -> None:
         """Write the list anew: sorted, without half lines and files that are not there."""
-        with replacing(self._list) as file:
+        with atomic_write(self._list) as file:
             for md5, entry in sorted(self._listed.items()):
                 if self._file(md5).exists():
                     file.write(encode(entry) + b"\n")

@@ -14,7 +14,7 @@ from omnidata.report.pages.book import Book
 from omnidata.report.pages.render import Pages, encoded
 from omnidata.report.pages.shelf import file_of
 from omnidata.report.pages.thumbs import thumbnail
-from omnidata.run.folder import replacing
+from omnidata.storage import atomic_write
 
 Progress = Callable[[int, int], None]
 MOST_HELD: Final = 24 * 1024**2
@@ -37,7 +37,7 @@ def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
     pictures = [n for n, ref in enumerate(book.shelf.refs) if ref.kind == "image"]
     total = len(book.steps) + len(pictures)
     out.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(out) as file:
+    with atomic_write(out) as file:
         file.write(encoded(pages.first()))
         for number in range(len(book.steps)):
             file.write(encoded(pages.fragment(number)))

@@ -21,8 +21,9 @@ from omnidata.loaders.omnibench_files import fingerprint
 from omnidata.loaders.omnibench_library import Library
 from omnidata.loaders.omnibench_writer import CONTENTS, write_library
 from omnidata.media import resolve
-from omnidata.run.folder import explained, replacing
+from omnidata.run.folder import explained
 from omnidata.run.staging import refused
+from omnidata.storage import atomic_write, copy_file
 from omnidata.synth.compose import parts
 from omnidata.synth.compose.asking import Author, Written, explain, write_instructions
 from omnidata.synth.compose.cards import Pool
@@ -235,7 +236,7 @@ def _join(jobs: Sequence[parts.Job], folder: Path, pool: Pool) -> list[str]:
         The names at the top of the pictures' paths.
     """
     for name in _JOINED:
-        with replacing(folder / name) as file:
+        with atomic_write(folder / name) as file:
             for job in jobs:
                 with job.path(name).open("rb") as part:
                     shutil.copyfileobj(part, file)
@@ -272,8 +273,7 @@ def _link(root: Path, name: str, folder: Path) -> None:
     try:
         os.link(source, target)
     except OSError:
-        with source.open("rb") as picture, replacing(target) as copy:
-            shutil.copyfileobj(picture, copy)
+        copy_file(source, target)
 
 
 def _report(

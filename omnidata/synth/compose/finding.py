@@ -13,7 +13,7 @@ import msgspec
 from omnidata.data.validate.pool import Lost, each
 from omnidata.errors import DataError, RunError
 from omnidata.metrics.graph_complexity import DIMENSIONS, level
-from omnidata.run.folder import replacing
+from omnidata.storage import atomic_write
 from omnidata.synth.compose.levels import Aim
 from omnidata.synth.compose.search import (
     LOT,
@@ -164,7 +164,7 @@ def _kept(
                 expected="room in memory",
                 remedy="the same command goes on where this one stopped",
             )
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(msgspec.msgpack.encode(lot))
         yield lot
 

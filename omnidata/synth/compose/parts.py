@@ -15,7 +15,7 @@ from omnidata.graphs import Graph
 from omnidata.jsontext import encode
 from omnidata.metrics.graph_coherence import coherence
 from omnidata.metrics.graph_complexity import complexity
-from omnidata.run.folder import replacing
+from omnidata.storage import atomic_write
 from omnidata.synth.compose.cards import Card
 from omnidata.synth.compose.naming import node_names
 from omnidata.synth.compose.orders import Orders, orders_of
@@ -94,14 +94,14 @@ def write(job: Job) -> int | Failure:
     tally = Tally()
     try:
         with (
-            replacing(job.path("tasks.jsonl")) as tasks,
-            replacing(job.path("trajectories.jsonl")) as trajectories,
+            atomic_write(job.path("tasks.jsonl")) as tasks,
+            atomic_write(job.path("trajectories.jsonl")) as trajectories,
         ):
             for sketch, text in zip(job.sketches, job.texts, strict=True):
                 row, done = _task(job, sketch, text, tally)
                 tasks.write(encode(row) + b"\n")
                 trajectories.writelines(encode(one) + b"\n" for one in done)
-        with replacing(job.path("tally.json")) as file:
+        with atomic_write(job.path("tally.json")) as file:
             file.write(json.dumps(tally.as_dict()).encode())
     except (OSError, OmnidataError) as error:
         return Failure(str(error))

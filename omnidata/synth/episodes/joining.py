@@ -7,6 +7,7 @@ from pathlib import Path
 
 from omnidata.loaders.omnigui_apps import DIMENSIONS
 from omnidata.loaders.omnigui_files import SIDE_FILE
+from omnidata.storage import atomic_write
 from omnidata.synth.episodes.parts import TREE, Job
 
 _OPEN, _CLOSE = b"[\n", b"\n]\n"  # of a JSON array as `TreeWriter` lays it out
@@ -54,7 +55,5 @@ def _array(paths: Iterable[Path]) -> Iterator[bytes]:
 
 
 def _write(path: Path, pieces: Iterable[bytes]) -> None:
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
+    with atomic_write(path) as file:
         file.writelines(pieces)
-    partial.replace(path)

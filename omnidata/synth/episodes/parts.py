@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any
 
 from omnidata.errors import OmnidataError, RunError
 from omnidata.loaders.omnigui_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.storage import write_json
 from omnidata.synth.episodes.media import Files, make_files
 from omnidata.synth.episodes.plans import GroupPlan, plan
 from omnidata.synth.episodes.settings import Settings
@@ -82,7 +82,7 @@ def make(job: Job) -> int | Failure:
             for episode in _episodes(job, tally):
                 _check_parent()
                 tree.add(episode)
-        (unfinished / TALLY).write_text(json.dumps(tally.as_dict()), encoding="utf-8")
+        write_json(unfinished / TALLY, tally.as_dict())
         _check_parent()
         _put(unfinished, job.path)
     except (OSError, OmnidataError) as error:

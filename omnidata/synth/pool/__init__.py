@@ -17,6 +17,7 @@ from typing import Any
 from omnidata.loaders.omnibench_library import Library, Subtask, Trajectory
 from omnidata.loaders.omnibench_writer import write_library
 from omnidata.run.folder import explained
+from omnidata.storage import atomic_write
 from omnidata.synth.episodes.pages import encode_png
 from omnidata.synth.folder import SynthStaging
 from omnidata.synth.pool.apps import APPS
@@ -150,7 +151,8 @@ class _Album:
             screen = draw(view, seed=self._seed)
             data = encode_png(screen.image)
             path = f"{_PICTURES}/{hashlib.sha256(data).hexdigest()[:16]}.png"
-            (self._folder / path).write_bytes(data)
+            with atomic_write(self._folder / path, durable=False) as file:
+                file.write(data)
             self._shown[view] = path, screen.controls
         return self._shown[view]
 
