@@ -143,7 +143,7 @@ def _jumping(
     They are spread over as many as the header states, where it does.
     """
     video = video_stream(container, ref, budget, stream)
-    index = Index(container, video)
+    index = Index(container, video, budget.max_frames)
     if len(index.times) > budget.max_frames or index.seconds > budget.max_seconds:
         return None  # one pass says what is too much
     if stated not in (0, len(index.times)):

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 # Left to itself, FFmpeg also takes playlists, which make it open files that they name.
 _CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,wav,mp3,ogg,flac,aac"
 
+_GROWN = 16_000_000
+"""Pixels that a later frame may have although the header promises fewer: nearly twice 4K. A decoder
+holds up to 16 frames, and takes their size from the stream, not from the header."""
+
+_STEADY = ", of frames that are no larger than its header says"
+
 
 @contextmanager
 def opened(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
@@ -33,7 +39,9 @@ def opened(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
     found = stored(ref, budget=budget)
     source = io.BytesIO(found) if isinstance(found, bytes) else str(found)
     try:
-        with av.open(source, "r", options=_options(ref), metadata_errors="ignore") as container:
+        with av.open(
+            source, "r", options=_options(ref, budget), metadata_errors="ignore"
+        ) as container:
             yield container
     except MediaError:
         raise
@@ -42,13 +50,14 @@ def opened(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
         raise MediaError(
             f"the {ref.kind} cannot be decoded ({type(error).__name__})",
             where=place(ref),
-            expected=f"a whole {ref.kind} file",
+            expected=f"a whole {ref.kind} file" + _STEADY * (ref.kind == "video"),
             remedy="copy or record it again, or leave the step out with --exclude",
         ) from None
 
 
-def _options(ref: MediaRef) -> dict[str, str]:
-    options = {"format_whitelist": _CONTAINERS}
+def _options(ref: MediaRef, budget: Budget) -> dict[str, str]:
+    # FFmpeg decodes a few frames of what the header does not describe.
+    options = {"format_whitelist": _CONTAINERS, "max_pixels": _padded(budget.max_pixels)}
     if ref.path.lower().endswith(".wav"):
         # FFmpeg searches 16-bit sound for S/PDIF streams, ten times as long as all the rest takes.
         options["probesize"] = "4096"
@@ -84,7 +93,14 @@ def video_stream(
             f"frames of 1 to {budget.max_pixels} pixels",
             fault="refused",
         )
+    limit = max(pixels, min(_GROWN, budget.max_pixels))
+    found.codec_context.options = {"max_pixels": _padded(limit)}
     return found
+
+
+def _padded(pixels: int) -> str:
+    """A limit for decoders, which count the rows' padding as well."""
+    return str(min(pixels + pixels // 4 + 4096, (1 << 31) - 1))
 
 
 def audio_stream(container: InputContainer, ref: MediaRef, stream: int | None) -> AudioStream:

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from omnidata.actions import Screen
 from omnidata.errors import MediaError
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
 _PNG_END = b"IEND\xaeB`\x82"
 _FORMATS = ("PNG", "JPEG", "WEBP")
+
+MAX_SIDE = 65_535
+"""Of a picture, in pixels, as JPEG has it: a row has a price of its own, whatever its length."""
+
+MOST_SCANS = 20
+"""How often all pixels of the largest picture may be gone over. A progressive JPEG has about ten
+scans; one of kilobytes may have hundreds, each of which takes as long as the picture."""
+
+_SCAN = b"\xff\xda"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +146,16 @@ def _opened(ref: MediaRef, budget: Budget) -> Iterator[Image]:
             io.BytesIO(found) if isinstance(found, bytes) else found.open("rb") as file,
             Image.open(file, formats=_FORMATS) as picture,
         ):
-            if picture.width * picture.height > budget.max_pixels:
+            if picture.width * picture.height > budget.max_pixels or max(picture.size) > MAX_SIDE:
                 raise MediaError(
                     f"the picture has {picture.width} x {picture.height} pixels",
                     where=place(ref),
-                    expected=f"at most {budget.max_pixels} pixels",
+                    expected=f"at most {budget.max_pixels} pixels, {MAX_SIDE} along a side",
                     remedy="give a larger budget if the picture is honest",
                     fault="refused",
                 )
+            if picture.format == "JPEG":
+                _check_scans(file, picture.size, ref, budget)
             if picture.format == "PNG":
                 where, size = file.tell(), file.seek(0, 2)
                 file.seek(-min(1 << 16, size), 2)
@@ -169,3 +180,22 @@ def _opened(ref: MediaRef, budget: Budget) -> Iterator[Image]:
             remedy="mend the file, or leave the step out with --exclude",
             fault="refused" if isinstance(error, Image.DecompressionBombError) else "unreadable",
         ) from None
+
+
+def _check_scans(file: BinaryIO, size: Screen, ref: MediaRef, budget: Budget) -> None:
+    """Refuse a JPEG that makes the decoder go over its pixels without end.
+
+    Scans are counted by their markers, which cannot occur within the data of another.
+    """
+    where = file.tell()
+    file.seek(0)
+    scans = file.read().count(_SCAN)
+    file.seek(where)
+    if scans * size[0] * size[1] > MOST_SCANS * budget.max_pixels:
+        raise MediaError(
+            f"the JPEG has {scans} scans of {size[0]} x {size[1]} pixels",
+            where=place(ref),
+            expected=f"at most {MOST_SCANS * budget.max_pixels} pixels in all scans",
+            remedy="write it again as a PNG or a usual JPEG, or leave the step out with --exclude",
+            fault="refused",
+        )

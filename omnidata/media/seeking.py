@@ -25,8 +25,8 @@ class Index:
         seconds: from the first to the last frame.
     """
 
-    def __init__(self, container: InputContainer, video: VideoStream) -> None:
-        """Read all packets of the stream; nothing is decoded."""
+    def __init__(self, container: InputContainer, video: VideoStream, most: int) -> None:
+        """Read the packets of the stream, at most one more than so many; nothing is decoded."""
         times: list[int] = []
         keys: list[int] = []
         self.usable = container.format.name != "avi"  # its frames cannot be told by their times
@@ -37,6 +37,8 @@ class Index:
                 self.usable = False
                 continue
             times.append(packet.pts)
+            if len(times) > most:
+                break
             if packet.is_keyframe:
                 keys.append(packet.pts)
         self.times = sorted(times)
