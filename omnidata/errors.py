@@ -7,8 +7,9 @@ while the work goes on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal
 
 Severity = Literal["error", "warning"]
@@ -133,6 +134,25 @@ class CallError(OmnidataError):
         self.throttled = throttled
         self.retry_after = retry_after
         self.hopeless = hopeless
+
+
+def meant(given: str, known: Iterable[str]) -> str:
+    """A remedy for a name that does not exist: the known one that is most like it.
+
+    Args:
+        given: the name.
+        known: those that exist.
+
+    Returns:
+        A question; empty where none is alike.
+
+    Examples:
+        >>> meant("OmniGU", ["omnigui", "osworld"]), meant("x", ["omnigui"])
+        ('did you mean omnigui?', '')
+    """
+    names = {name.casefold(): name for name in known}
+    found = get_close_matches(given.casefold(), names, n=1)
+    return f"did you mean {names[found[0]]}?" if found else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+
+def _held(context: typer.Context, place: Path | None) -> Path | None:
+    """What the user meant: the place, or the folder `data` in it."""
+    from omnidata.cli.which import data_of
+
+    return place and data_of(context.params.get("task"), place)
+
+
+def data_argument(help: str) -> Any:
+    """An argument that names a dataset's folder or file, or a folder whose `data` is one."""
+    return typer.Argument(metavar="DATA", help=help, callback=_held)
+
+
+def data_option(help: str, *names: str) -> Any:
+    """The same as an option, which is called like its parameter unless it has other names."""
+    return typer.Option(*names, metavar="DATA", help=help, callback=_held)
+
+
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="The benchmark, e.g. omnigui.")]
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="The dataset's folder or file.")]
+Data = Annotated[Path, data_argument("The dataset's folder or file.")]
 TaskOptions = Annotated[
     list[str],
     typer.Option(

@@ -22,7 +22,7 @@ def compare(
     run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another: what is new.")],
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DATA", help="The data, if not where the runs say that they lie."),
+        args.data_option("The data, if not where the runs say that they lie."),
     ] = None,
     pages_a: Annotated[
         Path | None,

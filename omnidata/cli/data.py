@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.which import only_task
+from omnidata.cli.which import data_of, only_task
 from omnidata.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,9 +26,7 @@ def info(
             metavar="TASK", help="The benchmark, e.g. omnigui; needed where the data do not tell."
         ),
     ] = None,
-    data: Annotated[
-        Path | None, typer.Argument(metavar="DATA", help="The dataset's folder or file.")
-    ] = None,
+    data: Annotated[Path | None, args.data_argument("The dataset's folder or file.")] = None,
     expect: Annotated[
         str | None,
         typer.Option(
@@ -63,7 +62,7 @@ def info(
         check(plot)
     name, place = task, data
     if place is None:
-        place = Path(task)
+        place = data_of(None, Path(task))
         name = only_task(place, _USAGE, lambda task, data: f"omnidata info {task} {data}")
     from omnidata.data.overview import view_of
     from omnidata.tasks import get_task

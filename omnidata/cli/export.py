@@ -74,9 +74,7 @@ def export(
     ] = "train=0.8,validation=0.1,test=0.1",
     check_against: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DATA", help="An evaluation's data, which training must share nothing with."
-        ),
+        args.data_option("An evaluation's data, which training must share nothing with."),
     ] = None,
     exclude: args.Exclude = None,
     limit: args.Limit = None,

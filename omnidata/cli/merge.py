@@ -18,7 +18,7 @@ def merge(
     out: Annotated[Path, typer.Option(metavar="RUN", help="The new run folder.")],
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DATA", help="The dataset, if it is not where the parts had it."),
+        args.data_option("The dataset, if it is not where the parts had it."),
     ] = None,
     profile: args.Profile = None,
     as_json: args.Json = False,

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json
 from omnidata.errors import UsageError
 
 Format = Literal["terminal", "md", "latex", "csv", "json"]
@@ -54,9 +54,9 @@ def report(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DATA", help="The dataset for --html, where it has moved."),
+        args.data_option("The dataset for --html, where it has moved."),
     ] = None,
-    as_json: Json = False,
+    as_json: args.Json = False,
 ) -> None:
     """Show runs as the papers' tables: main results, ablations with differences, repeats.
 

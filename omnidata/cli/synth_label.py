@@ -35,7 +35,7 @@ def label(
     model_options: args.ModelOptions,
     known: Annotated[
         Path | None,
-        typer.Option(metavar="DATA", help="OmniGUI data with targets, to measure the model on."),
+        args.data_option("OmniGUI data with targets, to measure the model on."),
     ] = None,
     dry_run: args.DryRun = False,
     base_url: args.BaseUrl = None,
@@ -99,7 +99,7 @@ def filter_(
     model_options: args.ModelOptions,
     known: Annotated[
         Path | None,
-        typer.Option(metavar="DATA", help="A file of CriticBench, to measure the critic on."),
+        args.data_option("A file of CriticBench, to measure the critic on."),
     ] = None,
     dry_run: args.DryRun = False,
     base_url: args.BaseUrl = None,

@@ -9,26 +9,33 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
+from omnidata.cli.which import data_of, only_task
 from omnidata.errors import UsageError
 
 if TYPE_CHECKING:
     from omnidata.report.pages.book import Book
 
+_USAGE = "omnidata view DATA, omnidata view TASK DATA, or omnidata view RUN"
 _RUN = ("run.json", "results.json")
 
 
 def view(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="The dataset's folder or file, or a run folder.")
-    ],
     task_options: args.TaskOptions,
     task: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The benchmark, where the data do not tell."),
+        typer.Argument(
+            metavar="TASK", help="The benchmark, e.g. omnigui; needed where the data do not tell."
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None, args.data_argument("The dataset's folder or file, or a run folder.")
+    ] = None,
+    named: Annotated[
+        str | None, typer.Option("--task", metavar="NAME", help="The same as TASK.")
     ] = None,
     of: Annotated[
         Path | None,
-        typer.Option("--data", metavar="DATA", help="The dataset of a run, where it has moved."),
+        args.data_option("The dataset of a run, where it has moved.", "--data"),
     ] = None,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Of 127.0.0.1; 0 takes any that is free.")
@@ -42,12 +49,20 @@ def view(
     Pages are made when they are asked for; nothing is written. The server listens on 127.0.0.1
     alone and gives out nothing but the media of the steps. Ctrl-C ends it.
 
-    Example: omnidata view omnidata-demo/data
+    Example: omnidata view omnigui omnidata-demo/data
     """
     from omnidata.report.pages.server import serve
     from omnidata.run.loop import run_loop
 
-    book = _book(data, task, of, task_options)
+    place = data
+    if place is None:
+        if task is None:
+            raise UsageError("there is nothing to look at", expected=_USAGE)
+        place = data_of(named, Path(task))
+        task = None
+    if task and named:
+        raise UsageError("the task is named twice", where=f"--task {named}", expected=_USAGE)
+    book = _book(place, task or named, of, task_options)
 
     def started(address: str) -> None:
         if as_json:
@@ -72,26 +87,19 @@ def view(
 
 def _book(data: Path, task: str | None, of: Path | None, task_options: list[str]) -> Book:
     """What is to be shown: a run folder's answers, or a dataset."""
-    from omnidata.cli.which import only_task
     from omnidata.report.pages.book import open_data, open_run
     from omnidata.run.scored import read_run
     from omnidata.tasks import get_task
     from omnidata.tasks.options import parse
 
     if data.is_dir() and any((data / name).is_file() for name in _RUN):
-        for given, option in ((task, "--task"), (task_options, "-T")):
+        for given, where in ((task, f"the task {task}"), (task_options, "-T")):
             if given:
-                raise UsageError(
-                    "a run says itself what it is", where=option, remedy="leave it out"
-                )
+                raise UsageError("a run says itself what it is", where=where, remedy="leave it out")
         return open_run(read_run(data), data=of)
     if of is not None:
         raise UsageError("DATA is no run folder", where=f"--data {of}", remedy="leave it out")
-    name = task or only_task(
-        data,
-        "omnidata view DATA --task NAME",
-        lambda named, place: f"omnidata view {place} --task {named}",
-    )
+    name = task or only_task(data, _USAGE, lambda named, place: f"omnidata view {named} {place}")
     book = open_data(get_task(name, parse(task_options, "-T")), data)
     terminal.print_findings(book.source)
     return book

@@ -5,7 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from omnidata.errors import DataError, UsageError
+from omnidata.cli import terminal
+from omnidata.errors import DataError, OmnidataError, UsageError, meant
+
+
+def data_of(task: str | None, place: Path) -> Path:
+    """The place, or its folder `data` where only that holds data: what `omnidata demo` was given.
+
+    Args:
+        task: the benchmark, built in or a plug-in's; None where it is not known yet.
+        place: as the user named it.
+    """
+    inner = place / "data"
+    if not inner.is_dir() or _holds(place, task) or not _holds(inner, task):
+        return place
+    terminal.note(f"{place} itself is no data, {inner} is: it is what is read")
+    return inner
+
+
+def _holds(place: Path, task: str | None) -> bool:
+    """Whether some benchmark's rows are there; a plug-in alone can say whether they are its own."""
+    from omnidata.loaders.recognition import SIGNATURES, recognised
+    from omnidata.loaders.repository import is_repository
+    from omnidata.tasks import PLUGINS, get_task
+
+    if is_repository(place):
+        return True
+    if task is None or task in SIGNATURES or task not in PLUGINS.names():
+        return bool(recognised(place))
+    try:
+        get_task(task).load(place, check_media=False)
+    except (OmnidataError, OSError):  # plug-ins need not know our errors
+        return False
+    return True
 
 
 def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> str:
@@ -27,7 +59,10 @@ def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> s
         if str(data) in NAMES:
             raise UsageError("there is no data to look at", expected=naming(str(data), "DATA"))
         raise DataError(
-            "there is no such file or folder", where=str(data), expected="the dataset's place"
+            "there is no such file or folder",
+            where=str(data),
+            expected="the dataset's place",
+            remedy=meant(str(data), NAMES),
         )
     found = recognised(data)
     if len(found) == 1:

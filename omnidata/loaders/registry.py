@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from omnidata.errors import PlatformError, UsageError
+from omnidata.errors import PlatformError, UsageError, meant
 from omnidata.loaders.recognition import naming_the_right_task
 from omnidata.loaders.repository import is_repository, open_dataset
 
@@ -88,7 +88,11 @@ def load_dataset(
         DataError: the data is not that benchmark, or has no such subset.
     """
     if task not in BUILDERS:
-        raise UsageError(f'there is no benchmark "{task}"', expected=f"one of {list(BUILDERS)}")
+        raise UsageError(
+            f'there is no benchmark "{task}"',
+            expected=f"one of {', '.join(BUILDERS)}",
+            remedy=meant(task, BUILDERS),
+        )
     if streaming and num_proc:
         raise UsageError(
             "a streamed dataset is not built by processes",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from omnidata.errors import UsageError
+from omnidata.errors import UsageError, meant
 from omnidata.plugins import Kind
 
 if TYPE_CHECKING:
@@ -96,7 +96,10 @@ def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
         return made
     brought: Task | None = PLUGINS.make(name, name, options or {}, where=name)
     if brought is None:
+        names = (*NAMES, *PLUGINS.names())
         raise UsageError(
-            f'there is no task "{name}"', expected=f"one of {', '.join((*NAMES, *PLUGINS.names()))}"
+            f'there is no task "{name}"',
+            expected=f"one of {', '.join(names)}",
+            remedy=meant(name, (*names, *ON_EPISODES)),
         )
     return brought

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,42 @@ def test_a_repository_says_what_it_holds(tmp_path: Path, task: str) -> None:
         assert sorted(map(subset_key, subsets)) == sorted({"all", *map(subset_key, tags)})
 
 
+VERBS: Mapping[str, Sequence[str]] = {
+    "info": (),
+    "validate": (),
+    "audit": (),
+    "convert": ("OUT", "--link"),
+    "export": ("OUT", "--format", "llamafactory", "--limit", "3", "--check-against", "DATA"),
+    "evaluate": ("--model", "baseline:oracle", "--out", "OUT"),
+    "score": ("ANSWERS",),
+    "ablate": ("--model", "baseline:oracle", "--out", "OUT", "--limit", "2", "--controls", "none"),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_takes_the_folder_whose_folder_data_it_is(
+    sample: Path, tmp_path: Path, verb: str
+) -> None:
+    outer = tmp_path / "demo"
+    shutil.copytree(sample / "Chirp", outer / "data" / "Chirp")
+    (outer / "demo.json").write_text('{"seed": 0}')
+    answers = write(tmp_path / "answers.jsonl", {"sample_id": "Chirp/C001/0", "output": ""})
+    named = {"OUT": tmp_path / "out", "DATA": outer, "ANSWERS": answers}
+    arguments = (named.get(word, word) for word in VERBS[verb])
+    code = 1 if verb == "export" else 0  # training shares all with what it is checked against
+    done = omnidata(verb, "omnigui", outer, *arguments, code=code)
+    assert f"{outer} itself is no data, {outer / 'data'} is: it is what is read" in done.stderr
+    assert done.stdout
+
+
+def test_data_that_have_a_folder_data_are_read_as_they_are(tmp_path: Path) -> None:
+    outer = rows_of("omnigui", tmp_path / "app").parent
+    rows_of("groundui", outer / "data")
+    done = omnidata("info", "omnigui", outer, "--json")
+    assert as_json(done)["steps"] == 2
+    assert "itself" not in done.stderr
+
+
 def test_rows_that_may_be_of_two_benchmarks_need_a_name(tmp_path: Path) -> None:
     data = rows_of("criticbench", tmp_path)
     done = omnidata("info", data, code=2)
@@ -134,6 +171,8 @@ def test_what_is_no_data_exits_with_2_and_the_remedy(tmp_path: Path) -> None:
         (["nothing", broken], "one of omnigui, groundui"),
         (["groundui", broken], "json-invalid"),
         ([broken, "groundui"], "there is no task"),
+        (["grondui", broken], "did you mean groundui?"),
+        (["Grondui"], "did you mean groundui?"),
     ):
         done = omnidata("info", *arguments, code=2)
         assert says in done.stderr

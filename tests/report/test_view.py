@@ -73,7 +73,7 @@ def served(*arguments: str | Path) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def server(sample: Path) -> Iterator[Server]:
-    with served(sample) as running:
+    with served("omnigui", sample) as running:
         yield running
 
 
@@ -233,6 +233,8 @@ def test_ctrl_c_ends_it_without_complaint(sample: Path) -> None:
 
 
 def test_bad_usage_is_a_message(tmp_path: Path, sample: Path) -> None:
+    assert "omnidata view TASK DATA" in omnidata("view", code=2).stderr
+    assert "twice" in omnidata("view", "omnigui", sample, "--task", "omnigui", code=2).stderr
     assert "no such file" in omnidata("view", tmp_path / "none", code=2).stderr
     assert "no run folder" in omnidata("view", sample, "--data", sample, code=2).stderr
     with socket.socket() as taken:

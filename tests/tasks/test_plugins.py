@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import omnidata
+from omnidata.cli.which import data_of
 from omnidata.errors import UsageError
 from omnidata.predictions import Prediction
 from omnidata.tasks import get_task
@@ -175,6 +177,23 @@ def test_steps_with_a_repeated_id_are_scored_once(site: Path, rows: Path) -> Non
     assert found["counts"] == {"steps": 2, "without_usable_target": 0, "repeated": 2}
     assert found["overall"] == {"accuracy": 0.5}
     assert found["outcomes"] == {"ok": 2}
+
+
+def test_a_plugin_says_itself_whether_a_folder_holds_its_data(site: Path, rows: Path) -> None:
+    (site / "words_plugin.py").write_text(
+        PLUGIN + "\n\nclass Folder(Words):\n"
+        "    def load(self, data, **given):\n"
+        '        return super().load(data / "words.jsonl", **given)\n',
+        encoding="utf-8",
+    )
+    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Folder")
+    inner = rows.parent / "demo" / "data"
+    inner.mkdir(parents=True)
+    shutil.copy(rows, inner)
+    assert data_of("words", inner.parent) == inner
+    assert data_of("words", inner) == inner
+    shutil.copy(rows, inner.parent)
+    assert data_of("words", inner.parent) == inner.parent
 
 
 def test_options_and_baselines_that_do_not_exist_are_refused(site: Path, rows: Path) -> None:
