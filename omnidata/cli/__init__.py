@@ -6,7 +6,11 @@ findings, 2 bad usage or bad input, 130 interrupted.
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
+from collections.abc import Sequence
+from typing import Final, NoReturn
 
 import typer
 
@@ -32,6 +36,8 @@ from omnidata.cli import (
     voice,
 )
 from omnidata.errors import OmnidataError
+
+_DEBUG: Final = "OMNIDATA_DEBUG"
 
 app = typer.Typer(
     name="omnidata",
@@ -73,13 +79,31 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
         raise typer.Exit
 
 
-def main() -> None:
-    """Run the command line; an error for the user is a message, never a traceback."""
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line; whatever goes wrong is a message, never a traceback.
+
+    An error that nobody foresaw is a fault of omnidata's or of a plug-in's. It is said in one line;
+    with OMNIDATA_DEBUG=1 in the environment the traceback comes before it.
+
+    Args:
+        argv: the arguments after `omnidata`; those of this process if None.
+
+    Raises:
+        SystemExit: always, with the exit code.
+    """
+    arguments = sys.argv[1:] if argv is None else list(argv)
     try:
-        app()
+        app(arguments)
+        sys.exit(0)
     except OmnidataError as error:
         terminal.note(f"{type(error).__name__}: {error}")
         sys.exit(error.exit_code)
-    except OSError as error:
-        terminal.note(f"{type(error).__name__}: {error}")
+    except Exception as error:
+        if os.environ.get(_DEBUG):
+            traceback.print_exc()
+        lines = str(error).splitlines()
+        said = ": ".join([type(error).__name__, *lines[:1]])
+        verb = next((word for word in arguments if not word.startswith("-")), "")
+        remedy = f"{_DEBUG}=1 in the environment shows where"
+        terminal.note(f"{' '.join(filter(None, ('omnidata', verb)))} failed: {said} ({remedy})")
         sys.exit(1)

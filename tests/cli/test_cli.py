@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -219,3 +220,75 @@ def test_a_run_is_itself_under_every_path(sample: Path, tmp_path: Path) -> None:
     (run / "other.jsonl").write_text("")
     omnidata("score", "omnigui", sample, run / "other.jsonl", "--out", run, code=2)
     omnidata("score", "omnigui", sample, run, "--out", tmp_path, code=2)
+
+
+@pytest.fixture
+def failing() -> Iterator[Callable[[BaseException], None]]:
+    """Adds a verb that raises the error it is given."""
+    from omnidata.cli import app
+
+    def add(error: BaseException) -> None:
+        def fail() -> None:
+            raise error
+
+        app.command("fail")(fail)
+
+    verbs = list(app.registered_commands)
+    yield add
+    app.registered_commands[:] = verbs
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
+        (KeyError("a"), "KeyError: 'a'"),
+        (MemoryError(), "MemoryError"),
+        (RecursionError("too deep\nby far"), "RecursionError: too deep"),
+        (OSError(28, "No space left on device", "a"), "OSError: [Errno 28] No space left"),
+        (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates"), "UnicodeEncodeError: "),
+        (ValueError("\x1b[2J"), r"ValueError: \x1b[2J"),
+        (ExceptionGroup("two", [ValueError("a")]), "ExceptionGroup: two"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_error_that_nobody_foresaw_is_one_line(
+    failing: Callable[[BaseException], None],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    said: str,
+    debug: str,
+) -> None:
+    from omnidata.cli import main
+
+    failing(error)
+    monkeypatch.setenv("OMNIDATA_DEBUG", debug)
+    with pytest.raises(SystemExit) as ended:
+        main(["fail"])
+    assert ended.value.code == 1
+    told = capsys.readouterr().err
+    *trace, line = told.splitlines()
+    assert line.startswith(f"omnidata fail failed: {said}")
+    assert "OMNIDATA_DEBUG=1" in line
+    assert any("Traceback" in each for each in trace) == bool(debug)
+    assert debug or not trace
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(KeyboardInterrupt(), 130), (BrokenPipeError(32, "Broken pipe"), 1)]
+)
+def test_an_end_from_outside_says_nothing_of_a_fault(
+    failing: Callable[[BaseException], None],
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    code: int,
+) -> None:
+    from omnidata.cli import main
+
+    failing(error)
+    with pytest.raises(SystemExit) as ended:
+        main(["fail"])
+    assert ended.value.code == code
+    assert "failed" not in capsys.readouterr().err
