@@ -1,0 +1,373 @@
+"""What is frozen of a world: steps, prompts, targets, verdicts, tables, files.
+
+Everything is asked through what users call: `omnidata.get_task`, the members of a task, and the
+command line in this process. Nothing here knows in which module a thing is defined.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import random
+import re
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile, zip_longest
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow.parquet as pq
+
+import omnidata
+from omnidata.cli import main
+from omnidata.errors import OmnidataError, UsageError
+from omnidata.types import Conversation, MediaRef, Source, Step, Task
+from tests.goldens.worlds import WORLDS
+from tests.metrics.mutations import mutants
+
+ANSWERS = 1200
+"""Mutated answers per world; each is judged by every profile in every unit."""
+
+JUDGED = 40
+"""Steps of a world that answers are spread over."""
+
+FORMATS = ("trl", "llamafactory", "swift", "qwen-vl")
+WRITTEN = frozenset(WORLDS) - {"omnigui"}
+"""Worlds small enough to be converted, exported and run."""
+
+Record = dict[str, Any]
+_BEFORE, _AFTER = 60, 160
+_VOLATILE = frozenset(
+    ("created", "finished", "started", "timings", "latency_s", "versions", "platform", "data")
+)
+_FIXED = (
+    '{"action_type": "TAP", "coordinate": [500, 500]}', '{"action_type": 7, "text": "hello"}',
+    '```json\n{"action_type": "SWIPE_UP", "start_coordinate": [5, 9], "end_coordinate": [5, 1]}```',
+    '<tool_call>\n{"name": "mobile_use", "arguments": {"action": "click", "coordinate": [50, 80]}}'
+    "\n</tool_call>",
+    "pyautogui.click(x=0.5, y=0.5)", "pyautogui.write('hello')", "pyautogui.hotkey(['ctrl', 's'])",
+    "```python\npyautogui.click(100, 60)\n```", "```DONE```", "WAIT", "FAIL",
+    "pyautogui.scroll(-3)",
+    '{"POINT": [500, 500]}', '{"STATUS": "finish"}', '{"TYPE": "7:30"}', '{"PRESS": "BACK"}',
+    '{"POINT": [500, 500], "to": "up"}', "click(0.5, 0.5)", "(0.5, 0.5)", "[0.1, 0.1, 0.9, 0.9]",
+    "<|box_start|>(10, 20)<|box_end|>", "The answer is [500, 500].", "A", "Answer: B", "A, C, B",
+    "Yes", "No", "True", "success", "I cannot tell.", "",
+    '{"action_type": "click", "x": 45, "y": 100}', '{"action": "click", "rect": [10, 20, 30, 40]}',
+    '{"function": "click_input", "args": {"button": "left", "double": false}, "rect": [1, 2, 3, 4]'
+    "}",
+)  # fmt: skip
+
+
+def records(world: str, data: Path, answers: Sequence[str] | None = None) -> Iterator[Record]:
+    """Everything that is frozen of a world, in an order that does not change.
+
+    Args:
+        world: its name.
+        data: its dataset.
+        answers: those that were frozen; None makes them.
+    """
+    name = WORLDS[world][0]
+    task = omnidata.get_task(name)
+    source = task.load(data)
+    yield from _steps(source, data)
+    if not source.steps:
+        return
+    for options in _choices(task):
+        asked = omnidata.get_task(name, options)
+        try:
+            read = asked.load(data, check_media=False)
+        except OmnidataError as error:
+            yield {"kind": "refused", "options": options, "error": type(error).__name__}
+        else:
+            yield from _prompts(asked, read, options)
+    yield from _right(name, task, source)
+    given = list(answers) if answers is not None else _answers(world, task, source)
+    yield {"kind": "answers", "texts": given}
+    yield from _verdicts(name, task, source, given)
+    yield from _tables(name, data, source, given)
+    yield from _offline(name, data)
+    if world in WRITTEN:
+        yield from _files(name, data)
+
+
+def call(*argv: str | Path) -> str:
+    """What a verb prints on stdout; its exit code stands before it where it is not 0."""
+    out = io.StringIO()
+    code = 0
+    kept, sys.argv = sys.argv, ["omnidata", *map(str, argv)]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        finally:
+            sys.argv = kept
+    return out.getvalue() if not code else f"exit {code}\n{out.getvalue()}"
+
+
+def _steps(source: Source, data: Path) -> Iterator[Record]:
+    codes = Counter(finding.code for finding in source.findings)
+    yield {
+        "kind": "source",
+        "findings": dict(sorted(codes.items())),
+        "skipped": source.skipped,
+        "rows": len(source.row_ids),
+        "tags": list(source.tags),
+        "roles": dict(source.roles),
+    }
+    for step in source.steps:
+        yield {
+            "kind": "step",
+            "id": step.sample_id,
+            "episode": [step.episode_id, step.step_index, step.num_steps],
+            "instruction": step.instruction,
+            "screen": list(step.screen),
+            "media": {role: _medium(ref, data) for role, ref in step.media.items()},
+            "tags": dict(step.tags),
+        }
+
+
+def _medium(ref: MediaRef | None, data: Path) -> Any:
+    return ref and [ref.kind, ref.path.replace(str(data), "DATA")]
+
+
+def _choices(task: Task) -> Iterator[dict[str, str]]:
+    """No option, then every other value of every option, one at a time."""
+    yield {}
+    for option, values in task.allowed.items():
+        yield from ({option: value} for value in values[1:])
+
+
+def _prompts(task: Task, source: Source, options: Mapping[str, str]) -> Iterator[Record]:
+    said: list[Any] = []
+    found: dict[str, str] = {}
+    for number, step in enumerate(source.steps):
+        past = None
+        if task.needs_predictions:  # the right answers, read back
+            target = task.target(step)
+            said = said[: step.step_index]
+            past = list(said)
+            said.append(task.read(target.text) if target else None)
+        shown = _shown(task.prompt(step, past))
+        found[step.sample_id] = _hash(shown)
+        if number == 0:
+            yield {"kind": "prompt", "options": dict(options), "id": step.sample_id, "is": shown}
+    yield {
+        "kind": "prompts",
+        "options": dict(options),
+        "hash": task.prompt_hash,
+        "shown": _hash(found),
+        "each": dict(list(found.items())[:60]),
+    }
+
+
+def _shown(conversation: Conversation) -> list[Any]:
+    return [
+        [
+            message.role,
+            [
+                part.text
+                if part.media is None
+                else [part.kind, part.role, Path(part.media.path).name]
+                for part in message.parts
+            ],
+        ]
+        for message in conversation
+    ]
+
+
+def _right(name: str, task: Task, source: Source) -> Iterator[Record]:
+    for space in (None, "px", "norm1000", "rel"):
+        texts: dict[str, str | None] = {}
+        with contextlib.suppress(UsageError):  # a task whose answers know no such unit
+            for step in source.steps:
+                target = task.target(step, space=space)  # type: ignore[arg-type]  # a literal
+                texts[step.sample_id] = target and target.text
+        yield {"kind": "targets", "space": space, "texts": texts}
+    for baseline in task.baselines:
+        rule = task.baseline(baseline, source.steps, {})
+        yield {
+            "kind": "baseline",
+            "name": baseline,
+            "texts": _hash([rule(step) for step in source.steps]),
+        }
+
+
+def _answers(world: str, task: Task, source: Source) -> list[str]:
+    """The right answers of the steps, answers in many dialects, and both bent out of shape."""
+    right = {t.text for step in source.steps for t in [task.target(step)] if t}
+    known = sorted([*right, *_FIXED])
+    return [*known[:200], *mutants(known, ANSWERS, seed=len(world))]
+
+
+def _verdicts(name: str, task: Task, source: Source, answers: Sequence[str]) -> Iterator[Record]:
+    steps = _spread(source.steps)
+    for space in task.allowed.get("coordinates", ("",)):
+        asked = omnidata.get_task(name, {"coordinates": space} if space else {})
+        for profile in asked.profiles.values():
+            for number, text in enumerate(answers):
+                step = steps[number % len(steps)]
+                verdict = profile.judge(step, text, {})
+                yield {
+                    "kind": "verdict",
+                    "as": [space, profile.name, number, step.sample_id],
+                    "is": msgspec.to_builtins(verdict),
+                }
+
+
+def _spread(steps: Sequence[Step]) -> Sequence[Step]:
+    return random.Random(0).sample(list(steps), min(JUDGED, len(steps)))
+
+
+def _tables(name: str, data: Path, source: Source, answers: Sequence[str]) -> Iterator[Record]:
+    """The results of right answers and bent ones, by every profile, as `score` prints them."""
+    task = omnidata.get_task(name)
+    lines = data.parent / "outputs.jsonl"
+    with lines.open("w", encoding="utf-8") as file:
+        for number, step in enumerate(source.steps):
+            target = task.target(step)
+            right = target.text if target and number % 3 else answers[number % len(answers)]
+            if number % 11 != 10:
+                row = {"sample_id": step.sample_id, "output": right}
+                file.write(json.dumps(row) + "\n")
+    for profile in task.profiles:
+        out = data.parent / f"scored-{profile}"
+        printed = call("score", name, data, lines, "--profile", profile, "--out", out, "--json")
+        yield {
+            "kind": "results",
+            "profile": profile,
+            "printed": json.loads(printed) if printed.startswith("{") else printed,
+            "scores": _hash((out / "scores.jsonl").read_text(encoding="utf-8")),
+        }
+
+
+def _files(name: str, data: Path) -> Iterator[Record]:
+    home = data.parent
+    call("convert", name, data, home / "repository", "--embed")
+    for path in sorted((home / "repository").rglob("*.parquet")):
+        table = pq.read_table(path)
+        rows = [_unbyted(row) for row in table.to_pylist()]
+        yield {
+            "kind": "parquet",
+            "file": _unnamed(path.relative_to(home / "repository").as_posix()),
+            "schema": table.schema.remove_metadata().to_string(),
+            "rows": _hash(rows),
+        }
+    again = omnidata.get_task(name).load(home / "repository")
+    yield {"kind": "reloaded", "ids": [step.sample_id for step in again.steps]}
+    for form in FORMATS:
+        out = home / f"export-{form}"
+        printed = call("export", name, data, out, "--format", form, "--split", "train=1")
+        rows = {
+            path.name: [_unnamed(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            for path in sorted(out.glob("*.jsonl"))
+        }
+        yield {"kind": "export", "format": form, "failed": printed.startswith("exit"), "rows": rows}
+    run = home / "run"
+    call("evaluate", name, data, "--model", "baseline:oracle", "--out", run)
+    yield {"kind": "run", "files": sorted(path.name for path in run.iterdir() if path.is_file())}
+    yield {"kind": "run.json", "is": _steady(json.loads((run / "run.json").read_text()))}
+    for file in ("predictions.jsonl", "scores.jsonl"):
+        found = [_steady(json.loads(line)) for line in (run / file).read_text().splitlines()]
+        yield {"kind": file, "is": sorted(found, key=lambda line: str(line["sample_id"]))}
+    yield {"kind": "results.json", "is": json.loads((run / "results.json").read_text())}
+
+
+def _offline(name: str, data: Path) -> Iterator[Record]:
+    """The results of what is scored without a model's texts."""
+    if name == "osworld":
+        yield {"kind": "offline", "printed": call("score", "osworld", data, "--json")}
+    if name == "omnibench":
+        orders = data.parent / "orders.jsonl"
+        lines = [{"task_id": "1", "executed": ["A", "E"]}, {"task_id": "1", "executed": ["E"]}]
+        for line in lines:
+            orders.write_text(json.dumps(line) + "\n")
+            for profile in ("omnibench-paper", "omnibench-release"):
+                printed = call("score", "omnibench", data, orders, "--profile", profile, "--json")
+                yield {"kind": "offline", "profile": profile, "printed": printed}
+
+
+def make_runs(name: str, data: Path, into: Path) -> None:
+    """Two runs of a world, as this version writes them, without the place of the data."""
+    into.mkdir(parents=True)
+    models = [f"baseline:{known}" for known in omnidata.get_task(name).baselines[:2]]
+    for model in models:
+        run = into / model.partition(":")[2]
+        call("evaluate", name, data, "--model", model, "--out", run)
+        info = json.loads((run / "run.json").read_text())
+        (run / "run.json").write_text(json.dumps({**info, "data": "data"}, indent=1))
+        (run / ".lock").unlink()
+
+
+def old_runs(name: str, data: Path, runs: Sequence[Path], folder: Path) -> Iterator[Record]:
+    """What is made of runs that an earlier version left: tables, a comparison, a resumed run."""
+    copies = [Path(shutil.copytree(run, folder / "old" / run.name)) for run in runs]
+    yield {"kind": "old report", "is": _printed(call("report", *copies, "--json"))}
+    if len(copies) == 2:
+        yield {"kind": "old compare", "is": _printed(call("compare", *copies, "--json"))}
+    for copy in copies:
+        again = call("score", name, data, copy, "--out", folder / "again", "--json")
+        yield {"kind": "old score", "run": copy.name, "is": _printed(again)}
+        model = f"baseline:{copy.name}"
+        resumed = call("evaluate", name, data, "--model", model, "--out", copy, "--json")
+        yield {"kind": "old resumed", "run": copy.name, "is": _printed(resumed)}
+
+
+def _printed(text: str) -> Any:
+    """What was printed, without places that change."""
+    text = re.sub(r"/[^\s\"]*/", "", text)
+    try:
+        return _steady(json.loads(text))
+    except ValueError:
+        return text
+
+
+def _unbyted(value: Any) -> Any:
+    """A row without the bytes of its media: encoders differ between machines."""
+    if isinstance(value, bytes):
+        return "bytes"
+    if isinstance(value, dict):
+        return {key: _unbyted(item) for key, item in value.items() if "sha256" not in key}
+    return [_unbyted(item) for item in value] if isinstance(value, list) else value
+
+
+def _unnamed(line: str) -> str:
+    """A training row without the hashes in its media's names."""
+    return re.sub(r"[0-9a-f]{16,64}", "HASH", line)
+
+
+def _steady(value: Any) -> Any:
+    """A JSON value without what changes from run to run."""
+    if isinstance(value, dict):
+        return {key: _steady(item) for key, item in value.items() if key not in _VOLATILE}
+    return [_steady(item) for item in value] if isinstance(value, list) else value
+
+
+def _hash(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def differences(old: Sequence[Record], new: Sequence[Record]) -> list[str]:
+    """What differs between two lists of records, from a little before the first difference on."""
+    found = []
+    for before, after in zip_longest(old, new):
+        one, two = encode(before), encode(after)
+        if json.loads(one) != json.loads(two):
+            same = sum(
+                1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False))
+            )
+            kind = (before or after or {}).get("kind")
+            shown = slice(max(0, same - _BEFORE), same + _AFTER)
+            found.append(f"  {kind}\n- {one[shown]}\n+ {two[shown]}")
+    return found
+
+
+def encode(record: Record | None) -> str:
+    """A record as a line of JSON; lone surrogates are escaped."""
+    return json.dumps(record, sort_keys=True, default=str)
