@@ -186,8 +186,8 @@ def _right(name: str, task: Task, source: Source) -> Iterator[Record]:
         texts: dict[str, str | None] = {}
         with contextlib.suppress(UsageError):  # a task whose answers know no such unit
             for step in source.steps:
-                target = task.target(step, space=space)  # type: ignore[arg-type]  # a literal
-                texts[step.sample_id] = target and target.text
+                target = task.target(step, space=space)
+                texts[step.sample_id] = target.text if target else None
         yield {"kind": "targets", "space": space, "texts": texts}
     for baseline in task.baselines:
         rule = task.baseline(baseline, source.steps, {})
@@ -263,11 +263,16 @@ def _files(name: str, data: Path) -> Iterator[Record]:
     for form in FORMATS:
         out = home / f"export-{form}"
         printed = call("export", name, data, out, "--format", form, "--split", "train=1")
-        rows = {
+        lines = {
             path.name: [_unnamed(line) for line in path.read_text(encoding="utf-8").splitlines()]
             for path in sorted(out.glob("*.jsonl"))
         }
-        yield {"kind": "export", "format": form, "failed": printed.startswith("exit"), "rows": rows}
+        yield {
+            "kind": "export",
+            "format": form,
+            "failed": printed.startswith("exit"),
+            "rows": lines,
+        }
     run = home / "run"
     call("evaluate", name, data, "--model", "baseline:oracle", "--out", run)
     yield {"kind": "run", "files": sorted(path.name for path in run.iterdir() if path.is_file())}
