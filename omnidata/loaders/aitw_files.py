@@ -150,11 +150,11 @@ def _examples(path: Path, note: Note) -> Iterator[Line]:
             where = f"{path}, record {record.number}"
             try:
                 example = read_example(record.data)
+                row = example.as_json(but=PICTURE)
             except ValueError as error:
                 note(_broken(where, f"the record is no example: {error}", "a tf.train.Example"))
                 continue
             parts = example.texts.get(PICTURE, [])
-            row = example.as_json(but=PICTURE)
             if parts:
                 row[PICTURE] = ["file" if _is_file(example, parts[0]) else "pixels"]
             yield Line(where, path, row, "aitw", record, parts[0] if parts else None)

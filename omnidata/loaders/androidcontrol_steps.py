@@ -57,10 +57,10 @@ class EpisodeReader:
         where = f"{path}, record {record.number}"
         try:
             example = read_example(record.data)
+            features = _small(example)
         except ValueError as error:
             self.refuse("record-broken", where, f"it is no example: {error}", "a tf.train.Example")
             return
-        features = _small(example)
         actions, number = features.get("actions"), item(features, "episode_id", 0)
         if not actions or type(number) is not int:
             self.refuse(

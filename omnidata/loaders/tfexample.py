@@ -19,6 +19,8 @@ _MOST = 100_000
 """Features of an example, and values of a feature; a packed file of kilobytes may hold millions."""
 _LONGEST = 10 * _MOST
 """Bytes of the largest packed list: a number takes up to ten."""
+_MAX_TEXT = 16 * 1024**2
+"""Bytes of all texts of a feature; pictures and forests are not taken for texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,22 @@ class Example:
     numbers: Mapping[str, list[float]]
 
     def text(self, name: str) -> list[str]:
-        r"""A feature's texts; what is no UTF-8 keeps its value in lone surrogates."""
+        r"""A feature's texts; what is no UTF-8 keeps its value in lone surrogates.
+
+        Raises:
+            ValueError: they have more than 16 MiB.
+        """
         parts = self.texts.get(name, [])
+        if sum(part.stop - part.start for part in parts) > _MAX_TEXT:
+            raise ValueError(f"a feature has texts of more than {_MAX_TEXT} bytes")
         return [self.data[part].decode("utf-8", "surrogateescape") for part in parts]
 
     def as_json(self, *, but: str = "") -> dict[str, Any]:
-        """All features as JSON values, except one."""
+        """All features as JSON values, except one.
+
+        Raises:
+            ValueError: as `text`.
+        """
         found: dict[str, Any] = {name: self.text(name) for name in self.texts if name != but}
         return {**found, **{name: own for name, own in self.numbers.items() if name != but}}
 

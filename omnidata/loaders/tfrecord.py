@@ -20,7 +20,17 @@ from pathlib import Path
 from omnidata.errors import DataError
 from omnidata.media.unpacked import unpacked
 
-MAX_RECORD = 512 * 1024**2
+MAX_RECORD = 256 * 1024**2
+"""Bytes of a record: an episode of a hundred screenshots has about as many as PNGs."""
+
+MAX_UNPACKED, MAX_RATIO = 256 * 1024**2, 200
+"""Bytes that a file may unpack to: so many, and so many for every byte that it has. Bare pixels of
+plain screens are a hundredth when packed; what is made to fill the memory is a thousandth."""
+
+MAX_RECORDS, LEAST_PACKED = 1000, 64
+"""Records that a file may have: so many, and one for every 64 bytes that it has. A step takes more
+even when packed, and what is no step has a finding each."""
+
 _HEAD, _TAIL = 12, 4
 
 
@@ -43,19 +53,27 @@ def records(path: Path) -> Iterator[Record]:
     """Every record of a file, packed or not; one is held at a time.
 
     Raises:
-        DataError: the file cannot be read, ends too early, or a checksum is wrong; those before
-            have been given.
+        DataError: the file cannot be read, ends too early, unpacks to more than such a file may, or
+            a checksum is wrong; those before have been given.
     """
     number = offset = 0
     content = None
+    most_bytes = most_records = 0
     while True:
         where = f"{path}, record {number}"
         try:
-            content = content or unpacked(path)
+            if content is None:
+                content, taken = unpacked(path), path.stat().st_size
+                most_bytes = MAX_UNPACKED + MAX_RATIO * taken
+                most_records = MAX_RECORDS + taken // LEAST_PACKED
             head = content.read(offset, _HEAD)
             if not head:
                 return
             size = _size(head, where)
+            if number >= most_records:
+                raise _broken(where, f"a file of its size has at most {most_records} records")
+            if offset + size > most_bytes:
+                raise _broken(where, f"a file of its size unpacks to at most {most_bytes} bytes")
             data = content.read(offset + _HEAD, size)
             check = content.read(offset + _HEAD + size, _TAIL)
         except (OSError, EOFError, zlib.error) as error:

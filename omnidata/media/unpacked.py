@@ -7,6 +7,7 @@ one: nobody waits for more than `SPACING` bytes that he did not ask for.
 
 from __future__ import annotations
 
+import io
 import os
 import zlib
 from bisect import bisect_right
@@ -71,7 +72,9 @@ class Unpacked:
             if not self._packed:
                 file.seek(offset)
                 return file.read(size)
-            return b"".join(self._stretch(file, offset, size))
+            found = io.BytesIO()  # which gives its bytes away, where `join` needs room for both
+            found.writelines(self._stretch(file, offset, size))
+            return found.getvalue()
 
     def _stretch(self, file: BinaryIO, offset: int, size: int) -> Iterator[bytes]:
         state = self._nearest(offset)

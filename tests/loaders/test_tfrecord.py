@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import struct
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from omnidata import media
 from omnidata.errors import DataError, MediaError
+from omnidata.loaders import aitw, androidcontrol, tfrecord
 from omnidata.loaders.a11y_forest import bounds_of, pack, unpack
 from omnidata.loaders.tfexample import as_bytes, read_example
 from omnidata.loaders.tfrecord import Record, is_tfrecord, records
@@ -21,6 +23,7 @@ from omnidata.loaders.wire import fields, whole
 from omnidata.media import unpacked
 from omnidata.types import MediaRef, Stretch
 from tests.loaders import phones
+from tests.measured import cost
 
 NAMES = st.text(min_size=1, max_size=8)
 FEATURES = st.dictionaries(
@@ -92,14 +95,75 @@ def test_a_file_that_ends_too_early_is_found(tmp_path: Path, cut: int) -> None:
 
 
 def test_a_length_that_no_memory_has_is_refused(tmp_path: Path) -> None:
-    import google_crc32c
-
     head = struct.pack("<Q", 2**50)
-    crc = google_crc32c.value(head)
-    masked = (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
-    (tmp_path / "a").write_bytes(head + struct.pack("<I", masked))
+    (tmp_path / "a").write_bytes(head + check(head))
     with pytest.raises(DataError, match="more than"):
         list(records(tmp_path / "a"))
+
+
+def framed(data: bytes) -> bytes:
+    """A record."""
+    head = struct.pack("<Q", len(data))
+    return head + check(head) + data + check(data)
+
+
+def check(data: bytes) -> bytes:
+    """The CRC-32C, masked."""
+    import google_crc32c
+
+    crc = google_crc32c.value(data)
+    return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+@pytest.mark.parametrize("data", [b"", b"no example"], ids=["empty", "junk"])
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_small_file_of_endless_records_is_refused(
+    tmp_path: Path, data: bytes, packed: bool
+) -> None:
+    whole_file = framed(data) * 20_000
+    (tmp_path / "a").write_bytes(gzip.compress(whole_file, 1) if packed else whole_file)
+    most = 1000 + (tmp_path / "a").stat().st_size // 64
+    found = records(tmp_path / "a")
+    assert len(list(islice(found, most))) == most
+    with pytest.raises(DataError, match=f"at most {most} records"):
+        next(found)
+
+
+def test_a_file_that_unpacks_to_more_than_it_may_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tfrecord, "MAX_UNPACKED", 3_000_000)
+    (tmp_path / "a").write_bytes(gzip.compress(framed(bytes(1_000_000)) * 20))
+    found = records(tmp_path / "a")
+    assert len(list(islice(found, 3))) == 3
+    with pytest.raises(DataError, match="unpacks to at most"):
+        list(found)
+    noise = np.random.default_rng(0).bytes(1_000_000)
+    (tmp_path / "b").write_bytes(gzip.compress(framed(noise) * 20))
+    assert len(list(records(tmp_path / "b"))) == 20
+
+
+def test_a_record_is_held_once(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(gzip.compress(framed(bytes(120_000_000)), 1))
+    found = cost(
+        "import google_crc32c; from omnidata.loaders.tfrecord import records",
+        "print(sum(len(record.data) for record in records(Path(sys.argv[1], 'a'))))",
+        tmp_path,
+    )
+    assert int(found.said) == 120_000_000
+    assert found.mebibytes < 180
+
+
+def test_a_text_that_is_no_text_is_told(tmp_path: Path) -> None:
+    wait, spaces = {"action_type": "wait"}, [b" " * 17_000_000]
+    for load, bad, good in (
+        (aitw.load, phones.example(goal_info=spaces), phones.example(1)),
+        (androidcontrol.load, phones.episode(wait, goal=spaces), phones.episode(wait)),
+    ):
+        phones.records(tmp_path / "a-00000-of-00001", bad, good)
+        source = load(tmp_path)
+        assert len(source.steps) == 1
+        assert any("texts of more than 16777216 bytes" in found.what for found in source.findings)
 
 
 @given(st.binary(max_size=80))
