@@ -1,13 +1,22 @@
-"""Addresses of servers, held free of secrets: they are written into run folders."""
+"""Addresses of servers: they are written into run folders, but for what looks like a secret."""
 
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from omnidata.errors import UsageError
 
 OPENAI_URL = "https://api.openai.com/v1"
+
+_SECRET = re.compile(
+    r"^(?:sk|pk|key|token|secret)[-_].{8}"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|(?=[a-z]*[0-9])(?=[0-9]*[a-z])[a-z0-9]{16}"
+    r"|[a-z0-9]{32}",
+    re.IGNORECASE,
+)
+"""What a key looks like: its usual beginnings, a UUID, letters among digits, a very long word."""
 
 
 def check_address(url: str, where: str) -> str:
@@ -40,6 +49,16 @@ def check_address(url: str, where: str) -> str:
             remedy="give the key in the environment or with --key-file",
         )
     return url.rstrip("/")
+
+
+def secrets_in(url: str) -> tuple[str, ...]:
+    """The parts of an address's path that look like keys, as gateways have them there.
+
+    Examples:
+        >>> secrets_in("https://gateway/t/0f3a9c1b7d5e2468/v1/models/llama-3.1-70b-instruct")
+        ('0f3a9c1b7d5e2468',)
+    """
+    return tuple(part for part in urlsplit(url).path.split("/") if _SECRET.search(unquote(part)))
 
 
 def is_openai(url: str) -> bool:

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
-from urllib.parse import quote
 
 from omnidata.errors import CallError, UsageError
 
 _SENDABLE = re.compile(r"[!-~]+")  # what an HTTP header takes; its error would quote the rest
 _TELLING = 8  # characters; shorter ones are placeholders, and words that answers may hold
 _LONGEST = 10_000
+_LONGEST_QUOTE = 12  # characters for a letter: `&amp;#x0073;`
+_SPELLED = 100  # letters of a secret that are looked for one by one
 _HIDDEN = "[key]"
+_HTML = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 
 
 class Key:
     """A secret, or none.
 
+    Args:
+        value: the secret; empty if there is none.
+        others: what else nothing may show, e.g. a secret in the server's address.
+
     Attributes:
-        value: for the wire only; empty if there is none.
+        value: for the wire only.
+        margin: bytes of the longest way in which a secret is quoted and found.
 
     Examples:
         >>> key = Key("sk-0123456789")
@@ -33,11 +40,20 @@ class Key:
         Key(none)
     """
 
-    __slots__ = ("value",)
+    __slots__ = ("_quoted", "_quoted_bytes", "margin", "value")
 
-    def __init__(self, value: str = "") -> None:
-        """Keep the secret."""
+    def __init__(self, value: str = "", others: Sequence[str] = ()) -> None:
+        """Keep the secret, and how it may be quoted."""
         self.value = value
+        secrets = [secret for secret in (value, *others) if len(secret) >= _TELLING]
+        pattern = "|".join(map(_pattern, secrets))
+        self._quoted = re.compile(pattern) if pattern else None
+        self._quoted_bytes = re.compile(pattern.encode()) if pattern else None
+        self.margin = _LONGEST_QUOTE * max(map(len, secrets), default=0)
+
+    def also(self, others: Sequence[str]) -> Key:
+        """The same key, which hides other secrets as well."""
+        return Key(self.value, others) if others else self
 
     def __repr__(self) -> str:
         return "Key(set)" if self.value else "Key(none)"
@@ -68,24 +84,24 @@ class Key:
         return cls()
 
     def redact(self, text: str) -> str:
-        """The text with `[key]` in place of the secret, also as URLs and JSON quote it."""
-        for form in self._forms():
-            text = text.replace(form, _HIDDEN)
-        return text
+        """The text with `[key]` in place of the secret, also as URLs, JSON and base64 quote it."""
+        return self._quoted.sub(_HIDDEN, text) if self._quoted else text
 
     def redact_bytes(self, body: bytes) -> bytes:
         """The same for a text that is not decoded yet."""
-        for form in self._forms():
-            body = body.replace(form.encode(), _HIDDEN.encode())
-        return body
+        return self._quoted_bytes.sub(_HIDDEN.encode(), body) if self._quoted_bytes else body
 
-    def _forms(self) -> set[str]:
-        """How a server may repeat the secret; none if it is a placeholder."""
-        if len(self.value) < _TELLING:
-            return set()
-        in_json = json.dumps(self.value)[1:-1]
-        in_url = quote(self.value, safe="")
-        return {self.value, in_url, in_json, in_json.replace("/", r"\/")}
+    def redact_start(self, body: bytes, most: int) -> str:
+        """The first bytes of a text that may have been cut off anywhere behind them.
+
+        Args:
+            body: as much of it as was read: of a longer one at least `most + self.margin` bytes.
+            most: how many bytes are wanted.
+        """
+        text = self.redact_bytes(body)
+        if len(body) > most:  # what the cut left of a secret is no secret that could be found
+            text = text[: max(0, len(text) - self.margin)]
+        return text[:most].decode(errors="replace")
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
@@ -105,6 +121,42 @@ class Key:
         for name, value in vars(error).items():
             if isinstance(value, str):
                 setattr(error, name, self.redact(value))
+
+
+def _pattern(secret: str) -> str:
+    """What finds a secret in a server's words.
+
+    Each letter as it is, or as URLs, JSON and HTML escape it, once or twice; and the whole in
+    base64, where it may begin at any of three places of a group.
+    """
+    whole = sorted(set(_in_base64(secret.encode())))
+    letters = "".join(map(_letter, secret[:_SPELLED]))
+    if len(secret) > _SPELLED:  # so long a beginning is nobody else's: the rest of the word goes
+        letters += r"""[^\s"'<>]*"""
+    return "|".join([letters, *map(re.escape, whole)])
+
+
+def _letter(letter: str) -> str:
+    """A pattern for a printable ASCII character, however it is escaped."""
+    code = ord(letter)
+    digits = "".join(f"[{digit}{digit.upper()}]" for digit in f"{code:02x}")
+    # A backslash before a letter is an escape of something else: `\\n` is no "n".
+    forms = [letter if letter.isalnum() else rf"\\{{0,3}}{re.escape(letter)}"]
+    forms += [f"%(?:25)?{digits}", rf"\\{{1,3}}(?:u00|x){digits}"]
+    forms.append(f"&(?:amp;)?#(?:0{{0,2}}{code}|[xX]0{{0,2}}{digits});")
+    if name := _HTML.get(letter):
+        forms.append(f"&(?:amp;)?{name};")
+    return f"(?:{'|'.join(forms)})"
+
+
+def _in_base64(secret: bytes) -> Iterator[str]:
+    """What a base64 text that holds the secret holds, wherever the secret begins in it."""
+    for encode in (b64encode, urlsafe_b64encode):
+        for before in range(3):
+            whole = encode(bytes(before) + secret).decode()
+            # The letters at both ends have bits of what stands beside the secret.
+            begin = (8 * before + 5) // 6
+            yield whole[begin : 8 * (before + len(secret)) // 6]
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -64,8 +64,8 @@ class BoundedResponse(aiohttp.ClientResponse):
         Raises:
             CallError: the connection broke.
         """
-        body = await self._up_to(MAX_ERROR_BYTES)
-        return self.key.redact(body[:MAX_ERROR_BYTES].decode(errors="replace"))
+        body = await self._up_to(MAX_ERROR_BYTES + self.key.margin)
+        return self.key.redact_start(body, MAX_ERROR_BYTES)
 
     async def _up_to(self, limit: int) -> bytes:
         """The body; of a longer one at least a byte more than the limit, and it is closed."""

@@ -7,20 +7,25 @@ import json
 import logging
 import pickle
 import traceback
+from base64 import b64encode, urlsafe_b64encode
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+from aiohttp import web
 
 from omnidata.adapters import get_adapter, presets
 from omnidata.adapters.keys import Key
 from omnidata.adapters.openai_chat import OpenAIChat
 from omnidata.errors import CallError, OmnidataError, UsageError
 from omnidata.tasks import get_task
-from omnidata.types import Adapter
-from tests.adapters.servers import ChatCompletions, Fault, Server, running
+from omnidata.types import Adapter, Message, Part, Request
+from tests.adapters.servers import Asked, ChatCompletions, Fault, Server, running
 from tests.adapters.shown import Shown
 
 CANARY = "sk-canary/0123+456789=="
+PLAIN = "canary.of.the.path"
+HELD = [("", ""), ("u:", "!"), ("me:", ":x"), ("user:", "")]
 
 
 @pytest.fixture
@@ -35,6 +40,27 @@ def echo(status: int = 200) -> Fault:
         message = {"content": f"The key is {CANARY}"}
         body = {"choices": [{"message": message, "finish_reason": "stop"}]}  # type: ignore[dict-item]
     return Fault(status=status, body=json.dumps(body).encode())
+
+
+class Anywhere:
+    """A server that takes whatever it is sent, and keeps the path."""
+
+    path = "/{any:.*}"
+
+    async def read(self, request: web.Request) -> Asked:
+        await request.read()
+        return Asked([], request.raw_path)
+
+    def reply(self, asked: Asked, text: str | None, fault: Fault) -> object:
+        raise NotImplementedError
+
+
+async def once(adapter: Adapter) -> None:
+    try:
+        said = Message("user", (Part("text", "Goal"),))
+        await adapter.generate([adapter.prepare(Request("a", (said,)))], adapter.params)
+    finally:
+        await adapter.close()
 
 
 def adapter_for(server: Server) -> Adapter:
@@ -169,6 +195,33 @@ def test_an_address_quotes_the_key_otherwise() -> None:
     assert Key(CANARY).redact("?key=sk-canary%2F0123%2B456789%3D%3D&x") == "?key=[key]&x"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        quote(CANARY, safe="").lower(),
+        quote(quote(CANARY, safe=""), safe=""),
+        "".join(f"%{ord(letter):02x}" for letter in CANARY),
+        json.dumps("".join(rf"\u{ord(letter):04X}" for letter in CANARY)),
+        CANARY.replace("/", r"\/"),
+        CANARY.replace("/", "&#x2F;").replace("=", "&#61;"),
+        *(b64encode(f"{head}{CANARY}{tail}".encode()).decode() for head, tail in HELD),
+        *(urlsafe_b64encode(f"{head}{CANARY}{tail}".encode()).decode() for head, tail in HELD),
+    ],
+)
+def test_a_key_is_found_however_it_is_escaped(said: str) -> None:
+    key = Key(CANARY)
+    assert "[key]" in key.redact(f"wrong: {said}.")
+    assert "[key]" in key.redact_bytes(f"wrong: {said}.".encode()).decode()
+    words = key.redact(said).replace("[key]", "")
+    assert len(words) <= 18  # nothing of it is left but what base64 has of its neighbours
+    assert "canary" not in words
+
+
+def test_a_long_key_is_found_by_its_beginning() -> None:
+    token = "eyJ0." + "Qx7-" * 500
+    assert Key(token).redact(f'{{"token": "{token}", "a": 1}}') == '{"token": "[key]", "a": 1}'
+
+
 def test_a_placeholder_is_a_word_that_answers_may_hold() -> None:
     assert Key("EMPTY").redact("the cart is EMPTY") == "the cart is EMPTY"
 
@@ -202,3 +255,22 @@ def test_settings_name_the_server_and_never_the_key() -> None:
     settings = OpenAIChat(preset, Key(CANARY)).settings
     assert settings["base_url"] == "http://h:1/v1"
     assert CANARY not in json.dumps(settings)
+
+
+@pytest.mark.parametrize("spec", ["openai:m", "gemini:m", "minicpm-o-4.5", "vita-1.5"])
+@pytest.mark.parametrize("secret", ["0f3a9c1b7d5e2468", "sk-gateway.canary", PLAIN])
+def test_a_secret_in_the_path_of_an_address_is_sent_and_written_nowhere(
+    tmp_path: Path, spec: str, secret: str
+) -> None:
+    file = tmp_path / "key"
+    file.write_text(PLAIN)
+    fault = Fault(status=500, body=f"no such path: /{secret}/v1".encode())
+    with running(Anywhere(), [fault]) as server:
+        url = f"{server.url}/{secret}/v1"
+        adapter = get_adapter(spec, get_task("omnigui"), [], base_url=url, key_file=file)
+        with pytest.raises(CallError) as caught:
+            asyncio.run(once(adapter))
+        assert [f"/{secret}/v1" in request.payload for request in server.asked] == [True]
+    told = f"{adapter.settings} {caught.value} {vars(caught.value)}"
+    assert "/[key]/v1" in told
+    assert secret not in told
