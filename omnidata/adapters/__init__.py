@@ -43,6 +43,7 @@ def get_adapter(
     base_url: str | None = None,
     key_file: Path | None = None,
     models: Path | None = None,
+    asks: bool = True,
 ) -> Adapter:
     """The model that a SPEC names.
 
@@ -54,6 +55,7 @@ def get_adapter(
         base_url: the server's address, in place of the preset's.
         key_file: holds the server's key, in place of the environment.
         models: a TOML file of more presets.
+        asks: whether it will be asked; a dry run needs no key.
 
     Raises:
         UsageError: nothing has that SPEC, or the model has no such option, address or key.
@@ -67,7 +69,7 @@ def get_adapter(
     if kind not in ("baseline", "replay", "hf"):
         preset = presets.find(spec, options, base_url=base_url, models=models)
     if preset is not None:
-        return _behind_http(preset, key_file)
+        return _behind_http(preset, key_file, asks)
     for flag, value in (("--base-url", base_url), ("--key-file", key_file)):
         if value is not None:
             raise UsageError("only presets, openai: and gemini: have that", where=flag)
@@ -98,11 +100,11 @@ def get_adapter(
     )
 
 
-def _behind_http(preset: Preset, key_file: Path | None) -> Adapter:
+def _behind_http(preset: Preset, key_file: Path | None, asks: bool) -> Adapter:
     from omnidata.adapters.keys import Key
 
     key = Key.find(preset.key_env, key_file)
-    if not key and preset.key_env and not preset.key_optional:
+    if asks and not key and preset.key_env and not preset.key_optional:
         raise UsageError(
             "there is no key",
             where=f"--model {preset.spec}",

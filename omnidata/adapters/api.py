@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -11,9 +12,11 @@ from typing import Any, ClassVar
 import msgspec
 
 from omnidata import jsontext
+from omnidata.adapters.addresses import secrets_in
 from omnidata.adapters.base import Model
 from omnidata.adapters.capabilities import RenderedMessage
 from omnidata.adapters.counts import counted, tokens
+from omnidata.adapters.endings import is_another
 from omnidata.adapters.keys import Key
 from omnidata.adapters.layout import arrange
 from omnidata.adapters.presets import Preset
@@ -21,6 +24,7 @@ from omnidata.adapters.render import lacking, render
 from omnidata.errors import UsageError
 from omnidata.types import Completion, Conversation, GenerationParams, Prepared, Request
 
+_log = logging.getLogger(__name__)
 _LONGEST_ERROR = 1000
 
 
@@ -56,15 +60,16 @@ class ApiModel(Model):
                 remedy="use the options temperature, max_new_tokens and seed",
             )
         self.preset = preset
-        self.key = key
+        self.key = key.also(secrets_in(preset.base_url))
         self.name = preset.spec
+        self._warned = False
         self.params = preset.params
         self.capabilities = preset.capabilities
         self.accepts = self.capabilities.accepts
-        self.settings: Mapping[str, Any] = {
-            **preset.settings,
-            "wire": f"{self.wire}-{self.version}",
-        }
+        settings = {**preset.settings, "wire": f"{self.wire}-{self.version}"}
+        if preset.base_url:
+            settings["base_url"] = self.key.redact(preset.base_url)
+        self.settings: Mapping[str, Any] = settings
 
     def refuses(self, conversation: Conversation) -> str:
         """What of the conversation the model cannot take, unless it may be left out."""
@@ -115,7 +120,11 @@ class ApiModel(Model):
         with self.key.hidden():
             answer = await self.send(prepared.payload, params)
         usage = counted(answer.usage, self.key.redact)
-        said = {"tokens": by_modality} if (by_modality := tokens(usage)) else {}
+        said: dict[str, Any] = {"tokens": counts} if (counts := tokens(usage)) else {}
+        model = answer.receipt.get("model") or self.preset.model
+        if model != self.preset.model:
+            said["model"] = model
+            self._warn_of(model)
         return [
             msgspec.structs.replace(
                 answer,
@@ -127,13 +136,24 @@ class ApiModel(Model):
             )
         ]
 
+    def _warn_of(self, model: str) -> None:
+        """Say once that another model answers than was asked for."""
+        if self._warned or not is_another(self.preset.model, model):
+            return
+        self._warned = True
+        _log.warning(
+            "%s: the server says that %r answered; the receipts of such answers name it",
+            self.name,
+            model,
+        )
+
     @abstractmethod
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[Any, int]:
         """The request without its generation settings, encoded as far as can be, and its bytes."""
 
     @abstractmethod
     async def send(self, payload: Any, params: GenerationParams) -> Completion:
-        """One attempt; the usage is as the server has it.
+        """One attempt; the usage is as the server has it, as is the `model` of the receipt.
 
         Raises:
             CallError: no answer came.

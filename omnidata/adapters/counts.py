@@ -5,7 +5,6 @@ A usage is whatever the server likes: huge, deeply nested, or a text that repeat
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -62,6 +61,21 @@ def tokens(usage: Mapping[str, Any]) -> dict[str, int]:
     return {name: said[name] for name in _MODALITIES if isinstance(said.get(name), int)}
 
 
+def in_snake_case(value: Any) -> Any:
+    """A JSON value with all keys in snake case, as Google's API has them in camel case.
+
+    Examples:
+        >>> in_snake_case({"promptTokenCount": 9})
+        {'prompt_token_count': 9}
+    """
+    if isinstance(value, Mapping):
+        return {
+            re.sub(r"(?=[A-Z])", "_", str(name)).lower(): in_snake_case(item)
+            for name, item in value.items()
+        }
+    return [in_snake_case(item) for item in value] if isinstance(value, list) else value
+
+
 def _numbers(value: object, redact: Callable[[str], str]) -> dict[str, Any]:
     """The numbers of an object, and the modality that they are of."""
     return {
@@ -83,6 +97,5 @@ def _named(value: object, redact: Callable[[str], str]) -> dict[str, Any]:
 
 
 def _is_count(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return math.isfinite(value) and 0 <= value < 2**53
+    # Compared, not converted: there are whole numbers in JSON that no float can hold.
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 2**53

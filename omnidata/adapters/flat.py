@@ -12,7 +12,7 @@ import aiohttp
 from omnidata import jsontext
 from omnidata.adapters.api import ApiModel
 from omnidata.adapters.capabilities import RenderedMessage, RenderedPart
-from omnidata.adapters.http import sendable
+from omnidata.adapters.http import parsed, sendable
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.session import open_session
@@ -84,7 +84,7 @@ class FlatModel(ApiModel):
         async with self._session.post(self.url, data=data, headers=headers) as response:
             body = await response.read()
         try:
-            answer = jsontext.decode(body.decode())
+            answer = parsed(body.decode())
         except (ValueError, RecursionError):
             answer = jsontext.BROKEN
         if not isinstance(answer, dict):

@@ -106,6 +106,8 @@ class Gemini(ApiModel):
                     temperature=params.temperature,
                     max_output_tokens=params.max_new_tokens,
                     seed=params.seed,
+                    # As it came: what the SDK makes of it lacks what it does not know.
+                    should_return_http_response=True,
                     # Not the client's: uploads would carry it too.
                     http_options=types.HttpOptions(extra_body=self.preset.extra_body or None),
                 ),
@@ -113,12 +115,13 @@ class Gemini(ApiModel):
         except errors.APIError as error:
             raise fault(error.code, {}, error.message or "", where=where) from error
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            # What the SDK lets through when an answer is not the JSON that it expects; its words
-            # quote the answer.
+            # What the SDK lets through when what the File API says is not the JSON that it expects;
+            # its words quote the answer.
             raise CallError(
                 f"the answer cannot be read ({type(error).__name__})", where=where
             ) from None
-        return completion(response, where)
+        http = response.sdk_http_response
+        return completion((http and http.body) or "", where)
 
     def _turn(self, message: RenderedMessage, uris: Mapping[str, str]) -> types.ContentDict:
         parts = [self._part(part, uris.get(part.sha256, "")) for part in message.parts]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Any
 
+from omnidata import jsontext
 from omnidata.errors import CallError
 
 _HOPELESS = frozenset({401, 402, 403, 404, 405, 407, 410})
@@ -17,6 +20,7 @@ _BAD_KEY = ("API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key")
 _NO_CREDIT = ("insufficient_quota", "billing_not_active")
 _DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d+)?)s"')
 _EXCERPT = 300
+_ENDLESS = re.compile(r"\d{1000}")  # a whole number that Python refuses to convert
 
 
 def fault(status: int, headers: Mapping[str, str], body: str, *, where: str) -> CallError:
@@ -93,6 +97,25 @@ def sendable(text: str) -> str:
         'go ? back'
     """
     return text.encode(errors="replace").decode()
+
+
+def parsed(body: str) -> Any:
+    """The JSON value of an answer, or `jsontext.BROKEN`.
+
+    Raises:
+        RecursionError: the value is nested too deeply.
+
+    Examples:
+        >>> parsed('{"usage": {"total_tokens": ' + "9" * 5000 + "}}")
+        {'usage': {'total_tokens': inf}}
+    """
+    value = jsontext.decode(body)
+    if value is not jsontext.BROKEN or not _ENDLESS.search(body):
+        return value
+    try:
+        return json.loads(body, parse_int=float)
+    except ValueError:
+        return value
 
 
 def _seconds(text: str) -> float | None:

@@ -12,7 +12,8 @@ import msgspec
 from omnidata import jsontext
 from omnidata.adapters.api import ApiModel
 from omnidata.adapters.capabilities import RenderedMessage, RenderedPart
-from omnidata.adapters.http import fault
+from omnidata.adapters.endings import delivered, reported, tool_called
+from omnidata.adapters.http import fault, parsed
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.session import MAX_ANSWER_BYTES, MAX_ERROR_BYTES
@@ -31,16 +32,24 @@ _EXCERPT = 200
 class _Message(msgspec.Struct):
     content: str | None = None
     refusal: str | None = None
+    tool_calls: Any = None
+    function_call: Any = None
+    reasoning: Any = None
+    reasoning_content: Any = None
+    reasoning_details: Any = None
+    thinking_blocks: Any = None
 
 
 class _Choice(msgspec.Struct):
     message: _Message
     finish_reason: str | None = None
+    error: Any = None
 
 
 class _Answer(msgspec.Struct):
     choices: list[_Choice]
-    usage: dict[str, Any] | None = None
+    model: Any = None
+    usage: Any = None
 
 
 class OpenAIChat(ApiModel):
@@ -137,10 +146,10 @@ class OpenAIChat(ApiModel):
             body = bytearray()
             async for chunk in response.aiter_bytes():
                 body += chunk
-                if len(body) >= MAX_ERROR_BYTES:
+                if len(body) > MAX_ERROR_BYTES + self.key.margin:
                     break
             await response.aclose()
-            said = self.key.redact(body[:MAX_ERROR_BYTES].decode(errors="replace"))
+            said = self.key.redact_start(bytes(body), MAX_ERROR_BYTES)
             where = self._where(response.headers)
             raise fault(response.status_code, response.headers, said, where=where)
 
@@ -238,19 +247,50 @@ def _completion(body: str, params: GenerationParams, where: str) -> Completion:
         CallError: it is no answer.
     """
     try:
-        value = jsontext.decode(body)
+        value = parsed(body)
+        if isinstance(value, dict) and value.get("error"):
+            raise reported(value["error"], where=where)
         answer = msgspec.convert(value, _Answer)
         choice = answer.choices[0]
     except (ValueError, RecursionError, IndexError) as error:
         said = " ".join(body[:_EXCERPT].split())
         what = "has no choices" if isinstance(error, IndexError) else "is no chat completion"
         raise CallError(f"the answer {what}: {said or '(nothing)'}", where=where) from None
-    completion = Completion(text=choice.message.content or "", usage=answer.usage or {})
-    if choice.message.refusal or choice.finish_reason == "content_filter":
-        reason = choice.message.refusal or "the answer was held back by a content filter"
+    if choice.error:
+        raise reported(choice.error, where=where)
+    message = choice.message
+    completion = Completion(
+        text=message.content or "",
+        usage=answer.usage if isinstance(answer.usage, dict) else {},
+        receipt={"model": answer.model[:_EXCERPT]} if isinstance(answer.model, str) else {},
+    )
+    if message.refusal:
+        return msgspec.structs.replace(completion, delivery="refused", error=message.refusal)
+    delivery = delivered(choice.finish_reason, where=where)
+    if delivery == "refused":
+        reason = "the answer was held back by a content filter"
         return msgspec.structs.replace(completion, delivery="refused", error=reason)
-    if choice.finish_reason == "length":
+    if delivery == "truncated":
         limit = params.max_new_tokens
         reason = f"the answer was cut at {limit} tokens" if limit else "the answer was cut"
         return msgspec.structs.replace(completion, delivery="truncated", error=reason)
+    if message.tool_calls or message.function_call:
+        raise tool_called(where)
+    if not completion.text and _thought(message):
+        raise CallError(
+            "the server sent the model's reasoning and no answer",
+            where=where,
+            remedy="check how the server tells reasoning and answer apart",
+            transient=False,
+        )
     return completion
+
+
+def _thought(message: _Message) -> bool:
+    """Whether there is reasoning, under one of the names that servers have for it."""
+    return bool(
+        message.reasoning
+        or message.reasoning_content
+        or message.reasoning_details
+        or message.thinking_blocks
+    )

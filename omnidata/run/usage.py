@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from omnidata.adapters.counts import in_snake_case
 
 _INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count")
 _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count")
@@ -49,7 +49,7 @@ class Tokens:
         """
         if not usage:
             return cls()
-        said = _snake(usage)
+        said = in_snake_case(usage)
         parts = _parts(said)
         return cls(
             input=_first(said, _INPUT) + _count(said.get("tool_use_prompt_token_count")),
@@ -68,13 +68,6 @@ class Tokens:
     def total(self) -> int:
         """Of input and output."""
         return self.input + self.output
-
-
-def _snake(value: Any) -> Any:
-    """The value with all keys in snake case."""
-    if isinstance(value, Mapping):
-        return {re.sub(r"(?=[A-Z])", "_", k).lower(): _snake(item) for k, item in value.items()}
-    return [_snake(item) for item in value] if isinstance(value, list) else value
 
 
 def _parts(said: Mapping[str, Any]) -> dict[str, int]:
@@ -97,4 +90,5 @@ def _first(said: Mapping[str, Any], names: tuple[str, ...]) -> int:
 
 
 def _count(value: Any) -> int:
-    return max(0, int(value)) if isinstance(value, int | float) and math.isfinite(value) else 0
+    """The count; nothing for what no server counts, such as numbers beyond any float."""
+    return int(value) if isinstance(value, int | float) and 0 <= value < 2**53 else 0

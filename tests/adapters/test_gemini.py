@@ -214,6 +214,7 @@ def test_a_failed_upload_is_tried_again_with_the_next_attempt(shown: Shown) -> N
         ("blocklist", "refused"),
         ("spii", "refused"),
         ("recitation", "refused"),
+        ("model_armor", "refused"),
     ],
 )
 def test_the_finish_reason_tells_the_delivery(shown: Shown, finish: str, delivery: str) -> None:
@@ -252,6 +253,20 @@ def test_an_answer_without_a_candidate_is_a_failed_call(shown: Shown, answer: An
         ask(gemini(server.url), shown.request)
     assert caught.value.transient
     assert server.count == 1
+
+
+def test_an_answer_without_a_known_reason_to_stop_is_no_prediction(shown: Shown) -> None:
+    said = {"content": {"parts": [{"text": "TAP [1,2]"}]}}
+    for reason in ({}, {"finishReason": "FINISH_REASON_UNSPECIFIED"}, {"finishReason": "TIRED"}):
+        answer = {"candidates": [said | reason]}
+        with running(GoogleGenAI(answer=answer)) as server, pytest.raises(CallError) as caught:
+            ask(gemini(server.url), shown.request)
+        assert not caught.value.transient
+    failed: dict[str, Any] = {"error": {"code": 503, "message": "overloaded"}}
+    answer = {**failed, "candidates": [said | {"finishReason": "STOP"}]}
+    with running(GoogleGenAI(answer=answer)) as server, pytest.raises(CallError) as caught:
+        ask(gemini(server.url), shown.request)
+    assert caught.value.transient
 
 
 FAULTS = [

@@ -32,7 +32,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def answer(text: str = "x", **more: Any) -> dict[str, Any]:
     """What every wire reads as an answer."""
     return {
-        "choices": [{"message": {"content": text}}],
+        "choices": [{"message": {"content": text}, "finish_reason": "stop"}],
         "candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}],
         "text": text,
         "response": text,
@@ -112,6 +112,18 @@ def test_a_key_is_hidden_also_where_a_message_is_cut(
         assert KEY[:8] not in str(caught.value)
 
 
+def test_a_key_is_hidden_also_where_what_is_read_of_an_error_ends(
+    spec: str, tmp_path: Path
+) -> None:
+    # Blanks are not shown and keys that were found take less room: what is read last comes near.
+    for before in (b" " * 2**16, b" " * 50_000 + KEY.encode() * 400 + b" " * 2**16):
+        for shown in (1, len(KEY) // 2, len(KEY) - 1):
+            body = before[: 2**16 - shown] + KEY.encode() + b" and more"
+            with pytest.raises(CallError, match="HTTP 400") as caught:
+                ask(spec, tmp_path, saying(body, 400))
+            assert KEY[:3] not in str(caught.value)
+
+
 @pytest.mark.parametrize("body", [b"[" * 10**6, b'{"a":' * 10**5 + b"1" + b"}" * 10**5])
 def test_an_answer_nested_without_end_is_a_failed_call(
     spec: str, tmp_path: Path, body: bytes
@@ -149,6 +161,17 @@ def test_what_a_server_counts_is_numbers_and_nothing_else(spec: str, tmp_path: P
         assert found.receipt["tokens"] == {"image": 4}
 
 
+def test_no_number_of_tokens_fails_a_step(spec: str, tmp_path: Path) -> None:
+    numbers = ("7", "1e400", "-7", '"many"', "9" * 400, "9" * 5000, "[1]", "NaN")
+    counts = ", ".join(f'"n{at}": {number}' for at, number in enumerate(numbers))
+    body = json.dumps(answer(usage="<counts>", usageMetadata="<counts>"))
+    found = ask(spec, tmp_path, saying(body.replace('"<counts>"', f"{{{counts}}}").encode()))
+    assert (found.delivery, found.text) == ("ok", "x")
+    assert found.usage in ({}, {"n0": 7, "n6": [{}]})
+    found = ask(spec, tmp_path, saying(body.encode()))
+    assert (found.delivery, found.text, found.usage) == ("ok", "x", {})
+
+
 def test_a_key_in_escapes_is_hidden_as_well(spec: str, tmp_path: Path) -> None:
     escaped = "".join(f"\\u{ord(letter):04x}" for letter in KEY)
     body = json.dumps(answer("<here>")).replace("<here>", escaped).encode()
@@ -165,7 +188,7 @@ def test_words_that_no_sdk_knows_are_not_printed(
     reason = {"content": {"parts": [{"text": "x"}]}, "finishReason": word}
     block = {"blockReason": word}
     for more in ({"candidates": [reason]}, {"promptFeedback": block}):
-        body = json.dumps(answer(**more, choices=[{"message": {"content": "x"}}])).encode()
+        body = json.dumps(answer(**more)).encode()
         try:
             ask(spec, tmp_path, saying(body))
         except CallError as error:

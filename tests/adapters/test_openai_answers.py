@@ -9,16 +9,19 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.errors import CallError
-from omnidata.types import Message, Part, Request
+from omnidata.types import Completion, GenerationParams, Message, Part, Request
 from tests.adapters.asking import ask, model
 from tests.adapters.servers import ChatCompletions, Fault, running
 from tests.adapters.shown import Shown
+
+PARAMS = GenerationParams()
 
 
 @pytest.fixture
@@ -59,6 +62,100 @@ def test_answers_that_are_none_are_told_apart(
     assert (answer.delivery, answer.text) == (delivery, text)
     assert error in answer.error
     assert bool(answer.error) == (delivery != "ok")
+
+
+def saying(finish: str | None = "stop", content: str | None = "Tap", **more: Any) -> Fault:
+    """An answer of which every part can be set; `choice` and `whole` are what lies around it."""
+    around, whole = more.pop("choice", {}), more.pop("whole", {})
+    message = {"role": "assistant", "content": content, **more}
+    choice = {"index": 0, "message": message, "finish_reason": finish, **around}
+    return Fault(body=json.dumps({"choices": [choice], **whole}).encode())
+
+
+@pytest.mark.parametrize(
+    ("finish", "delivery"),
+    [
+        *(
+            (word, "ok")
+            for word in ("stop", "STOP", "eos", "end_turn", "stop_sequence", "COMPLETE")
+        ),
+        *((word, "truncated") for word in ("max_tokens", "MAX_TOKENS", "model_length")),
+        ("model_context_window_exceeded", "truncated"),
+        *((word, "refused") for word in ("refusal", "SAFETY", "content_filtered", "sensitive")),
+        *((word, "refused") for word in ("PROHIBITED_CONTENT", "guardrail_intervened")),
+    ],
+)
+def test_the_words_of_all_servers_are_understood(shown: Shown, finish: str, delivery: str) -> None:
+    with running(ChatCompletions(), [saying(finish)]) as server:
+        answer = ask(model(server), shown.request)
+    assert (answer.delivery, answer.text) == (delivery, "Tap")
+    assert bool(answer.error) == (delivery != "ok")
+
+
+CALLS = [{"id": "1", "type": "function", "function": {"name": "tap", "arguments": "{}"}}]
+FAILED = {"code": 502, "message": "provider went away"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "said", "transient"),
+    [
+        (saying("error"), "without an answer: error", True),
+        (saying("abort"), "without an answer: abort", True),
+        (saying("network_error"), "network_error", True),
+        (saying(None), "does not say why the model stopped", False),
+        (saying(""), "does not say why the model stopped", False),
+        (saying("load"), "does not know: load", False),
+        (saying("tool_calls"), "called a tool", False),
+        (saying("tool_use", None), "called a tool", False),
+        (saying("stop", None, tool_calls=CALLS), "called a tool", False),
+        (saying("stop", tool_calls=CALLS), "called a tool", False),
+        (saying("stop", None, function_call={"name": "tap"}), "called a tool", False),
+        (saying("stop", None, reasoning_content="Hm"), "reasoning and no answer", False),
+        (saying("stop", "", reasoning="Hm"), "reasoning and no answer", False),
+        (saying(whole={"error": FAILED}), "HTTP 502: provider went away", True),
+        (saying(choice={"error": FAILED}), "HTTP 502: provider went away", True),
+        (saying(None, choice={"error": "no GPU"}), "reports an error: no GPU", True),
+        (saying(whole={"error": {"code": 400, "message": "too long"}}), "HTTP 400", False),
+        (saying(whole={"error": {"code": "rate_limited", "message": "slow"}}), "slow", True),
+    ],
+)
+def test_a_failure_beside_a_text_is_no_prediction(
+    shown: Shown, fault: Fault, said: str, transient: bool
+) -> None:
+    error = fail(fault, shown.request)
+    assert said in str(error)
+    assert error.transient is transient
+
+
+def test_an_error_that_is_none_and_empty_calls_change_nothing(shown: Shown) -> None:
+    fault = saying(tool_calls=[], function_call=None, reasoning="Hm", whole={"error": None})
+    with running(ChatCompletions(), [fault]) as server:
+        answer = ask(model(server), shown.request)
+    assert (answer.delivery, answer.text) == ("ok", "Tap")
+
+
+@pytest.mark.parametrize(
+    ("said", "warned"),
+    [("m", None), ("m-2024-08-06", False), ("provider/M:free", False), ("m-mini", True)],
+)
+def test_another_models_name_is_recorded_and_said_once(
+    shown: Shown, caplog: pytest.LogCaptureFixture, said: str, warned: bool | None
+) -> None:
+    async def twice() -> list[Completion]:
+        adapter = model(server)
+        ready = [adapter.prepare(shown.request)]
+        try:
+            return [*await adapter.generate(ready, PARAMS), *await adapter.generate(ready, PARAMS)]
+        finally:
+            await adapter.close()
+
+    with running(ChatCompletions(), lambda number: saying(whole={"model": said})) as server:
+        answers = asyncio.run(twice())
+    wanted = None if said == "m" else said
+    assert [answer.receipt.get("model") for answer in answers] == [wanted, wanted]
+    words = [record.getMessage() for record in caplog.records if "answered" in record.getMessage()]
+    assert len(words) == bool(warned)
+    assert all("openai:m" in word and said in word for word in words)
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
