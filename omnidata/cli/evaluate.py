@@ -71,6 +71,7 @@ def evaluate(
         base_url=base_url,
         key_file=key_file,
         models=models,
+        asks=not dry_run,
     )
     if dry_run:
         from omnidata.cli.preview import print_preview

@@ -70,7 +70,7 @@ def label(
     if others:
         _print_findings(others)
     asked = labelling.questions(task, source, others)
-    adapter = _adapter(model, task, asked.source, options, base_url, key_file, models)
+    adapter = _adapter(model, task, asked.source, options, base_url, key_file, models, not dry_run)
     run = labelling.run_folder(out)
     if dry_run:
         _preview(task, asked.source, adapter, run, limits, as_json)
@@ -133,7 +133,7 @@ def filter_(
     if bench:
         terminal.print_findings(bench)
     asked = filtering.questions(task, source, bench)
-    adapter = _adapter(model, task, asked.source, options, base_url, key_file, models)
+    adapter = _adapter(model, task, asked.source, options, base_url, key_file, models, not dry_run)
     run = filtering.run_folder(out)
     if dry_run:
         _preview(task, asked.source, adapter, run, limits, as_json)
@@ -163,6 +163,7 @@ def _adapter(
     base_url: str | None,
     key_file: Path | None,
     models: Path | None,
+    asks: bool,
 ) -> Adapter:
     from omnidata.adapters import get_adapter
 
@@ -174,6 +175,7 @@ def _adapter(
         base_url=base_url,
         key_file=key_file,
         models=models,
+        asks=asks,
     )
 
 

@@ -73,6 +73,19 @@ def test_a_dry_run_shows_what_the_server_would_see_and_sends_nothing(
     assert seen["bytes"] == pytest.approx(len(str(asked.asked[0].payload)), rel=0.02)
 
 
+@pytest.mark.parametrize("spec", ["openai:gpt-4o", "gemini:gemini-2.5-pro", "gemini-2.5-pro"])
+def test_a_dry_run_needs_no_key_and_a_run_does(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    arguments = ("evaluate", "omnigui", sample, "--model", spec, "--out", tmp_path / "run")
+    seen = as_json(omnidata(*arguments, "--limit", "1", "--dry-run", "--json"))
+    assert seen["bytes"] > 1000
+    assert "there is no key" in omnidata(*arguments, "--limit", "1", code=2).stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_estimate_counts_what_is_left_and_learns_from_answers(
     sample: Path, tmp_path: Path, prices: Path
 ) -> None:
