@@ -41,8 +41,8 @@ def freeze(world: str, folder: Path) -> int:
     """Write the records of a world; gives their number."""
     data = build(world, folder)
     made = list(records(world, data))
-    if world in WRITTEN and not (FROZEN / "runs" / world).exists():
-        make_runs(WORLDS[world][0], data, FROZEN / "runs" / world)
+    if world in WRITTEN and not (FROZEN / "run_folders" / world).exists():
+        make_runs(WORLDS[world][0], data, FROZEN / "run_folders" / world)
     made += _of_old_runs(world, data)
     with lzma.open(FROZEN / f"{world}.jsonl.xz", "wt", encoding="utf-8", preset=9) as file:
         file.writelines(encode(record) + "\n" for record in made)
@@ -51,7 +51,7 @@ def freeze(world: str, folder: Path) -> int:
 
 def _of_old_runs(world: str, data: Path) -> list[Record]:
     """What is made of the run folders that were frozen; they are never made again."""
-    runs = sorted(path for path in (FROZEN / "runs" / world).glob("*") if path.is_dir())
+    runs = sorted(path for path in (FROZEN / "run_folders" / world).glob("*") if path.is_dir())
     return list(old_runs(WORLDS[world][0], data, runs, data.parent)) if runs else []
 
 
