@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import DataError
+from omnidata.loaders import parquet_rows
 from omnidata.loaders.agentstudio_columns import IMAGES
 from omnidata.types import Cell, MediaRef
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-_BATCH_ROWS = 128
-_BATCH_BYTES = 256 * 1024**2
 _LISTS = ("list", "element", "item", "array", "bag", "array_element")
 """What Parquet's writers call the levels of a list."""
 
@@ -63,17 +62,11 @@ def rows(path: Path) -> Iterator[tuple[dict[str, Any], Held]]:
         DataError: the file cannot be read.
     """
     with _opened(path) as file:
-        leaves = [file.schema.column(number).path for number in range(len(file.schema))]
-        images = [leaf for leaf in leaves if _is_image(leaf)]
+        images = [leaf for leaf in parquet_rows.leaves(file) if _is_image(leaf)]
         held = {_parts(leaf)[-2]: leaf.removesuffix(".bytes") for leaf in images}
-        wanted = [leaf for leaf in leaves if leaf not in images]
-        number = 0
-        for batch in file.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=False):
-            if batch.nbytes > _BATCH_BYTES:
-                raise ValueError(f"{batch.num_rows} rows of {batch.nbytes} bytes")
-            for row in batch.to_pylist():
-                yield row, Held(path, number, held)
-                number += 1
+        wanted = [leaf for leaf in parquet_rows.leaves(file) if leaf not in images]
+        for number, row in enumerate(parquet_rows.rows(path, file, wanted)):
+            yield row, Held(path, number, held)
 
 
 def _is_image(leaf: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 from omnidata.errors import DataError, Finding, MediaError
 from omnidata.loaders.media_files import check_media_files
+from omnidata.loaders.parquet_rows import leaves, rows
 from omnidata.loaders.rows import Reader, tag_column
 from omnidata.loaders.subsets import subset_key
 from omnidata.media import Budget, resolve
@@ -25,8 +26,6 @@ FORMAT = 1
 """Of the manifest and the columns; a repository of another format is refused."""
 
 _MANIFEST_BYTES = 512 * 1024**2
-_BATCH_ROWS = 128
-_BATCH_BYTES = 256 * 1024**2
 _ANY_SIZE = Budget(max_bytes=1 << 60)
 
 
@@ -311,12 +310,10 @@ def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str,
             wrong = [name for name, type_ in types.items() if held.get(name) != type_]
             if wrong:
                 raise ValueError(f"columns {', '.join(wrong)} are lacking or of another type")
-            for batch in file.iter_batches(_BATCH_ROWS, columns=list(types), use_threads=False):
-                if batch.nbytes > _BATCH_BYTES:
-                    raise ValueError(f"{batch.num_rows} rows of {batch.nbytes} bytes")
-                for row in batch.to_pylist():
-                    yield row, shard, number
-                    number += 1
+            chosen = [leaf for leaf in leaves(file) if leaf.partition(".")[0] in types]
+            for row in rows(path, file, chosen):
+                yield row, shard, number
+                number += 1
             if number != expected:
                 raise ValueError(f"{number} rows instead of {expected}")
         except DataError:

@@ -7,20 +7,24 @@ the page headers say. They are in Thrift's compact protocol. Source: the Parquet
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-_HEADER_BYTES = 64 * 1024
+_USUAL_BYTES, _HEADER_BYTES = 512, 64 * 1024
+"""Of a page header, and of one whose statistics hold long texts."""
 _DEEPEST = 4
 _I32, _STRUCT = 5, 12
 _DICTIONARY, _V1, _V2 = 7, 5, 8
 """Fields of a page header: the headers of the kinds of pages that hold values."""
 _ENCODING = {_DICTIONARY: 2, _V1: 2, _V2: 4}
-_LITERAL, _REFERENCES = (0,), (2, 8)
-"""Encodings whose values are no longer than the pages that hold them: PLAIN, and references."""
+_LITERAL, _REFERENCES = (0, 3, 5, 6, 9), (2, 8)
+"""Encodings whose values are no longer than the pages that hold them, but for the 8 bytes that are
+counted for each value: PLAIN, RLE, DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY and
+BYTE_STREAM_SPLIT; and references."""
 
 _Fields = dict[int, tuple[int, Any]]
 
@@ -32,12 +36,28 @@ class Pages:
     Attributes:
         bytes: what all take, decompressed, with 8 bytes for every value.
         largest: the same for the largest page.
-        dictionary: whether values may be references into a dictionary.
+        dictionary: bytes of the dictionary that values may be references into; 0 for none.
+        parts: of every page of values what it takes, as above, and how many there are.
     """
 
     bytes: int
     largest: int
-    dictionary: bool
+    dictionary: int
+    parts: Sequence[tuple[int, int]]
+
+    def window(self, values: int) -> int:
+        """What so many values, one after the other, take at the most, with the pages around them.
+
+        Examples:
+            >>> Pages(45, 20, 0, [(10, 2), (20, 1), (15, 3)]).window(2)
+            35
+        """
+        import numpy as np
+
+        sizes, counts = np.array([*self.parts, (0, 0)], np.int64).T
+        seen, whole = counts.cumsum(), sizes.cumsum()
+        last = np.searchsorted(seen, np.minimum(seen + values - 1, seen[-1]))
+        return int((whole[last] - whole + sizes).max())
 
 
 def look(file: BinaryIO, chunk: pq.ColumnChunkMetaData) -> Pages:
@@ -54,19 +74,31 @@ def look(file: BinaryIO, chunk: pq.ColumnChunkMetaData) -> Pages:
     """
     at = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
     end = at + chunk.total_compressed_size
-    sizes, values, dictionary = [0], 0, False
+    parts, values, dictionary = [], 0, 0
     while at < end and values < chunk.num_values:
-        file.seek(at)
-        fields, length = _struct(file.read(_HEADER_BYTES), 0)
+        fields, length = _header(file, at)
         size, stored = _number(fields, 2), _number(fields, 3)
         count = 0
         for kind in _ENCODING.keys() & fields.keys():
             count += _count(fields, kind)
-            dictionary |= kind == _DICTIONARY
-            values += 0 if kind == _DICTIONARY else count
-        sizes.append(size + 8 * count)
+            if kind == _DICTIONARY:
+                dictionary = max(dictionary, size + 8 * count)
+            else:
+                values += count
+                parts.append((size + 8 * count, count))
         at += length + stored
-    return Pages(sum(sizes), max(sizes), dictionary)
+    sizes = [dictionary, *(size for size, _ in parts)]
+    return Pages(sum(sizes), max(sizes), dictionary, parts)
+
+
+def _header(file: BinaryIO, at: int) -> tuple[_Fields, int]:
+    """A page header and its length."""
+    file.seek(at)
+    try:
+        return _struct(file.read(_USUAL_BYTES), 0)
+    except ValueError:
+        file.seek(at)
+        return _struct(file.read(_HEADER_BYTES), 0)
 
 
 def _count(fields: _Fields, kind: int) -> int:
@@ -130,6 +162,8 @@ def _zigzag(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
+    if at < len(data) and data[at] < 128:  # nearly all have one byte
+        return data[at], at + 1
     value = 0
     for shift, byte in zip(range(0, 70, 7), data[at : at + 10], strict=False):
         at += 1

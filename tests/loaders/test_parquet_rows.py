@@ -1,0 +1,126 @@
+"""Rows of Parquet files are read within a limit of memory, whatever made them small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from omnidata.errors import DataError
+from omnidata.loaders import agentstudio, parquet_rows
+from tests.measured import cost
+
+LONG = "x" * 3_000_000
+
+
+def again(text: str, count: int) -> pa.Array:
+    """One text many times."""
+    return pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array([text]))
+
+
+def write(path: Path, columns: dict[str, Any], **options: Any) -> Path:
+    pq.write_table(pa.table(columns), path, **{"compression": "zstd", **options})
+    return path
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    with pq.ParquetFile(path) as file:
+        return list(parquet_rows.rows(path, file, parquet_rows.leaves(file)))
+
+
+PLAIN = {"use_dictionary": False, "data_page_size": 1, "write_batch_size": 1}
+BOMBS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "compressed": ({"t": [LONG] * 130}, PLAIN),
+    "one-page": ({"t": [LONG] * 130}, {"use_dictionary": False}),
+    "dictionary": ({"t": again(LONG, 400)}, {}),
+    "several": ({f"t{number}": again(LONG[:900_000], 200) for number in range(4)}, {}),
+    "nested": ({"t": [[{"text": LONG[:100_000]}] * 60] * 100}, {}),
+    "nulls": ({"t": pa.array([[None] * 3_000_000], pa.list_(pa.string()))}, {}),
+    "numbers": ({"t": [[1] * 3_000_000]}, {}),
+    "rows": ({"t": pa.nulls(400_000, pa.string())}, {}),
+    "beginnings": ({"t": [LONG] * 130}, {**PLAIN, "column_encoding": {"t": "DELTA_BYTE_ARRAY"}}),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_small_file_of_large_rows_is_refused(tmp_path: Path, name: str) -> None:
+    columns, options = BOMBS[name]
+    path = write(tmp_path / "a.parquet", columns, **options)
+    assert path.stat().st_size < 100_000
+    with pytest.raises(ValueError, match=r"rows? (of|in) \d+ bytes|encoding 7"):
+        read(path)
+
+
+def test_a_bomb_takes_no_memory(tmp_path: Path) -> None:
+    rows = {
+        "instruction": again("x" * 5_000_000, 500),
+        "image": pa.nulls(500, pa.struct([("bytes", pa.binary()), ("path", pa.string())])),
+        "source": again("web", 500),
+        "platform": again("x", 500),
+        "bbox": [[0.0, 0.0, 1.0, 1.0]] * 500,
+        "resolution": [[100, 100]] * 500,
+    }
+    path = write(tmp_path / "test-00000-of-00001.parquet", rows)
+    assert path.stat().st_size < 20_000
+    with pytest.raises(DataError, match=r"128 rows of \d+ bytes"):
+        agentstudio.load(tmp_path, "groundui")
+    found = cost(
+        """
+        import numpy, pyarrow.compute, pyarrow.parquet as pq
+        from omnidata.loaders import parquet_rows
+        """,
+        """
+        path = Path(sys.argv[1])
+        file = pq.ParquetFile(path)
+        try:
+            print(sum(1 for _ in parquet_rows.rows(path, file, parquet_rows.leaves(file))))
+        except ValueError as error:
+            print(error)
+        """,
+        path,
+    )
+    assert "128 rows of" in found.said
+    assert found.mebibytes < 300
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"row_group_size": 500},
+        {"use_dictionary": False, "compression": "none"},
+        {"data_page_version": "2.0", "compression": "gzip"},
+        {"use_dictionary": False, "column_encoding": {"id": "DELTA_LENGTH_BYTE_ARRAY"}},
+        {"write_statistics": False, "dictionary_pagesize_limit": 1 << 27},
+    ],
+    ids=lambda options: "-".join(options) or "defaults",
+)
+def test_usual_rows_come_as_they_were(tmp_path: Path, options: dict[str, Any]) -> None:
+    count = 3000
+    history = [
+        {"kind": "TAP", "left": number * 0.1, "text": f"{number} " * 9} for number in range(99)
+    ]
+    rows = [
+        {
+            "id": f"episode/{number}" * 20,
+            "app": ("Clock", None)[number % 2],
+            "prompt": f"Open window {number} of {number % 7}. " * 30,
+            "history": history[: number % 50] or None,
+            "known": number % 3 == 0,
+            "point": {"x": number / 7, "y": None},
+        }
+        for number in range(count)
+    ]
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    assert read(write(tmp_path / "a.parquet", columns, **options)) == rows
+
+
+def test_a_row_group_of_hundreds_of_megabytes_is_read_row_by_row(tmp_path: Path) -> None:
+    texts = [f"{number} and so on, " * 4000 for number in range(5000)]  # 380 MB, 1 MB in the file
+    path = write(tmp_path / "a.parquet", {"t": texts}, data_page_size=1 << 20, use_dictionary=False)
+    with pq.ParquetFile(path) as file:
+        found = parquet_rows.rows(path, file, ["t"])
+        assert all(row["t"] == text for row, text in zip(found, texts, strict=True))
