@@ -114,10 +114,39 @@ def test_every_metric_has_a_worked_example() -> None:
     assert pages <= set(COMPUTED)
 
 
-def test_the_readmes_links_lead_to_files() -> None:
-    links = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
-    assert len(links) > 10
-    assert [link for link in links if not (ROOT / link).exists()] == []
+def prose(page: Path) -> str:
+    """A page without its code, in which nothing is a link or a heading."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    return re.sub(r"`[^`\n]*`", lambda code: code[0].replace("[", "").replace("]", ""), text)
+
+
+def places(page: Path) -> set[str]:
+    """The anchors that a host of repositories gives to a page's headings."""
+    found: dict[str, int] = {}
+    for heading in re.findall(r"^#+ +(.*?) *$", prose(page), re.M):
+        name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        found[name] = found.get(name, -1) + 1
+    return {f"{name}-{number}" if number else name for name, many in found.items()
+            for number in range(many + 1)}  # fmt: skip
+
+
+def test_every_link_leads_somewhere_in_the_repository_too() -> None:
+    broken, followed = [], 0
+    for page in [ROOT / "README.md", *DOCS.rglob("*.md")]:
+        text = prose(page)
+        links = re.findall(r"\]\(\s*([^)\s]+)", text)
+        # What the site alone resolves: names of its API in place of addresses.
+        broken += [f"{page.name}: {link}" for link in re.findall(r"\]\[[\w.]+\]", text)]
+        for link in links:
+            parts = urlsplit(link)
+            if parts.scheme:
+                continue
+            followed += 1
+            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            if not target.exists() or (parts.fragment and parts.fragment not in places(target)):
+                broken.append(f"{page.name}: {link}")
+    assert broken == []
+    assert followed > 150
 
 
 def test_the_quickstarts_python_runs(

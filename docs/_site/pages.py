@@ -11,6 +11,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 _CODE = re.compile(r"`[^`]+`")
+_NOTEBOOK = re.compile(r"\]\(\.\./((?:\.\./)*notebooks/\w+)\.ipynb\)")
+_SOURCE = re.compile(r"\[`([\w.]*?)(\w+)`\]\((?:\.\./)+(omnidata/[\w/]+)\.py\)")
 _SECTIONS = {
     "tasks": "Tasks",
     "metrics": "Metrics",
@@ -56,7 +58,16 @@ def _cell(cell: dict[str, Any]) -> str:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    r"""Tables of other dialects escape a bar in code, where this one shows the backslash."""
+    r"""Make of a page as it reads in the repository one of the site.
+
+    Links to notebooks lead to their pages, and links of a name in code to the file that has it lead
+    to its place in the API. Tables of other dialects escape a bar in code, where this one shows the
+    backslash.
+    """
+    markdown = _NOTEBOOK.sub(r"](\1.md)", markdown)
+    markdown = _SOURCE.sub(
+        lambda link: f"[`{link[1]}{link[2]}`][{link[3].replace('/', '.')}.{link[2]}]", markdown
+    )
     return "\n".join(
         _CODE.sub(lambda code: code[0].replace(r"\|", "|"), line) if line[:1] == "|" else line
         for line in markdown.split("\n")
