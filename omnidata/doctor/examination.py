@@ -10,7 +10,7 @@ from omnidata.adapters.keys import Key
 from omnidata.doctor import remedies
 from omnidata.doctor.check import Check
 from omnidata.doctor.child import Outcome, probe
-from omnidata.doctor.packages import PACKAGES, installed, wanted
+from omnidata.doctor.packages import PACKAGES, UNUSED, installed, wanted
 from omnidata.errors import UsageError
 
 _AT_ONCE = 4
@@ -68,8 +68,8 @@ def _package(
 ) -> Check:
     group = PACKAGES[name]
     if outcome is None:
-        if group == "unused":
-            return Check(group, name, "absent", detail="omnidata does not need it")
+        if name in UNUSED:
+            return Check(group, name, "absent", detail=UNUSED[name])
         return Check(group, name, "absent", remedy=remedies.install_extra(name))
     version = installed(name) or ""
     if outcome.found is None:

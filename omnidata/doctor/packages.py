@@ -28,6 +28,11 @@ PACKAGES: Mapping[str, Extra] = {
 }
 """Distribution -> the extra that brings it. Each stands after those that it imports."""
 
+UNUSED: Mapping[str, str] = {
+    "torchcodec": "datasets.Audio() and Video() need it, omnidata does not",
+}
+"""What omnidata does without -> who does not."""
+
 
 def installed(name: str) -> str | None:
     """The version; None if the distribution is not installed."""

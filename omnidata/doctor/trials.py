@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from omnidata.doctor.packages import UNUSED
+
 Found = dict[str, Any]
 """`detail`: what it can do; `worked_round`: whether only omnidata can use it; torch has more."""
 
@@ -150,7 +152,7 @@ def _trl() -> Found:
 def _torchcodec() -> Found:
     import torchcodec.decoders  # noqa: F401
 
-    return {"detail": "omnidata does not need it"}
+    return {"detail": UNUSED["torchcodec"]}
 
 
 def _openai() -> Found:

@@ -78,6 +78,17 @@ def tag_column(tag: str) -> str:
     return f"{tag}_tag" if tag in _TAKEN else tag
 
 
+def tag_of(column: str) -> str:
+    """The tag that has the column; see `tag_column`.
+
+    Examples:
+        >>> tag_of("platform"), tag_of("source_tag")
+        ('platform', 'source')
+    """
+    tag = column.removesuffix("_tag")
+    return tag if tag_column(tag) == column else column
+
+
 def to_row(step: Step, tags: Sequence[str]) -> dict[str, Any]:
     """A step as a row of `features`, without its media."""
     return {

@@ -46,6 +46,7 @@ from omnidata.torch.dataset import StepDataset, StepStream
 from omnidata.torch.example import Example
 from omnidata.torch.exported import exported_table
 from omnidata.torch.item import Decoding, Item
+from omnidata.torch.rows import RowSteps
 from omnidata.torch.sampler import EpisodeSampler
 from omnidata.torch.sound import log_mel, resample
 from omnidata.torch.training import check, training_stream, training_table
@@ -59,6 +60,7 @@ __all__ = [
     "Item",
     "OmniCollator",
     "Padded",
+    "RowSteps",
     "StepDataset",
     "StepStream",
     "check",

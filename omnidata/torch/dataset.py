@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from omnidata.errors import UsageError
 from omnidata.torch.item import Decoding, Item, decode
 from omnidata.torch.packed import PackedSteps
+from omnidata.torch.rows import check_steps, steps_of
 from omnidata.types import Source, Step
+
+if TYPE_CHECKING:
+    import datasets
 
 _DEFAULT = Decoding()
 
@@ -23,19 +28,25 @@ class StepDataset(Dataset[Item]):
     spawned worker gets and forked workers share.
 
     Args:
-        steps: what a loader found, or any of its steps. A sequence that is neither a list nor a
-            tuple is kept as it is, and must itself be fit for pickling.
+        steps: what a loader found, any of its steps, or a table of them: what
+            `omnidata.load_dataset` and `datasets.load_dataset` give (see `RowSteps`). A sequence
+            that is neither a list nor a tuple is kept as it is, and must itself be fit for
+            pickling.
         decoding: what is decoded, and how.
 
     Raises:
-        UsageError: there is no step, or no step has a role that `decoding` names.
+        UsageError: there is no step, something else than steps, or no step has a role that
+            `decoding` names.
     """
 
-    def __init__(self, steps: Source | Sequence[Step], decoding: Decoding = _DEFAULT) -> None:
+    def __init__(
+        self, steps: Source | Sequence[Step] | datasets.Dataset, decoding: Decoding = _DEFAULT
+    ) -> None:
         """Pack the steps."""
-        found = steps.steps if isinstance(steps, Source) else steps
-        if not found:
+        found = steps.steps if isinstance(steps, Source) else steps_of(steps) or steps
+        if not len(found):
             raise UsageError("there is no step", where="StepDataset", expected="at least one step")
+        check_steps(found)
         for role in decoding.roles or ():
             _check_role(role, found)
         self._steps = PackedSteps(found) if isinstance(found, list | tuple) else found
@@ -65,11 +76,18 @@ class StepStream(IterableDataset[Item]):
         decoding: what is decoded, and how; as in `StepDataset`.
 
     Raises:
-        UsageError: the steps are an iterator, which would be empty from the second epoch on.
+        UsageError: the steps are an iterator, which would be empty from the second epoch on, or
+            rows of a table.
     """
 
     def __init__(self, steps: Iterable[Step], decoding: Decoding = _DEFAULT) -> None:
         """Open nothing."""
+        if steps_of(steps) is not None:
+            raise UsageError(
+                "rows of a table are no steps",
+                where=f"StepStream({type(steps).__name__})",
+                expected="StepDataset(rows), which opens a row when it is asked for",
+            )
         if isinstance(steps, Iterator):
             raise UsageError(
                 "the steps can be gone through only once",

@@ -33,6 +33,7 @@ def test_what_is_installed_loads_and_of_keys_only_names_are_shown(
     assert SECRET not in done.stdout + done.stderr
     assert f"torch {torch.__version__} local ok" in shown
     assert "reads H.264, AAC, PCM, PNG; writes H.264" in shown
+    assert "torchcodec unused absent datasets.Audio() and Video() need it, omnidata" in shown
     assert "OPENAI_API_KEY key ok set" in shown
     assert "GEMINI_API_KEY key absent" in shown
     assert sys.executable in done.stdout.replace("\n", "").replace(" ", "")

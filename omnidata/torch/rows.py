@@ -1,0 +1,154 @@
+"""Rows of `datasets` as steps, for whoever holds a table and no `Source`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from mimetypes import guess_type
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from omnidata.errors import DataError, UsageError
+from omnidata.loaders.repository import extra_features
+from omnidata.loaders.rows import Reader, features, tag_of
+from omnidata.media import Held
+from omnidata.types import MediaRef, Modality, Step
+
+if TYPE_CHECKING:
+    import datasets
+
+_WAY = 'StepDataset(omnidata.load_dataset("omnigui", DATA, split="test")): docs/torch.md'
+_KINDS: Mapping[str, Modality] = {"Image": "image", "Video": "video", "Audio": "audio"}
+
+
+class RowSteps(Sequence[Step]):
+    """The steps that rows of a table are, each made when it is asked for.
+
+    `datasets` decodes nothing of it: formats (`with_format("torch")`) and media columns that were
+    cast (`Audio()`, which wants torchcodec) change nothing. What `select`, `filter`, `shuffle` and
+    `sort` left is what there is. Rows know the screens of earlier steps only where they are of a
+    Parquet repository; `Step.history_screens` is empty elsewhere.
+
+    Args:
+        rows: of `omnidata.load_dataset`, of `datasets.load_dataset` with the name of a benchmark,
+            or of a repository that `omnidata convert` wrote; one split.
+
+    Raises:
+        UsageError: several splits, a stream, or rows that are no steps.
+    """
+
+    def __init__(self, rows: datasets.Dataset) -> None:
+        """Look at the columns alone."""
+        plain, more = features((), {}), extra_features()
+        columns = rows.features
+        lacking = [name for name in plain if name not in columns]
+        if lacking:
+            raise UsageError(
+                f"the rows are no steps: they lack {', '.join(lacking)}",
+                where=f"a dataset with the columns {', '.join(columns)}",
+                expected=_WAY,
+                remedy="keep these columns: leave them out of remove_columns and map",
+            )
+        own = [name for name in columns if name not in plain and name not in more]
+        # A column of paths alone, which a repository of links has, is a dict and says no kind.
+        self._kinds = {
+            name: _KINDS.get(type(columns[name]).__name__)
+            for name in own
+            if isinstance(columns[name], dict) or type(columns[name]).__name__ in _KINDS
+        }
+        self._reader = Reader(
+            [tag_of(name) for name in own if getattr(columns[name], "dtype", "") == "string"]
+        )
+        self._rows = rows.with_format("arrow")
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Step]: ...
+    def __getitem__(self, index: int | slice) -> Step | Sequence[Step]:
+        """One step, or those of a slice.
+
+        Raises:
+            DataError: the row is no step.
+        """
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        (row,) = self._rows[index % len(self) : index % len(self) + 1].to_pylist()
+        sums = {entry["role"]: entry["sha256"] for entry in row.get("media") or ()}
+        media = {
+            role: _medium(role, kind, row[role], sums.get(role) or "")
+            for role, kind in self._kinds.items()
+        }
+        seen = row.get("history_screens") or ()
+        screens = tuple((screen["width"], screen["height"]) for screen in seen)
+        try:
+            return self._reader.step(row, media=media, history_screens=screens)
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise DataError(
+                f"the row is no step ({type(error).__name__}: {error})",
+                where=f"row {index}",
+                expected=_WAY,
+            ) from None
+
+
+def steps_of(given: Any) -> Sequence[Step] | None:
+    """The steps of a dataset of `datasets`; None where it is none.
+
+    Raises:
+        UsageError: several splits, a stream, or rows that are no steps.
+    """
+    library = sys.modules.get("datasets")  # who has not imported it has no dataset of it
+    if library is None:
+        return None
+    if isinstance(given, library.Dataset):
+        return RowSteps(given)
+    refused: Mapping[type, str] = {
+        library.DatasetDict: "these are all splits",
+        library.IterableDataset: "the rows are a stream",
+        library.IterableDatasetDict: "the rows are a stream of all splits",
+    }
+    for kind, what in refused.items():
+        if isinstance(given, kind):
+            raise UsageError(
+                what,
+                where=kind.__name__,
+                expected=_WAY,
+                remedy='name the split ("test"), and leave streaming=True out; '
+                "training_stream reads a repository as it comes",
+            )
+    return None
+
+
+def check_steps(given: Any) -> None:
+    """Refuse what is no sequence of steps, by its first item.
+
+    Raises:
+        UsageError: the items are something else, as rows of a table.
+    """
+    if not isinstance(given[0], Step):
+        raise UsageError(
+            "these are no steps",
+            where=f"{type(given).__name__} of {type(given[0]).__name__}",
+            expected=f"steps of a loader, StepDataset(task.load(DATA)), or a table: {_WAY}",
+        )
+
+
+def _medium(
+    role: str, kind: Modality | None, cell: Mapping[str, Any] | None, sha256: str
+) -> MediaRef | None:
+    """What a media column refers to: bytes, or a file, whose name tells the kind if none is."""
+    if cell is None:
+        return None
+    if cell.get("bytes") is not None:
+        return Held(kind or "image", Path(), cell.get("path") or role, content=cell["bytes"])
+    if not cell.get("path"):
+        return None
+    place = Path(cell["path"])
+    guessed = (guess_type(place.name)[0] or "").partition("/")[0]
+    found: Modality = kind or next((one for one in _KINDS.values() if one == guessed), "image")
+    return MediaRef(found, place.parent, place.name, sha256=sha256)

@@ -1,0 +1,128 @@
+"""From tables of `datasets` to tensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import omnidata
+from omnidata.data.convert import convert
+from omnidata.errors import MediaError, UsageError
+from omnidata.loaders.omnigui import load
+from omnidata.torch import Collate, Decoding, EpisodeSampler, RowSteps, StepDataset, StepStream
+
+HOW = Decoding(num_frames=2)
+
+
+@pytest.fixture(scope="module")
+def data(sample: Path) -> Path:
+    """An app of the sample; its first episode is what most tests decode."""
+    return sample / "Chirp"
+
+
+@pytest.fixture(scope="module")
+def rows(data: Path) -> Any:
+    return omnidata.load_dataset("omnigui", data, split="test")
+
+
+def same(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
+    return torch.equal(one, other) if one is not None and other is not None else one is other
+
+
+def test_rows_decode_to_what_steps_decode_to(data: Path, rows: Any) -> None:
+    source = load(data)
+    found, wanted = StepDataset(rows, HOW), StepDataset(source, HOW)
+    assert len(found) == len(wanted)
+    for number in (0, 4, len(found) - 1):
+        item, other = found[number], wanted[number]
+        for name in ("sample_id", "instruction", "screen", "history", "action", "tags"):
+            assert getattr(item, name) == getattr(other, name)
+        assert item.media.keys() == other.media.keys()
+        assert all(same(item.media[role], other.media[role]) for role in item.media)
+
+
+@pytest.mark.parametrize("form", ["embedded", "linked"])
+def test_the_rows_of_a_repository_decode_too(data: Path, tmp_path: Path, form: str) -> None:
+    source = load(data)
+    convert(source, tmp_path / "out", embed=form == "embedded")
+    for rows in (
+        datasets.load_dataset(str(tmp_path / "out"), split="test"),
+        omnidata.load_dataset("omnigui", tmp_path / "out", split="test"),
+    ):
+        other = StepDataset(source, HOW)[5]
+        item = StepDataset(rows, HOW)[list(rows["sample_id"]).index(other.sample_id)]
+        assert item.history_screens == other.history_screens
+        assert all(same(item.media[role], other.media[role]) for role in other.media)
+
+
+def test_a_linked_file_that_is_another_is_not_decoded(data: Path, tmp_path: Path) -> None:
+    source = load(data)
+    convert(source, tmp_path / "out", embed=False)
+    rows = datasets.load_dataset(str(tmp_path / "out"), split="test").select(range(2))
+    swapped = rows.map(
+        lambda row, at: {"screenshot": rows[1 - at]["screenshot"]}, with_indices=True
+    )
+    how = Decoding(roles=("screenshot",))
+    assert StepDataset(rows, how)[0].screenshot is not None
+    with pytest.raises(MediaError):
+        StepDataset(swapped, how)[0]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda rows: rows.with_format("torch"),
+        lambda rows: rows.cast_column("audio", datasets.Audio()),
+        lambda rows: rows.cast_column("video", datasets.Video()),
+        lambda rows: rows.cast_column("screenshot", datasets.Image()),
+    ],
+    ids=["torch", "Audio", "Video", "Image"],
+)
+def test_formats_and_casts_change_nothing(rows: Any, changed: Any) -> None:
+    assert same(StepDataset(changed(rows), HOW)[1].audio, StepDataset(rows, HOW)[1].audio)
+
+
+def test_chosen_rows_are_batched_by_workers(rows: Any) -> None:
+    chosen = rows.filter(lambda row: row["language"] == "en").shuffle(seed=1).select(range(6))
+    batches = [
+        list(
+            DataLoader(
+                StepDataset(chosen, HOW),
+                batch_size=3,
+                sampler=EpisodeSampler(RowSteps(chosen), seed=0),
+                num_workers=workers,
+                multiprocessing_context="spawn" if workers else None,
+                collate_fn=Collate(pad=True),
+            )
+        )
+        for workers in (0, 1)
+    ]
+    named = [name for batch in batches[0] for name in batch.sample_id]
+    assert sorted(named) == sorted(chosen["sample_id"])
+    for one, other in zip(*batches, strict=True):
+        assert one.sample_id == other.sample_id
+        assert torch.equal(one.screenshot.values, other.screenshot.values)
+
+
+def test_what_are_no_rows_of_steps_is_refused_with_the_way_that_works(data: Path) -> None:
+    every = omnidata.load_dataset("omnigui", data)
+    stream = omnidata.load_dataset("omnigui", data, split="test", streaming=True)
+    rows = every["test"]
+    refused: list[tuple[Any, str]] = [
+        (every, "all splits"),
+        (stream, "stream"),
+        (rows.remove_columns(["history", "action"]), "they lack history, action"),
+        (list(rows.select(range(2))), "no steps"),
+    ]
+    for given, says in refused:
+        with pytest.raises(UsageError, match=says) as caught:
+            StepDataset(given)
+        assert "StepDataset(omnidata.load_dataset(" in caught.value.expected
+    for given in (rows, stream):
+        with pytest.raises(UsageError):
+            StepStream(given)
