@@ -17,7 +17,6 @@ from omnidata.ablate.nothing import nothing_in
 from omnidata.ablate.partners import partners
 from omnidata.errors import Finding, MediaError
 from omnidata.media.probing import SILENCE
-from omnidata.run.select import episode_key
 from omnidata.types import MediaRef, Modality, Source, Step
 
 Control = Literal["other-sound", "silence", "other-clip", "frozen-clip"]
@@ -79,7 +78,7 @@ def altered(
         if progress:
             progress(number, len(wanted))
     bad = worker.bad
-    left_out = frozenset(step.sample_id for step in wanted if episode_key(step) in bad)
+    left_out = frozenset(step.sample_id for step in wanted if step.episode in bad)
     given = {name: given for name, given in worker.given.items() if name not in left_out}
     record = {
         "name": control,
@@ -104,14 +103,14 @@ class _Worker:
         self._media: dict[str, list[Step]] = {}  # episode -> its steps with the medium
         for step in source.steps:
             if step.media.get(self.role):
-                self._media.setdefault(episode_key(step), []).append(step)
+                self._media.setdefault(step.episode, []).append(step)
         self._partners: Mapping[str, str | None] | None = None
         if control in _OTHERS:
             self._partners = partners(self._media, seed=seed, tells=self._tells)
 
     def alter(self, step: Step) -> Step | None:
         """The step with another medium; None for one without, and for one that stays as it is."""
-        own, episode = step.media.get(self.role), episode_key(step)
+        own, episode = step.media.get(self.role), step.episode
         if episode not in self._media:
             self.bad.setdefault(episode, f"no step of it has {self.role}")
         if own is None or episode in self.bad:

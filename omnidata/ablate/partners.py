@@ -9,8 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
-from omnidata.loaders.omnigui_apps import app_key
-from omnidata.run.splits import names
 from omnidata.types import Step
 
 Episodes = Mapping[str, Sequence[Step]]
@@ -38,14 +36,14 @@ def partners(
     """
     order = list(episodes)
     random.Random(seed).shuffle(order)
-    groups = {key: _group(steps[0]) for key, steps in episodes.items()}
+    groups = {key: steps[0].group for key, steps in episodes.items()}
     found: dict[str, str | None] = {}
     for ring in _rings(order, lambda key: groups[key]):
         for key in ring:
             if twin := _twin(key, ring, episodes, tells):
                 found[key] = twin
     tiers: Sequence[Callable[[str], Hashable]] = (
-        lambda key: app_key(episodes[key][0].tags.get("app", "")),
+        lambda key: episodes[key][0].tags.get("app"),
         lambda key: episodes[key][0].tags.get("language"),
         lambda key: None,
     )
@@ -58,11 +56,6 @@ def partners(
                     if other:
                         found[key] = other
     return {key: found.get(key) for key in episodes}
-
-
-def _group(step: Step) -> str:
-    """What the step's episode shares with its twins; the episode itself where it has none."""
-    return names(step)[0]
 
 
 def _rings(order: Sequence[str], of: Callable[[str], Hashable]) -> list[list[str]]:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from omnidata.audit.learn import FOLDS, LEARNERS, Exam, cross_validated, marks
-from omnidata.run.select import episode_key
 from omnidata.types import Conversation, Step
 
 SHUFFLES = 199
@@ -47,11 +46,11 @@ def groups(steps: Sequence[Step], prompts: Sequence[Conversation]) -> Ints:
     seen: dict[Hashable, int] = {}
     for step, text, prompt in zip(steps, said, prompts, strict=True):
         shown = seen.setdefault(_content(prompt), len(seen))
-        head[find(f"shown {shown}")] = find(f"episode {episode_key(step)}")
+        head[find(f"shown {shown}")] = find(f"episode {step.episode}")
         if text and counts[text] * FOLDS < len(steps):
-            head[find(f"said {text}")] = find(f"episode {episode_key(step)}")
+            head[find(f"said {text}")] = find(f"episode {step.episode}")
     numbers: dict[str, int] = {}
-    found = [find(f"episode {episode_key(step)}") for step in steps]
+    found = [find(f"episode {step.episode}") for step in steps]
     return np.array([numbers.setdefault(key, len(numbers)) for key in found], dtype=np.int64)
 
 

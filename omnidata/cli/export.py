@@ -184,11 +184,17 @@ def _print(done: Exported, out: Path, as_json: bool) -> None:
     if len(done.findings) > _SHOWN:
         terminal.note(f"... {len(done.findings) - _SHOWN} more in {out / 'export.json'}")
     rows = [
-        (split, str(found["episodes"]), str(found["steps"]), found["file"])
+        (
+            split,
+            *(str(found[name]) for name in ("episodes", "groups", "steps")),
+            *(f"{found['share'][name]:.1%}" for name in ("groups", "steps")),
+            found["file"],
+        )
         for split, found in done.report["splits"].items()
     ]
+    head = ("split", "episodes", "groups", "steps", "of groups", "of steps", "file")
     form = done.report["options"]["format"]
-    terminal.print_table(f"{out} for {form}", ("split", "episodes", "steps", "file"), rows)
+    terminal.print_table(f"{out} for {form}", head, rows)
     counts = Counter(finding.code for finding in done.findings)
     listed = ", ".join(f"{count} {code}" for code, count in counts.most_common())
     terminal.say(f"{done.report['media']} media files; findings: {listed or 'none'}")

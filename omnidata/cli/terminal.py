@@ -190,7 +190,7 @@ def print_findings(source: Source) -> None:
     """What was read, the first findings and how many there are of each kind, on stderr."""
     findings = source.findings
     _print_first(findings)
-    episodes = len({(step.tags.get("app"), step.episode_id) for step in source.steps})
+    episodes = len({step.episode for step in source.steps})
     line = f"{episodes} episodes, {len(source.steps)} steps, {source.skipped} rows skipped"
     if findings:
         line += f"; {_kinds(findings)}"

@@ -14,7 +14,6 @@ from omnidata.errors import RunError
 from omnidata.metrics.agentstudio_critic import RATES, rates
 from omnidata.metrics.episodes import counts, terms
 from omnidata.run.scored import Run, Unit
-from omnidata.run.select import episode_key
 from omnidata.tasks.agentstudio_profiles import CriticProfile
 from omnidata.tasks.episode_profiles import EpisodeProfile, Runs, numbered
 from omnidata.tasks.row_profiles import RowProfile
@@ -193,13 +192,10 @@ def _stacked(rows: Rows, names: Sequence[str]) -> Floats:
 
 
 def _owners(pair: Pair) -> Ints:
-    """A code per row for what it is drawn with: its episode, or itself where it is one."""
+    """A code per row for what it is drawn with: its group, or itself where it is of no step."""
     if not pair.steps:
         return np.arange(len(pair.ids), dtype=np.int64)
-    # Rows that are episodes of their own have numbers for names, which other files have too.
-    return numbered(
-        step.sample_id if step.num_steps == 1 else episode_key(step) for step in pair.steps
-    )
+    return numbered(step.group for step in pair.steps)
 
 
 def _summed(owner: Ints, rows: Floats, chosen: Mask) -> Floats:

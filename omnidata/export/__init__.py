@@ -5,6 +5,7 @@ The prompt is the one of the evaluation, the answer is one that the evaluation c
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,13 +23,15 @@ from omnidata.export.splitfiles import SplitFile, dataset_info, write_ids, write
 from omnidata.export.staging import INFO, LEAKS, MODELS, REPORT, SEEN, ExportStaging
 from omnidata.export.store import Media, Store, key
 from omnidata.run.select import select
-from omnidata.run.splits import SPLITS, Split, group, split_of
+from omnidata.run.splits import SPLITS, Split, split_of
 from omnidata.storage import write_json
 from omnidata.types import MediaRef, Modality, Source, Step, Task
 
 __all__ = ["Exported", "Options", "Sizing", "export"]
 
 Progress = Callable[[int, int], None]
+_FAR_OFF = 2.0
+"""A split that got less or more than its share by this factor is told of."""
 _PROMPTED = {"omnigui": "norm1000", "groundui": "rel"}
 """The unit that a prompt asks for, whatever the unit of the answers."""
 
@@ -212,8 +215,24 @@ def _remarks(
             "one unit in both",
             "evaluate the trained model with the same -T coordinates",
         )
-    for split, share in options.shares.items():
-        if share and split not in splits:
+    got = _got(splits)
+    wanted = {split: share for split, share in options.shares.items() if share}
+    most = _FAR_OFF if splits.keys() >= wanted.keys() else math.inf  # an empty one fills others
+    for split, share in wanted.items():
+        if split in splits and not all(
+            share / _FAR_OFF <= part <= share * most for part in got[split].values()
+        ):
+            yield Finding(
+                "split-uneven",
+                "warning",
+                split,
+                f"the split got {got[split]['groups']:.1%} of the groups and "
+                f"{got[split]['steps']:.1%} of the steps",
+                f"about {share:.0%}",
+                "export more episodes, or give other shares with --split: a hash of the group's "
+                "name decides, and few groups fall unevenly",
+            )
+        if split not in splits:
             yield Finding(
                 "split-empty",
                 "warning",
@@ -222,6 +241,16 @@ def _remarks(
                 f"about {share:.0%} of the episodes",
                 "export more episodes, or give other shares with --split",
             )
+
+
+def _got(splits: Mapping[Split, SplitFile]) -> dict[Split, dict[str, float]]:
+    """The shares of the groups and of the steps that each split really got."""
+    groups = sum(len(file.groups) for file in splits.values())
+    steps = sum(file.steps for file in splits.values())
+    return {
+        split: {"groups": len(file.groups) / groups, "steps": file.steps / steps}
+        for split, file in splits.items()
+    }
 
 
 def _unlisted(name: str, sample: str) -> Finding:
@@ -249,11 +278,11 @@ def _leaks(
     for step in steps:
         if split_of(step, options.shares) != "test":
             refs = [ref for _, ref in asked(task, step, options.capabilities)[1]]
-            training[group(step)].append((step, refs))
+            training[step.group].append((step, refs))
     known = leaks.read(against, progress)
     found = list(leaks.findings(training, stored, known))
     groups = {name for _, name in found}
-    ids = [step.sample_id for step in source.steps if group(step) in groups]
+    ids = [step.sample_id for step in source.steps if step.group in groups]
     return [*(finding for finding, _ in found), *leaks.unchecked(known)], ids
 
 
@@ -266,6 +295,7 @@ def _report(
     splits: Mapping[Split, SplitFile],
     findings: Sequence[Finding],
 ) -> dict[str, Any]:
+    got = _got(splits)
     return {
         "omnidata": version("omnidata"),
         "task": task.name,
@@ -276,7 +306,13 @@ def _report(
         "check_against": against.fingerprint if against else None,
         "options": asdict(options),
         "splits": {
-            split: {"file": file.name, "episodes": len(file.episodes), "steps": file.steps}
+            split: {
+                "file": file.name,
+                "episodes": len(file.episodes),
+                "groups": len(file.groups),
+                "steps": file.steps,
+                "share": got[split],
+            }
             for split, file in splits.items()
         },
         "media": len({name for file in splits.values() for name in file.media}),

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from omnidata import media
 from omnidata.errors import Finding, MediaError
 from omnidata.export.store import Kept, Media, in_threads, key
-from omnidata.run.splits import names
 from omnidata.types import MediaRef, Source, Step
 
 Shown = tuple[Step, Sequence[MediaRef]]
@@ -30,7 +29,7 @@ class Evaluation:
     """What is known of the data of an evaluation; each of it with the id of a step that has it.
 
     Attributes:
-        episodes: by each of `splits.names`.
+        episodes: by group, and by the episode's own name, which a copy of the data may know alone.
         instructions: by `normalised`.
         pictures: by the hash of size and pixels.
         broken: how many pictures could not be decoded.
@@ -54,7 +53,7 @@ def read(source: Source, progress: Callable[[int, int], None] | None = None) -> 
     found = Evaluation(skipped=source.skipped)
     refs: dict[Hashable, tuple[MediaRef, str]] = {}
     for step in source.steps:
-        for name in names(step):
+        for name in (step.group, step.episode):
             found.episodes.setdefault(name, step.sample_id)
         for text in _instructions(step):
             found.instructions.setdefault(text, step.sample_id)
@@ -105,7 +104,7 @@ def findings(
     """What is shared, one finding for each group of the training data and look.
 
     Args:
-        groups: the training data by `splits.group`.
+        groups: the training data by `Step.group`.
         stored: what has become of the media.
         known: of the evaluation.
 
@@ -142,10 +141,9 @@ def unchecked(known: Evaluation) -> Iterator[Finding]:
 
 def _episode(shown: Sequence[Shown], known: Evaluation) -> Found:
     for step, _ in shown:
-        called = names(step)
-        for name in reversed(called):
+        for what, name in (("the episode", step.episode), ("the group", step.group)):
             if sample := known.episodes.get(name):
-                return step, f"{'the episode' if name == called[-1] else 'a twin'} of {sample}"
+                return step, f"{what} of {sample}"
     return None
 
 

@@ -15,7 +15,6 @@ from omnidata.errors import Finding
 from omnidata.export.formats import Piece, by_swift, control, mismatch, row
 from omnidata.export.options import Options, space_of
 from omnidata.export.store import Broken, File, Kept, Media, key
-from omnidata.run.select import episode_key
 from omnidata.tasks.resizing import Resizing, shown
 from omnidata.types import Conversation, MediaRef, Modality, Part, Source, Step, Target, Task
 
@@ -130,7 +129,7 @@ class Maker:
         )
 
     def _without_target(self, step: Step) -> Finding:
-        if f"{episode_key(step)}/{step.step_index}" not in self._unstated:
+        if f"{step.episode}/{step.step_index}" not in self._unstated:
             return _left_out(step, "target-missing", "there is no usable target", "a target")
         return Finding(
             "target-absent",

@@ -10,7 +10,6 @@ from typing import Any
 
 from omnidata.export.rows import Line
 from omnidata.jsontext import encode
-from omnidata.run.select import episode_key
 from omnidata.run.splits import Split
 from omnidata.storage import atomic_write
 from omnidata.types import Step
@@ -32,6 +31,7 @@ class SplitFile:
         split: which one.
         steps: rows so far.
         episodes: of these steps.
+        groups: of these steps: what splits are cut between.
         media: the files that the rows name, relative to the export.
         columns: the lists that are not empty in some row.
     """
@@ -40,6 +40,7 @@ class SplitFile:
     split: Split
     steps: int = 0
     episodes: set[str] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
     media: set[str] = field(default_factory=set)
     columns: set[str] = field(default_factory=set)
     _first: list[bytes] = field(default_factory=list)
@@ -60,7 +61,8 @@ class SplitFile:
     def add(self, step: Step, line: Line) -> None:
         """Take a row."""
         self.steps += 1
-        self.episodes.add(episode_key(step))
+        self.episodes.add(step.episode)
+        self.groups.add(step.group)
         self.media |= line.media
         if line.columns <= self.columns:
             with self._rest.open("ab") as file:

@@ -7,6 +7,7 @@ the rows are those of the authors' release, in its own form or in the Hub's.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -157,7 +158,7 @@ class _Reader:
         if instruction is None:
             return None
         media = self._media(line, row, place)
-        return Step(
+        step = Step(
             sample_id=sample_id,
             episode_id=str(number),
             step_index=0,
@@ -171,6 +172,7 @@ class _Reader:
             tags=rows.tags_of(row, place),
             source=row,
         )
+        return named(step)
 
     def _check(self, row: Row, place: Place) -> bool:
         if self.task == "groundui":
@@ -245,6 +247,45 @@ class _Reader:
         if held and column in held.columns and not self.files.images.is_dir():
             return held.image(column, name, item)
         return MediaRef("image", self.files.images, name)  # whoever opens it checks the path
+
+
+def named(step: Step) -> Step:
+    """The step with its group: the page of a row of GroundUI, the recording of another row.
+
+    A row is an episode of its own, whose name begins with the group: in other data the same number
+    stands for another row.
+    """
+    row = step.source
+    images = [row.get("image"), row.get("obs_before"), row.get("obs_after")]
+    images += _observations(row) if "actions" in row else []
+    first = next((name for name in images if isinstance(name, str)), None)
+    if first is None:
+        return replace(step, episode=step.sample_id, group=step.sample_id)
+    group = first if "image" in row else recording_of(first)
+    return replace(step, episode=f"{group}#{step.sample_id}", group=group)
+
+
+_FRAME = re.compile(
+    r"(.+?)(?:_[0-9]+"  # aitw_images/general/5055803312245834626_0.png, vwa_reddit_render_36_2.png
+    r"|-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # mind2web_images/<recording>-<action>.jpg
+    r"|/[0-9a-f]{32})"  # agent_studio/human/<recording>/<picture>.png
+    r"[.][a-z]+"
+)
+
+
+def recording_of(image: str) -> str:
+    """The recording that an image of IDMBench or CriticBench is of, by the image's name.
+
+    Rows of one recording show the same screens before and after each other.
+
+    Examples:
+        >>> recording_of("aitw_images/general/17915011704193583092_1.png")
+        'aitw_images/general/17915011704193583092'
+        >>> recording_of("m2w/0.png")
+        'm2w/0.png'
+    """
+    found = _FRAME.fullmatch(image)
+    return found[1] if found else image
 
 
 def _role(position: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ class StepReader:
             screen = self._size(shot)
             action = _action(row)
             self._check_rect(row, screen, sample_id)
-            yield Step(
+            step = Step(
                 sample_id=sample_id,
                 episode_id=trajectory.id,
                 step_index=number,
@@ -77,6 +77,7 @@ class StepReader:
                 tags=tags,
                 source={**row, **owner},
             )
+            yield named(step)
             history.append(action)
             screens.append(screen)
 
@@ -135,6 +136,13 @@ class StepReader:
                 f"{screen[0]} x {screen[1]}",
                 "a rect inside the screen",
             )
+
+
+def named(step: Step) -> Step:
+    """The step with its episode, and its group: all trajectories of one task or subtask."""
+    kind = step.tags["kind"]
+    episode, owner = f"{kind}/{step.episode_id}", step.source.get(f"{kind}_id")
+    return replace(step, episode=episode, group=f"{kind}/{owner}" if owner else episode)
 
 
 def _owner(trajectory: Trajectory) -> dict[str, str]:

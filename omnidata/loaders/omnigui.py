@@ -7,7 +7,7 @@ differs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from omnidata.actions import Action, Screen
@@ -244,7 +244,7 @@ class _Builder:
             seen = tuple(sizes.get(index, screen) for index in range(p.index))
             told.look(p.row, index=p.index, past=past, screens=sizes, where=_place(episode, p))
             past[p.index], sizes[p.index] = action, screen
-            yield Step(
+            step = Step(
                 sample_id=_sample_id(episode, p.index),
                 episode_id=episode.identity,
                 step_index=p.index,
@@ -258,6 +258,7 @@ class _Builder:
                 tags=tags,
                 source=p.row,
             )
+            yield named(step)
 
     def _check_length(self, episode: _Episode, placed: list[_Placed]) -> None:
         missing = sorted(set(range(placed[-1].index + 1)) - episode.rows.keys())
@@ -358,6 +359,17 @@ class _Builder:
                 )
             )
         return wanted or other or ""
+
+
+def named(step: Step) -> Step:
+    """The step with its group: its app, in any spelling, and its twins or else the episode.
+
+    Synthetic episodes that the column `twins` puts together differ in one medium and the answer, so
+    three of them give the fourth's answers away.
+    """
+    twins = step.source.get("twins")
+    own = twins if isinstance(twins, str) and twins else step.episode_id
+    return replace(step, group=f"{app_key(step.tags['app'])}/{own}")
 
 
 def _place(episode: _Episode, placed: _Placed) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -114,7 +114,7 @@ class StepReader:
             gap = index - len(history)  # turns in which the agent said nothing that could be run
             history += [None] * gap
             screens += [screen] * gap
-            yield Step(
+            step = Step(
                 sample_id=sample_id,
                 episode_id=told.episode_id,
                 step_index=index,
@@ -128,6 +128,7 @@ class StepReader:
                 tags=tags,
                 source=_source(told, number, line),
             )
+            yield named(step)
             history.append(action)
             screens.append(screen)
 
@@ -272,6 +273,11 @@ class StepReader:
                 "the step has no action; its source keeps the text, which is never run",
             )
         return action
+
+
+def named(step: Step) -> Step:
+    """The step with its group: all rollouts of one example, whichever agent made them."""
+    return replace(step, group=step.source["example_id"])
 
 
 def said(rows: Sequence[Mapping[str, Any]]) -> str:

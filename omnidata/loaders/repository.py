@@ -16,7 +16,7 @@ from typing import Any
 from omnidata.errors import DataError, Finding, MediaError
 from omnidata.loaders.media_files import check_media_files
 from omnidata.loaders.parquet_rows import leaves, rows
-from omnidata.loaders.rows import Reader, tag_column
+from omnidata.loaders.rows import BELONGING, Reader, tag_column
 from omnidata.loaders.subsets import subset_key
 from omnidata.media import Budget, resolve
 from omnidata.types import Cell, MediaRef, Modality, Source, Step
@@ -153,7 +153,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
     placed: dict[int, Step] = {}
     row_ids: list[str | None] = [None] * manifest.rows
     ids: set[str] = set()
-    reader = Reader(manifest.tags)
+    reader = Reader(manifest.tags, manifest.task)
     for row, shard, number in _rows(data, manifest):
         try:
             step = _step(data, manifest, reader, row, shard, number)
@@ -198,7 +198,7 @@ def subset_steps(data: Path, manifest: Manifest, name: str) -> Iterator[Step]:
     Raises:
         DataError: there is no such subset, or a shard is broken.
     """
-    reader = Reader(manifest.tags)
+    reader = Reader(manifest.tags, manifest.task)
     chosen = {shard: manifest.shards[shard] for shard in _subset(data, manifest, name)}
     for row, shard, number in _rows(data, replace(manifest, shards=chosen)):
         try:
@@ -298,6 +298,7 @@ def _shard(data: Path, shard: str) -> Path:
 
 def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str, int]]:
     """Every row without its media columns, with its shard and its number in there."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     for shard, expected in manifest.shards.items():
@@ -310,7 +311,8 @@ def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str,
             wrong = [name for name, type_ in types.items() if held.get(name) != type_]
             if wrong:
                 raise ValueError(f"columns {', '.join(wrong)} are lacking or of another type")
-            chosen = [leaf for leaf in leaves(file) if leaf.partition(".")[0] in types]
+            kept = types.keys() | {name for name in BELONGING if held.get(name) == pa.string()}
+            chosen = [leaf for leaf in leaves(file) if leaf.partition(".")[0] in kept]
             for row in rows(path, file, chosen):
                 yield row, shard, number
                 number += 1

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from omnidata.actions import Action, Box, Point, Primitive, Region, Space
-from omnidata.types import MediaRef, Modality, Step
+from omnidata.loaders.belonging import rule
+from omnidata.types import MediaRef, Modality, Source, Step
 
 if TYPE_CHECKING:
     import datasets
 
-_TAKEN = ("instruction", "history", "action", "source", "media", "position", "row")
+BELONGING: Mapping[str, str] = {"episode_name": "episode", "split_group": "group"}
+"""Columns of `Step.episode` and `Step.group`: only for steps of other distributions that do not
+simply belong to their episodes, as no rule of ours tells."""
+
+_TAKEN = ("instruction", "history", "action", "source", "media", "position", "row", *BELONGING)
 """Columns that a tag might be named like."""
 
 
@@ -68,6 +74,16 @@ def features(
     )
 
 
+def belonging(source: Source) -> Mapping[str, str]:
+    """The columns of `BELONGING` that a source needs: all or none."""
+    if rule(source.task) is not None:
+        return {}
+    plain = (replace(step, episode="", group="") for step in source.steps)
+    told = zip(source.steps, plain, strict=True)
+    differ = any((a.episode, a.group) != (b.episode, b.group) for a, b in told)
+    return BELONGING if differ else {}
+
+
 def tag_column(tag: str) -> str:
     """The column of a tag: its name, unless the row itself has that column.
 
@@ -114,11 +130,13 @@ class Reader:
 
     Args:
         tags: names of the tags, whose columns are null where a step lacks one.
+        task: the benchmark, whose rule says what a step belongs to.
     """
 
-    def __init__(self, tags: Sequence[str]) -> None:
+    def __init__(self, tags: Sequence[str], task: str = "") -> None:
         """Remember no row."""
         self._tags = {name: tag_column(name) for name in tags}
+        self._named = rule(task)
         self._last: tuple[list[Any], tuple[Action | None, ...]] = ([], ())
 
     def step(
@@ -145,7 +163,7 @@ class Reader:
         source = json.loads(row["source"])
         if not isinstance(source, dict):
             raise TypeError("the source is no JSON object")
-        return Step(
+        step = Step(
             sample_id=row["sample_id"],
             episode_id=_text(row["episode_id"]),
             step_index=row["step_index"],
@@ -158,7 +176,9 @@ class Reader:
             action=_read_action(row["action"]),
             tags={k: row[column] for k, column in self._tags.items() if row[column] is not None},
             source=source,
+            **{name: row[column] for column, name in BELONGING.items() if row.get(column)},
         )
+        return self._named(step) if self._named else step
 
     def _history(self, held: list[Any]) -> tuple[Action | None, ...]:
         before, actions = self._last

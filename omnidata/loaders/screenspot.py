@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -151,7 +151,7 @@ class _Reader:
         shot, screen = self._picture(line, place)
         name = f"{self.names[line.path]}/{line.number}"
         box = self._box(row, boxes, screen, place)
-        return Step(
+        step = Step(
             sample_id=name,
             episode_id=name,
             step_index=0,
@@ -170,6 +170,7 @@ class _Reader:
                 "row": row,
             },
         )
+        return named(step)
 
     def _boxes(self, line: Line) -> Boxes:
         """What the row's numbers are.
@@ -215,7 +216,7 @@ class _Reader:
 
     def _picture(self, line: Line, place: Place) -> tuple[MediaRef | None, Screen]:
         stated = stated_size(line.row)
-        value = next((line.row[name] for name in FILES if name in line.row), None)
+        value = _file_of(line.row)
         if not isinstance(value, str) or not value:
             return None, stated or UNKNOWN
         if reason := unsafe(value):
@@ -234,6 +235,23 @@ class _Reader:
             return ref, image_size(ref)
         except MediaError:
             return ref, UNKNOWN
+
+
+def named(step: Step) -> Step:
+    """The step with its group: its page, which the instructions for one picture share.
+
+    A row is an episode of its own, whose name begins with the page: in other data the same number
+    stands for another row.
+    """
+    page = _file_of(step.source["row"])
+    if not isinstance(page, str) or not page:
+        return step
+    return replace(step, episode=f"{page}#{step.sample_id}", group=page)
+
+
+def _file_of(row: Mapping[str, Any]) -> Any:
+    """The picture's name, as the row has it."""
+    return next((row[name] for name in FILES if name in row), None)
 
 
 def _tags(line: Line, language: Language) -> dict[str, str]:

@@ -78,6 +78,8 @@ class StepVerdicts:
         exact_match: float64 (N,), 0 or 1.
         format_ok: float64 (N,), 0 or 1.
         whole: bool (N,), False where the episode was cut and has no SR and GP.
+        group: int64 (N,), a code per group of episodes that the bootstrap draws together; each
+            episode is its own group if None.
     """
 
     episode: Ints
@@ -86,14 +88,20 @@ class StepVerdicts:
     exact_match: Floats
     format_ok: Floats
     whole: npt.NDArray[np.bool_]
+    group: Ints | None = None
 
     def where(self, rows: npt.NDArray[np.bool_] | Ints) -> StepVerdicts:
         """The rows that a mask (bool, N) or an index (int64) selects."""
-        return StepVerdicts(*(getattr(self, name)[rows] for name in self.__slots__))
+        held = {name: getattr(self, name) for name in self.__slots__}
+        columns: dict[str, Any] = {n: None if c is None else c[rows] for n, c in held.items()}
+        return StepVerdicts(**columns)
 
 
 def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
     """TM and EM over steps, SR and GP over whole episodes, with 95 % bootstrap intervals.
+
+    The bootstrap draws whole episodes, or whole groups of episodes where there are any: twins of an
+    episode say nothing new.
 
     Args:
         verdicts: the steps to count.
@@ -104,9 +112,8 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
         `steps`, `episodes`, and `whole_episodes`, over which SR and GP go.
     """
     per_episode = counts(verdicts)
-    kinds, frequency = _kinds(per_episode)
-    whole = kinds[:, 4] == 1
-    added = terms(kinds)
+    added, frequency = _drawn(verdicts, per_episode)
+    whole = added["SR"][1] > 0
     if whole.all():
         found = _ratios(added, frequency, seed)
     else:
@@ -120,9 +127,9 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
     return {
         **{name: found[name][0] for name in METRICS},
         "ci95": {name: found[name][1] for name in METRICS},
-        "steps": int(frequency @ kinds[:, 0]),
+        "steps": int(per_episode[:, 0].sum()),
         "episodes": len(per_episode),
-        "whole_episodes": int(frequency @ kinds[:, 4]),
+        "whole_episodes": int(per_episode[:, 4].sum()),
     }
 
 
@@ -138,6 +145,22 @@ def by_group(
     """
     present = np.unique(labels)
     return {names[code]: table(verdicts.where(labels == code)) for code in present if code >= 0}
+
+
+def _drawn(
+    verdicts: StepVerdicts, per_episode: Ints
+) -> tuple[dict[str, tuple[Floats, Floats]], Ints]:
+    """What each kind of episode, or of group of episodes, adds (see `terms`), and how many are."""
+    if verdicts.group is None or not len(per_episode):
+        kinds, frequency = _kinds(per_episode)
+        return terms(kinds), frequency
+    _, first = np.unique(verdicts.episode, return_index=True)
+    _, owner = np.unique(verdicts.group[first], return_inverse=True)
+    added = terms(per_episode)
+    sums = np.zeros((int(owner.max()) + 1, 2 * len(added)))
+    np.add.at(sums, owner, np.column_stack([part for pair in added.values() for part in pair]))
+    rows, frequency = np.unique(sums, axis=0, return_counts=True)
+    return dict(zip(added, zip(rows.T[::2], rows.T[1::2], strict=True), strict=True)), frequency
 
 
 def terms(per_episode: Ints) -> dict[str, tuple[Floats, Floats]]:

@@ -22,7 +22,6 @@ from omnidata.run.meter import Meter
 from omnidata.run.prices import Budget
 from omnidata.run.rates import Rates
 from omnidata.run.retry import pause
-from omnidata.run.select import episode_key
 from omnidata.run.window import Window
 from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Request, Step, Task
 
@@ -126,7 +125,7 @@ class Engine:
         first: list[Step] = []
         before: dict[str, Step] = {}
         for step in steps:
-            name = episode_key(step)
+            name = step.episode
             self._past.setdefault(name, [])
             if step.sample_id in self._run.done and name not in before:
                 self._remember(step)
@@ -142,7 +141,7 @@ class Engine:
         try:
             if "image" in self._adapter.accepts and step.media.get("screenshot", ...) is None:
                 raise MediaError("the row names no screenshot", fault="missing")
-            past = self._past.get(episode_key(step), ()) if self._past else ()
+            past = self._past.get(step.episode, ()) if self._past else ()
             made = self._rendered(Request(step.sample_id, self._task.prompt(step, list(past))))
         except MediaError as error:
             return Completion(
@@ -323,7 +322,7 @@ class Engine:
             self._finished.set()
 
     def _remember(self, step: Step) -> None:
-        line = self._past.setdefault(episode_key(step), [])
+        line = self._past.setdefault(step.episode, [])
         line.extend([None] * (step.step_index - len(line)))  # steps that the data lacks
         completion = self._run.done[step.sample_id]
         said = completion.delivery == "ok"

@@ -21,7 +21,7 @@ from omnidata.run.loop import run_loop
 from omnidata.run.meter import Meter
 from omnidata.run.prices import Budget
 from omnidata.run.score import get_profile, score
-from omnidata.run.select import episode_key, select, whole_episodes
+from omnidata.run.select import select, whole_episodes
 from omnidata.run.shards import shard as take_shard
 from omnidata.types import Adapter, Conversation, GenerationParams, Source, Step, Task
 
@@ -208,7 +208,7 @@ def _stale(steps: Sequence[Step], run: RunFolder) -> frozenset[str]:
     lacking: set[str] = set()
     stale = set()
     for step in steps:
-        key = episode_key(step)
+        key = step.episode
         if step.sample_id not in run.done:
             lacking.add(key)
         elif key in lacking:

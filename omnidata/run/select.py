@@ -14,11 +14,6 @@ from omnidata.loaders.omnigui_apps import app_key
 from omnidata.types import Step
 
 
-def episode_key(step: Step) -> str:
-    """What identifies an episode in its dataset."""
-    return f"{step.tags.get('app', '')}/{step.episode_id}"
-
-
 def select(
     steps: Sequence[Step],
     *,
@@ -106,6 +101,6 @@ def whole_episodes(steps: Sequence[Step], chosen: Sequence[Step]) -> npt.NDArray
 
     Success and progress of half an episode are not those of the episode.
     """
-    full = Counter(episode_key(step) for step in steps)
-    kept = Counter(episode_key(step) for step in chosen)
-    return np.array([kept[key] == full[key] for key in map(episode_key, chosen)], dtype=np.bool_)
+    full = Counter(step.episode for step in steps)
+    kept = Counter(step.episode for step in chosen)
+    return np.array([kept[step.episode] == full[step.episode] for step in chosen], dtype=np.bool_)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 from omnidata.errors import UsageError
-from omnidata.run.select import episode_key
 from omnidata.types import Step
 
 Shard = tuple[int, int]
@@ -50,11 +49,11 @@ def shard(steps: Sequence[Step], number: int, count: int) -> list[Step]:
     """
     episodes: dict[str, int] = {}
     for step in steps:
-        episodes.setdefault(episode_key(step), len(episodes))
+        episodes.setdefault(step.episode, len(episodes))
     if not 1 <= number <= count or count > len(episodes):
         raise UsageError(
             f"the steps are of {len(episodes)} episodes",
             where=f"--shard {number}/{count}",
             expected=f"at most {len(episodes)} parts: an episode is never cut",
         )
-    return [step for step in steps if episodes[episode_key(step)] % count == number - 1]
+    return [step for step in steps if episodes[step.episode] % count == number - 1]

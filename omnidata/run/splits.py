@@ -1,8 +1,8 @@
-"""Which steps are trained on, chosen by and tested with: a cut by a hash of the episode.
+"""Which steps are trained on, chosen by and tested with: a cut by a hash of the group.
 
-The split of a step follows from the shares and the name of its episode, or of its group of twins,
-alone. Steps that come or go, and other episodes, never move it; a larger share takes episodes from
-the following split only.
+The split of a step follows from the shares and the name of its group (`Step.group`: its episode,
+with what must not be torn from it) alone. Steps that come or go, and other groups, never move it; a
+larger share takes groups from the following split only.
 """
 
 from __future__ import annotations
@@ -13,41 +13,12 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from omnidata.errors import UsageError
-from omnidata.loaders.omnigui_apps import app_key
 from omnidata.types import Step
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 SHARES: Mapping[Split, float] = {"train": 0.8, "validation": 0.1, "test": 0.1}
 """Unless the user says otherwise."""
-
-
-def names(step: Step) -> tuple[str, ...]:
-    """What a step's episode is known by: first its group, then the episode itself.
-
-    OmniGUI's episodes go by app and id, whatever the spelling of the app. Synthetic ones that the
-    column `twins` puts together are a group, for three twins give the answers of the fourth away;
-    a copy of the data without that column knows the episode alone. OmniBench's trajectories of one
-    task or subtask are a group, which their steps name. AgentStudio's rows are episodes of their
-    own with numbers for names, which other rows would move: they go by the first image, which the
-    instructions for one page share.
-
-    Args:
-        step: of any benchmark.
-    """
-    if kind := step.tags.get("kind"):
-        owner, episode = step.source.get(f"{kind}_id"), f"{kind}/{step.episode_id}"
-        return (f"{kind}/{owner}", episode) if owner else (episode,)
-    if "app" not in step.tags:
-        return (next((ref.path for ref in step.media.values() if ref), step.sample_id),)
-    app, twins = app_key(step.tags["app"]), step.source.get("twins")
-    episode = f"{app}/{step.episode_id}"
-    return (f"{app}/{twins}", episode) if isinstance(twins, str) and twins else (episode,)
-
-
-def group(step: Step) -> str:
-    """What steps that must not be torn apart have in common: the first of their `names`."""
-    return names(step)[0]
 
 
 def split_of(step: Step, shares: Mapping[Split, float] = SHARES) -> Split:
@@ -57,7 +28,7 @@ def split_of(step: Step, shares: Mapping[Split, float] = SHARES) -> Split:
         step: of any benchmark.
         shares: of the groups, summing to 1 (see `parse_shares`).
     """
-    digest = hashlib.sha256(group(step).encode("utf-8", "surrogatepass")).digest()
+    digest = hashlib.sha256(step.group.encode("utf-8", "surrogatepass")).digest()
     place = int.from_bytes(digest[:8], "big") / 2**64
     end = 0.0
     for split in SPLITS:

@@ -41,8 +41,8 @@ class Runs:
         numbers = []
         tags, episode, step = None, None, None
         for following in steps:
-            if following.tags is not tags or following.episode_id != episode:
-                tags, episode = following.tags, following.episode_id
+            if following.tags is not tags or following.episode != episode:
+                tags, episode = following.tags, following.episode
                 first.append(following)
                 if step is not None:
                     last.append(step)
@@ -62,7 +62,7 @@ class Runs:
             lacks = stated is not None and stated > first.num_steps
             if lacks or last.step_index >= last.num_steps:
                 cut.add(number)
-        return len({(self.first[n].tags.get("app"), self.first[n].episode_id) for n in cut})
+        return len({self.first[n].episode for n in cut})
 
 
 def numbered(keys: Iterable[Hashable]) -> Ints:
@@ -108,7 +108,7 @@ class EpisodeProfile:
 
     def _episodes(self, steps: Sequence[Step], runs: Runs) -> Ints:
         """A code per episode, (N,)."""
-        return numbered((step.tags.get("app"), step.episode_id) for step in runs.first)[runs.number]
+        return numbered(step.episode for step in runs.first)[runs.number]
 
     def verdicts(self, steps: Sequence[Step], rows: Rows, runs: Runs) -> episodes.StepVerdicts:
         """The verdicts as columns; those of steps that were not judged are 0 and mean nothing.
@@ -120,8 +120,17 @@ class EpisodeProfile:
         """
         order = np.fromiter((step.step_index for step in steps), np.int64, len(steps))
         type_match, exact_match, format_ok = (np.nan_to_num(rows.values[name]) for name in VALUES)
+        episode = self._episodes(steps, runs)
+        group = numbered(step.group for step in runs.first)[runs.number]
+        shared = group.max(initial=0) < episode.max(initial=0)
         return episodes.StepVerdicts(
-            self._episodes(steps, runs), order, type_match, exact_match, format_ok, rows.whole
+            episode,
+            order,
+            type_match,
+            exact_match,
+            format_ok,
+            rows.whole,
+            group if shared else None,
         )
 
     def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def agreed(rows: Iterable[Mapping[str, Any]]) -> bool | None:
 
 def by_episode(steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
     """The steps of every episode, as loaders give them one after the other."""
-    for _, same in groupby(steps, key=lambda step: (step.tags.get("app"), step.episode_id)):
+    for _, same in groupby(steps, key=lambda step: step.episode):
         yield tuple(same)
 
 

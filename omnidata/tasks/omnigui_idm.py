@@ -150,7 +150,7 @@ def followed(steps: Sequence[Step]) -> Iterator[tuple[Step, Step | None]]:
         assert step is not None
         follows = (
             other is not None
-            and (other.tags.get("app"), other.episode_id) == (step.tags.get("app"), step.episode_id)
+            and other.episode == step.episode
             and other.step_index == step.step_index + 1
         )
         yield step, other if follows else None

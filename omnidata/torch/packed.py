@@ -14,7 +14,6 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from omnidata.run.select import episode_key
 from omnidata.types import Step
 
 _RUN = 32
@@ -64,7 +63,7 @@ class PackedSteps:
 
 
 def _runs(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    for _, found in groupby(steps, key=episode_key):
+    for _, found in groupby(steps, key=lambda step: step.episode):
         episode = list(found)
         for begin in range(0, len(episode), _RUN):
             yield episode[begin : begin + _RUN]

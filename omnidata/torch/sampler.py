@@ -11,7 +11,6 @@ import numpy.typing as npt
 from torch.utils.data import Sampler
 
 from omnidata.errors import UsageError
-from omnidata.run.select import episode_key
 from omnidata.types import Step
 
 Uneven = Literal["keep", "repeat", "drop"]
@@ -139,7 +138,7 @@ def _episodes(steps: Iterable[Step]) -> list[list[int]]:
     """The places of every episode's steps, in step order; episodes in the order met."""
     found: dict[str, list[tuple[int, int]]] = {}
     for place, step in enumerate(steps):
-        found.setdefault(episode_key(step), []).append((step.step_index, place))
+        found.setdefault(step.episode, []).append((step.step_index, place))
     return [[place for _, place in sorted(episode)] for episode in found.values()]
 
 

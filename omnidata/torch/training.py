@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import DataError, OmnidataError
 from omnidata.loaders import repository
-from omnidata.loaders.rows import Reader, features
+from omnidata.loaders.rows import BELONGING, Reader, features
 from omnidata.media import Held
 from omnidata.torch.packed import PackedSteps
 from omnidata.types import MediaRef, Source, Step, Task
@@ -152,6 +152,7 @@ def training_stream(
     if seed is not None:
         found = found.shuffle(seed=seed, buffer_size=buffer)
     columns = [*features(manifest.tags, manifest.roles), *repository.extra_features()]
+    columns += [name for name in BELONGING if name in (found.column_names or ())]
     return found.map(_Rows(data, manifest), remove_columns=columns)
 
 
@@ -164,7 +165,7 @@ class _Rows:
     reader: Reader = field(init=False)
 
     def __post_init__(self) -> None:
-        self.reader = Reader(self.manifest.tags)
+        self.reader = Reader(self.manifest.tags, self.manifest.task)
 
     def __call__(self, row: Mapping[str, Any]) -> dict[str, Step]:
         media: dict[str, MediaRef | None] = dict.fromkeys(self.manifest.roles)

@@ -17,10 +17,9 @@ from omnidata.ablate.partners import partners
 from omnidata.actions import Action, Primitive
 from omnidata.data.convert import convert
 from omnidata.errors import RunError
-from omnidata.loaders.omnigui import load
+from omnidata.loaders.omnigui import load, named
 from omnidata.run.evaluate import evaluate
 from omnidata.run.scored import read_run
-from omnidata.run.select import episode_key
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef, Source, Step
 from tests.conftest import Once
@@ -153,7 +152,7 @@ def test_an_unreadable_medium_leaves_its_episode_out_alone(tmp_path: Path) -> No
     media.resolve(ref_of(broken, "video")).write_bytes(b"no clip")
     found = altered(source, "frozen-clip", tmp_path / "made")
     (finding,) = found.findings
-    assert finding.where == episode_key(broken)
+    assert finding.where == broken.episode
     assert "cannot be decoded" in finding.what and "2.mp4" in finding.what
     assert len(found.left_out) == 4 and len(found.given) == 8
 
@@ -176,7 +175,7 @@ def test_a_clip_with_a_sound_of_its_own_weakens_a_control(tmp_path: Path) -> Non
 
 
 def step(app: str, episode: str, index: int, action: int, twins: str, language: str = "en") -> Step:
-    return Step(
+    made = Step(
         sample_id=f"{app}/{episode}/{index}",
         episode_id=episode,
         step_index=index,
@@ -190,6 +189,7 @@ def step(app: str, episode: str, index: int, action: int, twins: str, language: 
         tags={"app": app, "language": language},
         source={"twins": twins} if twins else {},
     )
+    return named(made)
 
 
 def world(*drawn: tuple[int, int, int]) -> dict[str, list[Step]]:

@@ -293,8 +293,22 @@ def studio(
     return folder / f"{name}-{label}"
 
 
+def acts(number: int) -> list[dict[str, Any]]:
+    """Two actions on screens that no other row shows."""
+    return [rows.act(3 * number), rows.act(3 * number + 1)]
+
+
+def test_rows_of_one_recording_count_once_when_runs_are_compared(tmp_path: Path) -> None:
+    given = [rows.trajectory(*acts(n // 4)) for n in range(24)]
+    right, wrong = "Answer:\nA\nA", "Answer:\nA\nB"
+    a = studio(tmp_path, "idm-multiple", given, [right] * 24)
+    b = studio(tmp_path, "idm-multiple", given, [wrong] * 8 + [right] * 16, "b")
+    accuracy = quick(a, b).overall.metrics["accuracy"]
+    assert (accuracy.episodes, accuracy.differing) == (6, 2)
+
+
 def test_letters_are_compared_by_accuracy_and_edit_distance(tmp_path: Path) -> None:
-    given = [rows.trajectory(platform=("web", "mobile")[n % 2]) for n in range(24)]
+    given = [rows.trajectory(*acts(n), platform=("web", "mobile")[n % 2]) for n in range(24)]
     a = studio(tmp_path, "idm-multiple", given, ["Answer:\nA\nA"] * 24)
     texts = ["Answer:\nA\nB" if n % 3 else "Answer:\nA\nA" for n in range(24)]
     found = quick(a, studio(tmp_path, "idm-multiple", given, texts, "b"))
@@ -308,7 +322,8 @@ def test_letters_are_compared_by_accuracy_and_edit_distance(tmp_path: Path) -> N
 
 def test_critics_are_compared_by_their_confusions(tmp_path: Path) -> None:
     given = [
-        rows.trajectory(is_success=n % 3 != 0, platform=("web", "mobile")[n % 2]) for n in range(30)
+        rows.trajectory(*acts(n), is_success=n % 3 != 0, platform=("web", "mobile")[n % 2])
+        for n in range(30)
     ]
     texts = {
         "a": ["Answer: True" if n % 3 else "Answer: False" for n in range(30)],

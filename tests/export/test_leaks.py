@@ -46,7 +46,7 @@ def test_a_twin_of_an_episode_that_is_evaluated_on_is_found(tmp_path: Path) -> N
     })  # fmt: skip
     done = written(training, tmp_path / "out", against=replace(source, steps=[last]))
     assert codes(done) == ["leak-episode"]
-    assert "a twin of App/E50003/0" in done.findings[0].what
+    assert "the group of App/E50003/0" in done.findings[0].what
     listed = (tmp_path / "out" / "leaks.txt").read_text().splitlines()[1:]
     assert listed == [f"App/E0{number}/0" for number in range(4)]
 

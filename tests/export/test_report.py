@@ -79,7 +79,33 @@ def test_a_step_whose_id_seen_txt_cannot_hold_is_named(name: str, tmp_path: Path
 def test_episodes_are_counted_one_by_one_though_twins_fall_together(tmp_path: Path) -> None:
     data = tree(tmp_path / "data", episodes=4, twins=4, actions=[TAP])
     done = written(data, tmp_path / "out")
-    assert done.report["splits"]["train"] == {"file": "train.jsonl", "episodes": 4, "steps": 4}
+    assert done.report["splits"]["train"] == {
+        "file": "train.jsonl",
+        "episodes": 4,
+        "groups": 1,
+        "steps": 4,
+        "share": {"groups": 1.0, "steps": 1.0},
+    }
+
+
+def test_the_share_that_each_split_got_is_told_and_warned_of_where_it_is_far_off(
+    tmp_path: Path,
+) -> None:
+    data = tree(tmp_path / "data", episodes=12, actions=[TAP])
+    done = written(data, tmp_path / "out", shares={"train": 0.5, "validation": 0.1, "test": 0.4})
+    got = {split: found["groups"] for split, found in done.report["splits"].items()}
+    assert sum(got.values()) == 12
+    for split, found in done.report["splits"].items():
+        assert found["share"] == {"groups": got[split] / 12, "steps": got[split] / 12}
+    told = {finding.where: finding for finding in done.findings}
+    far = {
+        split
+        for split, share in {"train": 0.5, "validation": 0.1, "test": 0.4}.items()
+        if not share / 2 <= got.get(split, 0) / 12 <= share * 2
+    }
+    assert set(told) == far == {"validation"}
+    assert told["validation"].severity == "warning"
+    assert told["validation"].code == ("split-uneven" if got.get("validation") else "split-empty")
 
 
 def test_synthetic_twins_are_never_on_both_sides(tmp_path: Path) -> None:

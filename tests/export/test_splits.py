@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnidata.data.convert import convert
 from omnidata.errors import UsageError
-from omnidata.run.splits import SHARES, Split, group, parse_shares, split_of
+from omnidata.loaders.omnigui import named
+from omnidata.loaders.omnigui_apps import app_key
+from omnidata.loaders.opening import opened
+from omnidata.run.splits import SHARES, Split, parse_shares, split_of
 from omnidata.tasks import get_task
-from omnidata.types import Step
-from tests.loaders.agentstudio import ground, write
+from omnidata.types import Source, Step
+from tests.loaders import desk, phones
+from tests.loaders.agentstudio import act, ground, single, write
+from tests.loaders.osworld import line, rollout
+from tests.loaders.phones import records
 from tests.trees import load_rows, row
 
 
@@ -26,8 +34,8 @@ def step(tmp_path_factory: pytest.TempPathFactory) -> Step:
 
 def test_all_steps_of_an_episode_and_all_spellings_of_its_app_fall_together(step: Step) -> None:
     for number in range(50):
-        first = replace(step, episode_id=f"T{number}", tags={"app": "GTrans"})
-        same = replace(first, step_index=7, sample_id="x", tags={"app": "Google_Translate"})
+        first = named(replace(step, episode_id=f"T{number}", tags={"app": "GTrans"}))
+        same = named(replace(first, step_index=7, tags={"app": "Google_Translate"}))
         assert split_of(first) == split_of(same)
 
 
@@ -41,22 +49,24 @@ def test_twins_fall_together_whatever_their_episodes_are_called(step: Step) -> N
 
 
 def test_twins_of_another_app_are_others(step: Step) -> None:
-    first = replace(twin(step, "E1", "G1"), tags={"app": "GTrans"})
-    assert group(first) == group(replace(first, tags={"app": "Google_Translate"}))
-    assert group(first) != group(replace(first, tags={"app": "TED"}))
+    ours, same, other = (
+        named(replace(twin(step, "E1", "G1"), tags={"app": app})).group
+        for app in ("GTrans", "Google_Translate", "TED")
+    )
+    assert ours == same != other
 
 
 @pytest.mark.parametrize("value", [None, "", 3, ["G1"], {"G": 1}])
 def test_a_column_that_names_no_group_changes_nothing(step: Step, value: Any) -> None:
-    assert group(twin(step, "E1", value)) == group(replace(step, episode_id="E1"))
+    assert twin(step, "E1", value).group == named(replace(step, episode_id="E1")).group
 
 
 def twin(step: Step, episode: str, twins: Any) -> Step:
-    return replace(step, episode_id=episode, source={**step.source, "twins": twins})
+    return named(replace(step, episode_id=episode, source={**step.source, "twins": twins}))
 
 
 def test_shares_are_about_what_was_asked_for(step: Step) -> None:
-    found = Counter(split_of(replace(step, episode_id=f"E{number}")) for number in range(5000))
+    found = Counter(split_of(replace(step, group=f"E{number}")) for number in range(5000))
     for split, share in SHARES.items():
         assert abs(found[split] / 5000 - share) < 0.02
 
@@ -67,14 +77,14 @@ def test_a_larger_share_takes_from_the_next_split_only(
 ) -> None:
     small, large = sorted((less, more))
     for name in names:
-        one = replace(step, episode_id=name)
+        one = replace(step, group=f"app/{name}")
         if split_of(one, {"train": small, "test": 1 - small}) == "train":
             assert split_of(one, {"train": large, "test": 1 - large}) == "train"
 
 
 def test_a_split_without_a_share_gets_nothing(step: Step) -> None:
     shares: dict[Split, float] = {"train": 0.5, "test": 0.5}
-    found = {split_of(replace(step, episode_id=str(n)), shares) for n in range(200)}
+    found = {split_of(replace(step, group=str(n)), shares) for n in range(200)}
     assert found == {"train", "test"}
 
 
@@ -87,7 +97,7 @@ def test_a_row_of_agentstudio_stays_where_it_is_when_others_come_before_it(tmp_p
     after = task.load(write(tmp_path / "b.jsonl", *more), check_media=False).steps
     assert [split_of(step) for step in after[1:]] == [split_of(step) for step in before]
     assert split_of(after[0]) == split_of(after[1])
-    assert len({group(step) for step in before}) == 40
+    assert len({step.group for step in before}) == 40
 
 
 @pytest.mark.parametrize(
@@ -96,3 +106,118 @@ def test_a_row_of_agentstudio_stays_where_it_is_when_others_come_before_it(tmp_p
 def test_shares_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="no shares"):
         parse_shares(text)
+
+
+FALLEN = (
+    "train train train test train train train train train train test test train train train train"
+)
+"""Where the first episodes of TED, T0, T1, ..., have fallen since there are splits."""
+
+
+def test_splits_that_were_cut_before_stay_as_they_are(step: Step, tmp_path: Path) -> None:
+    """What is hashed is what has always been hashed where that was right."""
+    found = [named(replace(step, episode_id=f"T{n}", tags={"app": "TED"})) for n in range(16)]
+    assert [each.group for each in found[:2]] == ["ted/T0", "ted/T1"]
+    assert " ".join(map(split_of, found)) == FALLEN
+    assert twin(step, "E1", "G1").group == f"{app_key(step.tags['app'])}/G1"
+    rows = write(tmp_path / "a.jsonl", ground(image="shop/0.png"))
+    [page] = get_task("groundui").load(rows, check_media=False).steps
+    assert page.group == "shop/0.png"
+    [spotted] = get_task("screenspot").load(desk.screenspot(tmp_path / "spot", desk.spot())).steps
+    assert spotted.group == desk.spot()["img_filename"]
+
+
+def zoo(folder: Path) -> Path:
+    for n in range(24):
+        name = f"GENERAL-{n}"
+        rows = [phones.zoo(k, episode_id=str(n), image_path=f"{name}_{k}.png") for k in range(3)]
+        phones.zoo_episode(folder / "test" / "general", *rows, name=name)
+    return folder
+
+
+def agentnet(folder: Path) -> Path:
+    """All trajectories begin with the same screen."""
+    code = "pyautogui.click(x=0.5, y=0.5)"
+    return desk.agentnet(folder, *(desk.trajectory(code, code, own=f"t{n}") for n in range(24)))
+
+
+def androidcontrol(folder: Path) -> Path:
+    found = [phones.episode(phones.CLICK, phones.SCROLL, number=n) for n in range(12)]
+    records(folder / "android_control-00000-of-00001", *found)
+    return folder
+
+
+def rollouts(folder: Path) -> Path:
+    """Two agents over the same tasks."""
+    for agent in ("one", "two"):
+        for n in range(12):
+            rows = [line(1, instruction="Go"), line(2)]
+            place = f"pyautogui/screenshot/{agent}/chrome/e{n}"
+            rollout(folder, *rows, place=place, pictures=False)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("task", "make", "groups"),
+    [
+        ("aitw", zoo, 24),
+        ("agentnet", agentnet, 24),
+        ("androidcontrol", androidcontrol, 12),
+        ("osworld", rollouts, 12),
+    ],
+)
+def test_no_episode_is_torn_apart_from_files_or_from_a_repository(
+    tmp_path: Path, task: str, make: Callable[[Path], Path], groups: int
+) -> None:
+    benchmark = get_task(task)
+    source = benchmark.load(make(tmp_path / "data"), check_media=False)
+    convert(source, tmp_path / "repository", embed=True)
+    held = benchmark.load(tmp_path / "repository", check_media=False)
+    shares: dict[Split, float] = {"train": 0.5, "test": 0.5}
+    for steps in (source.steps, held.steps):
+        assert len({step.group for step in steps}) == groups
+        for name in ("episode", "group"):
+            owned = {(getattr(step, name), split_of(step, shares)) for step in steps}
+            assert len(owned) == len({own for own, _ in owned})
+    assert [(step.episode, step.group) for step in held.steps] == [
+        (step.episode, step.group) for step in source.steps
+    ]
+
+
+@pytest.mark.parametrize("groups", ["", "page {}"])
+def test_a_benchmark_of_another_distribution_keeps_what_belongs_together(
+    tmp_path: Path, step: Step, groups: str
+) -> None:
+    """Also where its loader alone knows it, and its rows come from a repository."""
+    steps = [
+        replace(
+            step, sample_id=f"{n}/{k}", episode_id=str(n), step_index=k, num_steps=3, history=(),
+            history_screens=(), tags={"group": "a tag"}, media={}, episode="",
+            group=groups.format(n // 4) if groups else "",
+        )
+        for n in range(20) for k in range(3)
+    ]  # fmt: skip
+    names = [step.sample_id for step in steps]
+    source = Source("words", tmp_path, steps, [], 0, "0", names, ("group",), {})
+    convert(source, tmp_path / "repository", embed=False)
+    held = opened(
+        tmp_path / "repository", "words", ("group",), lambda: source, strict=False,
+        check_media=False,
+    )  # fmt: skip
+    for found in (steps, held.steps):
+        assert [step.episode for step in found] == [str(n) for n in range(20) for _ in range(3)]
+        assert len({step.group for step in found}) == (5 if groups else 20)
+        assert {step.tags["group"] for step in found} == {"a tag"}
+        owned = {(step.episode, split_of(step)) for step in found}
+        assert len(owned) == 20
+
+
+def test_rows_of_one_recording_of_agentstudio_fall_together(tmp_path: Path) -> None:
+    rows = [
+        single(**act(n) | {"obs_before": f"r/7_{n}.png", "obs_after": f"r/7_{n + 1}.png"})
+        for n in range(3)
+    ]
+    data = write(tmp_path / "a.jsonl", *rows, single(obs_before="r/8_0.png"))
+    steps = get_task("idm-single").load(data, check_media=False).steps
+    assert [step.group for step in steps] == ["r/7"] * 3 + ["r/8"]
+    assert len({step.episode for step in steps}) == 4

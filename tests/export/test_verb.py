@@ -37,7 +37,10 @@ def test_json_says_what_was_written(data: Path, tmp_path: Path) -> None:
         "--json",
     )  # fmt: skip
     said = as_json(done)
-    assert said["splits"] == {"train": {"file": "train.jsonl", "episodes": 3, "steps": 12}}
+    assert said["splits"] == {"train": {
+        "file": "train.jsonl", "episodes": 3, "groups": 3, "steps": 12,
+        "share": {"groups": 1.0, "steps": 1.0},
+    }}  # fmt: skip
     assert said["findings"] == []
     assert said == {"out": str(tmp_path / "out"), **json.loads(
         (tmp_path / "out" / "export.json").read_text()

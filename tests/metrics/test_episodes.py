@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -160,10 +161,31 @@ def test_the_interval_is_as_wide_as_theory_has_it(name: Literal["SR", "EM"]) -> 
 def test_the_intervals_depend_on_the_seed_and_on_nothing_else() -> None:
     verdicts = sample(300, seed=1)
     first = episodes.table(verdicts, seed=5)
-    backwards = StepVerdicts(*(getattr(verdicts, name)[::-1] for name in StepVerdicts.__slots__))
+    backwards = verdicts.where(np.arange(len(verdicts.episode))[::-1])
     assert episodes.table(verdicts, seed=5) == first
     assert episodes.table(backwards, seed=5)["ci95"] == first["ci95"]
     assert episodes.table(verdicts, seed=6)["ci95"] != first["ci95"]
+
+
+def test_episodes_of_one_group_are_drawn_together() -> None:
+    """Four copies of each episode say no more than one; groups of one change nothing."""
+    single = sample(80, seed=3)
+    four = single.where(np.repeat(np.arange(len(single.episode)), 4))
+    torn = replace(four, episode=4 * four.episode + np.arange(len(four.episode)) % 4)
+    alone, twins, apart = (
+        episodes.table(verdicts, seed=2)
+        for verdicts in (
+            replace(single, group=single.episode + 7),
+            replace(torn, group=four.episode),
+            torn,
+        )
+    )
+    assert twins["episodes"] == 4 * alone["episodes"] == 320
+    for name in METRICS:
+        assert alone[name] == twins[name] == pytest.approx(episodes.table(single)[name])
+        widths = [high - low for low, high in (t["ci95"][name] for t in (alone, twins, apart))]
+        assert widths[1] == pytest.approx(widths[0], rel=0.25)
+        assert widths[2] < 0.75 * widths[1]
 
 
 @settings(deadline=None, max_examples=40)

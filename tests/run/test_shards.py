@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.errors import UsageError
-from omnidata.run.select import episode_key
 from omnidata.run.shards import parse_shard, shard
 from omnidata.types import Source, Step
 from tests.trees import load_rows, row
@@ -25,7 +24,7 @@ def steps_of(tmp_path: Path, episodes: str) -> list[Step]:
 def test_parts_are_whole_episodes_and_cover_the_steps(source: Source, count: int) -> None:
     parts = [shard(source.steps, number, count) for number in range(1, count + 1)]
     assert sorted(s.sample_id for s in chain(*parts)) == sorted(s.sample_id for s in source.steps)
-    keys = [{episode_key(step) for step in part} for part in parts]
+    keys = [{step.episode for step in part} for part in parts]
     assert sum(map(len, keys)) == len(set().union(*keys))
     assert max(map(len, keys)) - min(map(len, keys)) <= 1
     for part in parts:

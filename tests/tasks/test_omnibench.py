@@ -18,7 +18,6 @@ from omnidata.errors import UsageError
 from omnidata.loaders.omnibench import load
 from omnidata.predictions import Prediction
 from omnidata.run.score import score
-from omnidata.run.splits import group
 from omnidata.tasks import get_task
 from omnidata.tasks.omnibench_prompt import SPACES, system_prompt
 from omnidata.types import Conversation, Source
@@ -191,7 +190,7 @@ def test_trajectories_of_one_task_stay_together_when_data_are_split(tmp_path: Pa
     rows += [trajectory(trajectory_id=own) for own in ("12", "first", "7f0a(0)")]
     rows += [trajectory(trajectory_id="first(1)", subtask_id="12")]
     source = load(write(tmp_path / "t.jsonl", *rows, task("12")), check_media=False)
-    groups = [group(step) for step in source.steps[::2]]
+    groups = [step.group for step in source.steps[::2]]
     assert groups == ["task/12"] * 2 + ["subtask/A"] * 3 + ["subtask/12"]
 
 

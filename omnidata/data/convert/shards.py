@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from omnidata.data.convert.media import Facts, columns, findings, look, portable
 from omnidata.errors import Finding
 from omnidata.loaders.repository import extra_features
-from omnidata.loaders.rows import features, to_row
+from omnidata.loaders.rows import belonging, features, storable, to_row
 from omnidata.media import unsafe
 from omnidata.storage import atomic_write
 from omnidata.types import Cut, MediaRef, Source, Step
@@ -145,6 +145,7 @@ class Writer:
         self._embed = embed
         self._roots = roots
         self._pool = pool
+        self._belonging = belonging(source)
         self._row_numbers = {
             name: number for number, name in enumerate(source.row_ids) if name is not None
         }
@@ -216,6 +217,7 @@ class Writer:
     def _row(self, number: int, step: Step, facts: Mapping[MediaRef, Facts]) -> dict[str, Any]:
         return {
             **to_row(step, self._source.tags),
+            **{c: storable(getattr(step, name)) for c, name in self._belonging.items()},
             **columns(step, facts, embed=self._embed, roots=self._roots),
             "history_screens": [
                 {"width": width, "height": height} for width, height in step.history_screens
@@ -230,7 +232,7 @@ class Writer:
         import datasets
 
         columns = features(self._source.tags, self._source.roles, linked=not self._embed)
-        columns |= extra_features()
+        columns |= extra_features() | dict.fromkeys(self._belonging, datasets.Value("string"))
         described = {"info": {"features": _older(datasets.Features(columns).to_dict())}}
         schema: pa.Schema = datasets.Features(columns).arrow_schema
         return schema.with_metadata({"huggingface": json.dumps(described)})

@@ -61,10 +61,10 @@ class View:
 
     def _count(self) -> dict[str, Any]:
         """The counts; `total` has at least `episodes` and `steps`."""
-        episodes: dict[tuple[str | None, str], Mapping[str, str]] = {}
-        lengths: dict[tuple[str | None, str], int] = {}
+        episodes: dict[str, Mapping[str, str]] = {}
+        lengths: dict[str, int] = {}
         for step in self.source.steps:
-            key = step.tags.get("app"), step.episode_id
+            key = step.episode
             episodes.setdefault(key, step.tags)
             lengths[key] = lengths.get(key, 0) + 1
         tags: dict[str, dict[str, dict[str, int]]] = {name: {} for name in self.source.tags}

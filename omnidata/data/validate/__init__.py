@@ -17,7 +17,6 @@ from omnidata.data.validate.media import LIMIT_S, Fault, Outcomes, key, look, re
 from omnidata.data.validate.steps import MediaChecks, Remark
 from omnidata.errors import Finding
 from omnidata.media import DEFAULT_BUDGET, Budget
-from omnidata.run.select import episode_key
 from omnidata.types import Source, Step
 
 __all__ = ["LIMIT_S", "Report", "key", "look", "references", "report", "validate"]
@@ -91,7 +90,7 @@ def report(source: Source, outcomes: Outcomes) -> Report:
     """
     episodes: dict[str, list[Step]] = defaultdict(list)
     for step in source.steps:
-        episodes[episode_key(step)].append(step)
+        episodes[step.episode].append(step)
     judged = list(_judged(source, episodes, outcomes))
     # A repository remembers what was broken when it was written; we have looked.
     wrong = {remark.finding.where for remark in judged if remark.finding.severity == "error"}

@@ -15,7 +15,6 @@ from omnidata.report.pages.marks import Mark, answer_label, mark_of, target_labe
 from omnidata.report.pages.shelf import Shelf
 from omnidata.run.recorded import recorded_steps
 from omnidata.run.scored import Run
-from omnidata.run.select import episode_key
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef, Outcome, Source, Step, Task
 
@@ -71,7 +70,7 @@ class Book:
         """The numbers of the steps of every episode, in order of their steps."""
         found: dict[str, list[int]] = {}
         for number, step in enumerate(self.steps):
-            found.setdefault(episode_key(step), []).append(number)
+            found.setdefault(step.episode, []).append(number)
         for numbers in found.values():
             numbers.sort(key=lambda number: self.steps[number].step_index)
         return list(found.values())
