@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import resource
 from collections.abc import Awaitable, Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +184,34 @@ def test_a_key_in_escapes_is_hidden_as_well(spec: str, tmp_path: Path) -> None:
         ask(spec, tmp_path, saying(b"wrong: " + slashed, 400))
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(spec: str, tmp_path: Path, status: int) -> None:
+    asked: list[str] = []
+
+    async def move(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        await request.read()
+        elsewhere = f"{request.url.origin()}/elsewhere"
+        return web.Response(status=status, headers={"Location": elsewhere})
+
+    with pytest.raises(CallError, match=f"HTTP {status}") as caught:
+        ask(spec, tmp_path, move)
+    assert caught.value.hopeless
+    assert len(asked) == 1
+    assert "/elsewhere" not in asked
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_answer_that_unpacks_without_end_takes_no_memory(
+    spec: str, tmp_path: Path, status: int
+) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(CallError):
+        ask(spec, tmp_path, saying(_packed(), status, Content_Encoding="gzip"))
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 2**17, f"{grown} KB for an answer that is no answer"
+
+
 def test_words_that_no_sdk_knows_are_not_printed(
     spec: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -226,6 +257,12 @@ def test_large_media_are_sent_in_pieces_and_arrive_whole(spec: str, tmp_path: Pa
 
     assert ask(spec, tmp_path, weigh, part, HELLO).text == "x"
     assert sizes[0] > (tmp_path / "large.png").stat().st_size > 2**20
+
+
+@cache
+def _packed() -> bytes:
+    """A megabyte that unpacks to 256."""
+    return gzip.compress(b"a" * 2**28, 1, mtime=0)
 
 
 def _noise(width: int, height: int) -> bytes:
