@@ -163,11 +163,13 @@ class Source:
         skipped: rows that became no step (each has a finding).
         fingerprint: SHA-256 over the annotation files; changes with every edit.
         row_ids: the sample id of every row in the source's own order, None where it has none; other
-            harnesses name samples by that number.
+            harnesses number their samples by it.
         tags: names of the tags that the steps of this benchmark may have.
         roles: the media that its steps may have, and their kinds.
         altered: how the steps' media differ from the data's, as JSON values for `run.json`; empty
             where they are the data's own.
+        numbered: whether other harnesses read these very rows in this order, so that a number alone
+            names one of them.
     """
 
     task: str
@@ -180,6 +182,7 @@ class Source:
     tags: Sequence[str]
     roles: Mapping[str, Modality]
     altered: Mapping[str, Any] = field(default_factory=dict)
+    numbered: bool = False
 
     def __post_init__(self) -> None:
         """Leave out the steps whose sample id an earlier step has."""

@@ -41,7 +41,11 @@ def score(
     ] = None,
     harness: Annotated[
         str | None,
-        typer.Option("--from", metavar="HARNESS", help="The log's harness: lmms-eval."),
+        typer.Option(
+            "--from",
+            metavar="HARNESS",
+            help="The log's harness: lmms-eval. Its rows are found by what it says of them.",
+        ),
     ] = None,
     strict: args.Strict = False,
     as_json: args.Json = False,

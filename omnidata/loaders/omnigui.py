@@ -45,7 +45,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         DataError: nothing readable as OmniGUI is there, or `strict` and there is a finding.
     """
     data = Path(data)
-    return opened(
+    source = opened(
         data,
         "omnigui",
         TAGS,
@@ -53,6 +53,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         strict=strict,
         check_media=check_media,
     )
+    return replace(source, numbered=True)
 
 
 def _read(data: Path, *, check_media: bool) -> Source:

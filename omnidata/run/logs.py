@@ -16,22 +16,46 @@ from omnidata.errors import PredictionError, UsageError
 from omnidata.loaders.omnigui_apps import app_key
 from omnidata.loaders.omnigui_files import as_name
 from omnidata.predictions import Prediction
+from omnidata.run.log_rows import Rows, Said
 from omnidata.types import Source, Step
 
 _FAILED = "[LMMS_EVAL_REQUEST_FAILED"  # stands where an answer would, after all retries
 _METRICS = ("type_match", "exact_match", "success_rate", "goal_progress")
+_OWN = ("doc", "input", "arguments", "target", "token_counts")
+"""Keys of a sample that are no metrics."""
 
 
 def read_lmms_eval(path: Path, source: Source) -> Iterator[Prediction]:
     """The answers of an lmms-eval samples log.
 
-    A sample is found by the episode and step that its row or its metrics name, else by `doc_id`,
-    the row's number in the data.
+    Of data whose rows the harness reads in their own order (`Source.numbered`) a sample is found by
+    the episode and step that its row or its metrics name, else by `doc_id`, the row's number. Of
+    others by what is said of the row: see `omnidata.run.log_rows`.
 
     Raises:
-        PredictionError: a line cannot be read, or names no step of the data.
+        PredictionError: a line cannot be read, is no step of the data, or does not say which.
     """
-    steps = _Steps(source)
+    if source.numbered:
+        steps = _Steps(source)
+        for sample, where in _samples(path):
+            sample_id = steps.find(sample, where)
+            if sample_id is not None:
+                yield _prediction(sample_id, _answer(sample, where))
+        return
+    answers: list[str] = []
+
+    def said() -> Iterator[Said]:
+        for sample, where in _samples(path):
+            answers.append(_answer(sample, where))
+            yield _said(sample, where)
+
+    for sample_id, answer in zip(Rows(source).match(said()), answers, strict=True):
+        if sample_id is not None:
+            yield _prediction(sample_id, answer)
+
+
+def _samples(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
+    """The objects of the lines, each with file and line."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -42,10 +66,7 @@ def read_lmms_eval(path: Path, source: Source) -> Iterator[Prediction]:
         for number, line in enumerate(file, 1):
             if line.strip():
                 where = f"{path}:{number}"
-                sample = _object(line, where)
-                sample_id = steps.find(sample, where)
-                if sample_id is not None:
-                    yield _prediction(sample_id, _answer(sample, where))
+                yield _object(line, where), where
 
 
 READERS: Mapping[str, Callable[[Path, Source], Iterator[Prediction]]] = {
@@ -85,8 +106,33 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
     return sample
 
 
+def _said(sample: Mapping[str, Any], where: str) -> Said:
+    number, row, target = sample.get("doc_id"), sample.get("doc"), sample.get("target")
+    return Said(
+        number if type(number) is int else None,
+        row if isinstance(row, dict) else {},
+        [value for key, value in sample.items() if key not in _OWN and isinstance(value, dict)],
+        list(_strings([sample.get("input"), sample.get("arguments")])),
+        target if isinstance(target, str) else json.dumps(target) if target else "",
+        where,
+    )
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """The texts of a prompt, however it is nested."""
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, str):
+            yield found
+        elif isinstance(found, dict):
+            waiting += found.values()
+        elif isinstance(found, list):
+            waiting += found
+
+
 class _Steps:
-    """Finds a step by what a log says of it."""
+    """Finds a step by what a log says of it, or by its number."""
 
     def __init__(self, source: Source) -> None:
         self.rows = source.row_ids

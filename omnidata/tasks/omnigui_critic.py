@@ -61,7 +61,7 @@ class OmniGuiCritic:
         ]
         longest: list[str] = max((list(step.media) for step in episodes), key=len, default=[])
         roles: dict[str, Modality] = dict.fromkeys(longest, "image")
-        return replace(source, steps=episodes, roles=roles)
+        return replace(source, steps=episodes, roles=roles, numbered=False)
 
     def unaskable(self, steps: Sequence[Step]) -> str:
         """Why nobody can be asked about an episode; empty if somebody can.

@@ -94,7 +94,7 @@ class OmniGuiIdm:
             for step, following in followed(source.steps)
             if following is not None and not unaskable(step, following)
         ]
-        return replace(source, steps=steps, roles=ROLES)
+        return replace(source, steps=steps, roles=ROLES, numbered=False)
 
     def _transition(self, step: Step, following: Step) -> Step:
         clips = {"between": following.media.get("video"), "before": step.media.get("video")}

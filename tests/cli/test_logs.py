@@ -9,8 +9,16 @@ from typing import Any
 import pytest
 
 from omnidata.actions import answer
+from omnidata.errors import PredictionError
+from omnidata.loaders import screenspot
 from omnidata.loaders.omnigui import load
+from omnidata.run.logs import read_log
+from omnidata.tasks import get_task
+from omnidata.types import Source
 from tests.cli.running import as_json, omnidata
+from tests.loaders.desk import screenspot as desk_spots
+from tests.loaders.desk import spot
+from tests.loaders.phones import zoo, zoo_episode
 from tests.trees import row, write_lines, write_rows
 
 
@@ -178,3 +186,122 @@ def test_a_deeply_nested_log_line_is_no_traceback(sample: Path, tmp_path: Path) 
     log = tmp_path / "log.jsonl"
     log.write_text('{"doc_id": 0, "resps": ' + "[" * 200_000 + "]" * 200_000 + "}\n")
     omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", code=2)
+
+
+SPOTS = [
+    spot(img_filename=f"web_{n % 4}.png", instruction=f"open shop {n // 2}", bbox=[n, 2, 3, 4])
+    for n in range(8)
+]
+"""Each instruction stands in two rows, of different pictures."""
+
+
+def logged(row: dict[str, Any], number: int, form: str) -> dict[str, Any]:
+    """What lmms-eval keeps of a row of ScreenSpot: all of it, a record of it, or the prompt."""
+    known = {key: row[key] for key in ("instruction", "bbox", "data_type", "data_source")}
+    forms: dict[str, dict[str, Any]] = {
+        "doc": {"doc": {**row, "image": None}},
+        "record": {
+            "screenspot_IoU": {**known, "pred": [0, 0, 0, 0], "ann_id": row["img_filename"]}
+        },
+        "target": {"input": f"Point at it.\nInstruction: {row['instruction']}"},
+        "prompt": {"input": f"Click on the command: {row['instruction']}"},
+        "number": {},
+    }
+    target = str(row["bbox"]) if form in ("doc", "target") else "[0.1, 0.2, 0.3, 0.4]"
+    return {
+        "doc_id": number,
+        "target": target,
+        "filtered_resps": [row["img_filename"]],
+        **forms[form],
+    }
+
+
+def paired(data: Path, log: Path) -> dict[str, str | None]:
+    """The answer that each row of ScreenSpot gets."""
+    source = screenspot.load(data, check_media=False)
+    return {one.sample_id: one.output for one in read_log("lmms-eval", log, source)}
+
+
+@pytest.mark.parametrize("form", ["doc", "record", "target"])
+def test_rows_of_a_log_in_another_order_are_found_by_what_they_say(
+    tmp_path: Path, form: str
+) -> None:
+    data = desk_spots(tmp_path / "data", *SPOTS)
+    shuffled = [SPOTS[n] for n in (5, 2, 7, 0, 1, 6, 3, 4)]
+    lines = [logged(row, number, form) for number, row in enumerate(shuffled)]
+    log = write_lines(tmp_path / "log.jsonl", lines)
+    assert paired(data, log) == {
+        f"screenspot_web/{n}": row["img_filename"] for n, row in enumerate(SPOTS)
+    }
+
+
+def test_a_perfect_log_in_another_order_is_perfect(tmp_path: Path) -> None:
+    data = desk_spots(tmp_path / "data", *SPOTS)
+    lines = [
+        {**logged(row, n, "doc"), "filtered_resps": [f"({row['bbox'][0] / 64}, {3 / 36})"]}
+        for n, row in enumerate(reversed(SPOTS))
+    ]
+    log = write_lines(tmp_path / "log.jsonl", lines)
+    done = omnidata("score", "screenspot", data, log, "--from", "lmms-eval", "--json")
+    assert as_json(done)["overall"]["accuracy"] == 1.0
+
+
+def test_the_number_decides_between_rows_that_are_alike(tmp_path: Path) -> None:
+    rows = [*SPOTS, spot(instruction="only here")]
+    data = desk_spots(tmp_path / "data", *rows)
+    lines = [logged(row, n, "prompt") for n, row in enumerate(rows)]
+    log = write_lines(tmp_path / "log.jsonl", lines[::-1])
+    assert paired(data, log)["screenspot_web/1"] == "web_1.png"
+    assert paired(data, log)["screenspot_web/3"] == "web_3.png"
+    # Where no row is known by itself, or one lies elsewhere, it does not.
+    write_lines(log, lines[:8])
+    refused(data, log, ":1", "nothing confirms its number")
+    write_lines(log, [*lines[:7], {**lines[8], "doc_id": 2}])
+    refused(data, log, ":1", f"rows are at other places there ({log}:8)")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (logged(SPOTS[0], 0, "number"), "nothing in it says 'open shop 0', as screenspot_web/0"),
+        (logged(SPOTS[0], 99, "number"), "(doc_id 99) is no step of the data"),
+        ({"doc_id": 0, "doc": {"question": "How many?", "data_type": "text"}}, "nothing in it"),
+        ({"doc_id": 0, "doc": {**SPOTS[0], "data_type": "icon"}},
+         "its data_type is 'icon', that of screenspot_web/0 is 'text'"),
+        ({"doc_id": 0, "doc": {**SPOTS[0], "img_filename": "web_9.png"}},
+         "its img_filename is 'web_9.png', that of screenspot_web/0 is 'web_0.png'"),
+        ({"doc_id": 1, "input": "Click: open shop 00"}, "nothing in it says 'open shop 0'"),
+        ({"doc_id": 5, "input": "Click: open shop 0"}, "several rows of the data are like"),
+    ],
+)  # fmt: skip
+def test_a_row_that_is_none_of_the_data_is_refused_with_what_differs(
+    tmp_path: Path, line: dict[str, Any], says: str
+) -> None:
+    data = desk_spots(tmp_path / "data", *SPOTS)
+    good = logged(SPOTS[3], 3, "doc")
+    log = write_lines(tmp_path / "log.jsonl", [good, {"filtered_resps": "x", **line}])
+    refused(data, log, ":2", says)
+
+
+def test_a_log_must_say_which_step_of_an_episode_it_is(tmp_path: Path) -> None:
+    rows = [zoo(n, coat_action_desc=f"do {n}") for n in range(3)]
+    zoo_episode(tmp_path / "data", *rows)
+    source = get_task("aitw").load(tmp_path / "data")
+    lines = [{"doc_id": n, "filtered_resps": str(n)} for n in range(3)]
+    told = [
+        {**line, "doc": {**row, "step_id": str(n)}}
+        for n, (line, row) in enumerate(zip(lines, rows, strict=True))
+    ]
+    log = write_lines(tmp_path / "log.jsonl", told[::-1])
+    found = {one.sample_id: one.output for one in read_log("lmms-eval", log, source)}
+    assert found == {step.sample_id: str(step.step_index) for step in source.steps}
+    write_lines(log, [{**line, "input": "Goal: open the clock"} for line in lines])
+    refused(source, log, ":1", "does not say which of 3 steps of episode 'GENERAL-5'")
+
+
+def refused(data: Path | Source, log: Path, where: str, says: str) -> None:
+    source = screenspot.load(data, check_media=False) if isinstance(data, Path) else data
+    with pytest.raises(PredictionError) as told:
+        list(read_log("lmms-eval", log, source))
+    assert told.value.where == f"{log}{where}"
+    assert says in str(told.value)
