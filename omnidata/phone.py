@@ -64,6 +64,8 @@ class Kind(StrEnum):
     HOME = "home"
     ENTER = "enter"
     RECENTS = "recents"
+    BUTTON = "button"
+    """Another button, like that of the menu."""
     OPEN_APP = "open_app"
     WAIT = "wait"
     COMPLETE = "complete"
@@ -81,8 +83,10 @@ class Move:
         touch, lift: where the finger touches and is lifted, in the unit that `space` names; None
             where that is not said.
         direction: of a SWIPE.
-        text: what is typed, or the app that is opened.
+        text: what is typed, the app that is opened, or the name of a BUTTON.
         box: left, top, right, bottom of the element that is meant, where a box was given.
+        element: the number of the element that is meant, from 0 in reading order, where one was
+            given.
         space: the unit of places.
     """
 
@@ -92,6 +96,7 @@ class Move:
     direction: Direction | None = None
     text: str = ""
     box: tuple[float, float, float, float] | None = None
+    element: int | None = None
     space: Space = "rel"
 
     def as_dict(self) -> dict[str, Any]:
@@ -103,6 +108,7 @@ class Move:
             "direction": self.direction,
             "text": self.text or None,
             "box": self.box,
+            "element": self.element,
         }
         return {key: value for key, value in found.items() if value is not None}
 
@@ -254,6 +260,7 @@ _NEAREST: Final[Mapping[Kind, Primitive]] = {
     Kind.HOME: Primitive.HOME,
     Kind.ENTER: Primitive.INPUT,
     Kind.RECENTS: Primitive.HOME,
+    Kind.BUTTON: Primitive.HOME,
     Kind.OPEN_APP: Primitive.TAP,
     Kind.WAIT: Primitive.NONE,
     Kind.COMPLETE: Primitive.TASK_COMPLETE,
@@ -315,7 +322,7 @@ def nearest(move: Move, said: str | None = None) -> Action | None:
         return Action(primitive, text=move.text, words=said)
     if move.kind is Kind.ENTER:
         return Action(primitive, text="\n", words=said or "ENTER")
-    if move.kind in (Kind.OPEN_APP, Kind.RECENTS, Kind.STOP):
+    if move.kind in (Kind.OPEN_APP, Kind.RECENTS, Kind.BUTTON, Kind.STOP):
         name = move.kind.name + (f' app: "{move.text}"' if move.text else "")
         return Action(primitive, words=said or name)
     return Action(primitive, start, words=said)

@@ -58,6 +58,7 @@ _TYPES: Final[dict[Kind, Type]] = {
     Kind.HOME: "press",
     Kind.ENTER: "press",
     Kind.RECENTS: "press",
+    Kind.BUTTON: "press",
     Kind.WAIT: "stop",
     Kind.COMPLETE: "stop",
     Kind.IMPOSSIBLE: "stop",

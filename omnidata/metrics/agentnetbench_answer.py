@@ -1,15 +1,16 @@
 r"""A model's text as AgentNet's actions, as OpenCUA's agent reads it and as it is meant.
 
 The released agent (`OpenCUA.parse_response`, `extract_actions`) reads lines with expressions that
-know one spelling: places as `x=.., y=..`, texts as `message='..'` up to the next quotation mark of
-either kind, keys as `keys=[..]`. `pyautogui.click(0.5, 0.5)`, `pyautogui.write('hello')` and
-`pyautogui.press('enter')` say nothing to it, and `triple_click` is a type that no ground truth has.
+know few spellings: places as `x=.., y=..`; texts as `message='..'`, up to the next quotation mark
+of either kind, or as `write('..')`; keys as `keys=[..]`, as the texts within `hotkey(..)`, or as
+those of `press([..])`, of which two or more make a hotkey, and the first of `press(..)`.
+`pyautogui.click(0.5, 0.5)` says nothing to it; `triple_click` is a type that no ground truth has.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,8 +22,12 @@ _MODULES: Final = ("pyautogui.", "computer.")
 _PLACE: Final = re.compile(r"x=([\d.]+),\s*y=([\d.]+)")
 _STATUS: Final = re.compile(r"status=['\"](\w+)['\"]")
 _MESSAGE: Final = re.compile(r"message=['\"](.+?)['\"]")
+_WRITTEN: Final = re.compile(r"pyautogui\.write\((['\"])")
 _KEYS: Final = re.compile(r"keys=\[(.*?)\]")
 _KEY: Final = re.compile(r"['\"]([^'\"]*)['\"]|(\w+)")
+_QUOTED: Final = re.compile(r"['\"]([^'\"]+)['\"]")
+_HOTKEY: Final = re.compile(r"pyautogui\.hotkey\((.*)\)")
+_PRESS: Final = re.compile(r"pyautogui\.press\((.*)\)")
 _SCROLL: Final = re.compile(r"pyautogui\.scroll\(([-\d]+)\)")
 _FENCED: Final = re.compile(r"```[ \t]*+(?:python3?|py|code)?+[ \t]*+\n?+(.*?)```", re.S | re.I)
 _NO_CODE: Final = ("the text is no Python", "the text cannot be parsed")
@@ -53,10 +58,10 @@ def parse(text: str, rule: Rule) -> Said | str:
         >>> said = "I click. pyautogui.click(x=0.5, y=0.25)"
         >>> [one.place for one in parse(said, "released").deeds]
         [(0.5, 0.25)]
-        >>> parse("pyautogui.press('enter')", "released")
+        >>> parse("pyautogui.click(0.5, 0.25)", "released")
         'no action could be read from the code'
-        >>> parse("pyautogui.press('enter')", "fixed").deeds[0].keys
-        ('enter',)
+        >>> parse("pyautogui.click(0.5, 0.25)", "fixed").deeds[0].place
+        (0.5, 0.25)
     """
     if len(text) > _LONGEST:
         return f"the text is longer than {_LONGEST} characters"
@@ -103,18 +108,48 @@ def _extracted(line: str) -> Iterator[Deed]:
             yield Deed(kind, place)
     if message := _MESSAGE.search(line):
         yield Deed("write", text=message[1])
+    elif (text := _written(line)) is not None:
+        yield Deed("write", text=text)
     # What lies beyond the last bracket closes nothing, and would be searched again and again.
     if listed := _KEYS.search(line, 0, line.rfind("]") + 1):
         names = [(one[1] or one[2] or "") for one in _KEY.finditer(listed[1])]
-        keys = tuple(
-            "ctrl" if name.strip().lower() in ("cmd", "command") else name.strip()
-            for name in names
-            if name
-        )
+        keys = _plain(name for name in names if name)
         yield Deed("hotkey" if "hotkey" in line else "press", keys=keys)
+    if "keys=" not in line:
+        yield from _pressed(line)
     if turn := _SCROLL.search(line):
         amount = int(turn[1])
         yield Deed("scroll", amount=amount, direction=(amount > 0) - (amount < 0))
+
+
+def _written(line: str) -> str | None:
+    """The text of the first `write` whose quotation mark is closed before a bracket."""
+    closed = {quote: line.rfind(f"{quote})") for quote in "'\""}
+    for found in _WRITTEN.finditer(line):
+        if found.end() <= closed[found[1]]:
+            return line[found.end() : line.index(f"{found[1]})", found.end())]
+    return None
+
+
+def _pressed(line: str) -> Iterator[Deed]:
+    """Keys that stand for themselves, without `keys=`."""
+    end = line.rfind(")") + 1
+    if found := _HOTKEY.search(line, 0, end):
+        keys = _plain(_QUOTED.findall(found[1]))
+        if keys:
+            yield Deed("hotkey", keys=keys)
+    if found := _PRESS.search(line, 0, end):
+        listed = found[1].strip()
+        names = _QUOTED.findall(listed)
+        keys = _plain(names if listed.startswith("[") else names[:1])
+        if keys:
+            yield Deed("hotkey" if len(keys) > 1 else "press", keys=keys)
+
+
+def _plain(names: Iterable[str]) -> tuple[str, ...]:
+    """Keys as they are compared: those of a Mac are those of others."""
+    stripped = (name.strip() for name in names)
+    return tuple("ctrl" if name.lower() in ("cmd", "command") else name for name in stripped)
 
 
 def _pointed(line: str) -> DeedType | None:

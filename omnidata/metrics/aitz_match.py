@@ -4,20 +4,23 @@ Source: IMNearth/CoAT, `coat/evaluate.py` and `screen_utils.py`. As released:
 
 * types: click, scroll, type, press, stop;
 * a click is a box; it is right if, enlarged by a fifth, it holds the expert's point, or overlaps
-  with an enlarged element that holds that point, intersection over union above 0.5;
+  with an enlarged element that holds that point, intersection over union above 0.5; an element
+  may be named by its number in reading order, but not the first, for 0 is taken for none;
 * a scroll has the same direction: the expert's is vertical from 0.9 of its horizontal way on;
 * of two texts one is in the other, or their Levenshtein ratio is above 0.8;
-* a press has the same button, and every end is right.
+* a press has the same button, and every end is right. Whatever has "press" in its name is one:
+  LONG_PRESS has the type of a press.
 
 But the expert's point is only looked up for scrolls. For a click it is (0, 0), and hardly any click
 is right. Mended: the point is the expert's; a click without a box is right where its point lies in
 such an element, or is the expert's; an empty text is no part of any other; success and failure are
-different things.
+different things; a long press is no press of a button; the first element counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cmp_to_key
 from typing import Final, Literal
 
 from omnidata.actions import Screen
@@ -39,6 +42,7 @@ _TYPES: Final[dict[Kind, Type]] = {
     Kind.BACK: "press",
     Kind.HOME: "press",
     Kind.ENTER: "press",
+    Kind.BUTTON: "press",
     Kind.COMPLETE: "stop",
     Kind.IMPOSSIBLE: "stop",
     Kind.STOP: "stop",
@@ -82,10 +86,12 @@ def released(truth: Truth, said: Move, screen: Screen) -> Verdict | None:
     wanted = type_of(truth.move)
     if wanted == "click" and min(screen) < 1:
         return None
-    if wanted is None or wanted != type_of(said):
+    given = "press" if said.kind is Kind.LONG_PRESS else type_of(said)
+    if wanted is None or wanted != given:
         return False, False
     if wanted == "click":
-        box = _rounded(said.box, screen)
+        named = _named(truth, said.element, screen) if said.element else None
+        box = named or _rounded(said.box, screen)
         return True, bool(box) and _clicks(box, (0, 0), _elements(truth, screen))
     if wanted == "scroll":
         return True, direction_of(truth.move) == direction_of(said)
@@ -128,12 +134,56 @@ def _rounded(box: Edges | None, screen: Screen) -> Edges | None:
 
 def _elements(truth: Truth, screen: Screen) -> list[Edges]:
     """The elements in whole pixels, enlarged."""
+    return [_enlarged(box) for box in _boxes(truth, screen)]
+
+
+def _boxes(truth: Truth, screen: Screen) -> list[Edges]:
+    """The elements in whole pixels."""
     width, height = screen
-    found = []
+    found: list[Edges] = []
     for y, x, tall, wide in truth.rects:
         left, top = round(x * width), round(y * height)
-        found.append(_enlarged((left, top, left + round(wide * width), top + round(tall * height))))
+        found.append((left, top, left + round(wide * width), top + round(tall * height)))
     return found
+
+
+def _named(truth: Truth, element: int | None, screen: Screen) -> Edges | None:
+    """The element with the number, as it was drawn on the screenshot that a model was shown."""
+    boxes = _boxes(truth, screen)
+    if element is None or not 0 <= element < len(boxes):
+        return None
+    return _in_order(boxes)[element]
+
+
+def _in_order(boxes: Sequence[Edges]) -> list[Edges]:
+    """Elements in lines from top to bottom, each from left to right, as the release numbers them.
+
+    A line goes on while the next element holds the line's mean height, and the last one the next
+    one's middle.
+    """
+    lines: list[list[Edges]] = []
+    for box in sorted(boxes, key=cmp_to_key(_before)):
+        if lines:
+            last, middles = lines[-1][-1], [_middle(one) for one in lines[-1]]
+            mean = sum(middles) / len(middles)
+            if box[1] < mean < box[3] and last[1] < _middle(box) < last[3]:
+                lines[-1].append(box)
+                continue
+        lines.append([box])
+    return [box for line in lines for box in sorted(line, key=lambda box: box[0])]
+
+
+def _before(one: Edges, other: Edges) -> int:
+    """Which comes first: the higher one, if the other begins below its middle; else the left."""
+    if one[1] > other[1] and one[1] > _middle(other):
+        return 1
+    if one[1] < other[1] and other[1] > _middle(one):
+        return -1
+    return (one[0] > other[0]) - (one[0] < other[0])
+
+
+def _middle(box: Edges) -> float:
+    return (box[1] + box[3]) / 2
 
 
 def _enlarged(box: Edges) -> Edges:
@@ -169,7 +219,7 @@ def _clicks_fixed(truth: Truth, said: Move, screen: Screen) -> bool:
     x, y = truth.move.touch
     point = int(x * screen[0]), int(y * screen[1])
     elements = _elements(truth, screen)
-    box = _rounded(said.box, screen)
+    box = _named(truth, said.element, screen) or _rounded(said.box, screen)
     if box is not None:
         return _clicks(box, point, elements)
     if said.touch is None:

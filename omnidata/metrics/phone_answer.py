@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
@@ -203,32 +204,56 @@ def read_call(body: Mapping[str, Any]) -> Move:
     if not isinstance(name, str):
         raise ValueError("ACTION is no text")
     name = name.lower()
-    if name == "input" or "type" in name:
-        text = args.get("text", "")
-        if not isinstance(text, str):
-            raise ValueError("the text is none")
-        return Move(Kind.TYPE, text=text, space="norm1000")
     if "click" in name:
         return _click(args)
     if "scroll" in name:
         direction = next((d for d in DIRECTIONS if d == args.get("direction")), None)
         return Move(Kind.SWIPE, direction=direction, space="norm1000")
+    if name == "input" or "type" in name:
+        text = args.get("text", "")
+        if not isinstance(text, str):
+            raise ValueError("the text is none")
+        return Move(Kind.TYPE, text=text, space="norm1000")
     if "press" in name:
-        button = name.split("_")[1] if "_" in name else ""
-        if button not in ("enter", "home", "back"):
-            raise ValueError(f"there is no button {button!r:.40}")
-        return Move(Kind(button), space="norm1000")
+        return _pressed(name, args)
     if "stop" in name:
         failed = args.get("task_status") == "failure"
         return Move(Kind.IMPOSSIBLE if failed else Kind.COMPLETE, space="norm1000")
     raise ValueError(f"there is no call {name!r:.40}")
 
 
+def _pressed(name: str, args: Mapping[str, Any]) -> Move:
+    """A press by the word behind the first underscore, or a long one of an element."""
+    button = name.split("_")[1] if "_" in name else ""
+    if not button:
+        raise ValueError(f"{name!r:.40} names no button")
+    if "long" in name:
+        return replace(_click(args), kind=Kind.LONG_PRESS)
+    if button in ("enter", "home", "back"):
+        return Move(Kind(button), space="norm1000")
+    return Move(Kind.BUTTON, text=button, space="norm1000")
+
+
 def _click(args: Mapping[str, Any]) -> Move:
+    """A click on a box, on an element by its number, or on nothing in particular."""
+    element = _element(args.get("idx"))
     value = args.get("bbox")
+    if value is None:
+        return Move(Kind.GESTURE, element=element, space="norm1000")
     low = read_pair(value[:2]) if isinstance(value, list) else None
     high = read_pair(value[2:4]) if isinstance(value, list) else None
     if not low or not high or not _near(low) or not _near(high):
-        raise ValueError("the click has no bbox of four numbers")
+        raise ValueError("bbox is not four numbers")
     middle = (low[0] + high[0]) / 2, (low[1] + high[1]) / 2
-    return Move(Kind.GESTURE, middle, middle, box=(*low, *high), space="norm1000")
+    box = (*low, *high)
+    return Move(Kind.GESTURE, middle, middle, box=box, element=element, space="norm1000")
+
+
+def _element(value: object) -> int | None:
+    """An element's number, which may be written as a text; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return int(value)
+    except (ValueError, OverflowError):
+        return None

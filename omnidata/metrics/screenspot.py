@@ -1,10 +1,12 @@
 r"""ScreenSpot's rule: the point that an answer names lies in the box, edges included.
 
-"released" reads answers as SeeClick's evaluation does: with the word "box" in a text, it is
-Qwen-VL's `(x1,y1),(x2,y2)` between the tokens of a box, in thousandths, and its centre counts;
-without, a text of exactly two numbers is a point, one of exactly four a box, whose centre counts.
-Everything else has the wrong format and is wrong: "the box is at (0.5, 0.5)", and "element 2 is at
-(0.5, 0.5)". "fixed" takes the last bracket of two or four numbers, whatever stands around it.
+"released" reads answers as SeeClick's evaluation does: with the word "box" in a text, it is the
+first `<box>(x1,y1),(x2,y2)</box>`, in thousandths, and its centre counts; without, a text of
+exactly two numbers is a point, one of exactly four a box, whose centre counts. All else has the
+wrong format and is wrong: "the box is at (0.5, 0.5)", "element 2 is at (0.5, 0.5)", and the tokens
+of later models, `<|box_start|>`. "fixed" knows these, takes a point between the tags of a point or
+of an object with x and y, and else the last bracket of two or four numbers, whatever stands around
+it. Only boxes between tokens have a unit of their own; other places are in the one asked for.
 
 ScreenSpot-Pro's evaluation has the same rule for a point, however a model's own reader got it, and
 knows elements that are not on the screen, for which "negative" is right.
@@ -24,10 +26,18 @@ Reading = Literal["released", "fixed"]
 NEGATIVE: Final = "negative"
 
 _FLOATS: Final = re.compile(r"-?\d+\.?\d*")
+_BOXED: Final = re.compile(r"<box>\((\d+),(\d+)\),\((\d+),(\d+)\)</box>")
 _TOKENS: Final = re.compile(r"<\|?box(?:_start)?\|?>\((\d+),(\d+)\),\((\d+),(\d+)\)<")
 _NUMBER: Final = r"\s*+([-+]?+(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?+\d++)?+)\s*+"
 _LINK: Final = r"(?:,|[)\]]\s*+,\s*+[(\[])"
 _CORNERS: Final = re.compile(rf"[(\[]{_NUMBER},{_NUMBER}{_LINK}{_NUMBER},{_NUMBER}[)\]]")
+_PLAIN: Final = r"([-+]?+(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?+\d++)?+)"
+_QUOTE: Final = r"[\"']?+"
+_TAGGED: Final = re.compile(
+    rf"<point>\s*+{_PLAIN}(?:\s*+,\s*+|\s++){_PLAIN}\s*+</point>"
+    rf"|<point\s++x\s*+=\s*+{_QUOTE}{_PLAIN}{_QUOTE}\s++y\s*+=\s*+{_QUOTE}{_PLAIN}{_QUOTE}[^<>]*+>"
+    rf"|[{{,]\s*+{_QUOTE}x{_QUOTE}\s*+:\s*+{_PLAIN}\s*+,\s*+{_QUOTE}y{_QUOTE}\s*+:\s*+{_PLAIN}\s*+\}}"
+)
 _REFUSAL: Final = re.compile(r"[\s`*_\"'.]*negative[\s`*_\"'.]*", re.IGNORECASE)
 _LONGEST: Final = 100_000
 
@@ -69,12 +79,9 @@ def read(text: str, reading: Reading) -> Said | None:
 
 def _released(text: str) -> Said | None:
     if "box" in text:
-        tokens = list(_TOKENS.finditer(text))
-        return (
-            Said(_centre([float(side) for side in tokens[-1].groups()]), "norm1000")
-            if tokens
-            else None
-        )
+        first = _BOXED.search(text)
+        sides = [float(side) for side in first.groups()] if first else []
+        return Said(_centre(sides), "norm1000") if sides else None
     numbers = [float(found) for found in _FLOATS.findall(text)]
     if len(numbers) == 2:
         return Said((numbers[0], numbers[1]))
@@ -84,6 +91,9 @@ def _released(text: str) -> Said | None:
 def _meant(text: str) -> Said | None:
     if tokens := list(_TOKENS.finditer(text)):
         return Said(_centre([float(side) for side in tokens[-1].groups()]), "norm1000")
+    if tagged := list(_TAGGED.finditer(text)):
+        x, y = filter(None, tagged[-1].groups())
+        return Said((float(x), float(y)))
     corners = list(_CORNERS.finditer(text))
     rest = text[corners[-1].end() :] if corners else text
     point = read_point(rest)

@@ -77,8 +77,14 @@ class AndroidControl(PhoneTask):
         return truth_of(row, screen)
 
     def read_prompted(self, body: Mapping[str, Any]) -> tuple[Move, bool]:
-        """An answer by AndroidControl's names; x and y may stand for the coordinate."""
+        """An answer by AndroidControl's names; x and y may stand for the coordinate.
+
+        No step of the data is an end of the episode, but agents of the same action space say when
+        they are done.
+        """
         name = name_of(body)
+        if name in _ENDINGS:
+            return Move(_end(body, name), space=self._space), False
         said = {key: value for key, value in body.items() if key not in ("x", "y")}
         pair = read_pair(body.get("coordinate", [body.get("x"), body.get("y")]))
         placed = {"x": pair[0], "y": pair[1]} if pair else {}
@@ -108,6 +114,27 @@ class AndroidControl(PhoneTask):
     def past(self, move: Move) -> Action | None:
         """A move as histories show it, in the dataset's own words where those differ."""
         return nearest(move, wording_of(move))
+
+
+_ENDINGS: Mapping[str, str] = {"status": "goal_status", "terminate": "status"}
+"""How an answer says that the episode ends, and where it says how."""
+_ENDS: Mapping[str, Kind] = {
+    **dict.fromkeys(("complete", "completed", "success", "successful"), Kind.COMPLETE),
+    **dict.fromkeys(("infeasible", "impossible", "failure", "failed"), Kind.IMPOSSIBLE),
+}
+
+
+def _end(body: Mapping[str, Any], name: str) -> Kind:
+    """Which end an answer says.
+
+    Raises:
+        ValueError: it says none.
+    """
+    key = _ENDINGS[name]
+    said = body.get(key)
+    if not isinstance(said, str) or said.lower() not in _ENDS:
+        raise ValueError(f"{key} is {said!r:.40}, none of {', '.join(_ENDS)}")
+    return _ENDS[said.lower()]
 
 
 _NAMES: Mapping[Kind, str] = {

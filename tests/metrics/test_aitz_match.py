@@ -107,3 +107,23 @@ def test_presses_and_ends() -> None:
     assert verdicts(Move(Kind.COMPLETE), Move(Kind.HOME)) == [OTHER] * 2
     for kind in (Kind.WAIT, Kind.LONG_PRESS, Kind.DOUBLE_TAP):
         assert verdicts(Move(kind), Move(kind)) == [OTHER] * 2
+
+
+def test_as_released_whatever_is_called_a_press_has_its_type() -> None:
+    home, menu = Move(Kind.HOME), Move(Kind.BUTTON, text="menu")
+    assert verdicts(home, home) == [YES, YES]
+    assert verdicts(home, menu) == [NO, NO]
+    assert verdicts(home, Move(Kind.LONG_PRESS, (0.5, 0.5))) == [NO, OTHER]
+    assert verdicts(tap(0.5, 0.5), Move(Kind.LONG_PRESS, (0.5, 0.5))) == [OTHER, OTHER]
+
+
+def test_a_click_may_name_an_element_by_its_number_in_reading_order() -> None:
+    rects = (0.5, 0.5, 0.1, 0.1), (0.02, 0.4, 0.1, 0.1), (0.0, 0.0, 0.1, 0.1)
+    named = [Move(Kind.GESTURE, element=number) for number in range(4)]
+    # The upper two are one line: the second lies beside the first, a little lower.
+    assert [verdicts(tap(0.55, 0.55), said, *rects)[1] for said in named] == [NO, NO, YES, NO]
+    assert [verdicts(tap(0.05, 0.05), said, *rects)[1] for said in named] == [YES, NO, NO, NO]
+    # The release looks for the corner, which the first element holds; 0 is no number to it.
+    assert [verdicts(tap(0.9, 0.9), said, *rects)[0] for said in named] == [NO] * 4
+    second = (0.015, 0.0, 0.2, 0.1), (0.0, 0.5, 0.02, 0.1)
+    assert [verdicts(tap(0.9, 0.9), said, *second)[0] for said in named] == [NO, YES, NO, NO]

@@ -158,6 +158,13 @@ def test_as_released_compact_json_is_the_whole_text_or_nothing() -> None:
         ("input", {"text": "a"}, Move(Kind.TYPE, text="a")),
         ("press_enter", {}, Move(Kind.ENTER)),
         ("press_home", None, Move(Kind.HOME)),
+        ("press_menu", {}, Move(Kind.BUTTON, text="menu")),
+        ("LONG_PRESS", {}, Move(Kind.LONG_PRESS)),
+        ("LONG_PRESS", {"bbox": [0, 100, 1000, 400]}, Move(Kind.LONG_PRESS, POINT, POINT)),
+        ("click", {}, Move(Kind.GESTURE)),
+        ("click", {"idx": "3"}, Move(Kind.GESTURE, element=3)),
+        ("click", {"idx": "x", "bbox": None}, Move(Kind.GESTURE)),
+        ("click_type", {"text": "a"}, Move(Kind.GESTURE)),
         ("stop", {"task_status": "success"}, Move(Kind.COMPLETE)),
         ("stop", {"task_status": "failure"}, Move(Kind.IMPOSSIBLE)),
     ],
@@ -171,7 +178,7 @@ def test_calls_of_the_zoo_are_read(call: str, args: Any, wanted: Move) -> None:
 @pytest.mark.parametrize(
     ("call", "args"),
     [
-        ("", {}), (3, {}), ("fly", {}), ("press", {}), ("press_menu", {}), ("click", {}),
+        ("", {}), (3, {}), ("fly", {}), ("press", {}), ("longpress", {}),
         ("click", {"bbox": [1, 2, 3]}), ("click", {"bbox": [1, 2, 3, "x"]}),
         ("click", {"bbox": [1, 2, 3, 1e300]}), ("input", {"text": 3}),
     ],
@@ -192,6 +199,7 @@ def test_calls_that_say_nothing_are_unread(call: Any, args: Any) -> None:
                         [
                             *("action_type", "action", "coordinate", "text", "POINT", "to"),
                             *("TYPE", "PRESS", "STATUS", "duration", "ACTION", "ARGS", "bbox"),
+                            *("idx", "direction"),
                         ]
                     ),
                     inner,

@@ -58,7 +58,19 @@ def test_pixels_of_an_unknown_screen_are_not_judged() -> None:
         ("element 2 is at (0.5, 0.25)", None, (0.5, 0.25)),
         ("from 1 to 2", (1, 2), None),
         ("<box>(200,400),(400,600)</box>", (300, 500), (300, 500)),
-        ("<|box_start|>(200,400),(400,600)<|box_end|>", (300, 500), (300, 500)),
+        ("<|box_start|>(200,400),(400,600)<|box_end|>", None, (300, 500)),
+        ("<box>(0,0),(2,4)</box> <box>(200,400),(400,600)</box>", (1, 2), (300, 500)),
+        ("<box>(0,0),(2,4)</ref>", None, (1, 2)),
+        ("<box>(0, 0),(2, 4)</box>", None, (1, 2)),
+        ("<point>300 80</point>", (300, 80), (300, 80)),
+        ("Click 1: <point>300, 80</point>.", None, (300, 80)),
+        ('<point x="30.1" y="8" alt="icon 3">icon 3</point>', (16.55, 5.5), (30.1, 8)),
+        ("<point x=30.1 y=8>", (30.1, 8), (30.1, 8)),
+        ('{"x": 0.5, "y": 25e-2}', None, (0.5, 0.25)),
+        ('```json\n{"id": 1, "x": 0.5, "y": 0.25}\n```', None, (0.5, 0.25)),
+        ("{'x': 1, 'y': 2} and {x: 3, y: 4}", (2, 3), (3, 4)),
+        ('{"x": 1, "y": 2, "width": 3, "height": 4}', (2, 3), None),
+        ("<point></point> (1, 2)", (1, 2), (1, 2)),
         ("(0.5)", None, None),
         ("", None, None),
         ("at (50%, 25%)", (50, 25), None),
@@ -99,3 +111,5 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_a_long_text_is_read_in_linear_time_or_not_at_all() -> None:
     assert read("(1,2,3" * 10_000, "fixed") is None
     assert read("(1, 2)" * 100_000, "fixed") is None
+    for part in ("<point x=1 y=1", "<point>" + " " * 90, "{" + " " * 90, "<point x=", ",x:1,y:"):
+        assert read((part * 100_000)[:100_000], "fixed") is None

@@ -145,6 +145,8 @@ def test_the_verdict_says_how_it_was_read(tmp_path: Path) -> None:
     for text in (json.dumps(scroll), '{"POINT":[500,900],"to":"up"}'):
         assert judge(step, text).parsed == scroll
     assert judge(step, '{"STATUS":"finish"}').parsed == {"form": "agentcpm", "kind": "complete"}
+    ended = judge(step, '{"action_type":"status","goal_status":"complete"}')
+    assert ended.parsed == {"form": "prompted", "kind": "complete"}
     refused = judge(step, '{"action_type": 4}')
     assert (refused.outcome, refused.reason) == (
         "unparsed", "action_type is the number 4, not a name",
@@ -298,3 +300,28 @@ def test_a_typed_text_that_stands_for_a_place_is_none(tmp_path: Path) -> None:
         assert found is not None
         assert found.marked.endswith(marked)
         assert "<bbox>" in found.text
+
+
+WAIT = {"action_type": "wait"}
+
+
+@pytest.mark.parametrize(
+    ("text", "stops"),
+    [
+        ('{"action_type":"status","goal_status":"complete"}', True),
+        ('{"action_type":"status","goal_status":"Infeasible"}', True),
+        ('{"action":"terminate","status":"success"}', True),
+        ('{"STATUS":"finish"}', True),
+        ('{"action_type":"status","goal_status":"maybe"}', False),
+        ('{"action_type":"status"}', False),
+        ('{"action_type":"navigate_back"}', False),
+    ],
+)
+def test_an_end_of_the_episode_is_read_and_stops_as_the_release_has_it(
+    tmp_path: Path, text: str, stops: bool
+) -> None:
+    """Waiting is an end to the released rule and nothing else; no step of the data is one."""
+    (step,) = control(tmp_path, WAIT).steps
+    task = get_task("androidcontrol")
+    assert values(task, "agentcpm-ac", step, text)[:2] == (stops, stops)
+    assert values(task, "agentcpm-ac-fixed", step, text)[:2] == (False, False)
