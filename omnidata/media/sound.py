@@ -23,6 +23,9 @@ MAX_RATE = 10_000_000
 """Of a track, in samples per second: DSD has 2.8 million. A resampler's filter grows with it, to
 gigabytes from a hundred million on."""
 
+_SLACK_S = 1.0
+"""By which the frames of a track may be longer than the budget: samples are counted to the end."""
+
 _PIECE = 1 << 20
 """Values of all channels, before or after resampling, that a piece of sound has: 4 MiB."""
 
@@ -61,12 +64,7 @@ def samples(
         parts.append(part)
         length += len(part)
         if length > most:
-            raise broken(
-                ref,
-                f"the audio goes on after {most / rate:.0f} s",
-                "audio within the budget",
-                fault="refused",
-            )
+            raise _endless(ref, most / rate)
     if not length:
         raise broken(ref, "no sample could be decoded", "at least one sample")
     return np.concatenate(parts)
@@ -76,10 +74,22 @@ def _decoded(
     ref: MediaRef, rate: int, stream: int | None, budget: Budget
 ) -> Iterator[npt.NDArray[np.float32]]:
     with opened(ref, budget) as container:
-        mono = Mono(ref, rate)
+        mono, seconds = Mono(ref, rate), 0.0
         for frame in container.decode(audio_stream(container, ref, stream)):
+            seconds += frame.samples / frame.sample_rate
+            if seconds > budget.max_seconds + _SLACK_S:
+                raise _endless(ref, budget.max_seconds)  # a packet may claim to last for hours
             yield from mono.feed(frame)
         yield from mono.feed(None)
+
+
+def _endless(ref: MediaRef, seconds: float) -> MediaError:
+    return broken(
+        ref,
+        f"the audio goes on after {seconds:.0f} s",
+        "audio within the budget",
+        fault="refused",
+    )
 
 
 class Mono:

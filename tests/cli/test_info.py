@@ -13,8 +13,8 @@ from omnidata.errors import DataError
 from omnidata.loaders.subsets import subset_key
 from omnidata.tasks import NAMES, get_task
 from tests.cli.running import as_json, omnidata
-from tests.loaders import desk, omnibench, osworld, phones
-from tests.loaders.agentstudio import REAL, act, ground, single, trajectory, write
+from tests.loaders.agentstudio import REAL, ground, single, trajectory, write
+from tests.loaders.every import rows_of
 from tests.trees import NO_SHARED, row, write_app, write_rows
 
 TRAJECTORIES = "idm-multiple or criticbench"
@@ -32,28 +32,6 @@ RIGHT: Mapping[str, str] = {
     "screenspot": "screenspot",
 }
 real = pytest.mark.skipif(not REAL["groundui"].is_file(), reason=NO_SHARED)
-
-
-def rows_of(task: str, folder: Path) -> Path:
-    """A file with two rows of the benchmark, alone in its folder."""
-    if task == "omnigui":
-        return write_rows(folder / "steps.json", [row("A", app="TED"), row("B", app="TED")])
-    if task == "osworld":
-        return osworld.bare(folder)
-    if task in ("aitw", "androidcontrol"):
-        return phones.two_episodes(task, folder)
-    if task in ("agentnet", "screenspot"):
-        return desk.bare(task, folder)
-    part = omnibench.trajectory(omnibench.act(), intent="Save")
-    own = {"trajectory_id": "1(0)", "subtask_id": None, "task_id": "1"}
-    whole = {**part, **own, "topological_order": ["A"]}
-    rows = {
-        "omnibench": [omnibench.subtask("A"), part, whole],
-        "groundui": [ground(), ground(image="b.png", platform="mobile", source="motif")],
-        "idm-single": [single(), single(action_id="b", source="agent-studio", platform="desktop")],
-    }
-    pair = [trajectory(), trajectory(act(0), annotation_id="e2", is_success=False)]
-    return write(folder / "rows.jsonl", *rows.get(task, pair))
 
 
 @pytest.mark.parametrize("task", NAMES)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import struct
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,44 +18,7 @@ from omnidata.export.sizing import Sizing
 from omnidata.export.store import Broken, Kept, Store, key
 from omnidata.media import Budget, examine, frames, glance, hold, image, image_size
 from omnidata.types import MediaRef
-
-CODECS = {"libvpx-vp9": "a.mkv", "mjpeg": "a.avi"}
-OPTIONS = {"libvpx-vp9": {"deadline": "realtime", "cpu-used": "8"}}
-
-
-def packets(codec: str, size: tuple[int, int], count: int) -> Iterator[av.Packet[Any]]:
-    """A clip's packets, in plain colours."""
-    context = av.CodecContext.create(codec, "w")
-    assert isinstance(context, av.VideoCodecContext)
-    context.width, context.height = size
-    context.pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
-    context.time_base = Fraction(1, 30)
-    context.options = OPTIONS.get(codec, {})
-    for number in range(count):
-        frame = av.VideoFrame(*size, context.pix_fmt)
-        for plane in frame.planes:
-            plane.update(bytes([50 + 20 * number]) * plane.buffer_size)
-        frame.pts = number
-        yield from context.encode(frame)
-    yield from context.encode(None)
-
-
-def growing(folder: Path, codec: str, later: tuple[int, int]) -> MediaRef:
-    """A clip of three small frames, by its header, and one of another size."""
-    name = CODECS[codec]
-    with av.open(str(folder / name), "w") as container:
-        stream = container.add_stream(codec, rate=30, options=OPTIONS.get(codec, {}))
-        assert isinstance(stream, av.VideoStream)
-        stream.width, stream.height = 320, 640
-        stream.pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
-        parts = [*packets(codec, (320, 640), 3), *packets(codec, later, 1)]
-        for number, packet in enumerate(parts):
-            packet.stream = stream
-            packet.pts = packet.dts = number
-            packet.time_base = Fraction(1, 30)
-            container.mux(packet)
-    return MediaRef("video", folder, name)
-
+from tests.media.bombs import growing, progressive, write_png
 
 READERS: list[Callable[[MediaRef], Any]] = [
     examine,
@@ -104,19 +65,6 @@ def test_the_largest_frames_that_a_header_may_promise_are_decoded(tmp_path: Path
         frames(ref, which="all", budget=Budget(max_pixels=49_000_000))
 
 
-def chunk(name: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
-
-
-def write_png(path: Path, width: int, height: int, *, rows: int | None = None) -> MediaRef:
-    """A black picture, some kilobytes; only the first rows where not all are wanted."""
-    body = zlib.compress(bytes((width * 3 + 1) * (height if rows is None else rows)), 1)
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    whole = (chunk(b"IHDR", header), chunk(b"IDAT", body), chunk(b"IEND", b""))
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(whole))
-    return MediaRef("image", path.parent, path.name)
-
-
 @pytest.mark.parametrize("size", [(1, 50_000_000), (50_000_000, 1), (70_000, 2)])
 def test_a_picture_with_an_endless_side_is_refused(tmp_path: Path, size: tuple[int, int]) -> None:
     ref = write_png(tmp_path / "a.png", *size, rows=0)
@@ -135,16 +83,6 @@ def test_large_screenshots_are_taken(tmp_path: Path) -> None:
     tall = write_png(tmp_path / "tall.png", 20, 65_535)
     store = Store(tmp_path, tmp_path / "j", sizing=Sizing(longest=500), frames=None, copy=True)
     assert isinstance(store.fill([tall])[key(tall)], Kept)
-
-
-def progressive(path: Path, width: int, height: int, more: int) -> MediaRef:
-    """A JPEG whose last scan is repeated so many times."""
-    buffer = io.BytesIO()
-    Image.new("L", (width, height), 100).save(buffer, "JPEG", progressive=True, quality=20)
-    whole = buffer.getvalue()
-    last = whole[whole.rindex(b"\xff\xda") : -2]
-    path.write_bytes(whole[:-2] + last * more + b"\xff\xd9")
-    return MediaRef("image", path.parent, path.name)
 
 
 def test_a_jpeg_of_hundreds_of_scans_is_refused(tmp_path: Path) -> None:

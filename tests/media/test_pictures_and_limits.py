@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import io
 import struct
-import wave
 import zlib
 from pathlib import Path
 from typing import Any
 
 import av
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +19,7 @@ from omnidata.errors import MediaError, UsageError
 from omnidata.media import Budget, check, frames, image, probe, read_bytes, samples
 from omnidata.types import MediaRef, Modality
 from tests.measured import cost
+from tests.media.bombs import tone, write_wav
 
 sides = st.integers(1, 400)
 
@@ -159,18 +158,6 @@ def test_a_jpeg_and_a_webp_are_screenshots_and_a_gif_is_not(tmp_path: Path) -> N
     (tmp_path / "a.png").write_bytes(buffer.getvalue())
     with pytest.raises(MediaError, match=r"a\.png"):
         image(ref(tmp_path / "a.png"))
-
-
-def tone(count: int) -> npt.NDArray[np.float64]:
-    return 0.9 * np.sin(np.arange(count) * 2 * np.pi * 440 / 16_000)
-
-
-def write_wav(path: Path, channels: int, rate: int, count: int) -> None:
-    with wave.open(str(path), "wb") as track:
-        track.setnchannels(channels)
-        track.setsampwidth(2)
-        track.setframerate(rate)
-        track.writeframes(np.repeat((32767 * tone(count)).astype("<i2"), channels).tobytes())
 
 
 @pytest.mark.parametrize("channels", [1, 2, 6, 7, 8, 9, 16, 64])

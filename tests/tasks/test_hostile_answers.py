@@ -1,0 +1,67 @@
+"""Whatever a model writes, every profile judges it, in a time that grows with it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from omnidata.tasks import NAMES, get_task
+from omnidata.types import OUTCOMES
+from tests.loaders.every import rows_of
+
+SIZE = 60_000
+MOST_S = 2.0
+"""At quadratic cost such a text takes minutes, at linear cost hundredths of a second."""
+
+UNITS = {
+    "nothing": ("", " ", ""),
+    "lines": ("", "\n", ""),
+    "braces": ("", "{", ""),
+    "objects": ("", '{"action":', ""),
+    "actions": ("", '{"action_type": "click", "x": 1, "y": 2}\n', ""),
+    "lists": ('{"coordinate": ', "[", ""),
+    "a key again and again": ("{", '"action": 1, ', '"action": 2}'),
+    "a long number": ('{"action": 0, "coordinate": [', "9", ", 1]}"),
+    "backslashes": ('{"text": "', "\\", '"}'),
+    "escapes": ('{"text": "', "\\u00e9", '"}'),
+    "fences": ("", "```json\n{\n", ""),
+    "code fences": ("", "```python\n", ""),
+    "calls": ("", "pyautogui.click(1, 2)\n", ""),
+    "calls that stay open": ("", "pyautogui.click(", ""),
+    "parentheses": ("pyautogui.click(", "(", "1, 2)"),
+    "signs": ("pyautogui.click(", "-", "1, 2)"),
+    "sums": ("pyautogui.click(", "1+", "1, 2)"),
+    "a long text": ('pyautogui.write("', "a", '")'),
+    "a text that stays open": ("pyautogui.write('", "a", ""),
+    "blocks": ("", "if 1:\n ", ""),
+    "comments": ("", "# ", ""),
+    "turns": ("", "Thought: a\nAction: click\n", ""),
+    "tool calls": ("", "<tool_call>\n{", "</tool_call>"),
+    "tags": ("", "<point>", ""),
+    "boxes": ("", "<|box_start|>(1,2)", ""),
+    "pairs": ("", "(1, 2) ", ""),
+    "digits and blanks": ("", "1 ", ""),
+    "answers": ("", "Answer: A\n", ""),
+    "words": ("", "CLICK ", ""),
+    "quotes": ("", "\"'", ""),
+    "wide signs": ("", "（１，２）", ""),
+    "half a sign": ("", "\ud83d", ""),
+    "controls": ("", "\x00\x1b[2J", ""),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_profile_judges_every_text_in_no_time(tmp_path: Path, name: str) -> None:
+    task = get_task(name)
+    step = task.load(rows_of(name, tmp_path), check_media=False).steps[0]
+    for profile in task.profiles.values():
+        for family, (before, unit, after) in UNITS.items():
+            for size in (SIZE // 10, SIZE):
+                text = before + unit * (size // len(unit)) + after
+                began = time.process_time()
+                verdict = profile.judge(step, text)
+                took = time.process_time() - began
+                assert verdict.outcome in OUTCOMES
+                assert took < MOST_S, f"{profile.name}, {family}, {size}: {took:.1f} s"
