@@ -22,6 +22,7 @@ from omnidata.loaders.agentstudio_files import Files, Line, TaskName
 from omnidata.loaders.agentstudio_parquet import Held
 from omnidata.loaders.agentstudio_repeats import Repeats
 from omnidata.loaders.agentstudio_rows import Instructions
+from omnidata.loaders.belonging import check_screen
 from omnidata.loaders.media_files import check_media_files
 from omnidata.loaders.place import Note, Place, short
 from omnidata.loaders.recognition import naming_the_right_task
@@ -261,6 +262,8 @@ def named(step: Step) -> Step:
     first = next((name for name in images if isinstance(name, str)), None)
     if first is None:
         return replace(step, episode=step.sample_id, group=step.sample_id)
+    if "image" in row:
+        check_screen(step)
     group = first if "image" in row else recording_of(first)
     return replace(step, episode=f"{group}#{step.sample_id}", group=group)
 

@@ -12,6 +12,7 @@ from typing import cast
 from omnidata.types import Step
 
 Named = Callable[[Step], Step]
+"""Raises `UnusableRowError` where the step lacks what every step of the benchmark has."""
 
 _HOME = "omnidata.loaders"
 _RULES: Mapping[str, str] = {
@@ -27,6 +28,34 @@ _RULES: Mapping[str, str] = {
 
 Steps of other benchmarks belong to their episodes, as `Step` names them.
 """
+
+
+class UnusableRowError(ValueError):
+    """A row of a repository that is no step of its benchmark."""
+
+
+def tag_of(step: Step, name: str) -> str:
+    """A tag that every step of the benchmark has.
+
+    Raises:
+        UnusableRowError: this one has not.
+    """
+    value = step.tags.get(name)
+    if value is None:
+        raise UnusableRowError(f"{step.sample_id} has no {name}")
+    return value
+
+
+def check_screen(step: Step) -> None:
+    """Look at the screen, by which the benchmark's coordinates are divided.
+
+    Raises:
+        UnusableRowError: it has no size.
+    """
+    if min(step.screen) < 1:
+        raise UnusableRowError(
+            f"{step.sample_id} has a screen of {step.screen[0]} x {step.screen[1]}"
+        )
 
 
 def rule(task: str) -> Named | None:

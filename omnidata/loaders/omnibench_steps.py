@@ -10,6 +10,7 @@ from typing import Any
 from omnidata.actions import Action, Screen
 from omnidata.desktop import nearest, words
 from omnidata.errors import Finding, MediaError
+from omnidata.loaders.belonging import tag_of
 from omnidata.loaders.omnibench_apps import categories_of
 from omnidata.loaders.omnibench_graphs import said_categories, subtasks_of
 from omnidata.loaders.omnibench_library import Library, Subtask, Trajectory
@@ -140,7 +141,7 @@ class StepReader:
 
 def named(step: Step) -> Step:
     """The step with its episode, and its group: all trajectories of one task or subtask."""
-    kind = step.tags["kind"]
+    kind = tag_of(step, "kind")
     episode, owner = f"{kind}/{step.episode_id}", step.source.get(f"{kind}_id")
     return replace(step, episode=episode, group=f"{kind}/{owner}" if owner else episode)
 

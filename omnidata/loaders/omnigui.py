@@ -13,6 +13,7 @@ from pathlib import Path
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding
 from omnidata.loaders import omnigui_files, omnigui_rows
+from omnidata.loaders.belonging import check_screen, tag_of
 from omnidata.loaders.media_files import check_media_files
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, app_key, label, language_of
 from omnidata.loaders.omnigui_files import Annotations, Note, Row, as_name
@@ -368,9 +369,11 @@ def named(step: Step) -> Step:
     Synthetic episodes that the column `twins` puts together differ in one medium and the answer, so
     three of them give the fourth's answers away.
     """
+    app, _ = tag_of(step, "app"), tag_of(step, "language")
+    check_screen(step)
     twins = step.source.get("twins")
     own = twins if isinstance(twins, str) and twins else step.episode_id
-    return replace(step, group=f"{app_key(step.tags['app'])}/{own}")
+    return replace(step, group=f"{app_key(app)}/{own}")
 
 
 def _place(episode: _Episode, placed: _Placed) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import DataError, Finding, MediaError
+from omnidata.loaders.belonging import UnusableRowError
 from omnidata.loaders.media_files import check_media_files
 from omnidata.loaders.parquet_rows import leaves, rows
 from omnidata.loaders.rows import BELONGING, Reader, tag_column
@@ -152,24 +153,26 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
         raise _broken(data / MANIFEST, f"the tags are {manifest.tags}, not {list(tags)}")
     placed: dict[int, Step] = {}
     row_ids: list[str | None] = [None] * manifest.rows
-    ids: set[str] = set()
+    findings = list(manifest.findings)
+    skipped = manifest.skipped
     reader = Reader(manifest.tags, manifest.task)
     for row, shard, number in _rows(data, manifest):
         try:
             step = _step(data, manifest, reader, row, shard, number)
-            if step.sample_id in ids or placed.setdefault(row["position"], step) is not step:
-                raise ValueError(f"{step.sample_id} or position {row['position']} comes twice")
-            ids.add(step.sample_id)
+            if placed.setdefault(row["position"], step) is not step:
+                raise ValueError(f"position {row['position']} comes twice")
             if row["row"] is not None:
                 if row["row"] < 0:
                     raise ValueError(f"the source has no row {row['row']}")
                 row_ids[row["row"]] = step.sample_id
+        except UnusableRowError as error:
+            findings.append(_unusable(data / shard, number, str(error), row["sample_id"]))
+            skipped += 1
         except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
             raise _broken(
                 data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
             ) from None
     steps = [placed[position] for position in sorted(placed)]
-    findings = list(manifest.findings)
     if check_media and manifest.embed:
         findings += manifest.media_findings
     elif check_media:
@@ -179,7 +182,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
         data,
         steps,
         findings,
-        manifest.skipped,
+        skipped,
         manifest.fingerprint,
         row_ids,
         tags,
@@ -383,6 +386,18 @@ def _step(
     if len(step.history) != len(screens) or None in (side for size in screens for side in size):
         raise ValueError("the history lacks screens")
     return step
+
+
+def _unusable(shard: Path, number: int, what: str, sample_id: str) -> Finding:
+    return Finding(
+        "row-unusable",
+        "error",
+        f"{shard}, row {number}",
+        what,
+        "what every step of the benchmark has",
+        "mend the row, or convert the source again; it is skipped until then",
+        (sample_id,),
+    )
 
 
 def _broken(path: Path, what: str) -> DataError:

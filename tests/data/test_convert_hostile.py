@@ -17,6 +17,7 @@ import pytest
 
 import omnidata
 from omnidata.data.convert import convert
+from omnidata.data.validate import validate
 from omnidata.errors import DataError, MediaError
 from omnidata.loaders.omnigui import load
 from omnidata.media import image, read_bytes, samples
@@ -182,7 +183,6 @@ def test_a_shard_that_is_no_file_of_the_repository_is_refused(
     "change",
     [
         {"sample_id": None},
-        {"sample_id": "always the same"},
         {"position": None},
         {"position": 0},
         {"row": -1},
@@ -208,6 +208,34 @@ def test_rows_that_are_no_steps_are_told(
     reforge(out, lambda item: item.update(change))
     with pytest.raises(DataError, match=r"row \d+ is no step"):
         load(out)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"app": None}, "row-unusable"),
+        ({"language": None}, "row-unusable"),
+        ({"screen_width": 0}, "row-unusable"),
+        ({"sample_id": "Chirp/C001/0"}, "repeated-id"),
+    ],
+    ids=str,
+)
+def test_a_row_that_lacks_what_every_step_has_is_skipped_and_told(
+    sample: Path, tmp_path: Path, change: dict[str, Any], code: str
+) -> None:
+    out = tmp_path / "out"
+    whole = load(small(tmp_path / "data", sample, "C001"))
+    convert(whole, out, embed=True)
+    assert whole.steps[0].sample_id == "Chirp/C001/0"
+    reforge(out, lambda item: item.update(change) if item["step_index"] == 1 else None)
+    source = load(out, check_media=False)
+    assert (len(source.steps), source.skipped) == (len(whole.steps) - 1, 1)
+    told = [finding for finding in source.findings if finding.code == code]
+    assert [finding.sample_ids for finding in told] == [
+        (change.get("sample_id", whole.steps[1].sample_id),)
+    ]
+    assert source.row_ids.count(None) == 1
+    assert validate(source, workers=1).checked["skipped"] == 1
 
 
 def test_columns_of_another_type_are_told(sample: Path, tmp_path: Path) -> None:

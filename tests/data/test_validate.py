@@ -253,3 +253,24 @@ def test_audio_that_rows_hold_themselves_is_looked_at(tmp_path: Path) -> None:
         ("audio-silent", "App/E/1"),
         ("media-unreadable", "App/E/2"),
     ]
+
+
+@pytest.mark.parametrize(("screen", "shown"), [((0, 0), False), ((0, 0), True), ((9, 0), True)])
+def test_a_clip_on_a_screen_of_no_size_has_no_shape_to_differ_from(
+    tmp_path: Path, screen: tuple[int, int], shown: bool
+) -> None:
+    """A recording alone has no screenshot that would tell the size."""
+    write(tmp_path / "data")
+    source = load(tmp_path / "data")
+    steps = [
+        replace(
+            step, screen=screen,
+            media=step.media if shown else {"screenshot": None, "video": step.media["video"]},
+        )
+        for step in source.steps
+    ]  # fmt: skip
+    report = validate(replace(source, steps=steps), workers=1)
+    codes = {finding.code for finding in report.findings}
+    assert "aspect-differs" not in codes
+    assert ("size-differs" if shown else "media-missing") in codes
+    assert report.checked["media"]["video"] == STEPS

@@ -34,8 +34,8 @@ def step(tmp_path_factory: pytest.TempPathFactory) -> Step:
 
 def test_all_steps_of_an_episode_and_all_spellings_of_its_app_fall_together(step: Step) -> None:
     for number in range(50):
-        first = named(replace(step, episode_id=f"T{number}", tags={"app": "GTrans"}))
-        same = named(replace(first, step_index=7, tags={"app": "Google_Translate"}))
+        first = named(replace(step, episode_id=f"T{number}", tags=tags("GTrans")))
+        same = named(replace(first, step_index=7, tags=tags("Google_Translate")))
         assert split_of(first) == split_of(same)
 
 
@@ -50,7 +50,7 @@ def test_twins_fall_together_whatever_their_episodes_are_called(step: Step) -> N
 
 def test_twins_of_another_app_are_others(step: Step) -> None:
     ours, same, other = (
-        named(replace(twin(step, "E1", "G1"), tags={"app": app})).group
+        named(replace(twin(step, "E1", "G1"), tags=tags(app))).group
         for app in ("GTrans", "Google_Translate", "TED")
     )
     assert ours == same != other
@@ -59,6 +59,10 @@ def test_twins_of_another_app_are_others(step: Step) -> None:
 @pytest.mark.parametrize("value", [None, "", 3, ["G1"], {"G": 1}])
 def test_a_column_that_names_no_group_changes_nothing(step: Step, value: Any) -> None:
     assert twin(step, "E1", value).group == named(replace(step, episode_id="E1")).group
+
+
+def tags(app: str) -> dict[str, str]:
+    return {"app": app, "language": "en"}
 
 
 def twin(step: Step, episode: str, twins: Any) -> Step:
@@ -116,7 +120,7 @@ FALLEN = (
 
 def test_splits_that_were_cut_before_stay_as_they_are(step: Step, tmp_path: Path) -> None:
     """What is hashed is what has always been hashed where that was right."""
-    found = [named(replace(step, episode_id=f"T{n}", tags={"app": "TED"})) for n in range(16)]
+    found = [named(replace(step, episode_id=f"T{n}", tags=tags("TED"))) for n in range(16)]
     assert [each.group for each in found[:2]] == ["ted/T0", "ted/T1"]
     assert " ".join(map(split_of, found)) == FALLEN
     assert twin(step, "E1", "G1").group == f"{app_key(step.tags['app'])}/G1"

@@ -176,7 +176,7 @@ class MediaChecks:
                 f"all {clip.frames} frames are the same",
                 "something that moves after an action",
             )
-        if clip.width and clip.height:
+        if clip.width and clip.height and min(shot) > 0:  # a screen of no size has no shape
             ratio = clip.width / clip.height * shot[1] / shot[0]
             if abs(ratio - 1) > ASPECT:
                 yield _remark(
