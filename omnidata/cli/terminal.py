@@ -160,6 +160,8 @@ def print_results(results: Mapping[str, Any], columns: Columns) -> None:
     if results.get("agent"):
         title += f": {results['agent']}"
     print_table(title, ("", *columns, *sizes), rows)
+    if methods := [name for name in columns if name in results.get("ci95_method", {})]:
+        note(f"95 % intervals of {', '.join(methods)}: Wilson's, where a bootstrap has one value")
     note(outcome_line(results))
 
 

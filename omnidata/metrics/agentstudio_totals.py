@@ -6,7 +6,7 @@ Values are unrounded fractions; intervals are 95 % percentile bootstraps over ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,22 +14,27 @@ import numpy.typing as npt
 
 from omnidata.metrics.agentstudio_critic import RATES, Confusion, Floats, Ints, rates
 from omnidata.metrics.episodes import codes
+from omnidata.metrics.proportion import by_wilson, spread
 
 RESAMPLES = 1000
 PLATFORMS = ("web", "desktop", "mobile")
 
 
-def means(columns: Mapping[str, Floats], *, seed: int = 0) -> dict[str, Any]:
+def means(
+    columns: Mapping[str, Floats], *, shares: Collection[str] = (), seed: int = 0
+) -> dict[str, Any]:
     """The mean of each column.
 
     Args:
         columns: name -> float64 (N,), e.g. accuracy as 0 and 1, and edit distance; a row with a NaN
             in any column was not judged and is left out.
+        shares: the columns whose values are from 0 to 1, and nothing else can be.
         seed: of the bootstrap.
 
     Returns:
-        The means by name, None over nothing; `ci95` with a pair or None for each; `rows`, how many
-        were judged.
+        The means by name, None over nothing; `ci95` with a pair or None for each; `ci95_method`
+        where one of them is Wilson's interval (see `proportion.spread`); `rows`, how many were
+        judged.
 
     Examples:
         >>> table = means({"accuracy": np.array([1.0, 0.0, 1.0, np.nan])})
@@ -45,10 +50,15 @@ def means(columns: Mapping[str, Floats], *, seed: int = 0) -> dict[str, Any]:
     # Rows with equal values are interchangeable: resampling costs kinds, not rows.
     kinds, frequency = np.unique(values, axis=0, return_counts=True)
     found = frequency @ kinds / rows
-    intervals = _intervals(_draws(frequency, seed) @ kinds / rows)
+    values_by_name = dict(zip(columns, found.tolist(), strict=True))
+    drawn = _intervals(_draws(frequency, seed) @ kinds / rows)
+    intervals, methods = dict(zip(columns, drawn, strict=True)), {}
+    for name in shares:
+        intervals[name], methods[name] = spread(values_by_name[name], intervals[name], rows)
     return {
-        **dict(zip(columns, found.tolist(), strict=True)),
-        "ci95": dict(zip(columns, intervals, strict=True)),
+        **values_by_name,
+        "ci95": intervals,
+        **by_wilson(methods),
         "rows": rows,
     }
 

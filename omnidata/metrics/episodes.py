@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from omnidata.metrics.proportion import by_wilson, spread
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -109,6 +111,7 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
 
     Returns:
         The six `METRICS` as fractions, None over nothing; `ci95` with a pair or None for each;
+        `ci95_method` where one of them is Wilson's interval (see `proportion.spread`);
         `steps`, `episodes`, and `whole_episodes`, over which SR and GP go.
     """
     per_episode = counts(verdicts)
@@ -127,6 +130,7 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
     return {
         **{name: found[name][0] for name in METRICS},
         "ci95": {name: found[name][1] for name in METRICS},
+        **by_wilson({name: found[name][2] for name in METRICS}),
         "steps": int(per_episode[:, 0].sum()),
         "episodes": len(per_episode),
         "whole_episodes": int(per_episode[:, 4].sum()),
@@ -238,7 +242,7 @@ def _kinds(counts: Ints) -> tuple[Ints, Ints]:
 
 def _ratios(
     terms: Mapping[str, tuple[Floats, Floats]], frequency: Ints, seed: int
-) -> dict[str, tuple[float | None, list[float] | None]]:
+) -> dict[str, tuple[float | None, list[float] | None, str]]:
     """Ratios of sums over kinds of episodes, with percentile bootstrap intervals over episodes.
 
     Args:
@@ -248,13 +252,16 @@ def _ratios(
     """
     episodes = int(frequency.sum())
     if not episodes:
-        return dict.fromkeys(terms, (None, None))
+        return dict.fromkeys(terms, (None, None, ""))
     draws = np.random.default_rng(seed).multinomial(episodes, frequency / episodes, size=RESAMPLES)
     above = np.column_stack([part for part, _ in terms.values()])
     below = np.column_stack([part for _, part in terms.values()])
     values = (frequency @ above) / (frequency @ below)
     intervals = np.percentile((draws @ above) / (draws @ below), [2.5, 97.5], axis=0).T
-    return dict(zip(terms, zip(values.tolist(), intervals.tolist(), strict=True), strict=True))
+    return {
+        name: (value, *spread(value, interval, episodes))
+        for name, value, interval in zip(terms, values.tolist(), intervals.tolist(), strict=True)
+    }
 
 
 def codes(

@@ -17,6 +17,7 @@ from omnidata.metrics.agentstudio_critic import Floats, Ints
 from omnidata.metrics.agentstudio_totals import means
 from omnidata.metrics.graph import DEFAULT_PROFILE, ProfileName, TaskScore
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, eligible
+from omnidata.metrics.proportion import by_wilson
 
 
 def total(
@@ -114,17 +115,19 @@ def _columns(scores: Sequence[TaskScore], profile: ProfileName) -> dict[str, Flo
 
 def _table(columns: Mapping[str, Floats], profile: ProfileName, seed: int) -> dict[str, Any]:
     if profile == "omnibench-release":
-        table = means(columns, seed=seed)
+        table = means(columns, shares=columns.keys(), seed=seed)
         return {**table, "tasks": table.pop("rows")}
     lower, upper = columns["lower"], columns["upper"]
     undefined = np.isnan(lower)
     capped = ~undefined & (lower != upper)
-    rate = means({"CR": columns["CR"]}, seed=seed)
-    consistency = means({"LC": np.where(capped, np.nan, lower)}, seed=seed)
+    rate = means({"CR": columns["CR"]}, shares=("CR",), seed=seed)
+    known = {"LC": np.where(capped, np.nan, lower)}
+    consistency = means(known, shares=("LC",), seed=seed)
     table = {
         "CR": rate["CR"],
         "LC": consistency["LC"],
         "ci95": {**rate["ci95"], **consistency["ci95"]},
+        **by_wilson(rate.get("ci95_method", {}) | consistency.get("ci95_method", {})),
         "tasks": rate["rows"],
         "undefined_LC": int(undefined.sum()),
         "capped_LC": int(capped.sum()),

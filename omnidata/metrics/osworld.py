@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from omnidata.metrics.agentstudio_totals import means
+from omnidata.metrics.proportion import by_wilson
 
 RATES = ("SR_finished", "SR_all")
 
@@ -88,12 +89,13 @@ def total(
 
 def _table(scores: Sequence[float | None], seed: int) -> dict[str, Any]:
     given = np.array([np.nan if score is None else score for score in scores], np.float64)
-    finished = means({"SR_finished": given}, seed=seed)
-    fixed = means({"SR_all": np.nan_to_num(given)}, seed=seed)
+    finished = means({"SR_finished": given}, shares=("SR_finished",), seed=seed)
+    fixed = means({"SR_all": np.nan_to_num(given)}, shares=("SR_all",), seed=seed)
     return {
         "SR_finished": finished["SR_finished"],
         "SR_all": fixed["SR_all"],
         "ci95": {**finished["ci95"], **fixed["ci95"]},
+        **by_wilson(finished.get("ci95_method", {}) | fixed.get("ci95_method", {})),
         "tasks": fixed["rows"],
         "finished": finished["rows"],
     }

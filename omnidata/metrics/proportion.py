@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal
 
 _Z = NormalDist().inv_cdf(0.975)
 
@@ -34,6 +35,38 @@ def wilson(hits: int, total: int) -> tuple[float, float] | None:
     low, high = ((middle + sign * half) / (1 + weight) for sign in (-1, 1))
     # Rounding must not put the share itself outside, or an end beyond 0 and 1.
     return max(0.0, min(low, found)), min(1.0, max(high, found))
+
+
+def spread(
+    found: float, drawn: Sequence[float], trials: int
+) -> tuple[list[float], Literal["bootstrap", "wilson"]]:
+    """The interval of a share, and where it comes from.
+
+    Where nothing or everything is right, every resample of a bootstrap says the same, which tells
+    nothing of the true share: Wilson's interval over what was resampled stands there.
+
+    Args:
+        found: the share, or a mean of values from 0 to 1.
+        drawn: both ends of the bootstrap's interval.
+        trials: what was resampled: episodes, rows or tasks.
+
+    Examples:
+        >>> spread(0.5, [0.4, 0.6], 44)
+        ([0.4, 0.6], 'bootstrap')
+        >>> (low, high), method = spread(0.0, [0.0, 0.0], 44)
+        >>> low, round(high, 3), method
+        (0.0, 0.08, 'wilson')
+    """
+    interval = wilson(int(found) * trials, trials) if found in (0, 1) else None
+    if interval is None or drawn[0] != drawn[1]:
+        return list(drawn), "bootstrap"
+    return list(interval), "wilson"
+
+
+def by_wilson(methods: Mapping[str, str]) -> dict[str, Any]:
+    """`ci95_method`, for a table: the columns whose interval is Wilson's; empty where none is."""
+    named = {name: method for name, method in methods.items() if method == "wilson"}
+    return {"ci95_method": named} if named else {}
 
 
 def share(hits: int, total: int) -> dict[str, Any]:

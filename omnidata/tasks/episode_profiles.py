@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from omnidata.metrics import episodes
 from omnidata.metrics.episodes import Ints
+from omnidata.metrics.proportion import by_wilson
 from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
 
 Mask = npt.NDArray[np.bool_]
@@ -156,6 +157,7 @@ class EpisodeProfile:
         return {
             "overall": {name: overall[name] for name in overall["ci95"]},
             "ci95": overall["ci95"],
+            **by_wilson(overall.get("ci95_method", {})),
             "answered": self._answered(verdicts, answered, judged),
             "by": by,
             "counts": {
@@ -186,4 +188,6 @@ class EpisodeProfile:
         named |= {"GP": table[self.goal_progress], **table}
         named["ci95"] = {name: table["ci95"][name] for name in ("TM", "EM", "SR")}
         named["ci95"] |= {"GP": table["ci95"][self.goal_progress], **table["ci95"]}
+        if self.goal_progress in (methods := table.get("ci95_method", {})):
+            named["ci95_method"] = {**methods, "GP": methods[self.goal_progress]}
         return named

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.metrics.agentstudio_totals import by_group, means
+from omnidata.metrics.proportion import by_wilson
 from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
 
 Unit = Literal["share", "number"]
@@ -59,6 +60,7 @@ class RowProfile(ABC):
         return {
             "overall": {name: overall[name] for name in self.columns},
             "ci95": overall["ci95"],
+            **by_wilson(overall.get("ci95_method", {})),
             "answered": answered,
             "by": {
                 tag: by_group(
@@ -78,7 +80,9 @@ class RowProfile(ABC):
 
     def _table(self, steps: Sequence[Step], rows: Rows, mask: Mask) -> dict[str, Any]:
         found = zip(self.columns, self.values, strict=True)
-        return sized(means({name: rows.values[value][mask] for name, value in found}))
+        shares = [name for name, unit in self.columns.items() if unit == "share"]
+        columns = {name: rows.values[value][mask] for name, value in found}
+        return sized(means(columns, shares=shares))
 
 
 def sized(table: dict[str, Any]) -> dict[str, Any]:

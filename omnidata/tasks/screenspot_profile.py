@@ -11,6 +11,7 @@ import numpy as np
 from omnidata.actions import Space
 from omnidata.loaders.screenspot_rows import FORMS, box_of, is_negative
 from omnidata.metrics.agentstudio_totals import means
+from omnidata.metrics.proportion import by_wilson
 from omnidata.metrics.screenspot import Reading, Said, hits, read
 from omnidata.tasks.resizing import resizing
 from omnidata.tasks.row_profiles import Mask, RowProfile, Unit
@@ -92,11 +93,13 @@ class PointProfile(RowProfile):
 
     def _table(self, steps: Sequence[Step], rows: Rows, mask: Mask) -> dict[str, Any]:
         found: dict[str, Any] = {"ci95": {}}
+        methods: dict[str, str] = {}
         for name, value in zip(self.columns, self.values, strict=True):
-            part = means({name: rows.values[value][mask]})
+            part = means({name: rows.values[value][mask]}, shares=(name,))
             found[name] = part[name]
             found["ci95"][name] = part["ci95"][name]
-        return {**found, "steps": int(mask.sum())}
+            methods |= part.get("ci95_method", {})
+        return {**found, **by_wilson(methods), "steps": int(mask.sum())}
 
 
 def _parsed(said: Said) -> dict[str, Any]:

@@ -149,6 +149,13 @@ def _medium(
     if not cell.get("path"):
         return None
     place = Path(cell["path"])
-    guessed = (guess_type(place.name)[0] or "").partition("/")[0]
-    found: Modality = kind or next((one for one in _KINDS.values() if one == guessed), "image")
-    return MediaRef(found, place.parent, place.name, sha256=sha256)
+    return MediaRef(kind or _kind(place.name), place.parent, place.name, sha256=sha256)
+
+
+def _kind(name: str) -> Modality:
+    """What a file holds, by its name; a picture where that does not tell."""
+    guessed = guess_type(name)[0] or ""
+    for kind in _KINDS.values():
+        if guessed.startswith(kind):
+            return kind
+    return "image"

@@ -209,3 +209,13 @@ def test_the_released_report_says_nan_for_nothing_and_ignores_unknown_platforms(
     )  # the release wants "agent-studio"
     assert all(report[name] != report[name] for name in unknown)
     assert (report["input_tokens:sum"], report["output_tokens:sum"]) == (1.0, 2.0)
+
+
+def test_a_share_of_nothing_or_all_has_wilsons_interval_and_a_distance_has_not() -> None:
+    nothing = np.zeros(149)
+    found = means({"accuracy": nothing, "edit_distance": nothing}, shares=("accuracy",))
+    assert found["ci95"]["accuracy"] == pytest.approx([0.0, 0.0251], abs=1e-4)
+    assert found["ci95"]["edit_distance"] == [0.0, 0.0]
+    assert found["ci95_method"] == {"accuracy": "wilson"}
+    half = np.r_[nothing, np.ones(149)]
+    assert "ci95_method" not in means({"accuracy": half}, shares=("accuracy",))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from omnidata.metrics import episodes
 from omnidata.metrics.episodes import METRICS, StepVerdicts
+from omnidata.metrics.proportion import wilson
 
 Row = tuple[bool, bool, bool]
 """Type match, exact match and format of one step."""
@@ -190,10 +191,17 @@ def test_episodes_of_one_group_are_drawn_together() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(rows, min_size=1, max_size=9), st.integers(1, 400), st.integers(0, 99))
-def test_equal_episodes_leave_nothing_uncertain(one: list[Row], count: int, seed: int) -> None:
+def test_equal_episodes_leave_only_nothing_and_all_uncertain(
+    one: list[Row], count: int, seed: int
+) -> None:
     found = episodes.table(columns([(one, True)] * count), seed=seed)
+    extreme = [name for name in METRICS if found[name] in (0, 1)]
+    assert found.get("ci95_method", {}) == dict.fromkeys(extreme, "wilson")
     for name in METRICS:
         low, high = found["ci95"][name]
+        if name in extreme:
+            assert (low, high) == wilson(count * int(found[name]), count)
+            continue
         assert high - low == pytest.approx(0, abs=1e-12)
         assert low == pytest.approx(found[name], abs=1e-12)
 
@@ -215,4 +223,16 @@ def test_steps_of_cut_episodes_count_for_steps_and_not_for_episodes() -> None:
 def test_intervals_of_episode_metrics_are_drawn_from_whole_episodes_only() -> None:
     right: Row = (True, True, True)
     held = [([right], True), ([right], True), ([right, right], False)]
-    assert episodes.table(columns(held))["ci95"]["SR"] == [1.0, 1.0]
+    found = episodes.table(columns(held))
+    assert found["ci95"]["SR"] == [*(wilson(2, 2) or ())]  # and not of three
+
+
+def test_none_of_149_steps_is_no_proof_that_none_can_be_right() -> None:
+    wrong: Row = (True, False, True)
+    sizes = [4] * 17 + [3] * 27
+    found = episodes.table(columns([([wrong] * size, True) for size in sizes]))
+    assert (found["steps"], found["episodes"], found["EM"]) == (149, 44, 0.0)
+    assert found["ci95"]["EM"] == pytest.approx([0.0, 0.0803], abs=1e-4)
+    assert found["ci95_method"]["EM"] == "wilson"
+    one_right = [([(True, True, True), *[wrong] * 3], True), *[([wrong] * 3, True)] * 43]
+    assert "EM" not in episodes.table(columns(one_right)).get("ci95_method", {})
