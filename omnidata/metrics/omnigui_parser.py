@@ -225,13 +225,13 @@ def _call_body(name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None
     if name == "swipe":
         return _swipe_call(arguments)
     if name == "system_button":
-        button = str(_existing(arguments, "button", "key") or "").lower()
+        button = str(_existing(arguments, "button", "key") or "").lower().strip()
         if button in ("home", "home_screen"):
             return {"action_type": 9}
         return {"action_type": 7 if button in ("enter", "return_key") else 8}
     if name == "terminate":
-        status = _existing(arguments, "status", "reason")
-        done = status is None or str(status).lower() in _SUCCESS
+        said = [arguments[key] for key in ("status", "reason") if key in arguments]
+        done = not said or str(said[0]).lower().strip() in _SUCCESS
         return {"action_type": 10 if done else 11}
     number = named(name)
     if number is None:
@@ -250,8 +250,8 @@ def _simple_call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     if name == "type" and (text := _existing(arguments, "text", "content", "input_text")):
         body["text"] = text
     coordinate = _existing(arguments, "coordinate", "coordinates", "position")
-    if coordinate is None:
-        coordinate = [arguments.get("x"), arguments.get("y")]
+    if coordinate is None and arguments.keys() >= {"x", "y"}:
+        coordinate = [arguments["x"], arguments["y"]]
     with suppress(ValueError, TypeError):
         int(float(_existing(arguments, "time", "duration") or 0))
     return _placed(body, coordinate)
@@ -260,14 +260,39 @@ def _simple_call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _swipe_call(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
     begin = _existing(arguments, "coordinate", "start_coordinate")
     end = _existing(arguments, "coordinate2", "end_coordinate", "to")
-    start = read_pair(begin) if isinstance(begin, list) else None
-    stop = read_pair(end) if isinstance(end, list) else None
-    if start is None:
+    if not begin:
         return None
-    if stop is None:
-        direction = str(arguments.get("direction", "up")).lower()
-        return {"action_type": _DIRECTIONS.get(direction, 3), "start_coordinate": begin}
-    dx, dy = int(stop[0]) - int(start[0]), int(stop[1]) - int(start[1])
+    if not end:
+        return _start_call(begin, arguments.get("direction", "up"))
+    try:
+        start, stop = _ends(begin), _ends(end)
+    except (ValueError, TypeError, LookupError):
+        return None
+    dx, dy = stop[0] - start[0], stop[1] - start[1]
     across, along = (6 if dx > 0 else 5), (4 if dy > 0 else 3)
     kind = across if abs(dx) > abs(dy) else along
-    return {"action_type": kind, "start_coordinate": begin, "end_coordinate": end}
+    return {"action_type": kind, "start_coordinate": [*start], "end_coordinate": [*stop]}
+
+
+def _start_call(begin: Any, direction: Any) -> dict[str, Any] | None:
+    """A swipe without an end: upwards unless it says where; a start that is no pair is none."""
+    if not isinstance(direction, str):
+        raise CannotReadError("the direction of the swipe is not a text")
+    body: dict[str, Any] = {"action_type": _DIRECTIONS.get(direction.lower(), 3)}
+    with suppress(ValueError, TypeError):
+        try:
+            body["start_coordinate"] = [*_ends(begin)]
+        except KeyError:
+            return None
+        except IndexError:
+            raise CannotReadError("the start of the swipe has one coordinate") from None
+    return body
+
+
+def _ends(value: Any) -> tuple[int, int]:
+    """The first two items as whole numbers; of a text its first two characters.
+
+    Raises:
+        ValueError, TypeError, LookupError, OverflowError: they are none, or infinite.
+    """
+    return int(float(value[0])), int(float(value[1]))

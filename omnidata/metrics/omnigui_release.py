@@ -67,11 +67,10 @@ def judge(
 def _swipe(
     row: Mapping[str, Any], answer: Answer, screen: tuple[Any, Any], space: PredictedSpace
 ) -> bool:
-    touch = _target(row, "touch", nested=True)
+    touch, lift = (_target(row, name, nested=True) for name in ("touch", "lift"))
     if touch is None or answer.start is None:
         return False
     starts = _hits(touch, answer.start, screen, space)
-    lift = _target(row, "lift", nested=True)
     if lift is None or answer.end is None:
         return starts
     ends = _hits(lift, answer.end, screen, space)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from omnidata.loaders.omnigui_targets import TargetError, read_target
 from omnidata.metrics import episodes
 from omnidata.tasks import get_task
 from omnidata.types import Profile, Rows, Step
@@ -196,3 +197,57 @@ def test_rows_in_any_order_give_the_same_aggregates(aggregates: list[dict[str, A
             for name, ours in OFFICIAL.items():
                 assert abs(found[ours] - case["official"][name]) <= 1e-12, (case["id"], name)
     assert checked >= 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parsed"),
+    [
+        ('{"action":"swipe","coordinate":["x",5]}', {"action_type": 3}),
+        ('{"action":"swipe","coordinate":["7",5.9]}',
+         {"action_type": 3, "start_coordinate": [7, 5]}),
+        ('{"action":"swipe","coordinate":"12","direction":"Down"}',
+         {"action_type": 4, "start_coordinate": [1, 2]}),
+        ('{"action":"swipe","coordinate":[1,2],"to":[]}',
+         {"action_type": 3, "start_coordinate": [1, 2]}),
+        ('{"action":"swipe","coordinate":[1,2],"to":["x",5]}', None),
+        ('{"action":"swipe","coordinate":[1,2],"to":[5]}', None),
+        ('{"action":"swipe","coordinate":[1,2],"to":{"x":3,"y":4}}', None),
+        ('{"action":"swipe","coordinate":[5]}', None),
+        ('{"action":"swipe","coordinate":[1,2],"direction":3}', None),
+        ('{"action":"click","x":1e999}', {"action_type": 0}),
+        ('{"action":"click","x":"5","y":null}', {"action_type": 0}),
+        ('{"action":"click","coordinate":[5]}', {"action_type": 0}),
+        ('{"action":"system_button","button":" Home "}', {"action_type": 9}),
+        ('{"action":"terminate","status":null}', {"action_type": 11}),
+        ('{"action":"terminate","status":" Success"}', {"action_type": 10}),
+        ('{"action":"terminate"}', {"action_type": 10}),
+    ],
+)  # fmt: skip
+def test_tool_calls_with_half_a_place_are_read_as_released(
+    arguments: str, parsed: dict[str, Any] | None
+) -> None:
+    text = f'<tool_call>{{"name":"mobile_use","arguments":{arguments}}}</tool_call>'
+    for name in ("omnigui-release", "omnigui-paper"):
+        verdict = get_task("omnigui").profiles[name].judge(step({"result_action_type": 8}), text)
+        assert truncated(verdict.parsed) == parsed
+
+
+@pytest.mark.parametrize(
+    ("touch", "lift"),
+    [
+        ('[["200", "200"], ["400", "400.5"]]', ""),
+        ([["200", 200], [400, 400]], ""),
+        (["300", "300"], ""),
+        ("", [["1", 2], [3, 4]]),  # both targets of a swipe are read, whether one is missing or not
+    ],
+)
+def test_a_target_with_numbers_as_texts_ends_the_release_and_is_unusable_else(
+    touch: Any, lift: Any
+) -> None:
+    text = '{"action_type": 3, "start_coordinate": [1, 1], "end_coordinate": [1, 2]}'
+    size = {"image_width": 1000, "image_height": 1000}
+    row = {"result_action_type": 3, "result_touch_xy": touch, "result_lift_xy": lift, **size}
+    released = get_task("omnigui").profiles["omnigui-release"].judge(step(row), text)
+    assert released.outcome == "unparsed"
+    with pytest.raises(TargetError, match="a str"):
+        read_target(row, "touch" if touch else "lift")
