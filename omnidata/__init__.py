@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from omnidata.actions import Action, Primitive
     from omnidata.errors import OmnidataError
+    from omnidata.files import following
     from omnidata.loaders.registry import load_dataset, register
     from omnidata.run.evaluate import evaluate
     from omnidata.run.score import score
@@ -26,6 +27,7 @@ __all__ = [
     "Primitive",
     "Step",
     "evaluate",
+    "following",
     "get_task",
     "load_dataset",
     "register",
@@ -38,6 +40,7 @@ _HOMES = {
     "Primitive": "omnidata.actions",
     "Step": "omnidata.types",
     "evaluate": "omnidata.run.evaluate",
+    "following": "omnidata.files",
     "get_task": "omnidata.tasks",
     "load_dataset": "omnidata.loaders.registry",
     "register": "omnidata.loaders.registry",

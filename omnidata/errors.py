@@ -56,6 +56,18 @@ class DataError(OmnidataError):
     """A dataset cannot be read as the named benchmark."""
 
 
+class FileError(OmnidataError, OSError):
+    """A file is not opened: it is no regular file, too large, a pointer, or lies elsewhere.
+
+    It is an `OSError` as well: whoever goes on where a file cannot be read goes on here too.
+    """
+
+    @property
+    def strerror(self) -> str:  # type: ignore[override]  # there it is an attribute
+        """What was found, for those who know an `OSError`."""
+        return self.what
+
+
 class MediaError(OmnidataError):
     """A screenshot, clip or audio track is missing, unreadable, or outside the dataset folder.
 

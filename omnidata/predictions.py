@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from omnidata.errors import PredictionError
+from omnidata.files import STREAMED, open_file
 from omnidata.types import Completion, Delivery
 
 
@@ -73,7 +74,7 @@ def read(path: Path) -> Iterator[Prediction]:
         PredictionError: the file is missing, or a line is not a prediction; names file and line.
     """
     try:
-        file = path.open("rb")
+        file = open_file(path, STREAMED)
     except OSError as error:
         raise PredictionError(
             f"the file cannot be opened ({error.strerror})",

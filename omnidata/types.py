@@ -15,6 +15,7 @@ import msgspec
 
 from omnidata.actions import Action, Screen, Space
 from omnidata.errors import Finding
+from omnidata.files import bounds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,13 +84,16 @@ class MediaRef:
 
     Attributes:
         kind: "image", "video" or "audio".
-        root: the folder that `path` must stay inside.
-        path: relative to `root`, as the row has it; whoever opens it checks it first.
+        root: the folder that `path` is relative to.
+        path: as the row has it; whoever opens it checks it first.
         inline: what the row holds in place of a file, {"array": [...], "sampling_rate": Hz}; None
             for a file.
         cell: where the bytes lie if not in a file of their own; `path` is then the name they had.
-        sha256: what the bytes were when the dataset was written, in hexadecimal, or its first
-            digits; a file with another hash is not opened. Empty where nobody has looked.
+        sha256: what the bytes were when the dataset was written, in hexadecimal; a file with
+            another hash is not opened. All 64 digits, or the 32 that the files of an export are
+            called by. Empty where nobody has looked.
+        within: real paths, in one of which the file must lie once links are followed: those in
+            force where the reference is made (`omnidata.files.staying_in`); `root` alone if empty.
     """
 
     kind: Modality
@@ -98,6 +102,7 @@ class MediaRef:
     inline: Mapping[str, Any] | None = field(default=None, hash=False)
     cell: Cell | Stretch | Cut | None = None
     sha256: str = field(default="", compare=False)
+    within: tuple[str, ...] = field(default_factory=bounds, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

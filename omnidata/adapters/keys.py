@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from omnidata.errors import CallError, UsageError
+from omnidata.files import SETTINGS, read_file
 
 _SENDABLE = re.compile(r"[!-~]+")  # what an HTTP header takes; its error would quote the rest
 _TELLING = 8  # characters; shorter ones are placeholders, and words that answers may hold
@@ -172,8 +173,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _read(file: Path) -> str:
     try:
-        with file.open(encoding="utf-8-sig") as stream:  # some editors write a mark first
-            return stream.read(_LONGEST + 1)
+        return read_file(file, SETTINGS).decode("utf-8-sig")  # some editors write a mark first
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
         raise UsageError(

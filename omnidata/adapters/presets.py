@@ -25,6 +25,7 @@ from omnidata.adapters.model_options import (
     split,
 )
 from omnidata.errors import UsageError
+from omnidata.files import read_settings
 from omnidata.types import GenerationParams
 
 Wire = Literal["openai", "gemini", "minicpm", "vita", "baichuan"]
@@ -279,9 +280,10 @@ def _expected(what: str, path: str) -> str:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_settings(path)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        not_text = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        reason = error.strerror if isinstance(error, OSError) else not_text
         raise UsageError(
             f"the models cannot be read: {reason}", where=str(path), expected="a TOML file"
         ) from None

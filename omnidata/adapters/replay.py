@@ -8,6 +8,7 @@ from pathlib import Path
 
 from omnidata import predictions
 from omnidata.adapters.base import Model
+from omnidata.files import STREAMED, open_file
 from omnidata.types import Completion, GenerationParams, Prepared
 
 
@@ -27,7 +28,9 @@ class Replay(Model):
         """
         self._lines = {line.sample_id: line.completion() for line in predictions.read(path)}
         # The content is part of the name: a run that resumes on an edited file would mix two.
-        self.name = f"replay:{path}@{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
+        with open_file(path, STREAMED) as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        self.name = f"replay:{path}@{digest[:12]}"
 
     async def generate(
         self, batch: Sequence[Prepared], params: GenerationParams

@@ -10,6 +10,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.limits import limited
+from omnidata.cli.roots import reading_data
 
 if TYPE_CHECKING:
     from omnidata.ablate import Ablation
@@ -20,6 +21,7 @@ Format = Literal["terminal", "md", "csv", "json"]
 Benchmark = Literal["omnigui"]
 
 
+@reading_data
 @limited
 def ablate(
     task: Annotated[Benchmark, typer.Argument(metavar="TASK", help="The benchmark: omnigui.")],

@@ -8,12 +8,14 @@ import typer
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Data, Json, Profile, TaskName, TaskOptions
+from omnidata.cli.roots import reading_data
 
 if TYPE_CHECKING:
     from omnidata.audit import Report, Rule
     from omnidata.tasks.published import Published
 
 
+@reading_data
 def audit(
     task: TaskName,
     data: Data,

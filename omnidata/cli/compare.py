@@ -9,6 +9,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
+from omnidata.cli.roots import reading_data
 
 if TYPE_CHECKING:
     from omnidata.compare import Comparison
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 Format = Literal["terminal", "md", "csv", "json"]
 
 
+@reading_data
 def compare(
     run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="A run folder: what was before.")],
     run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another: what is new.")],

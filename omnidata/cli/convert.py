@@ -9,8 +9,10 @@ import typer
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Data, TaskName
+from omnidata.cli.roots import reading_data
 
 
+@reading_data
 def convert(
     task: TaskName,
     data: Data,

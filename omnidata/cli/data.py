@@ -9,6 +9,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
+from omnidata.cli.roots import reading_data
 from omnidata.cli.which import data_of, only_task
 from omnidata.errors import UsageError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _USAGE = "omnidata info DATA, or omnidata info TASK DATA"
 
 
+@reading_data
 def info(
     task: Annotated[
         str | None,

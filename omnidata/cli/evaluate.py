@@ -10,11 +10,13 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.limits import limited
+from omnidata.cli.roots import reading_data
 
 if TYPE_CHECKING:
     from omnidata.run.limits import Limits
 
 
+@reading_data
 @limited
 def evaluate(
     task: args.TaskName,

@@ -11,6 +11,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
+from omnidata.cli.roots import reading_data
 from omnidata.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _SHOWN = 10
 
 
+@reading_data
 def export(
     task: args.TaskName,
     data: args.Data,

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from omnidata.cli import arguments as args
+from omnidata.cli.roots import reading_data
 from omnidata.cli.runs import lacking, print_run
 
 
+@reading_data
 def merge(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN...", help="The folders of all parts, in any order.")

@@ -9,12 +9,14 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
+from omnidata.cli.roots import reading_data
 from omnidata.errors import UsageError
 
 Format = Literal["terminal", "md", "latex", "csv", "json"]
 _NARROWEST = 80
 
 
+@reading_data
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, scored.")],
     by: Annotated[

@@ -10,6 +10,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
+from omnidata.cli.roots import reading_data
 from omnidata.errors import RunError, UsageError
 from omnidata.storage import is_unfinished
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _LINES = "predictions.jsonl"
 
 
+@reading_data
 def score(
     task: args.TaskName,
     data: args.Data,

@@ -11,12 +11,14 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
+from omnidata.cli.roots import reading_data
 
 if TYPE_CHECKING:
     from omnidata.run.engine import Progress
     from omnidata.run.suite import Cell, Outcome
 
 
+@reading_data
 def suite(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The suite, in TOML.")],
     as_json: args.Json = False,

@@ -11,6 +11,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.limits import limited
+from omnidata.cli.roots import reading_data
 from omnidata.errors import Finding
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ Model = Annotated[
 ]
 
 
+@reading_data
 @limited
 def label(
     data: args.Data,
@@ -90,6 +92,7 @@ def label(
     _finish(done, "no step could be labelled" if nothing else "")
 
 
+@reading_data
 @limited
 def filter_(
     data: args.Data,

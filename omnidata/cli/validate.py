@@ -11,6 +11,7 @@ import typer
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Data, TaskName
+from omnidata.cli.roots import reading_data
 from omnidata.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _HEAD = "# Steps to leave out, by omnidata validate"
 
 
+@reading_data
 def validate(
     task: TaskName,
     data: Data,

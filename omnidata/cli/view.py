@@ -9,6 +9,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
+from omnidata.cli.roots import reading_data
 from omnidata.cli.which import data_of, only_task
 from omnidata.errors import UsageError
 
@@ -19,6 +20,7 @@ _USAGE = "omnidata view DATA, omnidata view TASK DATA, or omnidata view RUN"
 _RUN = ("run.json", "results.json")
 
 
+@reading_data
 def view(
     task_options: args.TaskOptions,
     task: Annotated[

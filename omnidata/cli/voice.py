@@ -9,9 +9,11 @@ import typer
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Data, Where
+from omnidata.cli.roots import reading_data
 from omnidata.errors import UsageError
 
 
+@reading_data
 def voice(
     data: Data,
     out: Annotated[

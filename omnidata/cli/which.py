@@ -16,8 +16,11 @@ def data_of(task: str | None, place: Path) -> Path:
         task: the benchmark, built in or a plug-in's; None where it is not known yet.
         place: as the user named it.
     """
+    from omnidata.files import inside, real
+
     inner = place / "data"
-    if not inner.is_dir() or _holds(place, task) or not _holds(inner, task):
+    own = inner.is_dir() and inside(real(inner), [real(place)])  # and no link of somebody else's
+    if not own or _holds(place, task) or not _holds(inner, task):
         return place
     terminal.note(f"{place} itself is no data, {inner} is: it is what is read")
     return inner

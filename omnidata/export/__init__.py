@@ -22,6 +22,7 @@ from omnidata.export.sizing import Sizing
 from omnidata.export.splitfiles import SplitFile, dataset_info, write_ids, write_models
 from omnidata.export.staging import INFO, LEAKS, MODELS, REPORT, SEEN, ExportStaging
 from omnidata.export.store import Media, Store, key
+from omnidata.loaders.media_files import refuse_closed
 from omnidata.run.select import select
 from omnidata.run.splits import SPLITS, Split, split_of
 from omnidata.storage import write_json
@@ -82,11 +83,13 @@ def export(
     Raises:
         UsageError: the trainer has no form for the prompts or the options, nothing is chosen, or
             `out` is there and not to be replaced.
-        DataError: no step can be exported, a voice instruction is missing, another process is
-            exporting to the same place, or it cannot be written.
+        DataError: no step can be exported, a voice instruction is missing, media lie in folders
+            that nobody named, another process is exporting to the same place, or it cannot be
+            written.
     """
     options.check(task)
     steps = select(source.steps, where=where, exclude=exclude, limit=limit)
+    refuse_closed(steps)
     refs, kinds = _needed(task, steps, options)
     frames = options.frames if options.video == "frames" else None
     settings = {

@@ -271,7 +271,7 @@ def _misread(content: bytes) -> bool:
 
 def _stamp(ref: MediaRef) -> tuple[int, int] | None:
     """Size and time of the file that a medium lies in; None where there is none to be trusted."""
-    shard = ref if ref.cell is None else MediaRef(ref.kind, ref.root, ref.cell.shard)
+    shard = ref if ref.cell is None else media.around(ref, ref.cell)
     path = media.linkable(shard)
     with suppress(OSError):
         if path is not None:

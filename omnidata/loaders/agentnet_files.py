@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from omnidata.errors import DataError, Finding
+from omnidata.files import ANY, open_file
 from omnidata.loaders import desk_files, file_search
 from omnidata.loaders.json_lines import values
 from omnidata.loaders.place import SKIPPED, Note
@@ -82,7 +83,7 @@ def look(path: Path) -> file_search.Look:
     """
     if path.suffix not in _SIGNS:
         return "other"
-    with path.open("rb") as file:
+    with open_file(path, ANY) as file:
         head = file.read(desk_files.HEAD)
     return "known" if all(sign in head for sign in _SIGNS[path.suffix][1]) else "other"
 

@@ -25,7 +25,7 @@ from omnidata.loaders.agentstudio_rows import Instructions
 from omnidata.loaders.belonging import check_screen
 from omnidata.loaders.media_files import check_media_files
 from omnidata.loaders.place import Note, Place, short
-from omnidata.loaders.recognition import naming_the_right_task
+from omnidata.loaders.recognition import reading
 from omnidata.loaders.strict import refuse_findings
 from omnidata.media import image_size, unsafe
 from omnidata.types import MediaRef, Modality, Source, Step
@@ -90,7 +90,7 @@ def load(
             `strict` and there is a finding.
     """
     data = Path(data)
-    with naming_the_right_task(data, task):
+    with reading(data, task):
         if repository.is_repository(data):
             source = repository.load(data, task, TAGS, check_media=check_media)
             source = replace(source, steps=[_restored(s, task, instructions) for s in source.steps])

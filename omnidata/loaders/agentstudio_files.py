@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from omnidata.errors import DataError, Finding
+from omnidata.files import STREAMED, open_file, read_file
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders import agentstudio_parquet as parquet
 from omnidata.loaders.agentstudio_columns import Form, Row, form, is_columnwise, rezip
@@ -65,7 +66,7 @@ class Files:
         digest = hashlib.sha256()
         for path in self.paths:
             stored = path.suffix == ".parquet"
-            content = parquet.fingerprint(path) if stored else path.read_bytes()
+            content = parquet.fingerprint(path) if stored else read_file(path)
             digest.update(f"{path.name}\0{len(content)}\0".encode("utf-8", "surrogateescape"))
             digest.update(content)
         return digest.hexdigest()
@@ -137,7 +138,7 @@ def _groups(data: Path) -> list[list[Path]]:
     groups: dict[tuple[Path, str], list[Path]] = {}
     for folder in (data, data / "data"):
         for path in sorted(folder.glob("*")):
-            if path.suffix in (".jsonl", ".parquet") and path.is_file():
+            if path.suffix in (".jsonl", ".parquet") and path.exists():
                 stem, count = _stem(path)
                 name = f"{stem} {count}" if count else path.name
                 groups.setdefault((folder, name), []).append(path)
@@ -165,9 +166,12 @@ def _peek(path: Path) -> Form | None:
     if path.suffix == ".parquet":
         columns = parquet.columns(path)
         return form(dict.fromkeys(columns)) if columns else None
-    with path.open("rb") as file:
+    with open_file(path, STREAMED) as file:
         for _ in range(_PEEKED_LINES):
-            row = _decode(file.readline(_LONGEST_LINE))
+            text = file.readline(_LONGEST_LINE + 1)
+            if len(text) > _LONGEST_LINE:
+                return None
+            row = _decode(text)
             if isinstance(row, dict):
                 return form(row)
     return None
@@ -210,7 +214,7 @@ def _parquet(path: Path, note: Note) -> Iterator[Line]:
 
 
 def _lines(path: Path, note: Note) -> Iterator[Line]:
-    content = path.read_bytes().removeprefix(_BOM)
+    content = read_file(path).removeprefix(_BOM)
     for at, text in enumerate(content.split(b"\n"), 1):
         if not text.strip():
             continue

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import DataError
+from omnidata.files import ANY, check_file
 from omnidata.loaders import parquet_rows
 from omnidata.loaders.agentstudio_columns import IMAGES
 from omnidata.types import Cell, MediaRef
@@ -103,6 +104,7 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     """The file; whatever Arrow says of hostile bytes becomes a `DataError`."""
     import pyarrow.parquet as pq
 
+    check_file(path, ANY)
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             yield file

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from omnidata.errors import DataError, Finding
-from omnidata.jsontext import BROKEN
+from omnidata.files import ANY, open_file, read_file
 from omnidata.loaders import file_search, phone_files
 from omnidata.loaders.json_lines import BOM, decoded
 from omnidata.loaders.place import SKIPPED, Note
@@ -88,7 +88,7 @@ def _may_be(path: Path) -> bool:
 def _look(path: Path) -> file_search.Look:
     if path.suffix != ".json":
         return phone_files.look(path, frozenset({"results/action_type"}))
-    with path.open("rb") as file:
+    with open_file(path, ANY) as file:
         head = file.read(_HEAD)
     ours = all(sign in head for sign in _SIGNS) and not any(sign in head for sign in _FOREIGN)
     return "known" if ours else "other"
@@ -115,9 +115,7 @@ def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:
 
 
 def _steps(path: Path, note: Note) -> Iterator[Line]:
-    value: Any = BROKEN
-    if path.stat().st_size <= _MAX_FILE:
-        value = decoded(path.read_bytes().removeprefix(BOM))
+    value = decoded(read_file(path, _MAX_FILE).removeprefix(BOM))
     if not isinstance(value, list):
         note(_broken(str(path), "the file is no list of steps", "one list of JSON objects"))
         return

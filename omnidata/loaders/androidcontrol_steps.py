@@ -10,6 +10,7 @@ from typing import Any
 
 from omnidata.actions import Action, Screen
 from omnidata.errors import Finding, MediaError
+from omnidata.files import read_file
 from omnidata.loaders.a11y_forest import bounds_of, pack
 from omnidata.loaders.androidcontrol_rows import FINAL, FOREST, STEP, Row, call_of, item, wording_of
 from omnidata.loaders.phone_files import picture_broken, stated_size
@@ -231,12 +232,10 @@ class EpisodeReader:
     def _read_splits(self) -> dict[str, str]:
         """Episode -> split; nothing where there is no such file."""
         path = self.root / SPLITS
-        if not path.is_file() or path.is_symlink():
+        if not path.exists():
             return {}
         try:
-            if path.stat().st_size > _MAX_SPLITS:
-                raise ValueError("it is too large")
-            return _episodes(json.loads(path.read_bytes()))
+            return _episodes(json.loads(read_file(path, _MAX_SPLITS)))
         except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
             Place(str(path), self.note).warn(
                 "splits-unusable", f"it cannot be read ({error})", "split -> list of episode ids"

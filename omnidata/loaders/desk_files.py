@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from omnidata.jsontext import BROKEN
+from omnidata.files import read_file
 from omnidata.loaders import file_search
 from omnidata.loaders.json_lines import BOM, decoded
 
@@ -30,14 +30,12 @@ def recognises(
 
 
 def whole(path: Path) -> Any:
-    """The one JSON value of a file; BROKEN for none, or one of more than 256 MiB.
+    """The one JSON value of a file; BROKEN for none.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: the file cannot be read, or has more than 256 MiB.
     """
-    if path.stat().st_size > _MAX_FILE:
-        return BROKEN
-    return decoded(path.read_bytes().removeprefix(BOM))
+    return decoded(read_file(path, _MAX_FILE).removeprefix(BOM))
 
 
 def images(path: Path, names: Sequence[str]) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from omnidata.errors import DataError
+from omnidata.files import STREAMED, followed, open_file
 
 Look = Literal["known", "broken", "other"]
 
@@ -16,32 +17,32 @@ _DEPTH = 5
 
 
 def walk(data: Path) -> Iterator[Path]:
-    """The file, or the files of the folder and of those in it, sorted; no link leads outside.
+    """The file, or all but the folders in the folder and in those below it, sorted.
+
+    What leads outside is among them, and no regular file either: whoever opens it says so. Of links
+    to folders only those are followed that the user asked for.
 
     Raises:
         OSError: a folder cannot be read.
     """
-    if data.is_file():
+    if data.is_dir():
+        yield from _below(data, _DEPTH)
+    elif data.exists():
         yield data
-    elif data.is_dir():
-        yield from _below(data, data.resolve(), _DEPTH)
 
 
-def _below(folder: Path, root: Path, depth: int) -> Iterator[Path]:
+def _below(folder: Path, depth: int) -> Iterator[Path]:
     with os.scandir(folder) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:
         path = Path(entry.path)
-        if entry.name.startswith(".") or not _inside(entry, path, root):
+        if entry.name.startswith("."):
             continue
-        if path.is_file():
+        if path.is_dir():
+            if depth > 1 and (not entry.is_symlink() or followed(path)):
+                yield from _below(path, depth - 1)
+        elif path.exists():
             yield path
-        elif entry.is_dir(follow_symlinks=False) and depth > 1:
-            yield from _below(path, root, depth - 1)
-
-
-def _inside(entry: os.DirEntry[str], path: Path, root: Path) -> bool:
-    return not entry.is_symlink() or Path(os.path.realpath(path)).is_relative_to(root)
 
 
 def chosen(data: Path, looks: Mapping[Path, Look], expected: str) -> list[Path]:
@@ -85,6 +86,6 @@ def fingerprint(paths: Sequence[Path], root: Path) -> str:
     for path in paths:
         name = path.relative_to(root).as_posix()
         digest.update(f"{name}\0{path.stat().st_size}\0".encode("utf-8", "surrogateescape"))
-        with path.open("rb") as file:
+        with open_file(path, STREAMED) as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()

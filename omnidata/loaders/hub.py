@@ -23,7 +23,9 @@ import datasets
 import pyarrow as pa
 
 from omnidata.errors import DataError, MediaError
-from omnidata.loaders.recognition import naming_the_right_task
+from omnidata.files import bounds, following
+from omnidata.loaders.media_files import refuse_closed
+from omnidata.loaders.recognition import reading
 from omnidata.loaders.repository import is_repository
 from omnidata.loaders.rows import features, to_row
 from omnidata.loaders.subsets import ALL, subsets
@@ -61,9 +63,14 @@ class Benchmark:
 
 @dataclass
 class Config(datasets.BuilderConfig):  # type: ignore[misc]  # it has no types
-    """One subset: `all` or a value of a tag; case is ignored."""
+    """One subset: `all` or a value of a tag; case is ignored.
+
+    Attributes:
+        media_roots: folders outside the data to which links may lead.
+    """
 
     name: str = ALL
+    media_roots: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Make `all` the default."""
@@ -103,7 +110,9 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             name, self.BUILDER_CONFIGS = config_name, []
             kwargs.setdefault("version", datasets.Version("1.0.0"))
         config, config_id = super()._create_builder_config(config_name=name, **kwargs)
-        return config, config_id + _fingerprint(self.benchmark, self._root(config))[:16]
+        with following(config.media_roots):
+            found = _fingerprint(self.benchmark, self._root(config))
+        return config, config_id + found[:16]
 
     def _root(self, config: datasets.BuilderConfig) -> Path:
         """The folder or file that the user named; what `datasets` found by itself is no answer."""
@@ -128,7 +137,8 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
         )
 
     def _source(self, root: Path) -> Source:
-        return _load(self.benchmark, str(root), _fingerprint(self.benchmark, root))
+        with following(self.config.media_roots):
+            return _load(self.benchmark, str(root), _fingerprint(self.benchmark, root))
 
     def _info(self) -> datasets.DatasetInfo:
         roles = self.benchmark.roles
@@ -141,6 +151,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
         root, subset = self._root(self.config), self.config.name
         source = self._source(root)
+        refuse_closed(source.steps)
         if source.findings:
             _log.warning(
                 "%s: %d findings; `omnidata validate %s %s` lists them",
@@ -176,9 +187,9 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
 
 def _fingerprint(benchmark: Benchmark, root: Path) -> str:
     """SHA-256 over the annotations, the media's folder and the loader's own code."""
-    with naming_the_right_task(root, benchmark.task):
+    with reading(root, benchmark.task):
         digest = hashlib.sha256(benchmark.fingerprint(root).encode())
-    digest.update(os.fsencode(root.resolve()))
+        digest.update(os.fsencode("\0".join(bounds())))
     for folder in (resources.files("omnidata"), resources.files("omnidata.loaders")):
         for code in sorted(folder.iterdir(), key=lambda path: path.name):
             if code.name.endswith((".py", ".json")):

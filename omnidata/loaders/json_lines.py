@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from omnidata.files import STREAMED, open_file
 from omnidata.jsontext import BROKEN, decode
 
 MAX_LINE = 64 * 1024**2
@@ -26,7 +27,7 @@ def values(path: Path) -> Iterator[tuple[str, Any]]:
     Raises:
         OSError: the file cannot be read.
     """
-    with path.open("rb") as file:
+    with open_file(path, STREAMED) as file:
         number = 0
         while text := file.readline(MAX_LINE + 1):
             number += 1

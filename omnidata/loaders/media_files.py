@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from omnidata.actions import Screen
-from omnidata.errors import Finding, MediaError, MissingMediaError
-from omnidata.media import image_size, resolve, unsafe
+from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
+from omnidata.files import naming, real
+from omnidata.media import around, closed, image_size, resolve, unsafe
 from omnidata.types import Cut, MediaRef, Step
 
 
@@ -22,7 +24,11 @@ def check_media_files(
         steps: of the dataset.
         note: takes the findings.
         always_shown: a step without a screenshot lacks one, and nobody has said so yet.
+
+    Raises:
+        DataError: as `refuse_closed`.
     """
+    refuse_closed(steps)
     problems: list[Finding] = []
     found = False
     seen: set[MediaRef] = set()
@@ -38,7 +44,7 @@ def check_media_files(
                 continue
             try:
                 if isinstance(ref.cell, Cut):
-                    resolve(MediaRef("video", ref.root, ref.cell.shard))
+                    resolve(around(ref, ref.cell))
                 elif ref.kind == "image":
                     differs = size_differs(step, role, image_size(ref))
                     problems += [differs] if differs else []
@@ -57,6 +63,29 @@ def check_media_files(
             note(problem)
     else:
         note(media_absent(steps))
+
+
+def refuse_closed(steps: Sequence[Step]) -> None:
+    """Say once, before any work, which folders with media the user would have to name.
+
+    Every medium there would be refused: the folder is a link that leads outside the data, or one
+    that a linked repository lists.
+
+    Raises:
+        DataError: there are such folders; it names the options to type.
+    """
+    refs = (ref for step in steps for ref in step.media.values() if ref and ref.inline is None)
+    known: dict[tuple[Path, tuple[str, ...]], MediaRef] = {}
+    for ref in refs:
+        known.setdefault((ref.root, ref.within), ref)
+    if folders := sorted({str(ref.root) for ref in known.values() if closed(ref)}):
+        leads = sorted({real(Path(folder)) for folder in folders})
+        raise DataError(
+            f"the media lie outside the data, below {', '.join(leads)}",
+            where=", ".join(folders),
+            expected="media inside the folder that was named, links followed",
+            remedy=naming(leads),
+        )
 
 
 def media_absent(steps: Sequence[Step]) -> Finding:

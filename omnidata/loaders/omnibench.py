@@ -21,7 +21,7 @@ from omnidata.loaders.omnibench_orders import check_trajectory
 from omnidata.loaders.omnibench_rows import read_subtask, read_trajectory
 from omnidata.loaders.omnibench_steps import ROLES, TAGS, StepReader, picture_root
 from omnidata.loaders.place import SKIPPED, Note, Place
-from omnidata.loaders.recognition import naming_the_right_task
+from omnidata.loaders.recognition import reading
 from omnidata.loaders.strict import refuse_findings
 from omnidata.media import Budget, resolve
 from omnidata.types import MediaRef, Source
@@ -200,7 +200,7 @@ def load(
             finding.
     """
     data = Path(data)
-    with naming_the_right_task(data, "omnibench"):
+    with reading(data, "omnibench"):
         if repository.is_repository(data):
             source = repository.load(data, "omnibench", TAGS, check_media=check_media)
         else:

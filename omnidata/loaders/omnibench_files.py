@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from omnidata.errors import DataError, Finding
+from omnidata.files import ANY, STREAMED, open_file, read_file
 from omnidata.jsontext import BROKEN
 from omnidata.loaders.json_lines import BOM, MAX_LINE, decoded, values
 from omnidata.loaders.place import SKIPPED, Note
@@ -122,13 +123,12 @@ def recognises(data: Path, benchmark: str = "") -> bool:
 
 
 def _candidates(folder: Path) -> Iterator[Path]:
-    """JSON files in a folder and one level below, sorted; no link leads outside."""
-    root = folder.resolve()
+    """JSON files in a folder and one level below, sorted; none that leads outside is opened."""
     for entry in sorted(_entries(folder), key=lambda entry: entry.name):
         if entry.is_dir():
             below = [item for item in _entries(Path(entry.path)) if _is_candidate(item)]
-            yield from (path for path in sorted(Path(e.path) for e in below) if _inside(path, root))
-        elif _is_candidate(entry) and _inside(Path(entry.path), root):
+            yield from sorted(Path(item.path) for item in below)
+        elif _is_candidate(entry):
             yield Path(entry.path)
 
 
@@ -138,12 +138,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _is_candidate(entry: os.DirEntry[str]) -> bool:
-    return entry.name.endswith(_SUFFIXES) and entry.is_file()
-
-
-def _inside(path: Path, root: Path) -> bool:
-    """Whether the file lies below the folder, once links are followed."""
-    return path.resolve().is_relative_to(root)
+    return entry.name.endswith(_SUFFIXES) and Path(entry.path).exists() and not entry.is_dir()
 
 
 def _look(path: Path) -> Literal["known", "broken", "other"]:
@@ -153,7 +148,7 @@ def _look(path: Path) -> Literal["known", "broken", "other"]:
     have documents of hundreds of them.
     """
     if path.suffix == ".json":
-        with path.open("rb") as file:
+        with open_file(path, ANY) as file:
             head = file.read(_HEAD)
         if not any(sign in head for sign in _SIGNS):
             return "other"
@@ -173,9 +168,7 @@ def _values(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _document(path: Path) -> Iterator[tuple[str, Any]]:
     """The rows of a JSON file: one object, or a list of them."""
-    with path.open("rb") as file:
-        content = file.read(MAX_FILE + 1)
-    value = decoded(content.removeprefix(BOM)) if len(content) <= MAX_FILE else BROKEN
+    value = decoded(read_file(path, MAX_FILE).removeprefix(BOM))
     if not isinstance(value, list):
         yield str(path), value
         return
@@ -217,6 +210,6 @@ def fingerprint(data: Path) -> str:
     for path in find(data):
         name = path.relative_to(root).as_posix()
         digest.update(f"{name}\0{path.stat().st_size}\0".encode("utf-8", "surrogateescape"))
-        with path.open("rb") as file:
+        with open_file(path, STREAMED) as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()

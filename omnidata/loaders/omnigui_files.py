@@ -17,6 +17,7 @@ from typing import Any
 import jsonlines
 
 from omnidata.errors import DataError, Finding
+from omnidata.files import WHOLE, open_file, read_file, staying_in
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, app_key, label
 from omnidata.media import unsafe
 
@@ -78,9 +79,9 @@ class Files:
     def fingerprint(self) -> str:
         """SHA-256 over contents and names below the root: the same wherever the data lies."""
         digest = hashlib.sha256()
-        for path in self.all():
-            if path.is_file():
-                content = path.read_bytes()
+        with staying_in(self.root, *self.side):
+            for path in filter(Path.exists, self.all()):
+                content = read_file(path)
                 name = "" if path == self.steps else path.name
                 if path.is_relative_to(self.root) and name:
                     name = path.relative_to(self.root).as_posix()
@@ -100,7 +101,7 @@ def find(data: Path) -> Files:
     if not data.is_dir():
         raise DataError("there is no such file or folder", where=str(data), expected=_WANTED)
     for folder in (data, data / "data"):
-        if (folder / RELEASED).is_file():
+        if (folder / RELEASED).exists():
             return Files(data, [], folder / RELEASED, _side(data, folder))
     if _is_app(data):
         return Files(data, [data], None, _side(data, data.parent))
@@ -122,12 +123,12 @@ def find(data: Path) -> Files:
 
 def _side(*folders: Path) -> list[Path]:
     paths = (folder / SIDE_FILE for folder in dict.fromkeys(folders))
-    return [path for path in paths if path.is_file()]
+    return [path for path in paths if path.exists()]
 
 
 def _is_app(folder: Path) -> bool:
     return (
-        any((folder / f"{name}.jsonl").is_file() for name in DIMENSIONS)
+        any((folder / f"{name}.jsonl").exists() for name in DIMENSIONS)
         or any(_indexes(folder))
         or any(_episode_files(folder))
     )
@@ -144,7 +145,7 @@ def _episode_files(app: Path) -> list[Path]:
     return [
         trace
         for episode in sorted(media.iterdir())
-        if (trace := episode / f"{episode.name}.json").is_file()
+        if (trace := episode / f"{episode.name}.json").exists()
     ]
 
 
@@ -273,7 +274,9 @@ def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
     """(`app_key` of the app, episode) -> dependency level, from the side files."""
     levels: dict[tuple[str, str], str] = {}
     for path in files.side:
-        for line, row in _lines(path, note):
+        with staying_in(files.root, *files.side):
+            lines = list(_lines(path, note))
+        for line, row in lines:
             level = label(row.get("dependency"), DEPENDENCIES)
             app, identity = as_name(row.get("app")), as_name(row.get("ID"))
             if level is None or app is None or identity is None:
@@ -303,9 +306,9 @@ def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
 
 
 def _lines(path: Path, note: Note) -> Iterable[tuple[int, Row]]:
-    if not path.is_file():
+    if not path.exists():
         return
-    with path.open("rb") as file, jsonlines.Reader(file) as reader:
+    with open_file(path, WHOLE) as file, jsonlines.Reader(file) as reader:
         number = 0
         while True:
             number += 1
@@ -344,7 +347,7 @@ def _first_line(error: Exception) -> str:
 def _array(path: Path) -> list[Row]:
     """A JSON file that is an array of objects."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8-sig"))
+        value = json.loads(read_file(path).decode("utf-8-sig"))
     except json.JSONDecodeError as error:
         raise DataError(
             f"invalid JSON: {error.msg}",
@@ -352,7 +355,7 @@ def _array(path: Path) -> list[Row]:
             expected="a JSON array of steps",
             remedy="mend the file at that line",
         ) from None
-    except (UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
         raise DataError(
             f"the file cannot be read as JSON ({type(error).__name__})",
             where=str(path),

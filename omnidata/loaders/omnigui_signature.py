@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import DataError
+from omnidata.files import ANY, open_file
 from omnidata.loaders.omnigui_files import Row, find
 from omnidata.loaders.omnigui_rows import MEDIA_COLUMNS
 
@@ -49,7 +50,7 @@ def _is_step(row: Row) -> bool:
 
 def _first_rows(path: Path) -> Iterator[dict[str, Any]]:
     """The first objects of an array or of lines, as far as they can be read."""
-    with path.open("rb") as file:
+    with open_file(path, ANY) as file:
         text = file.read(_PEEKED_BYTES).decode("utf-8-sig", "replace")
     decoder, end = json.JSONDecoder(), 0
     for _ in range(_PEEKED_ROWS):

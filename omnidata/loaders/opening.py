@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from omnidata.loaders import repository
-from omnidata.loaders.recognition import naming_the_right_task
+from omnidata.loaders.recognition import reading
 from omnidata.loaders.strict import refuse_findings
 from omnidata.types import Source
 
@@ -34,7 +34,7 @@ def opened(
         DataError: nothing readable as the benchmark is there; the remedy names the right one where
             the rows are another's. Or `strict` and there is a finding.
     """
-    with naming_the_right_task(data, task):
+    with reading(data, task):
         if repository.is_repository(data):
             source = repository.load(data, task, tags, check_media=check_media)
         else:

@@ -24,7 +24,7 @@ from omnidata.loaders.osworld_steps import ROLES, TAGS, AlignBy, StepReader, Tol
 from omnidata.loaders.osworld_tree import RESULT, TRAJECTORY, Rollout, find
 from omnidata.loaders.osworld_turns import Run, read_runs
 from omnidata.loaders.place import Note
-from omnidata.loaders.recognition import naming_the_right_task
+from omnidata.loaders.recognition import reading
 from omnidata.loaders.strict import refuse_findings
 from omnidata.media import Budget, resolve
 from omnidata.types import MediaRef, Source, Step
@@ -80,7 +80,7 @@ def load(
             finding.
     """
     data = Path(data)
-    with naming_the_right_task(data, "osworld"):
+    with reading(data, "osworld", *([examples] if examples else [])):
         if repository.is_repository(data):
             source = repository.load(data, "osworld", TAGS, check_media=check_media)
         else:

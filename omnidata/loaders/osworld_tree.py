@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnidata.errors import Finding, MediaError
+from omnidata.files import followed, naming, real
 from omnidata.loaders.json_lines import decoded
 from omnidata.loaders.osworld_domains import group_of
 from omnidata.loaders.place import Note
@@ -109,9 +110,11 @@ def _walk(root: Path, parts: tuple[str, ...], note: Note) -> Iterator[tuple[str,
         for entry in listed:
             if entry.name.startswith(".") or entry.name == _SKIPPED:
                 continue
-            if entry.is_dir(follow_symlinks=False):
+            linked = entry.is_symlink()
+            folder = Path(entry.path).is_dir()
+            if folder and (not linked or followed(Path(entry.path))):
                 below += _walk(root, (*parts, entry.name), note)
-            elif entry.is_symlink() and Path(entry.path).is_dir():
+            elif folder:
                 note(_link(entry.path))
     above = (root.resolve().name, *parts)[-2:-1]
     if has_files or (not below and not group_of().keys().isdisjoint(above)):
@@ -126,7 +129,7 @@ def _link(path: str) -> Finding:
         path,
         "the folder is a link",
         "folders",
-        "name the folder that it leads to",
+        naming([real(Path(path))]),
     )
 
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from omnidata.errors import DataError
+from omnidata.files import staying_in
 from omnidata.loaders.repository import is_repository, read_manifest
 
 _HOME = "omnidata.loaders"
@@ -34,14 +35,18 @@ def recognised(data: Path) -> list[str]:
 
     Args:
         data: a file, a folder, or a Parquet repository, which says what it holds.
+
+    Raises:
+        FileError: the data are neither a folder nor a file that is ever opened.
     """
-    if not is_repository(data):
-        return [task for task in SIGNATURES if _recognises(data, task)]
-    try:
-        task = read_manifest(data).task
-    except DataError:
-        return []
-    return [task] if task in SIGNATURES else []
+    with staying_in(data):
+        if not is_repository(data):
+            return [task for task in SIGNATURES if _recognises(data, task)]
+        try:
+            task = read_manifest(data).task
+        except DataError:
+            return []
+        return [task] if task in SIGNATURES else []
 
 
 def _recognises(data: Path, task: str) -> bool:
@@ -52,13 +57,23 @@ def _recognises(data: Path, task: str) -> bool:
 
 
 @contextmanager
-def naming_the_right_task(data: Path, task: str) -> Iterator[None]:
-    """Make the remedy of a `DataError` name the benchmarks that the data are rows of.
+def reading(data: Path, task: str, *beside: Path) -> Iterator[None]:
+    """Read data in the block: nothing outside them is opened, and an error names their benchmark.
 
-    An error about data that may be rows of `task` stays as it is.
+    The remedy of a `DataError` names the benchmarks that the data are rows of; an error about data
+    that may be rows of `task` stays as it is.
+
+    Args:
+        data: as the user named it.
+        task: the benchmark as which it is read.
+        beside: what else belongs to the data, as in `omnidata.files.staying_in`.
+
+    Raises:
+        FileError: a file of the data is not opened, see `omnidata.files`.
     """
     try:
-        yield
+        with staying_in(data, *beside):
+            yield
     except DataError as error:
         others = recognised(data)
         if not others or task in others:

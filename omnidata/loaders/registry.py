@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from omnidata.errors import PlatformError, UsageError, meant
-from omnidata.loaders.recognition import naming_the_right_task
+from omnidata.files import following
+from omnidata.loaders.recognition import reading
 from omnidata.loaders.repository import is_repository, open_dataset
 
 _HOME = "omnidata.loaders.builders"
@@ -71,6 +73,7 @@ def load_dataset(
     streaming: bool = False,
     num_proc: int | None = None,
     cache_dir: str | Path | None = None,
+    media_roots: Sequence[str | Path] = (),
 ) -> Any:
     """Load a benchmark as a Hugging Face dataset, without the scan of the media folder.
 
@@ -82,9 +85,10 @@ def load_dataset(
         streaming: an `IterableDataset` (or a dict of them) that writes no cache.
         num_proc: processes that build the cache.
         cache_dir: where to cache; the default is that of `datasets`.
+        media_roots: folders outside the data to which links and linked repositories may lead.
 
     Raises:
-        UsageError: no such benchmark, or `num_proc` with `streaming`.
+        UsageError: no such benchmark or folder, or `num_proc` with `streaming`.
         DataError: the data is not that benchmark, or has no such subset.
     """
     if task not in BUILDERS:
@@ -100,7 +104,7 @@ def load_dataset(
             expected="one of the two",
         )
     if is_repository(Path(data)):
-        with naming_the_right_task(Path(data), task):
+        with following(media_roots), reading(Path(data), task):
             return open_dataset(
                 Path(data), task, name, split=split, streaming=streaming, num_proc=num_proc,
                 cache_dir=None if cache_dir is None else str(cache_dir),
@@ -109,6 +113,7 @@ def load_dataset(
     builder = getattr(import_module(module), builder_name)(
         config_name=name,
         data_dir=str(data),
+        media_roots=[str(root) for root in media_roots],
         cache_dir=None if cache_dir is None else str(cache_dir),
         dataset_name=task,
     )

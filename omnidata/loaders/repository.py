@@ -8,12 +8,16 @@ from anybody: its README is never read, and every path in it is checked.
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from omnidata.errors import DataError, Finding, MediaError
+from omnidata.errors import DataError, FileError, Finding, MediaError
+from omnidata.files import bounds, inside, naming, read_file, real, staying_in
 from omnidata.loaders.belonging import UnusableRowError
 from omnidata.loaders.media_files import check_media_files
 from omnidata.loaders.parquet_rows import leaves, rows
@@ -26,7 +30,7 @@ MANIFEST = "omnidata.json"
 FORMAT = 1
 """Of the manifest and the columns; a repository of another format is refused."""
 
-_MANIFEST_BYTES = 512 * 1024**2
+_SHA256 = re.compile("[0-9a-f]{64}")
 _ANY_SIZE = Budget(max_bytes=1 << 60)
 
 
@@ -97,7 +101,7 @@ class Manifest:
 
 def is_repository(data: Path) -> bool:
     """Whether the folder says of itself that it is one."""
-    return (data / MANIFEST).is_file()
+    return (data / MANIFEST).exists()
 
 
 def read_manifest(data: Path) -> Manifest:
@@ -105,16 +109,17 @@ def read_manifest(data: Path) -> Manifest:
 
     Raises:
         DataError: it cannot be read, contradicts itself, or is of another format.
+        FileError: it is not opened.
     """
     import msgspec
 
     path = data / MANIFEST
     try:
-        if path.stat().st_size > _MANIFEST_BYTES:
-            raise ValueError(f"more than {_MANIFEST_BYTES} bytes")
-        content = path.read_bytes()
+        content = read_file(path)
         found = json.loads(content).get("format")
         manifest = msgspec.json.decode(content, type=Manifest) if found == FORMAT else None
+    except FileError:
+        raise
     except (OSError, ValueError, AttributeError, RecursionError, msgspec.MsgspecError) as error:
         raise _broken(path, f"the manifest cannot be read ({type(error).__name__})") from None
     if manifest is None:
@@ -123,7 +128,8 @@ def read_manifest(data: Path) -> Manifest:
     numbers = [number for shards in manifest.subsets.values() for number in shards]
     if (
         min(sizes, default=0) < 0
-        or manifest.rows > sum(sizes) + max(manifest.skipped, 0)
+        or not 0 <= manifest.skipped <= len(manifest.findings)  # each skipped row has one
+        or not 0 <= manifest.rows <= sum(sizes) + manifest.skipped
         or not all(0 <= number < count for number in numbers)
     ):
         raise _broken(path, "the numbers of rows or shards contradict each other")
@@ -133,9 +139,10 @@ def read_manifest(data: Path) -> Manifest:
 def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True) -> Source:
     """Read a repository; no medium is decoded.
 
-    Embedded media are found in their cells. A linked file is opened only while it is what it was
-    when it was linked, and one that was missing then is missing: a path that anybody may have
-    written is no reason to read a file outside the repository.
+    Embedded media are found in their cells. A linked file is opened only where the user named the
+    folder that it lies in, and while it is what it was when it was linked; one that was missing
+    then is missing: a path that anybody may have written is no reason to read a file outside the
+    repository.
 
     Args:
         data: the repository's folder.
@@ -145,26 +152,29 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
             whether linked files are still there and the same.
 
     Raises:
-        DataError: it is another benchmark's, or manifest or shards are broken.
+        DataError: it is another benchmark's, or manifest or shards are broken; or `check_media` and
+            the media lie in folders that nobody named.
     """
     manifest = read_manifest(data)
     _check_task(data, manifest, task)
     if tuple(manifest.tags) != tuple(tags):
         raise _broken(data / MANIFEST, f"the tags are {manifest.tags}, not {list(tags)}")
+    with staying_in(data):
+        within = bounds()
     placed: dict[int, Step] = {}
-    row_ids: list[str | None] = [None] * manifest.rows
+    id_of: dict[int, str] = {}
     findings = list(manifest.findings)
     skipped = manifest.skipped
     reader = Reader(manifest.tags, manifest.task)
     for row, shard, number in _rows(data, manifest):
         try:
-            step = _step(data, manifest, reader, row, shard, number)
+            step = _step(data, manifest, reader, row, shard, number, within)
             if placed.setdefault(row["position"], step) is not step:
                 raise ValueError(f"position {row['position']} comes twice")
             if row["row"] is not None:
-                if row["row"] < 0:
+                if not 0 <= row["row"] < manifest.rows:
                     raise ValueError(f"the source has no row {row['row']}")
-                row_ids[row["row"]] = step.sample_id
+                id_of[row["row"]] = step.sample_id
         except UnusableRowError as error:
             findings.append(_unusable(data / shard, number, str(error), row["sample_id"]))
             skipped += 1
@@ -184,7 +194,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
         findings,
         skipped,
         manifest.fingerprint,
-        row_ids,
+        [id_of.get(number) for number in range(manifest.rows)],
         tags,
         manifest.roles,
     )
@@ -201,11 +211,18 @@ def subset_steps(data: Path, manifest: Manifest, name: str) -> Iterator[Step]:
     Raises:
         DataError: there is no such subset, or a shard is broken.
     """
+    with staying_in(data):
+        return _subset_steps(data, manifest, name, bounds())
+
+
+def _subset_steps(
+    data: Path, manifest: Manifest, name: str, within: tuple[str, ...]
+) -> Iterator[Step]:
     reader = Reader(manifest.tags, manifest.task)
     chosen = {shard: manifest.shards[shard] for shard in _subset(data, manifest, name)}
     for row, shard, number in _rows(data, replace(manifest, shards=chosen)):
         try:
-            yield _step(data, manifest, reader, row, shard, number)
+            yield _step(data, manifest, reader, row, shard, number, within)
         except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
             raise _broken(
                 data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
@@ -222,21 +239,24 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
         options: of `datasets.load_dataset`.
 
     Raises:
-        DataError: it is another benchmark's, has no such subset, or an embedded medium is a path,
-            which `datasets` would embed into what it saves.
+        DataError: it is another benchmark's, has no such subset, its media lie in folders that
+            nobody named, or an embedded medium is a path, which `datasets` would embed into what it
+            saves.
     """
     import datasets
 
-    manifest = read_manifest(data)
-    _check_task(data, manifest, task)
+    with staying_in(data):
+        manifest = read_manifest(data)
+        _check_task(data, manifest, task)
+        within = bounds()
     files = [str(_shard(data, shard)) for shard in _subset(data, manifest, name)]
     found = datasets.load_dataset("parquet", data_files={"test": files}, **options)
-    if not manifest.embed:
-        return found
+    far = [root for root in manifest.roots if not inside(real(Path(root)), within)]
+    refusing = _Refusing(data, tuple(manifest.roles), () if manifest.embed else within, far)
     if options.get("streaming"):
-        return found.map(_Refusing(data, tuple(manifest.roles)))
+        return found.map(refusing)
     for part in found.values() if isinstance(found, dict) else [found]:
-        _refuse_paths(data, part, manifest.roles)
+        refusing.check(part.data)
     return found
 
 
@@ -255,30 +275,65 @@ def _subset(data: Path, manifest: Manifest, name: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Refusing:
-    """Passes rows on whose media are bytes."""
+    """Passes rows on whose media are bytes, or paths that may be followed.
+
+    Attributes:
+        data: the repository's folder.
+        roles: the columns with media.
+        within: real paths, in one of which linked media lie; empty where all are to be bytes.
+        far: the folders of linked media that lie in none of them.
+    """
 
     data: Path
     roles: tuple[str, ...]
+    within: tuple[str, ...]
+    far: Sequence[str]
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         for role in self.roles:
-            if row[role] and row[role]["bytes"] is None:
-                raise _path_instead_of_bytes(self.data, role)
+            medium = row[role]
+            if medium and self.within:
+                self._check_path(role, medium["path"])
+            elif medium and medium["bytes"] is None:
+                raise self._no_bytes(role)
         return row
 
+    def check(self, table: Any) -> None:
+        """Look at all rows; of bytes only whether they are there: they stay on the disk."""
+        import pyarrow.compute as pc
 
-def _refuse_paths(data: Path, found: Any, roles: Mapping[str, Modality]) -> None:
-    """Only validity bits are read: the bytes stay on the disk."""
-    import pyarrow.compute as pc
+        for role in self.roles:
+            for chunk in table.column(role).chunks:
+                if self.within:
+                    for path in chunk.field("path").to_pylist():
+                        self._check_path(role, path)
+                elif pc.any(pc.and_(chunk.is_valid(), chunk.field("bytes").is_null())).as_py():
+                    raise self._no_bytes(role)
 
-    for role in roles:
-        for chunk in found.data.column(role).chunks:
-            if pc.any(pc.and_(chunk.is_valid(), chunk.field("bytes").is_null())).as_py():
-                raise _path_instead_of_bytes(data, role)
+    def _no_bytes(self, role: str) -> DataError:
+        return _broken(self.data, f"a {role} of this embedded repository is a path without bytes")
+
+    def _check_path(self, role: str, path: str | None) -> None:
+        if path is not None and not inside(_leads(path), self.within):
+            raise DataError(
+                f"its media lie in folders that nobody has named, e.g. a {role} at {path[:200]!r}",
+                where=str(self.data),
+                expected="folders that the user names: a repository may list any that it likes",
+                remedy=naming(self.far or [os.path.dirname(path)]),  # noqa: PTH120  a text
+            )
 
 
-def _path_instead_of_bytes(data: Path, role: str) -> DataError:
-    return _broken(data, f"a {role} of this embedded repository is a path without bytes")
+def _leads(path: str) -> str:
+    """Where a path leads; what its folder leads to is looked up once for all of its files."""
+    folder, name = os.path.split(path)
+    if name in ("", ".", "..") or os.path.islink(path):  # noqa: PTH114  by the million
+        return real(Path(path))
+    return os.path.join(_folder(folder), name)  # noqa: PTH118  by the million
+
+
+@lru_cache(maxsize=4096)
+def _folder(folder: str) -> str:
+    return real(Path(folder))
 
 
 def _check_task(data: Path, manifest: Manifest, task: str) -> None:
@@ -366,6 +421,7 @@ def _step(
     row: Mapping[str, Any],
     shard: str,
     number: int,
+    within: tuple[str, ...],
 ) -> Step:
     media: dict[str, MediaRef | None] = dict.fromkeys(manifest.roles)
     for entry in row["media"]:
@@ -373,12 +429,16 @@ def _step(
         kind = manifest.roles[role]
         if path is None:
             raise ValueError(f"the {role} has no name")
+        if sha256 and not _SHA256.fullmatch(sha256):
+            raise ValueError(f"the SHA-256 of the {role} is {sha256[:80]!r}")
         if root is not None and sha256:
-            media[role] = MediaRef(kind, Path(manifest.roots[root]), path, sha256=sha256)
+            folder = Path(manifest.roots[root])
+            media[role] = MediaRef(kind, folder, path, sha256=sha256, within=within)
         elif sha256:
-            media[role] = MediaRef(kind, data, path, cell=Cell(shard, role, number), sha256=sha256)
+            cell = Cell(shard, role, number)
+            media[role] = MediaRef(kind, data, path, cell=cell, sha256=sha256, within=within)
         else:
-            media[role] = MediaRef(kind, data, path)
+            media[role] = MediaRef(kind, data, path, within=within)
     if row["position"] is None:
         raise ValueError("the position is lacking")
     screens = tuple((screen["width"], screen["height"]) for screen in row["history_screens"])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnidata.errors import Finding
+from omnidata.files import ANY, open_file
 from omnidata.jsontext import BROKEN
 from omnidata.loaders import desk_files, file_search
 from omnidata.loaders.json_lines import values
@@ -67,7 +68,7 @@ def look(path: Path) -> file_search.Look:
     """
     if path.suffix not in _SUFFIXES:
         return "other"
-    with path.open("rb") as file:
+    with open_file(path, ANY) as file:
         head = file.read(desk_files.HEAD)
     named = any(sign in head for sign in _FILES) and any(sign in head for sign in _TYPES)
     return "known" if named and all(sign in head for sign in _SIGNS) else "other"

@@ -8,7 +8,16 @@ from omnidata.media.clip import Frames, frames
 from omnidata.media.encoding import png, resized, wav, within
 from omnidata.media.glance import Glance, glance, hold
 from omnidata.media.held import Held
-from omnidata.media.paths import DEFAULT_BUDGET, Budget, linkable, place, resolve, unsafe
+from omnidata.media.paths import (
+    DEFAULT_BUDGET,
+    Budget,
+    around,
+    closed,
+    linkable,
+    place,
+    resolve,
+    unsafe,
+)
 from omnidata.media.picture import Picture, Placement, image, image_size
 from omnidata.media.probing import Probe, check, examine, probe
 from omnidata.media.sound import samples
@@ -23,7 +32,9 @@ __all__ = [
     "Picture",
     "Placement",
     "Probe",
+    "around",
     "check",
+    "closed",
     "examine",
     "frames",
     "glance",

@@ -13,7 +13,7 @@ from omnidata.media.clip import timed
 from omnidata.media.containers import broken, opened, video_stream
 from omnidata.media.encoding import png
 from omnidata.media.mp4 import encode_mp4
-from omnidata.media.paths import Budget, place, resolve
+from omnidata.media.paths import Budget, around, place, resolve
 from omnidata.types import Cut, MediaRef
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def read_cut(ref: MediaRef, cell: Cut, budget: Budget) -> bytes:
             f"a part of at most {budget.max_seconds} s",
             fault="refused",
         )
-    whole = MediaRef("video", ref.root, cell.shard)
+    whole = around(ref, cell)
     found = resolve(whole, budget=RECORDING).stat()
     return _cut(ref, cell, budget, found.st_size, found.st_mtime_ns)
 
@@ -76,7 +76,7 @@ def recorded_seconds(ref: MediaRef) -> float:
 
 @lru_cache(maxsize=_KEPT)  # a medium is opened several times: looked at, probed, decoded, read
 def _cut(ref: MediaRef, cell: Cut, budget: Budget, size: int, time: int) -> bytes:
-    whole = MediaRef("video", ref.root, cell.shard)
+    whole = around(ref, cell)
     limits = replace(budget, max_bytes=RECORDING.max_bytes)
     try:
         with opened(whole, limits) as container:

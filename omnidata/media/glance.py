@@ -61,7 +61,7 @@ def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Held:
         MediaError: it is missing or refused, or ends before its own header says.
     """
     content = read_bytes(ref, budget=budget)
-    held = Held(ref.kind, ref.root, ref.path, cell=ref.cell, content=content)
+    held = Held(ref.kind, ref.root, ref.path, cell=ref.cell, within=ref.within, content=content)
     if cut_short(held, budget=budget):
         examine(held, budget=budget)  # raises, but for a JPEG with something behind its end
     return held

@@ -7,15 +7,16 @@ lies inside the dataset's folder; only regular files are opened, up to a budget.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import stat
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from omnidata.errors import MediaError, MediaFault, MissingMediaError
-from omnidata.types import Cut, MediaRef, Stretch
+from omnidata.errors import FileError, MediaError, MediaFault, MissingMediaError
+from omnidata.files import check_file, inside, naming, real
+from omnidata.types import Cell, Cut, MediaRef, Modality, Stretch
 
+_DIGITS = (32, 64)
+"""Of a hash that says which bytes are meant; fewer would fit many files."""
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -83,6 +84,12 @@ def place(ref: MediaRef) -> str:
     return f"{ref.root / cell.shard}, row {cell.row}, column {cell.column} ({ref.path})"
 
 
+def around(ref: MediaRef, cell: Cell | Stretch | Cut) -> MediaRef:
+    """The file that holds a medium, as a medium of its own."""
+    kind: Modality = "video" if isinstance(cell, Cut) else ref.kind
+    return MediaRef(kind, ref.root, cell.shard, within=ref.within)
+
+
 def linkable(ref: MediaRef) -> Path | None:
     """The absolute path behind a reference, whether or not there is a file.
 
@@ -92,10 +99,20 @@ def linkable(ref: MediaRef) -> Path | None:
     if ref.inline is not None or ref.cell is not None or unsafe(ref.path):
         return None
     try:
-        root, path = os.path.realpath(ref.root), os.path.realpath(ref.root / ref.path)
-    except (OSError, ValueError):  # a name that no file system can hold
+        path = real(ref.root / ref.path)
+        below = path != real(ref.root) and inside(path, _within(ref))
+        return Path(path) if below else None
+    except FileError:  # a name that no file system can hold
         return None
-    return Path(path) if path.startswith(root.rstrip(os.sep) + os.sep) else None
+
+
+def closed(ref: MediaRef) -> bool:
+    """Whether the folder of a medium leads outside what the user named: nothing there is opened."""
+    return not inside(real(ref.root), _within(ref))
+
+
+def _within(ref: MediaRef) -> tuple[str, ...]:
+    return ref.within or (real(ref.root),)
 
 
 def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path:
@@ -112,35 +129,43 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path:
             expected="a dataset whose media are files",
             remedy="take its bytes (read_bytes), or convert the dataset with --link",
         )
-    reason = unsafe(ref.path)
-    fault: MediaFault = "refused"
     path = ref.root / ref.path
-    if not reason:
-        try:
-            found = path.stat()
-        except (OSError, ValueError):  # a name that no file system can hold is a ValueError
-            raise MissingMediaError(
-                f"{ref.kind} is missing",
-                where=str(path),
-                expected=f"a file at {ref.path} below {ref.root}",
-                remedy="restore the file, or leave the step out with --exclude",
-            ) from None
-        if not path.resolve().is_relative_to(ref.root.resolve()):
-            reason = "the path leads outside the dataset through a link"
-        elif not stat.S_ISREG(found.st_mode):
-            reason = "the path is not a regular file"
-        elif found.st_size > budget.max_bytes:
-            reason = f"the file has {found.st_size} bytes"
-        elif found.st_size == 0:
-            reason, fault = "the file is empty", "empty"
-        elif ref.sha256 and not _sha256(path).startswith(ref.sha256):
-            reason, fault = "the file has changed since it was linked", "changed"
-    if reason:
-        raise MediaError(
-            reason,
+    if reason := unsafe(ref.path):
+        raise _refused(reason, path, budget)
+    try:
+        found = check_file(path, budget.max_bytes, within=_within(ref))
+    except FileError as error:
+        if closed(ref):
+            what = "its folder is none that was named with the dataset"
+            raise _refused(what, path, budget, naming([real(ref.root)])) from None
+        raise _refused(error.what, path, budget, error.remedy) from None
+    except OSError:
+        raise MissingMediaError(
+            f"{ref.kind} is missing",
             where=str(path),
-            expected=f"a regular file of 1 to {budget.max_bytes} bytes inside the dataset's folder",
-            remedy="mend the annotation or the file; omnidata never opens anything else",
-            fault=fault,
-        )
+            expected=f"a file at {ref.path} below {ref.root}",
+            remedy="restore the file, or leave the step out with --exclude",
+        ) from None
+    if found.st_size == 0:
+        raise _refused("the file is empty", path, budget, fault="empty")
+    meant = len(ref.sha256) in _DIGITS
+    if ref.sha256 and not (meant and _sha256(path).startswith(ref.sha256)):
+        raise _refused("the file has changed since it was linked", path, budget, fault="changed")
     return path
+
+
+def _refused(
+    what: str,
+    path: Path,
+    budget: Budget,
+    remedy: str = "mend the annotation or the file; omnidata never opens anything else",
+    *,
+    fault: MediaFault = "refused",
+) -> MediaError:
+    return MediaError(
+        what,
+        where=str(path),
+        expected=f"a regular file of 1 to {budget.max_bytes} bytes inside the dataset's folder",
+        remedy=remedy,
+        fault=fault,
+    )

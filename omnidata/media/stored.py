@@ -14,9 +14,10 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from omnidata.errors import MediaError, MediaFault
+from omnidata.files import ANY
 from omnidata.media.held import Held
 from omnidata.media.pages import look
-from omnidata.media.paths import DEFAULT_BUDGET, Budget, place, resolve
+from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, place, resolve
 from omnidata.media.stretch import read_stretch
 from omnidata.types import Cell, Cut, MediaRef, Stretch
 
@@ -119,7 +120,7 @@ def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
 
 def _read_cell(ref: MediaRef, cell: Cell, budget: Budget) -> bytes:
     # The shard is a path from a dataset too, but as large as it likes: only a part of it is read.
-    shard = resolve(MediaRef(ref.kind, ref.root, cell.shard), budget=Budget(max_bytes=1 << 60))
+    shard = resolve(around(ref, cell), budget=Budget(max_bytes=ANY))
     try:
         found = shard.stat()
         stamp = (found.st_size, found.st_mtime_ns)

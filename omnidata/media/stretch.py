@@ -6,7 +6,8 @@ import zlib
 from math import prod
 
 from omnidata.errors import MediaError, MediaFault
-from omnidata.media.paths import Budget, place, resolve
+from omnidata.files import ANY
+from omnidata.media.paths import Budget, around, place, resolve
 from omnidata.media.unpacked import unpacked
 from omnidata.types import MediaRef, Stretch
 
@@ -25,7 +26,7 @@ def read_stretch(ref: MediaRef, cell: Stretch, budget: Budget) -> bytes:
         MediaError: the file is missing, outside the dataset's folder or broken, or the bytes are
             too many, too few, or no RGB pixels.
     """
-    shard = resolve(MediaRef(ref.kind, ref.root, cell.shard), budget=Budget(max_bytes=1 << 60))
+    shard = resolve(around(ref, cell), budget=Budget(max_bytes=ANY))
     if cell.size > budget.max_bytes:
         raise _broken(ref, f"it has {cell.size} bytes, more than {budget.max_bytes}", "refused")
     if cell.size == 0:

@@ -19,6 +19,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO
 
+from omnidata.files import ANY, check_file
+
 if TYPE_CHECKING:
     from zlib import _Decompress
 
@@ -132,9 +134,9 @@ def unpacked(path: Path) -> Unpacked:
     """The content of a file as it is now; what is known of a stream is kept between calls.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: the file cannot be read, or is none that is ever opened.
     """
-    found = path.stat()
+    found = check_file(path, ANY)
     return _open(path, found.st_size, found.st_mtime_ns)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import PredictionError, UsageError
+from omnidata.files import STREAMED, open_file
 from omnidata.loaders.omnigui_apps import app_key
 from omnidata.loaders.omnigui_files import as_name
 from omnidata.predictions import Prediction
@@ -57,7 +58,7 @@ def read_lmms_eval(path: Path, source: Source) -> Iterator[Prediction]:
 def _samples(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
     """The objects of the lines, each with file and line."""
     try:
-        file = path.open("rb")
+        file = open_file(path, STREAMED)
     except OSError as error:
         raise PredictionError(
             f"the file cannot be opened ({error.strerror})", where=str(path), expected="a log"

@@ -10,10 +10,11 @@ from typing import Any, Final, Literal, cast, get_args
 import msgspec
 
 from omnidata.errors import DataError, Finding, PredictionError
+from omnidata.files import STREAMED, open_file
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders.omnibench import read_library
 from omnidata.loaders.omnibench_library import TaskGraph
-from omnidata.loaders.recognition import naming_the_right_task
+from omnidata.loaders.recognition import reading
 from omnidata.loaders.repository import is_repository
 from omnidata.loaders.strict import refuse_findings
 from omnidata.metrics.graph import ProfileName, TaskScore, score_task
@@ -58,7 +59,7 @@ def takes(answers: Path) -> bool:
     if answers.is_dir():
         return False
     try:
-        with answers.open("rb") as file:
+        with open_file(answers, STREAMED) as file:
             line = next((text for text in file if text.strip()), b"")
     except OSError:
         return True
@@ -127,7 +128,7 @@ def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:
             expected="tasks with a dag",
             remedy="name the data that it was converted from",
         )
-    with naming_the_right_task(data, "omnibench"):
+    with reading(data, "omnibench"):
         library = read_library(data, check_orders=False)
         error = next((f for f in library.findings if f.severity == "error"), None)
         if error:
@@ -152,7 +153,7 @@ def read_sequences(path: Path) -> Iterator[Executed]:
     """
     expected = '{"task_id": "...", "executed": ["node", ...]}'
     try:
-        file = path.open("rb")
+        file = open_file(path, STREAMED)
     except OSError as error:
         raise PredictionError(
             f"the file cannot be opened ({error.strerror})",

@@ -17,7 +17,7 @@ from omnidata.loaders.osworld import rollouts
 from omnidata.loaders.osworld_domains import groups, sets
 from omnidata.loaders.osworld_result import Result, read_result
 from omnidata.loaders.osworld_tree import Rollout
-from omnidata.loaders.recognition import naming_the_right_task
+from omnidata.loaders.recognition import reading
 from omnidata.loaders.repository import is_repository
 from omnidata.loaders.strict import refuse_findings
 from omnidata.metrics.osworld import RATES, Example, total
@@ -108,7 +108,7 @@ def _tried(data: Path, findings: list[Finding]) -> dict[Key, _Tried]:
             remedy="name the data that it was converted from",
         )
     tried: dict[Key, _Tried] = {}
-    with naming_the_right_task(data, "osworld"):
+    with reading(data, "osworld"):
         for rollout in rollouts(data, findings.append):
             key = rollout.run, rollout.domain, rollout.example_id
             result = read_result(rollout, findings.append)

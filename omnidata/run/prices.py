@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from omnidata.errors import UsageError
+from omnidata.files import read_settings
 from omnidata.run.limits import Limits
 from omnidata.run.usage import Tokens
 
@@ -77,12 +78,12 @@ def read_prices(path: Path) -> Prices:
         UsageError: it cannot be read, or is not a price file.
     """
     try:
-        prices = msgspec.toml.decode(path.read_bytes(), type=Prices)
+        prices = msgspec.toml.decode(read_settings(path), type=Prices)
         for model, price in prices.models.items():
             for name, value in msgspec.structs.asdict(price).items():
                 if value is not None and not (math.isfinite(value) and value >= 0):
                     raise ValueError(f"{name} of {model} is {value}")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         what = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(
             f"the price file cannot be read: {what}",

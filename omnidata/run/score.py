@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.errors import PredictionError, UsageError
+from omnidata.files import STREAMED, open_file
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
 from omnidata.run.folder import explained
@@ -162,7 +163,7 @@ class _Columns:
         if self.origin is None or not self.origin.is_file():
             return sample_id
         wanted = sample_id.encode("utf-8", "surrogateescape")
-        with self.origin.open("rb") as file:
+        with open_file(self.origin, STREAMED) as file:
             lines = [str(number) for number, line in enumerate(file, 1) if wanted in line]
         return f"{self.origin}:{','.join(lines[:5])}: {sample_id}" if lines else sample_id
 

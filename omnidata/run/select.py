@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.errors import UsageError
+from omnidata.files import read_file
 from omnidata.loaders.omnigui_apps import app_key
 from omnidata.types import Step
 
@@ -72,10 +73,10 @@ def read_exclude(path: Path, steps: Sequence[Step]) -> frozenset[str]:
         UsageError: the file cannot be read, or names a step that the data does not have.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_file(path).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"the file cannot be read ({type(error).__name__})",
+            f"the file cannot be read ({error.strerror if isinstance(error, OSError) else error})",
             where=f"--exclude {path}",
             expected="a text file with one sample id per line",
         ) from None

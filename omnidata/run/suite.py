@@ -13,6 +13,7 @@ import msgspec
 
 from omnidata.adapters import get_adapter
 from omnidata.errors import OmnidataError, UsageError
+from omnidata.files import read_settings
 from omnidata.run.engine import Progress
 from omnidata.run.escaping import file_name
 from omnidata.run.evaluate import evaluate
@@ -136,8 +137,8 @@ def read_suite(path: Path) -> list[Cell]:
             not exist, or two of its runs would share a folder.
     """
     try:
-        suite = msgspec.toml.decode(path.read_bytes(), type=SuiteRow)
-    except (OSError, ValueError) as error:
+        suite = msgspec.toml.decode(read_settings(path), type=SuiteRow)
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(
             f"the suite cannot be read: {getattr(error, 'strerror', None) or error}",
             where=str(path),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from omnidata.errors import DataError, MissingMediaError
+from omnidata.files import STREAMED, open_file, read_file
 from omnidata.run.splits import Split
 from omnidata.torch.example import Example
 from omnidata.torch.exported_row import FormatName, read
@@ -80,7 +81,7 @@ def exported_table(out: Path, split: Split = "train") -> datasets.Dataset:
 def _report(out: Path) -> _Report:
     path = out / _REPORT
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Report)
+        return msgspec.json.decode(read_file(path), type=_Report)
     except OSError as error:
         begun = (out / _PLAN, out.with_name(f".{out.name}.unfinished"))
         unfinished = any(place.exists() for place in begun)
@@ -153,7 +154,7 @@ class _File:
                     expected="the file that the export wrote",
                     remedy="copy the export with `cp -rL`, or export again",
                 )
-            with self.path.open("rb") as file:
+            with open_file(self.path, STREAMED) as file:
                 yield file
         except OSError as error:
             raise DataError(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from omnidata.data.convert import convert
+from omnidata.files import following
 from omnidata.loaders.omnigui import load
 from tests.conftest import Once
 
@@ -24,6 +26,7 @@ def linked(sample: Path, once: Once) -> Path:
 
 
 @pytest.fixture(params=["embedded", "linked"])
-def repository(request: pytest.FixtureRequest) -> Path:
-    found: Path = request.getfixturevalue(request.param)
-    return found
+def repository(request: pytest.FixtureRequest, sample: Path) -> Iterator[Path]:
+    """A repository of the sample, to which the linked one may lead."""
+    with following([sample]):
+        yield request.getfixturevalue(request.param)

@@ -16,6 +16,7 @@ import pytest
 import omnidata
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, MissingMediaError, UsageError
+from omnidata.files import following
 from omnidata.loaders.omnigui import load
 from omnidata.media import frames, image, read_bytes, samples
 from tests.cli.running import as_json
@@ -231,7 +232,9 @@ def test_media_that_are_missing_or_broken_are_told_and_stay_so(
         summary = as_json(run("convert", "omnigui", data, out, form, "--json", code=1))
         assert sorted(item["where"] for item in summary["findings"]) == ["Chirp/C001/0"] * 2
         assert {item["code"] for item in summary["findings"]} == {"media-broken"}
-        step = next(step for step in load(out).steps if step.sample_id == "Chirp/C001/0")
+        with following([data]):
+            back = load(out)
+        step = next(step for step in back.steps if step.sample_id == "Chirp/C001/0")
         clip, track = step.media["video"], step.media["audio"]
         assert clip
         assert track
@@ -242,7 +245,7 @@ def test_media_that_are_missing_or_broken_are_told_and_stay_so(
         (held,) = [item for item in plainly(out) if item["sample_id"] == "Chirp/C001/0"]
         states = {entry["role"]: entry["state"] for entry in held["media"]}
         assert states == {"screenshot": "present", "video": "corrupt", "audio": "missing"}
-        assert load(out).findings
+        assert back.findings
 
 
 def test_annotations_alone_convert_with_one_warning(tmp_path: Path) -> None:
@@ -330,7 +333,8 @@ def test_findings_are_those_of_the_source(sample: Path, tmp_path: Path) -> None:
         wanted = Counter((f.code, f.severity) for f in load(data, check_media=check).findings)
         assert ("media-broken", "error") in wanted or not check
         for name in ("link", "embed", "again"):
-            found = load(tmp_path / name, check_media=check).findings
+            with following([data]):
+                found = load(tmp_path / name, check_media=check).findings
             assert Counter((f.code, f.severity) for f in found) == wanted, (name, check)
             assert not any(str(tmp_path) in f.where for f in found)
 

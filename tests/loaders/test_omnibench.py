@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import omnidata
-from omnidata.errors import DataError, MediaError
+from omnidata.errors import DataError, FileError, MediaError
+from omnidata.files import following
 from omnidata.graphs import Graph
 from omnidata.loaders.omnibench import load, read_library
 from omnidata.loaders.omnibench_library import Library, Subtask, TaskGraph, Trajectory
@@ -333,16 +334,23 @@ def test_pictures_that_are_not_there_or_lie_outside_are_found(tmp_path: Path) ->
     assert [step.screen != (0, 0) for step in source.steps] == [True, *[False] * 4]
 
 
-def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
-    outside = written(tmp_path / "outside", {"s.jsonl": [subtask("A")]})
+@pytest.mark.parametrize("link", ["linked.jsonl", "more"])
+def test_a_link_out_of_the_folder_is_refused_until_it_is_named(tmp_path: Path, link: str) -> None:
+    outside = written(tmp_path / "outside", {"s.jsonl": [subtask("A"), trajectory(act())]})
     data = written(tmp_path / "data", {"s.jsonl": [subtask("B")]})
-    (data / "linked.jsonl").symlink_to(outside / "s.jsonl")
+    (data / link).symlink_to(outside / "s.jsonl" if link.endswith("l") else outside)
+    with pytest.raises(FileError, match=f"--media-root {outside}"):
+        load(data, check_media=False)
+    with following([outside]):
+        assert len(load(data, check_media=False).steps) == 1
+
+
+def test_an_evaluation_function_is_not_read_through_a_link_to_the_outside(tmp_path: Path) -> None:
+    data = written(tmp_path / "data", {"s.jsonl": [subtask("B")]})
+    (tmp_path / "secret.txt").write_text("x")
     (data / "evaluations").mkdir()
-    (data / "evaluations" / "B.txt").symlink_to(outside / "s.jsonl")
-    (data / "more").symlink_to(outside)
-    found = read_library(data)
-    assert list(found.subtasks) == ["B"]
-    assert found.subtasks["B"].evaluation is None
+    (data / "evaluations" / "B.txt").symlink_to(tmp_path / "secret.txt")
+    assert read_library(data).subtasks["B"].evaluation is None
 
 
 def test_an_id_is_no_way_out_of_the_folder(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import omnidata
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders.recognition import SIGNATURES, naming_the_right_task, recognised
+from omnidata.loaders.recognition import SIGNATURES, reading, recognised
 from omnidata.loaders.registry import BUILDERS
 from omnidata.loaders.repository import MANIFEST
 from omnidata.tasks import NAMES, get_task
@@ -120,6 +120,6 @@ def test_the_builders_name_the_right_task(tmp_path: Path) -> None:
 def test_an_error_about_data_that_may_be_right_stays_as_it_is(tmp_path: Path) -> None:
     data, error = write(tmp_path / "rows.jsonl", trajectory()), DataError("x", remedy="y")
     for task in TRAJECTORIES:
-        with pytest.raises(DataError) as caught, naming_the_right_task(data, task):
+        with pytest.raises(DataError) as caught, reading(data, task):
             raise error
         assert caught.value is error

@@ -15,7 +15,7 @@ from omnidata.data.convert.media import portable
 from omnidata.data.convert.shards import Plan, Shard, Writer, plan
 from omnidata.data.convert.staging import RepositoryStaging
 from omnidata.errors import DataError, Finding, UsageError
-from omnidata.loaders.media_files import media_absent
+from omnidata.loaders.media_files import media_absent, refuse_closed
 from omnidata.loaders.repository import FORMAT, MANIFEST, Manifest
 from omnidata.loaders.rows import storable
 from omnidata.loaders.subsets import subsets
@@ -61,8 +61,10 @@ def convert(
     Raises:
         UsageError: `out` is there and not to be replaced or no repository, or the source's media
             have no files that could be linked.
-        DataError: another process is converting to the same place, or it cannot be written.
+        DataError: another process is converting to the same place, it cannot be written, or the
+            media lie outside the source, in folders that nobody named.
     """
+    refuse_closed(source.steps)
     refs = [ref for step in source.steps for ref in step.media.values() if ref]
     if not embed and any(ref.cell or ref.inline is not None for ref in refs):
         raise UsageError(

@@ -9,6 +9,7 @@ from typing import Literal
 
 from omnidata.data.validate.pool import Lost, cores, each
 from omnidata.errors import MediaError, MediaFault
+from omnidata.loaders.media_files import refuse_closed
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe, examine, unsafe
 from omnidata.types import MediaRef, Step
 
@@ -52,7 +53,12 @@ def key(ref: MediaRef) -> Hashable:
 
 
 def references(steps: Sequence[Step]) -> list[MediaRef]:
-    """Every medium once, in the order met; those with unsafe paths are left to the loader."""
+    """Every medium once, in the order met; those with unsafe paths are left to the loader.
+
+    Raises:
+        DataError: media lie outside the data, in folders that nobody named.
+    """
+    refuse_closed(steps)
     found: dict[Hashable, MediaRef] = {}
     for step in steps:
         for ref in step.media.values():

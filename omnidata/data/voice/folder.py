@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 from omnidata.data.voice.engine import Voice
 from omnidata.data.voice.texts import Utterance
 from omnidata.errors import RunError
+from omnidata.files import read_file
 from omnidata.jsontext import decode, encode
 from omnidata.loaders.omnigui_apps import Language
 from omnidata.storage import atomic_write, open_own
@@ -97,7 +98,7 @@ class VoiceFolder:
         Lines without a file do not count: nothing of that voice is left to be mixed with.
         """
         listed: dict[str, Spoken] = {}
-        lines = self._list.read_bytes().splitlines() if self._list.exists() else []
+        lines = read_file(self._list).splitlines() if self._list.exists() else []
         for line in lines:
             try:
                 entry = msgspec.convert(decode(line.decode("utf-8", "replace")), Spoken)

@@ -1,0 +1,311 @@
+"""Files that somebody else may have written: which are opened, and how much of them is read.
+
+A dataset, a run folder or a file of settings may come from anybody. A pipe or a device in the place
+of a file would be read for ever, a sparse file of a terabyte until the memory is full, and a link
+may lead to a private file. So everything opens such files through this module: regular files only,
+of a size that is known before the first byte is read, and none that lies elsewhere than where the
+user pointed to.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from io import BufferedReader
+from pathlib import Path
+from typing import Final
+
+from omnidata.errors import FileError, UsageError
+
+SETTINGS: Final = 1024**2
+"""Bytes of a file of settings, which a person writes: models, prices, suites."""
+WHOLE: Final = 512 * 1024**2
+"""Bytes of a file that is held in memory as a whole."""
+STREAMED: Final = 64 * 1024**3
+"""Bytes of a file that is read part by part."""
+ANY: Final = 1 << 62
+"""For a file of which only a few parts are read, however large it is."""
+LIMIT_VARIABLE: Final = "OMNIDATA_MAX_FILE_BYTES"
+"""The variable of the environment that raises all of these limits to a number of bytes."""
+
+_POINTER: Final = b"version https://git-lfs.github.com/spec/v"
+_LONGEST_POINTER: Final = 1024  # by the specification of git-lfs
+_KEY_ENDS: Final = re.compile(r"[\n=]")
+_MOST_PARTS: Final = 100  # the time that `tomllib` takes grows with their square
+_MOST_NAMED: Final = 3  # folders, before the one that holds them all is shorter
+_READING: Final = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)  # a pipe that took the file's place must not make us wait
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_KINDS: Final = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+_followed: ContextVar[tuple[str, ...]] = ContextVar("_followed", default=())
+_bounds: ContextVar[tuple[str, ...]] = ContextVar("_bounds", default=())
+
+
+@contextmanager
+def following(folders: Iterable[str | Path]) -> Iterator[None]:
+    """Let links and linked repositories lead into these folders while data are loaded in the block.
+
+    What has been loaded in the block may be opened after it, in other threads and processes too.
+
+    Args:
+        folders: outside the data, each of whose files may be opened and handed on.
+
+    Raises:
+        UsageError: one of them is no folder.
+    """
+    for folder in map(str, folders):
+        if not os.path.isdir(folder):  # noqa: PTH112  False for a name with a NUL, on every Python
+            raise UsageError(
+                "there is no such folder",
+                where=f"--media-root {folder}",
+                expected="a folder outside the data, to which their links or lists of media lead",
+            )
+    token = _followed.set((*_followed.get(), *map(os.path.realpath, map(str, folders))))
+    try:
+        yield
+    finally:
+        _followed.reset(token)
+
+
+@contextmanager
+def staying_in(data: Path, *beside: Path) -> Iterator[None]:
+    """Open no file of the data, in the block, that lies outside what the user named.
+
+    Args:
+        data: as the user named it: a folder stands for all that it holds, a file for itself and its
+            neighbours. A link is the user's own, and stands for what it leads to. Of a snapshot in
+            the cache of the Hugging Face Hub, the files that it is made of belong to it.
+        beside: what else belongs to the data: folders that the user named, or single files.
+
+    Raises:
+        FileError: the data are neither a folder nor a file that is ever opened.
+    """
+    folder = data.is_dir()
+    if not folder and data.exists():
+        check_file(data, ANY)
+    own = [real(data)] if folder else [real(data.parent), real(data)]
+    own += _blobs(Path(own[0]))
+    for path in beside:
+        own.append(real(path) if path.is_dir() else f"{real(path.parent)}{os.sep}{path.name}")
+    token = _bounds.set(tuple(dict.fromkeys((*_bounds.get(), *own, *_followed.get()))))
+    try:
+        yield
+    finally:
+        _bounds.reset(token)
+
+
+def _blobs(folder: Path) -> list[str]:
+    """Where the Hub's cache keeps the files of a snapshot: `blobs`, beside `snapshots`."""
+    return [str(above.parent / "blobs") for above in folder.parents if above.name == "snapshots"]
+
+
+def bounds() -> tuple[str, ...]:
+    """The real paths outside which nothing is opened now; empty outside of `staying_in`."""
+    return _bounds.get()
+
+
+def followed(path: Path) -> bool:
+    """Whether a path leads into one of the folders that `following` names."""
+    return inside(real(path), _followed.get())
+
+
+def real(path: Path) -> str:
+    """Where a path leads once all links are followed.
+
+    Raises:
+        FileError: no file system can hold the name.
+    """
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        raise _unnamable(path) from None
+
+
+def inside(path: str, folders: Sequence[str]) -> bool:
+    """Whether a real path is one of these, or lies below one.
+
+    Examples:
+        >>> inside("/data/a.png", ["/data"]), inside("/database/a.png", ["/data"])
+        (True, False)
+        >>> inside("/etc/passwd", ["/"])
+        True
+    """
+    return any(
+        path == folder or path.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders
+    )
+
+
+def naming(folders: Sequence[str]) -> str:
+    """What to do where data lead outside: the very options to type."""
+    if len(folders) > _MOST_NAMED:
+        folders = [os.path.commonpath(map(os.path.abspath, folders))]
+    given = " ".join(f"--media-root {shlex.quote(folder)}" for folder in folders)
+    return (
+        f"if all that lies there may be opened and sent to models, add {given} "
+        "(in Python: omnidata.following)"
+    )
+
+
+def check_file(path: Path, limit: int, *, within: Sequence[str] | None = None) -> os.stat_result:
+    """Look at a file, of which nothing is read but the head of a small one.
+
+    Args:
+        path: of the file.
+        limit: bytes that it may have, unless the environment says more.
+        within: real paths, in one of which it must lie; `bounds()` if None, anywhere if empty.
+
+    Raises:
+        FileError: it is no regular file, too large, a pointer of git-lfs, or lies outside the
+            bounds that are in force.
+        OSError: it is missing, or may not be looked at.
+    """
+    try:
+        found = path.stat()
+    except ValueError:
+        raise _unnamable(path) from None
+    allowed = bounds() if within is None else within
+    if allowed and not inside(leads := real(path), allowed):
+        raise FileError(
+            f"the path leads outside the dataset through a link, to {leads}",
+            where=str(path),
+            expected=f"a file below {allowed[0]}",
+            remedy=naming([os.path.dirname(leads)]),  # noqa: PTH120  a text, as `real` gives it
+        )
+    _check(path, found, limit)
+    if is_pointer(path):
+        raise FileError(
+            "this is a pointer of git-lfs, not the file: `git lfs pull` fetches it",
+            where=str(path),
+            expected="the content that the pointer stands for",
+            remedy="run `git lfs pull` in its repository",
+        )
+    return found
+
+
+def open_file(path: Path, limit: int) -> BufferedReader:
+    """Open a regular file to read its bytes; the caller closes it.
+
+    Args:
+        path: of the file.
+        limit: bytes that it may have, unless the environment says more.
+
+    Raises:
+        FileError: as `check_file`.
+        OSError: it is missing, or cannot be opened.
+    """
+    check_file(path, limit)
+    file = os.fdopen(os.open(path, _READING), "rb")
+    try:
+        _check(path, os.fstat(file.fileno()), limit)  # it may have been replaced since
+    except FileError:
+        file.close()
+        raise
+    return file
+
+
+def read_file(path: Path, limit: int = WHOLE) -> bytes:
+    """All bytes of a regular file.
+
+    Args:
+        path: of the file.
+        limit: bytes that it may have, unless the environment says more.
+
+    Raises:
+        FileError: as `check_file`.
+        OSError: it is missing, or cannot be read.
+    """
+    with open_file(path, limit) as file:
+        found = file.read(_most(limit) + 1)  # a file of the kernel has no size, and a log may grow
+    _check_size(path, len(found), limit)
+    return found
+
+
+def read_settings(path: Path) -> str:
+    """The text of a TOML file.
+
+    Raises:
+        FileError: as `check_file`.
+        OSError: it is missing, or cannot be read.
+        ValueError: it is not UTF-8, or has keys of so many parts that reading them would not end.
+    """
+    text = read_file(path, SETTINGS).decode("utf-8-sig")  # some editors write a mark first
+    run = 0
+    for part in text.split("."):
+        run = run + 1 if part.strip() and not _KEY_ENDS.search(part) else 0
+        if run > _MOST_PARTS:
+            raise ValueError(f"a key has more than {_MOST_PARTS} parts")
+    return text
+
+
+def is_pointer(path: Path) -> bool:
+    """Whether a regular file is what git-lfs leaves in the place of one that was not downloaded.
+
+    False for one that cannot be read: whoever opens it will say why.
+    """
+    try:
+        if not 0 < path.stat().st_size < _LONGEST_POINTER:
+            return False
+        with os.fdopen(os.open(path, _READING), "rb") as file:
+            return file.read(len(_POINTER)) == _POINTER
+    except OSError:
+        return False
+
+
+def _check(path: Path, found: os.stat_result, limit: int) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        kind = next((name for is_kind, name in _KINDS if is_kind(found.st_mode)), "something else")
+        raise FileError(
+            f"this is {kind}, not a regular file",
+            where=str(path),
+            expected="a regular file",
+            remedy="name a file, or restore the one that belongs there",
+        )
+    _check_size(path, found.st_size, limit)
+
+
+def _check_size(path: Path, size: int, limit: int) -> None:
+    most = _most(limit)
+    if size > most:
+        raise FileError(
+            f"the file has {size:,} bytes or more",
+            where=str(path),
+            expected=f"at most {most:,} bytes",
+            remedy=f"if it is meant to be so large, set {LIMIT_VARIABLE}={size}",
+        )
+
+
+def _most(limit: int) -> int:
+    given = os.environ.get(LIMIT_VARIABLE)
+    if not given:
+        return limit
+    if not (given.isascii() and given.isdigit() and len(given) < 20):
+        raise UsageError(
+            f"{given[:40]!r} is no number of bytes",
+            where=LIMIT_VARIABLE,
+            expected=f"a whole number, e.g. {2 * WHOLE}",
+        )
+    return max(limit, int(given))
+
+
+def _unnamable(path: Path) -> FileError:
+    return FileError(
+        "no file can have this name",
+        where=repr(str(path))[:200],
+        expected="a path without NUL characters",
+        remedy="mend the name",
+    )
