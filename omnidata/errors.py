@@ -148,6 +148,24 @@ class CallError(OmnidataError):
         self.hopeless = hopeless
 
 
+class AdapterError(CallError):
+    """The code of a model failed: whatever it raised was no CallError, or it gave no answers."""
+
+    def __init__(self, what: str, *, where: str = "", expected: str = "", remedy: str = "") -> None:
+        """Store the four answers; the same request fails again."""
+        super().__init__(what, where=where, expected=expected, remedy=remedy, transient=False)
+
+
+class UnansweredError(OmnidataError):
+    """A model answered no step at all: there is nothing to score."""
+
+    exit_code = 1
+
+
+class UnansweredWarning(UserWarning):
+    """Some steps got no answer; they count as wrong in the score."""
+
+
 def meant(given: str, known: Iterable[str]) -> str:
     """A remedy for a name that does not exist: the known one that is most like it.
 

@@ -412,8 +412,8 @@ class Adapter(Protocol):
         """How it decodes unless the caller says otherwise."""
 
     @property
-    def accepts(self) -> frozenset[Modality]:
-        """The modalities that it takes."""
+    def accepts(self) -> frozenset[Modality] | None:
+        """The modalities that it takes; None where it looks at no prompt, as baselines."""
 
     @property
     def max_batch(self) -> int:

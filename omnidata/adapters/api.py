@@ -22,7 +22,14 @@ from omnidata.adapters.layout import arrange
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import lacking, render
 from omnidata.errors import UsageError
-from omnidata.types import Completion, Conversation, GenerationParams, Prepared, Request
+from omnidata.types import (
+    Completion,
+    Conversation,
+    GenerationParams,
+    Modality,
+    Prepared,
+    Request,
+)
 
 _log = logging.getLogger(__name__)
 _LONGEST_ERROR = 1000
@@ -48,6 +55,7 @@ class ApiModel(Model):
     wire: ClassVar[str]
     version: ClassVar[int] = 1
     ours: ClassVar[frozenset[str]] = frozenset()
+    accepts: frozenset[Modality]
     concurrency = 16
     timeout_s = 300.0
 

@@ -17,6 +17,22 @@ from omnidata.types import (
 )
 
 
+def untaken(conversation: Conversation, accepts: frozenset[Modality] | None) -> str:
+    """What of a conversation's media a model does not take, in a sentence; empty if nothing.
+
+    Args:
+        conversation: the prompt.
+        accepts: see `Model`.
+    """
+    kinds = dict.fromkeys(
+        part.media.kind for message in conversation for part in message.parts if part.media
+    )
+    if accepts is None or kinds.keys() <= accepts:
+        return ""
+    takes = ", ".join(sorted(accepts)) or "no media"
+    return f"the prompt has {', '.join(kinds)}, and the model accepts {takes}"
+
+
 class Model(ABC):
     """A model with the defaults; a new one defines `name` and `generate`.
 
@@ -24,7 +40,8 @@ class Model(ABC):
         name: the SPEC that names it.
         settings: what its answers depend on beside the name, as JSON values; never a key.
         params: how it decodes unless the caller says otherwise.
-        accepts: the modalities that it takes.
+        accepts: the modalities that it takes: prompts with others are refused before the first
+            request. None looks at no prompt, as baselines do.
         max_batch: how many requests one `generate` takes.
         concurrency: how many calls of `generate` may be open at a time.
         timeout_s: seconds after which a call has failed; None = never.
@@ -41,7 +58,7 @@ class Model(ABC):
     name: str
     settings: Mapping[str, Any] = {}
     params: GenerationParams = GenerationParams()
-    accepts: frozenset[Modality] = frozenset()
+    accepts: frozenset[Modality] | None = frozenset()
     max_batch: int = 1
     concurrency: int = 1
     timeout_s: float | None = None
@@ -58,7 +75,7 @@ class Model(ABC):
         """
         for message in request.conversation:
             for part in message.parts:
-                if part.media and part.media.kind in self.accepts:
+                if part.media and self.accepts and part.media.kind in self.accepts:
                     media.check(part.media)
         return Prepared(request)
 

@@ -18,6 +18,7 @@ class Baseline(Model):
     """
 
     max_batch = 256
+    accepts = None
 
     def __init__(self, name: str, steps: Sequence[Step], policy: Callable[[Step], str]) -> None:
         """Keep the steps at hand."""

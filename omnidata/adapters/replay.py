@@ -19,6 +19,7 @@ class Replay(Model):
     """
 
     max_batch = 256
+    accepts = None
 
     def __init__(self, path: Path) -> None:
         """Read the file.

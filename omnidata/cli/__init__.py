@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
@@ -35,7 +36,7 @@ from omnidata.cli import (
     view,
     voice,
 )
-from omnidata.errors import OmnidataError
+from omnidata.errors import OmnidataError, UnansweredWarning
 
 _DEBUG: Final = "OMNIDATA_DEBUG"
 
@@ -91,6 +92,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     Raises:
         SystemExit: always, with the exit code.
     """
+    warnings.simplefilter("ignore", UnansweredWarning)  # the verbs say it themselves
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:
         app(arguments)

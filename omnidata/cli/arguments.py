@@ -64,6 +64,12 @@ Exclude = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N steps.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Make findings in the data an error.")]
+ChangedMedia = Annotated[
+    bool,
+    typer.Option(
+        "--changed-media", help="Go on although media have changed since the model was shown them."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 
 BaseUrl = Annotated[

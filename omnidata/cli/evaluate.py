@@ -40,6 +40,7 @@ def evaluate(
     limits: Limits,
     shard: args.ShardOf = None,
     gpus: args.Gpus = None,
+    changed_media: args.ChangedMedia = False,
     as_json: args.Json = False,
 ) -> None:
     """Ask a model about every step, score its answers, print the table.
@@ -106,6 +107,7 @@ def evaluate(
             shard=part,
             limits=limits,
             progress=progress,
+            changed_media=changed_media,
         )
     runs.print_run(results, benchmark, out, as_json)
     if any(runs.lacking(results)):

@@ -50,6 +50,10 @@ def print_run(results: Mapping[str, Any], task: Task, out: Path, as_json: bool) 
     """The results of a run, where they lie, and how to go on if it stopped."""
     print_results(results, task, as_json)
     terminal.note(f"run folder: {out}")
+    if failed := lacking(results)[0]:
+        terminal.note(
+            f"{failed} steps got no answer and count as wrong; the same command asks again"
+        )
     if stopped := results.get("stopped"):
         terminal.note(f"the run stopped: {stopped}")
         terminal.note(f"the same command resumes: {_command()}")

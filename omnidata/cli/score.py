@@ -50,6 +50,7 @@ def score(
         ),
     ] = None,
     strict: args.Strict = False,
+    changed_media: args.ChangedMedia = False,
     as_json: args.Json = False,
 ) -> None:
     """Score answers that exist: a run's, anybody's, or another harness's log.
@@ -69,6 +70,7 @@ def score(
     from omnidata.run.score import get_profile
     from omnidata.run.score import score as run
     from omnidata.run.select import whole_episodes
+    from omnidata.run.shown import check_unchanged
     from omnidata.run.textless import scorer_of
     from omnidata.tasks.options import parse
 
@@ -90,6 +92,11 @@ def score(
     terminal.print_findings(source)
     steps = recorded_steps(info, source, predictions) if is_run else list(source.steps)
     lines = predictions / _LINES if is_run else predictions
+    if is_run:
+        shown = {line.sample_id: line.completion() for line in read(lines)}
+        changed = check_unchanged(steps, shown, allowed=changed_media, where=str(predictions))
+        if changed:
+            terminal.note(f"{changed} media have changed since the model was shown them")
     answers = read_log(harness, predictions, source) if harness else read(lines)
     if out is not None:
         _check_out(out, predictions)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from omnidata.errors import CallError
+from omnidata.errors import AdapterError, CallError
 
 FAILURES = 10
 """Steps in a row without an answer after which nothing more is asked."""
 
 HOPELESS = 3
-"""The same where the reason will not go away: a wrong key, a wrong address."""
+"""The same where the reason will not go away: a wrong key or address, code that never worked."""
 
 
 class Breaker:
@@ -35,10 +35,11 @@ class Breaker:
         Returns:
             Why the run is to stop; empty to go on.
         """
-        if self._any_answer and not (error.transient or error.hopeless):
+        slipped = isinstance(error, AdapterError)
+        if self._any_answer and not (error.transient or error.hopeless or slipped):
             return ""  # others were answered: it is this request that the model does not take
         self._failures += 1
-        self._hopeless += error.hopeless
+        self._hopeless += error.hopeless or (slipped and not self._any_answer)
         if self._hopeless < HOPELESS and self._failures < FAILURES:
             return ""
         return f"the last {self._failures} steps all got no answer; the last reason: {error.what}"

@@ -15,6 +15,7 @@ from omnidata.run.limits import Limits
 from omnidata.run.prices import Budget
 from omnidata.run.select import select
 from omnidata.run.shards import Shard, shard
+from omnidata.run.taking import check_taken
 from omnidata.run.usage import Tokens
 from omnidata.types import (
     Adapter,
@@ -77,6 +78,7 @@ def dry_run(
     budget = Budget(limits, adapter.name)
     chosen = select(source.steps, where=where, exclude=exclude, limit=limit)
     steps = shard(chosen, *part) if part else chosen
+    check_taken(task, adapter, steps)
     answered = _answered(out)
     left = [step for step in steps if step.sample_id not in answered]
     tried = _spread(left or steps)

@@ -12,16 +12,19 @@ from typing import Any
 import msgspec
 
 from omnidata.actions import Action
-from omnidata.errors import CallError, MediaError, OmnidataError
+from omnidata.errors import AdapterError, CallError, MediaError, OmnidataError
 from omnidata.run.ahead import Ahead
 from omnidata.run.breaker import Breaker
 from omnidata.run.cache import ResponseCache, key
-from omnidata.run.folder import RunFolder
+from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.limits import Limits
 from omnidata.run.meter import Meter
 from omnidata.run.prices import Budget
 from omnidata.run.rates import Rates
 from omnidata.run.retry import pause
+from omnidata.run.shown import stamps
+from omnidata.run.slips import slip
+from omnidata.run.taking import check_dropped
 from omnidata.run.window import Window
 from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Request, Step, Task
 
@@ -53,6 +56,8 @@ class Engine:
 
     Attributes:
         stopped: why the run stopped before its end; empty if it did not.
+        slipped: how the adapter's own code failed last; None if it did not.
+        failed: why the last step without an answer has none; empty if all were answered.
     """
 
     def __init__(
@@ -69,7 +74,10 @@ class Engine:
     ) -> None:
         """Nothing is asked yet; to be made inside the event loop."""
         self.meter = meter
-        self.stopped = ""
+        self.stopped = self.failed = ""
+        self.slipped: AdapterError | None = None
+        self._takes = adapter.accepts or frozenset()
+        self._shown: dict[str, dict[str, Any]] = {}  # of steps that are ready or under way
         self._task, self._adapter, self._run, self._params = task, adapter, run, params
         self._budget, self._cache = budget, cache
         self._attempts = limits.attempts
@@ -79,10 +87,10 @@ class Engine:
         self._breaker = Breaker(answered=bool(run.done))
         self._ahead = Ahead(
             self._prepare,
-            threads=bool(adapter.accepts),
+            threads=bool(self._takes),
             max_bytes=limits.ahead_bytes,
             max_waiting=2 * adapter.max_batch * self._window.size,
-            pool=_POOLED * adapter.max_batch if adapter.max_batch > 1 and adapter.accepts else 0,
+            pool=_POOLED * adapter.max_batch if adapter.max_batch > 1 and self._takes else 0,
             meter=self.meter,
         )
         self._past: dict[str, list[Action | None]] = {}
@@ -139,15 +147,18 @@ class Engine:
     def _prepare(self, step: Step) -> Prepared | Completion:
         """The request for a step, its kept answer, or why there is none; runs in a thread."""
         try:
-            if "image" in self._adapter.accepts and step.media.get("screenshot", ...) is None:
+            if "image" in self._takes and step.media.get("screenshot", ...) is None:
                 raise MediaError("the row names no screenshot", fault="missing")
             past = self._past.get(step.episode, ()) if self._past else ()
             made = self._rendered(Request(step.sample_id, self._task.prompt(step, list(past))))
+            if self._takes:
+                self._shown[step.sample_id] = stamps(made.request.conversation, self._takes)
         except MediaError as error:
             return Completion(
                 delivery="media_error", error=f"{step.sample_id}: {error}", attempts=0
             )
         except CallError as error:
+            self._told_of(error)
             return Completion(delivery="api_error", error=str(error), attempts=0)
         return (self._cache.get(self._key(made)) if self._cache and made.key else None) or made
 
@@ -157,6 +168,8 @@ class Engine:
         Raises:
             MediaError: a medium cannot be read.
             CallError: the adapter failed.
+            UsageError: it was given media that it does not take, and does not say that it dropped
+                them.
         """
         try:
             made = self._adapter.prepare(request)
@@ -165,16 +178,14 @@ class Engine:
         except OmnidataError:
             raise
         except Exception as error:
-            raise self._slip(error) from error
+            raise slip(self._adapter, error, "prepare") from error
+        check_dropped(self._task, self._adapter, made)
         return made
 
-    def _slip(self, error: Exception) -> CallError:
-        """The adapter may be anybody's: its slips are failures of their steps, not of the run."""
-        return CallError(
-            f"the adapter failed ({type(error).__name__}: {error})",
-            where=self._adapter.name,
-            transient=False,
-        )
+    def _told_of(self, error: CallError) -> None:
+        """The adapter may be anybody's: an isolated slip is the failure of its step alone."""
+        if isinstance(error, AdapterError):
+            self.slipped = error
 
     async def _send(self) -> None:
         """Answer batch after batch, until cancelled or stopped."""
@@ -244,6 +255,7 @@ class Engine:
         self, batch: Batch, error: CallError, attempt: int, wait: float | None
     ) -> float | None:
         """Lines for a failed attempt; final ones, and None, if there is to be no other."""
+        self._told_of(error)
         failed = Completion(delivery="api_error", error=str(error), attempts=attempt)
         if wait is not None and attempt < self._attempts:
             for step, _ in batch:
@@ -298,7 +310,7 @@ class Engine:
                 raise
             raise CallError("the adapter cancelled itself", where=self._adapter.name) from error
         except Exception as error:
-            raise self._slip(error) from error
+            raise slip(self._adapter, error, "generate") from error
 
     def _stop(self, reason: str) -> None:
         """Begin nothing more and wait for nothing but answers, which are recorded."""
@@ -310,6 +322,12 @@ class Engine:
         """The lines of steps, then the steps that waited for them."""
         with self.meter.writing():
             for step, completion in lines:
+                shown = self._shown.pop(step.sample_id, None)
+                if completion.delivery in TRANSIENT:
+                    self.failed = completion.error
+                elif shown:
+                    receipt = {**completion.receipt, "media": shown}
+                    completion = msgspec.structs.replace(completion, receipt=receipt)
                 self._run.append(step.sample_id, completion)
         self._open -= len(lines)
         if self._task.needs_predictions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from importlib.metadata import version
@@ -11,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from omnidata import adapters
-from omnidata.errors import OmnidataError, RunError, UsageError
+from omnidata.errors import RunError, UnansweredError, UnansweredWarning
 from omnidata.predictions import Prediction
 from omnidata.run.cache import ResponseCache
 from omnidata.run.engine import Engine, Progress
-from omnidata.run.folder import RunFolder
+from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.limits import Limits
 from omnidata.run.loop import run_loop
 from omnidata.run.meter import Meter
@@ -23,7 +24,9 @@ from omnidata.run.prices import Budget
 from omnidata.run.score import get_profile, score
 from omnidata.run.select import select, whole_episodes
 from omnidata.run.shards import shard as take_shard
-from omnidata.types import Adapter, Conversation, GenerationParams, Source, Step, Task
+from omnidata.run.shown import check_unchanged, media_of
+from omnidata.run.taking import check_taken
+from omnidata.types import Adapter, GenerationParams, Source, Step, Task
 
 UNLIMITED = Limits()
 _RECORDED = ("omnidata", "datasets", "av", "pillow", "numpy", "msgspec")
@@ -44,6 +47,7 @@ def evaluate(
     params: GenerationParams | None = None,
     limits: Limits = UNLIMITED,
     progress: Progress | None = None,
+    changed_media: bool = False,
 ) -> dict[str, Any]:
     """Ask a model about every step and score its answers.
 
@@ -63,12 +67,18 @@ def evaluate(
         params: how to decode; the model's own if None.
         limits: how fast, how long and how dearly to ask; no answer depends on it.
         progress: called while the run goes on.
+        changed_media: go on with a run although media that it was shown have changed since.
 
     Returns:
         The content of `results.json`; `stopped` in it says why a run ended before its end.
 
     Raises:
         UsageError, PredictionError, RunError, DataError: see the messages.
+        AdapterError: the model's own code failed, and no step was answered.
+        UnansweredError: no step was answered for another reason.
+
+    Warns:
+        UnansweredWarning: some steps were not answered; they count as wrong.
     """
     began = time.perf_counter()
     judge = get_profile(task, profile)
@@ -78,7 +88,7 @@ def evaluate(
     params = params or adapter.params
     chosen = select(source.steps, where=where, exclude=exclude, limit=limit)
     steps = take_shard(chosen, *shard) if shard else chosen
-    _check_taken(task, adapter, steps)
+    check_taken(task, adapter, steps)
     settings = {
         "task": task.name,
         "options": dict(task.options),
@@ -103,6 +113,13 @@ def evaluate(
     with kept as cache, RunFolder(out, settings) as run:
         if task.needs_predictions:
             run.reopen(_stale(steps, run))
+        changed = check_unchanged(
+            steps,
+            run.done,
+            lambda step: media_of(task.prompt(step, [])),
+            allowed=changed_media,
+            where=str(out),
+        )
         for completion in run.done.values():
             if completion.usage:  # an answer out of the cache has none
                 budget.spend(completion.usage)
@@ -113,70 +130,66 @@ def evaluate(
         asked = time.perf_counter()
         ask = _ask(task, adapter, steps, run, params, limits, budget, cache, meter, progress)
         try:
-            stopped = run_loop(ask)
+            engine = run_loop(ask)
         except BaseException:
             took = {"prepare_s": asked - began, "ask_s": time.perf_counter() - asked}
             with suppress(RunError):  # a disk that is full takes no times either
                 run.finish(data=str(source.root), timings=took | meter.timings())
             raise
-        answered = time.perf_counter()
-        results = score(
-            task,
-            judge,
-            steps,
-            (Prediction.of(name, completion) for name, completion in run.done.items()),
-            whole=whole_episodes(source.steps, steps),
-            out=out,
-            stopped=stopped,
-        )
+        asked_until = time.perf_counter()
+        answered = sum(done.delivery not in TRANSIENT for done in run.done.values())
+        results: dict[str, Any] = {}
+        if answered or not steps:
+            results = score(
+                task,
+                judge,
+                steps,
+                (Prediction.of(name, completion) for name, completion in run.done.items()),
+                whole=whole_episodes(source.steps, steps),
+                out=out,
+                stopped=engine.stopped,
+            )
         run.finish(
             data=str(source.root),
             steps=len(steps),
             findings=len(source.findings),
-            stopped=stopped,
+            stopped=engine.stopped,
+            **({"changed_media": changed} if changed else {}),
             usage=budget.totals(),
             facts=dict(adapter.facts()),
             versions={"python": platform.python_version()}
             | {name: version(name) for name in _RECORDED},
             timings={
                 "prepare_s": asked - began,
-                "ask_s": answered - asked,
+                "ask_s": asked_until - asked,
                 **meter.timings(),
-                "score_s": time.perf_counter() - answered,
+                "score_s": time.perf_counter() - asked_until,
             },
         )
+    if len(steps) > answered:
+        _tell_unanswered(len(steps), answered, engine, out)
     return results
 
 
-def _check_taken(task: Task, adapter: Adapter, steps: Sequence[Step]) -> None:
-    """Refuse, before the first request, media that the model cannot take."""
-    seen = set()
-    for step in steps:
-        kinds = frozenset((role, ref.kind) for role, ref in step.media.items() if ref)
-        if kinds in seen:
-            continue
-        seen.add(kinds)
-        if reason := _refuses(adapter, task.prompt(step, [])):
-            raise UsageError(
-                f"{adapter.name} cannot take the step as it is: {reason}",
-                where=step.sample_id,
-                expected="a model that takes all media of the prompt",
-                remedy="choose fewer modalities with -T, or let the model do without them: "
-                "-M degrade=true (each such step is counted next to the score)",
-            )
-
-
-def _refuses(adapter: Adapter, conversation: Conversation) -> str:
-    try:
-        return adapter.refuses(conversation)
-    except OmnidataError:
-        raise
-    except Exception as error:
-        raise UsageError(
-            f"the adapter failed ({type(error).__name__}: {error})",
-            where=f"{adapter.name}, refuses",
-            expected="why it cannot take the conversation; empty if it can",
-        ) from error
+def _tell_unanswered(steps: int, answered: int, engine: Engine, out: Path) -> None:
+    """Warn of steps without an answer; a score of no answer at all is none."""
+    reason = (engine.stopped or engine.failed).partition("\n")[0]
+    if answered:
+        warnings.warn(
+            f"{steps - answered} of {steps} steps got no answer and count as wrong: {reason} "
+            f"({out})",
+            UnansweredWarning,
+            stacklevel=3,
+        )
+    elif engine.slipped:
+        raise engine.slipped
+    else:
+        raise UnansweredError(
+            f"none of {steps} steps was answered: {reason}",
+            where=str(out),
+            expected="an answer to one step at least",
+            remedy="mend the reason; the same command asks again",
+        )
 
 
 async def _ask(
@@ -190,8 +203,8 @@ async def _ask(
     cache: ResponseCache | None,
     meter: Meter,
     progress: Progress | None,
-) -> str:
-    """Ask about all steps; why the run stopped before its end, if it did."""
+) -> Engine:
+    """Ask about all steps."""
     engine = Engine(
         task, adapter, run, params, limits=limits, budget=budget, cache=cache, meter=meter
     )
@@ -200,7 +213,7 @@ async def _ask(
     finally:
         with suppress(Exception):  # whatever an adapter lacks at its end, it has answered
             await adapter.close()
-    return engine.stopped
+    return engine
 
 
 def _stale(steps: Sequence[Step], run: RunFolder) -> frozenset[str]:

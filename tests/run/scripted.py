@@ -13,6 +13,7 @@ from omnidata.types import (
     Completion,
     Conversation,
     GenerationParams,
+    Modality,
     Prepared,
     Request,
 )
@@ -29,6 +30,7 @@ class Scripted(Model):
 
     name = "scripted"
     concurrency = 4
+    accepts: frozenset[Modality] | None = None
 
     def __init__(self, reply: Callable[[str, int], Completion]) -> None:
         self.reply = reply

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import resource
 import subprocess
 import sys
+import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from omnidata.errors import CallError, UsageError
+from omnidata.errors import (
+    AdapterError,
+    CallError,
+    UnansweredError,
+    UnansweredWarning,
+    UsageError,
+)
+from omnidata.run.dryrun import dry_run
 from omnidata.run.evaluate import evaluate
 from omnidata.run.limits import Limits
 from omnidata.tasks import get_task
@@ -21,7 +31,9 @@ from omnidata.types import (
     Completion,
     Conversation,
     GenerationParams,
+    Modality,
     Prepared,
+    Request,
     Source,
 )
 from tests.run.scripted import RIGHT, TASK, Scripted, finals
@@ -73,11 +85,11 @@ def test_a_run_in_which_everything_fails_stops_and_says_why(source: Source, tmp_
         raise CallError("HTTP 401: wrong key", transient=False, hopeless=True)
 
     model = Scripted(failing)
-    results = evaluate(TASK, source, model, tmp_path)
-    assert "HTTP 401" in results["stopped"]
+    with pytest.raises(UnansweredError, match="HTTP 401: wrong key"):
+        evaluate(TASK, source, model, tmp_path)
     assert len(model.asked) < 10 < len(source.steps)
-    assert results["outcomes"]["missing"] == len(source.steps) - len(finals(tmp_path))
-    assert json.loads((tmp_path / "run.json").read_text())["stopped"] == results["stopped"]
+    assert "HTTP 401" in json.loads((tmp_path / "run.json").read_text())["stopped"]
+    assert not (tmp_path / "results.json").exists()
     assert "stopped" not in evaluate(TASK, source, Scripted(lambda *_: RIGHT), tmp_path)
 
 
@@ -105,8 +117,72 @@ class Short(Scripted):
 
 
 def test_too_few_answers_are_given_to_nobody(source: Source, tmp_path: Path) -> None:
-    results = evaluate(TASK, source, Short(lambda *_: RIGHT), tmp_path, limit=6)
-    assert results["outcomes"] == {"api_error": 6}
+    with pytest.raises(AdapterError, match=r"test_engine.py:\d+, in gen.*2 answers to 3 requests"):
+        evaluate(TASK, source, Short(lambda *_: RIGHT), tmp_path, limit=6)
+    assert set(finals(tmp_path).values()) == {"api_error"}
+
+
+@pytest.mark.parametrize("limit", [1, None])
+@pytest.mark.parametrize("method", ["generate", "prepare"])
+def test_code_of_an_adapter_that_never_works_stops_the_run_and_is_named(
+    source: Source, tmp_path: Path, limit: int | None, method: str
+) -> None:
+    class Broken(Scripted):
+        calls = 0
+
+        def prepare(self, request: Request) -> Prepared:
+            self.divide("prepare")
+            return super().prepare(request)
+
+        async def generate(
+            self, batch: Sequence[Prepared], params: GenerationParams
+        ) -> list[Completion]:
+            self.divide("generate")
+            return await super().generate(batch, params)
+
+        def divide(self, here: str) -> None:
+            self.calls += here == "generate"
+            if here == method:
+                json.loads("{" if self.calls < 0 else f"{1 / 0}")
+
+    model = Broken(lambda *_: RIGHT)
+    said = r"test_engine\.py:(\d+), in divide: the adapter failed \(ZeroDivisionError"
+    with pytest.raises(AdapterError, match=said) as caught:
+        evaluate(TASK, source, model, tmp_path, limit=limit)
+    assert caught.value.exit_code == 1
+    line = int(re.search(said, str(caught.value))[1])  # type: ignore[index]
+    assert "1 / 0" in Path(__file__).read_text().splitlines()[line - 1]
+    assert model.calls < 10
+    assert not (tmp_path / "results.json").exists()
+    results = evaluate(TASK, source, Scripted(lambda *_: RIGHT), tmp_path, limit=limit)
+    assert set(results["outcomes"]) == {"ok"}
+
+
+def test_steps_without_an_answer_are_warned_of(source: Source, tmp_path: Path) -> None:
+    def failing(sample_id: str, attempt: int) -> Completion:
+        if sample_id in {step.sample_id for step in source.steps[2:4]}:
+            raise KeyError("choices")
+        return RIGHT
+
+    with pytest.warns(UnansweredWarning, match="2 of 6 steps got no answer.*KeyError") as seen:
+        evaluate(TASK, source, Scripted(failing), tmp_path, limit=6)
+    assert seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate(TASK, source, Scripted(lambda *_: RIGHT), tmp_path, limit=6)
+
+
+def test_code_that_fails_for_good_later_stops_the_run(source: Source, tmp_path: Path) -> None:
+    def failing(sample_id: str, attempt: int) -> Completion:
+        if len(model.asked) > 5:
+            raise KeyError("choices")
+        return RIGHT
+
+    model = Scripted(failing)
+    results = evaluate(TASK, source, model, tmp_path)
+    assert "KeyError" in results["stopped"]
+    assert 0 < results["outcomes"]["ok"] <= 5
+    assert len(model.asked) < 30 < len(source.steps)
 
 
 class Hanging(Scripted):
@@ -189,6 +265,72 @@ def test_predicted_histories_keep_their_order_while_episodes_run_side_by_side(
     for sample_id in model.asked:
         order[sample_id.rsplit("/", 1)[0]].append(int(sample_id.rsplit("/", 1)[1]))
     assert set(map(tuple, order.values())) == {(0, 1, 2, 3)}
+
+
+class Eyes(Scripted):
+    """Takes pictures alone, and does not think of media that it might be given beside them."""
+
+    accepts: frozenset[Modality] | None = frozenset({"image"})
+
+
+class Careless(Eyes):
+    """The same without the base class's word on what it is not to be given."""
+
+    def refuses(self, conversation: Conversation) -> str:
+        return ""
+
+
+class Dropping(Careless):
+    def prepare(self, request: Request) -> Prepared:
+        parts = [
+            {"role": part.role, "kind": part.kind, "dropped": "it takes pictures"}
+            for message in request.conversation
+            for part in message.parts
+            if part.kind in ("video", "audio")
+        ]
+        said = [f"{part['role']}: {part['dropped']}" for part in parts]
+        receipt = {"parts": parts} | ({"degraded": said} if said else {})
+        return Prepared(request, receipt=receipt)
+
+    async def generate(
+        self, batch: Sequence[Prepared], params: GenerationParams
+    ) -> list[Completion]:
+        answers = await super().generate(batch, params)
+        return [
+            msgspec.structs.replace(answer, receipt=dict(item.receipt))
+            for answer, item in zip(answers, batch, strict=True)
+        ]
+
+
+@pytest.mark.parametrize("kind", [Eyes, Careless])
+def test_an_adapter_is_shown_nothing_that_it_does_not_accept(
+    source: Source, tmp_path: Path, kind: type[Eyes]
+) -> None:
+    model = kind(lambda *_: RIGHT)
+    said = r"prompt has video, audio, image, and the model accepts image(.|\n)*-T modalities=I;"
+    with pytest.raises(UsageError, match=said):
+        evaluate(TASK, source, model, tmp_path / "run")
+    with pytest.raises(UsageError, match=said):
+        dry_run(TASK, source, model, tmp_path / "run", Limits())
+    assert not model.asked
+    assert not (tmp_path / "run").exists()
+    pictures = get_task("omnigui", {"modalities": "I"})
+    results = evaluate(pictures, source, model, tmp_path / "run", limit=9)
+    assert results["outcomes"] == {"ok": 9}
+
+
+def test_an_adapter_that_accepts_nothing_is_shown_nothing(source: Source, tmp_path: Path) -> None:
+    model = Scripted(lambda *_: RIGHT)
+    model.accepts = frozenset()
+    with pytest.raises(UsageError, match="accepts no media"):
+        evaluate(TASK, source, model, tmp_path / "run")
+    assert not model.asked
+
+
+def test_what_an_adapter_drops_and_says_so_is_counted(source: Source, tmp_path: Path) -> None:
+    results = evaluate(TASK, source, Dropping(lambda *_: RIGHT), tmp_path)
+    heard = sum(bool(step.media.get("video") or step.media.get("audio")) for step in source.steps)
+    assert results["counts"]["degraded"] == heard > 0
 
 
 class Blind(Scripted):

@@ -42,6 +42,7 @@ class Memory(Model):
     """Knows the right answer to everything it can tell apart, but does not take one modality."""
 
     name = "memory"
+    accepts = None
 
     def __init__(self, source: Source, blind_to: str) -> None:
         self.blind_to = blind_to
@@ -157,10 +158,10 @@ class Recorder(Model):
     max_batch = 3
 
     def __init__(
-        self, reply: Callable[[Request], Completion], accepts: Sequence[Modality] = ()
+        self, reply: Callable[[Request], Completion], accepts: Sequence[Modality] | None = None
     ) -> None:
         self.reply = reply
-        self.accepts = frozenset(accepts)
+        self.accepts = None if accepts is None else frozenset(accepts)
         self.asked: list[Request] = []
 
     async def generate(
@@ -194,7 +195,8 @@ def test_media_that_the_model_does_not_take_are_not_opened(tmp_path: Path, sampl
     for clip in data.glob("*/media/*/*.mp4"):
         clip.write_bytes(b"no clip")
     model = Recorder(lambda _: Completion(text="{}"), ["image"])
-    results = evaluate(TASK, TASK.load(data), model, tmp_path / "run", limit=4)
+    task = get_task("omnigui", {"modalities": "I"})
+    results = evaluate(task, task.load(data), model, tmp_path / "run", limit=4)
     assert len(model.asked) == 4
     assert results["outcomes"] == {"unparsed": 4}
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from omnidata.adapters import get_adapter
+from omnidata.errors import UnansweredError
 from omnidata.run.evaluate import evaluate
 from omnidata.run.limits import Limits
 from omnidata.tasks import get_task
@@ -110,20 +111,24 @@ def test_what_the_model_itself_did_is_final(
 def test_a_stream_of_401_stops_the_run_and_names_the_reason(
     ask: Callable[..., tuple[dict[str, Any], Server]], tmp_path: Path
 ) -> None:
-    results, server = ask(lambda _: Fault(status=401))
-    assert "HTTP 401" in results["stopped"]
-    assert server.count == len(lines(tmp_path)) == 3
-    assert results["outcomes"] == {"api_error": 3, "missing": STEPS - 3}
+    asked: list[int] = []
+
+    def refuse(number: int) -> Fault:
+        asked.append(number)
+        return Fault(status=401)
+
+    with pytest.raises(UnansweredError, match="HTTP 401"):
+        ask(refuse)
+    assert len(asked) == len(lines(tmp_path)) == 3
 
 
 def test_a_server_that_is_down_stops_the_run(source: Source, tmp_path: Path) -> None:
     with running(ChatCompletions()) as server:
         address = f"{server.url}/v1"
     adapter = get_adapter("openai:m", TASK, source.steps, base_url=address)
-    results = evaluate(
-        TASK, source, adapter, tmp_path / "run", limits=Limits(attempts=1, concurrency=2)
-    )
-    assert results["stopped"]
+    limits = Limits(attempts=1, concurrency=2)
+    with pytest.raises(UnansweredError, match=f"none of {len(source.steps)} steps"):
+        evaluate(TASK, source, adapter, tmp_path / "run", limits=limits)
     assert len(lines(tmp_path)) < len(source.steps)
     assert {line["delivery"] for line in lines(tmp_path)} == {"api_error"}
 

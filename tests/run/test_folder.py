@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from omnidata.adapters import Model
+from omnidata.data.convert import convert
 from omnidata.errors import RunError
+from omnidata.media import resolve
 from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
 from omnidata.run.folder import RunFolder
 from omnidata.tasks import get_task
-from omnidata.types import Completion, Source
+from omnidata.types import Completion, GenerationParams, Modality, Prepared, Source
 from tests.cli.running import omnidata
 from tests.trees import read_lines, write_lines
 
@@ -106,11 +111,93 @@ def test_a_run_folder_that_cannot_be_made_is_said(source: Source, tmp_path: Path
 
 
 def test_an_edited_replay_is_another_model(source: Source, tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "p.jsonl", [{"sample_id": "a", "output": "x"}])
+    sample_id = source.steps[0].sample_id
+    path = write_lines(tmp_path / "p.jsonl", [{"sample_id": sample_id, "output": "x"}])
     evaluate(TASK, source, f"replay:{path}", tmp_path / "run", limit=1)
     write_lines(path, [{"sample_id": "a", "output": "y"}])
     with pytest.raises(RunError, match="other settings"):
         evaluate(TASK, source, f"replay:{path}", tmp_path / "run", limit=1)
+
+
+class Looker(Model):
+    """Fails from a step on, until it is told to go on."""
+
+    name = "looker"
+    accepts: frozenset[Modality] | None = frozenset({"image", "video", "audio"})
+
+    def __init__(self, most: int = 10**9) -> None:
+        self.most = most
+        self.asked: list[str] = []
+
+    async def generate(
+        self, batch: Sequence[Prepared], params: GenerationParams
+    ) -> list[Completion]:
+        if len(self.asked) == self.most:
+            raise KeyboardInterrupt
+        self.asked += [item.request.sample_id for item in batch]
+        return [Completion(text='{"action_type": -1}') for _ in batch]
+
+
+def test_a_run_does_not_go_on_with_other_pictures(sample: Path, tmp_path: Path) -> None:
+    data, run = shutil.copytree(sample, tmp_path / "data"), tmp_path / "run"
+    source = TASK.load(data)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(TASK, source, Looker(6), run, limit=10)
+    changed = [resolve(step.media["screenshot"]) for step in source.steps[1:3]]  # type: ignore[arg-type]
+    for picture in changed:
+        content = bytearray(picture.read_bytes())
+        picture.write_bytes(content + b"\0")  # behind the end of the picture
+    model = Looker()
+    with pytest.raises(
+        RunError, match=r"2 media of \d answered steps(.|\n)*--changed-media"
+    ) as caught:
+        evaluate(TASK, TASK.load(data), model, run, limit=10)
+    assert str(changed[0]) in str(caught.value)
+    assert not model.asked
+    score = ("score", "omnigui", data, run)
+    assert "--changed-media" in omnidata(*score, code=2).stderr
+    assert "2 media have changed" in omnidata(*score, "--changed-media").stderr
+    evaluate(TASK, TASK.load(data), model, run, limit=10, changed_media=True)
+    assert len(model.asked) == 4
+    assert json.loads((run / "run.json").read_text())["changed_media"] == 2
+
+
+@pytest.mark.parametrize("form", ["files", "parquet"])
+def test_a_run_goes_on_with_a_copy_of_its_data(sample: Path, tmp_path: Path, form: str) -> None:
+    data, run = tmp_path / "data", tmp_path / "run"
+    if form == "files":
+        shutil.copytree(sample, data)
+    else:
+        convert(TASK.load(sample), data, embed=True)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(TASK, TASK.load(data), Looker(6), run, limit=10)
+    copy = shutil.copytree(data, tmp_path / "copy")
+    shutil.rmtree(data)
+    for path in copy.rglob("*"):
+        os.utime(path, (1e9, 1e9))
+    model = Looker()
+    evaluate(TASK, TASK.load(copy), model, run, limit=10)
+    assert len(model.asked) == 4
+    assert "changed_media" not in json.loads((run / "run.json").read_text())
+    stamp = read_lines(run / "predictions.jsonl")[0]["receipt"]["media"]["screenshot"]
+    assert stamp.keys() == {"size", "mtime_ns", "sha256"}
+
+
+def test_a_run_from_before_media_were_recorded_goes_on(sample: Path, tmp_path: Path) -> None:
+    data, run = shutil.copytree(sample, tmp_path / "data"), tmp_path / "run"
+    source = TASK.load(data)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(TASK, source, Looker(6), run, limit=10)
+    lines = read_lines(run / "predictions.jsonl")
+    odd: list[object] = [None, 3, [], {"screenshot": 1}, {"a": {}}]
+    for line, recorded in zip(lines, odd, strict=False):
+        line["receipt"] = {} if recorded is None else {"media": recorded}
+    write_lines(run / "predictions.jsonl", lines[:5])
+    for picture in data.rglob("*.png"):
+        picture.write_bytes(picture.read_bytes() + b"\0")
+    model = Looker()
+    evaluate(TASK, source, model, run, limit=10)
+    assert len(model.asked) == 5
 
 
 def test_times_add_up_over_resumed_runs(source: Source, tmp_path: Path) -> None:

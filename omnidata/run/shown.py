@@ -1,0 +1,178 @@
+"""Which files a model was shown, so that a run is neither resumed nor scored on others.
+
+The record is `media` in a step's receipt: by role, the size and time of the file and the hash of
+the medium. Equal sizes and times are taken for equal files; else, as on another machine, the hash
+decides. Receipts of older runs have none, and nothing is said of those.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from omnidata import media
+from omnidata.errors import MediaError, RunError
+from omnidata.media import Budget
+from omnidata.run.folder import TRANSIENT
+from omnidata.types import Completion, Conversation, Cut, MediaRef, Modality, Step
+
+_WHOLE = Budget(max_bytes=1 << 60)
+"""Files that hold many media are as large as they like; of them only the time is asked."""
+
+_NAMED = 3
+Refs = Mapping[str, MediaRef | None]
+
+
+class Stamp(msgspec.Struct, frozen=True):
+    """What a medium was when a model was shown it.
+
+    Attributes:
+        size: bytes of the file that holds it.
+        mtime_ns: when that file was last written, in nanoseconds since 1970.
+        sha256: of the medium, in hexadecimal; of one that is cut from a recording, the recording's.
+    """
+
+    size: int
+    mtime_ns: int
+    sha256: str
+
+
+def media_of(conversation: Conversation) -> dict[str, MediaRef]:
+    """The media of a conversation by role."""
+    return {
+        part.role: part.media for message in conversation for part in message.parts if part.media
+    }
+
+
+def stamps(conversation: Conversation, accepts: frozenset[Modality]) -> dict[str, Any]:
+    """What is to be in the receipt of an answer, as JSON values.
+
+    Media that a row holds inline are part of the annotations, and those that cannot be read were
+    not shown.
+    """
+    found = {}
+    for role, ref in media_of(conversation).items():
+        if ref.kind in accepts and ref.inline is None:
+            try:
+                found[role] = msgspec.to_builtins(_stamp(ref))
+            except (MediaError, OSError):
+                continue
+    return found
+
+
+def check_unchanged(
+    steps: Iterable[Step],
+    answers: Mapping[str, Completion],
+    prompted: Callable[[Step], Refs] = lambda step: {},
+    *,
+    allowed: bool,
+    where: str,
+) -> int:
+    """Hold the files against the receipts of the answers.
+
+    Args:
+        steps: those that were asked about.
+        answers: by sample id.
+        prompted: media of a step's prompt, for those that are not the step's own; where nobody
+            knows them, nothing is said of them.
+        allowed: whether to go on where some have changed.
+        where: the run folder, for the message.
+
+    Returns:
+        How many media have changed.
+
+    Raises:
+        RunError: some have, and that is not allowed.
+    """
+    changed: dict[str, list[str]] = {}
+    known: dict[tuple[str, Stamp], bool] = {}
+    for step in steps:
+        answer = answers.get(step.sample_id)
+        if answer is None or answer.delivery in TRANSIENT:
+            continue
+        then = _read(answer.receipt.get("media"))
+        refs = step.media if then.keys() <= step.media.keys() else {**prompted(step), **step.media}
+        for role, stamp in then.items():
+            ref = refs.get(role)
+            if ref is None or ref.inline is not None:
+                continue
+            place = media.place(ref)
+            if (place, stamp) not in known:
+                known[place, stamp] = _has_changed(ref, stamp)
+            if known[place, stamp]:
+                changed.setdefault(place, []).append(step.sample_id)
+    if changed and not allowed:
+        ids = {sample_id for found in changed.values() for sample_id in found}
+        named = "; ".join(f"{place} ({ids[0]})" for place, ids in [*changed.items()][:_NAMED])
+        raise RunError(
+            f"{len(changed)} media of {len(ids)} answered steps are not what the model was shown: "
+            + named
+            + ("; ..." if len(changed) > _NAMED else ""),
+            where=where,
+            expected="the files that the answers were given to",
+            remedy="restore them, or start again in another folder; --changed-media goes on all "
+            "the same",
+        )
+    return len(changed)
+
+
+def _read(recorded: Any) -> dict[str, Stamp]:
+    try:
+        return msgspec.convert(recorded or {}, dict[str, Stamp])
+    except msgspec.ValidationError:  # an adapter of somebody's own may say something else there
+        return {}
+
+
+def _stamp(ref: MediaRef) -> Stamp:
+    """What the medium is now.
+
+    Raises:
+        MediaError, OSError: it cannot be read.
+    """
+    file = _file(ref)
+    found = file.stat()
+    return Stamp(found.st_size, found.st_mtime_ns, _digest(ref, file))
+
+
+def _has_changed(ref: MediaRef, then: Stamp) -> bool:
+    """Whether the medium is another one; a file that is not there says nothing."""
+    try:
+        file = _file(ref)
+        found = file.stat()
+        if (found.st_size, found.st_mtime_ns) == (then.size, then.mtime_ns):
+            return False
+        return _digest(ref, file) != then.sha256
+    except MediaError as error:
+        return error.fault != "missing"
+    except OSError:
+        return False
+
+
+def _file(ref: MediaRef) -> Path:
+    """The file that the medium is, or lies in.
+
+    Raises:
+        MediaError: it is missing, or nothing that may be opened.
+    """
+    if ref.cell is None:
+        return media.resolve(ref)
+    return media.resolve(MediaRef(ref.kind, ref.root, ref.cell.shard), budget=_WHOLE)
+
+
+def _digest(ref: MediaRef, file: Path) -> str:
+    if ref.cell is not None and not isinstance(ref.cell, Cut):
+        return hashlib.sha256(media.read_bytes(ref)).hexdigest()
+    found = file.stat()
+    return _hashed(file, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _hashed(file: Path, size: int, mtime_ns: int) -> str:
+    """The file's hash; a screenshot is the history's of the step after it."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
