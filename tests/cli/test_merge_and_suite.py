@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.loaders.omnigui import load
 from tests.adapters.servers import Fault
 from tests.cli.asking import server
 from tests.cli.running import as_json, omnidata
@@ -140,14 +139,13 @@ def test_a_failing_cell_does_not_stop_the_others(sample: Path, tmp_path: Path) -
         for name in ("baseline:nobody", "empty", "baseline:oracle")
     ]
     there = {line.split()[1]: line.split() for line in done.stdout.splitlines() if "there " in line}
-    steps = len(load(sample).steps)
     assert there["baseline:nobody"][-1] == "failed"
-    assert there["empty"][-2:] == [str(steps), "0"]
+    assert there["empty"][-1] == "failed"  # it answered nothing, which is no score
     assert there["baseline:oracle"][2:4] == ["100.0", "100.0"]
     assert "nowhere" in done.stderr
     assert "baseline:nobody" in done.stderr
     cells = as_json(omnidata("suite", file, "--json", code=1))
-    assert [bool(cell["error"]) for cell in cells] == [True, True, True, True, False, False]
+    assert [bool(cell["error"]) for cell in cells] == [True, True, True, True, True, False]
 
 
 @pytest.mark.parametrize(
