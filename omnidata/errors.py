@@ -115,6 +115,10 @@ class PlatformError(OmnidataError):
     """An installed library lacks what is needed: an extra, a table of names, a codec."""
 
 
+class PluginError(OmnidataError):
+    """The code of another distribution failed where it was called."""
+
+
 class CallError(OmnidataError):
     """A model gave no answer to one attempt.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from traceback import walk_tb
 from typing import Any, Literal
 
-from omnidata.errors import OmnidataError, UsageError
+from omnidata.errors import OmnidataError, PluginError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,79 @@ class Kind:
                 remedy=f"derive its class from {self.base}",
             )
         return made
+
+
+def origin_of(group: str, name: str) -> str:
+    """The distribution that brings a name, with its version and the callable."""
+    return ", ".join(sorted(map(_origin, entry_points(group=group, name=name))))
+
+
+_LONGEST = 300  # letters of what a failing function held
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """Calls the code of a distribution; whatever it raises is said to be its own, with the line.
+
+    Attributes:
+        origin: the distribution (see `origin_of`).
+    """
+
+    origin: str
+
+    def call(
+        self, function: Callable[..., Any], where: str, *arguments: Any, **options: Any
+    ) -> Any:
+        """What a function of the distribution gives.
+
+        Args:
+            function: is called.
+            where: the data or the step that it is called for.
+            *arguments: of the function.
+            **options: of the function.
+
+        Raises:
+            PluginError: it fails.
+            OmnidataError: whatever it says itself.
+        """
+        try:
+            return function(*arguments, **options)
+        except OmnidataError:
+            raise
+        except Exception as error:
+            raise self._failed(function, where, error) from error
+
+    def _failed(self, function: Callable[..., Any], where: str, error: Exception) -> PluginError:
+        owner = getattr(function, "__self__", None)
+        home = (type(owner) if owner else function).__module__.partition(".")[0]
+        frames = [(frame, line) for frame, line in walk_tb(error.__traceback__)][1:]
+        own = [(f, n) for f, n in frames if f.f_globals.get("__name__", "").split(".")[0] == home]
+        what = f"{self.origin} fails: {type(error).__name__}: {error}"
+        for frame, line in (own or frames)[-1:]:
+            code = frame.f_code
+            what += f" ({code.co_filename}:{line}, in {code.co_name}{_held(frame.f_locals)})"
+        return PluginError(
+            what,
+            where=where,
+            expected="code that takes what is there, or an OmnidataError that says what is wrong",
+            remedy="mend what it was called for, or tell the authors of the plug-in",
+        )
+
+
+def _held(names: Mapping[str, Any]) -> str:
+    """The plain values that a function held: mostly the row that it was at, and its number."""
+    plain = {
+        name: value
+        for name, value in names.items()
+        if isinstance(value, int | float | str | dict) and not name.startswith("_")
+    }
+    try:
+        said = ", ".join(f"{name} = {value!r}" for name, value in plain.items())
+    except Exception:  # what a dict holds may be anything, and so may fail to say what it is
+        return ""
+    if len(said) > _LONGEST:
+        said = said[:_LONGEST] + "..."
+    return f", where {said}" if said else ""
 
 
 def _origin(point: EntryPoint) -> str:

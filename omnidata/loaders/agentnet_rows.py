@@ -6,7 +6,8 @@ pixels in OSWorld.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -81,6 +82,36 @@ def broken_alternatives(source: Mapping[str, Any]) -> str:
         except ValueError as error:
             return f"an alternative: {error}"
     return ""
+
+
+def recorded_otherwise(source: Mapping[str, Any]) -> str:
+    """How what was recorded differs from all that is right; empty where it does not.
+
+    Types, typed text, keys and the reported status are held against each other, as far as both go:
+    a ground truth may end with an Enter that was not recorded. Places are not, for one may have
+    been moved to the middle of its element. Code that cannot be read is passed over.
+
+    Args:
+        source: of a step whose ground truth can be used.
+
+    Raises:
+        ValueError: the ground truth cannot be used.
+    """
+    code = code_of(source)
+    done = deeds_of_calls(read_code(code))
+    truths = truths_of(source)
+    if isinstance(done, str):
+        return ""
+    if any(all(map(operator.eq, _core(done), _core(truth))) for truth in truths):
+        return ""
+    return f"recorded was {short(code)}, right is {short(chr(10).join(map(_line, truths[0])))}"
+
+
+def _core(deeds: Sequence[Deed]) -> list[tuple[object, ...]]:
+    """What deeds are, without their places."""
+    return [
+        (deed.type, deed.text, [key.casefold() for key in deed.keys], deed.status) for deed in deeds
+    ]
 
 
 def _deeds(value: object) -> tuple[Deed, ...]:

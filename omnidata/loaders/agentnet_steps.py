@@ -12,7 +12,12 @@ from omnidata.agentnet import Deed
 from omnidata.errors import MediaError
 from omnidata.loaders.agentnet_files import STEPS, Trajectory, images
 from omnidata.loaders.agentnet_recording import Timeline, timeline
-from omnidata.loaders.agentnet_rows import action_of, broken_alternatives, truths_of
+from omnidata.loaders.agentnet_rows import (
+    action_of,
+    broken_alternatives,
+    recorded_otherwise,
+    truths_of,
+)
 from omnidata.loaders.place import Note, Place, short
 from omnidata.media import image_size, unsafe
 from omnidata.types import MediaRef, Modality, Step
@@ -129,6 +134,13 @@ class StepReader:
                 reason,
                 "lists of actions like the ground truth",
                 "mend the row; the alternative is left out until then",
+            )
+        if reason := recorded_otherwise(source):
+            place.warn(
+                "recorded-differs",
+                reason,
+                "the recorded action, or an alternative that is one with it",
+                "mend the row; the ground truth is judged by, and histories show what was recorded",
             )
         return truth
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from omnidata.errors import UsageError, meant
-from omnidata.plugins import Kind
+from omnidata.plugins import Blame, Kind, origin_of
+from omnidata.tasks.brought import BroughtTask
 
 if TYPE_CHECKING:
     from omnidata.types import Task
@@ -102,4 +103,4 @@ def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
             expected=f"one of {', '.join(names)}",
             remedy=meant(name, (*names, *ON_EPISODES)),
         )
-    return brought
+    return cast("Task", BroughtTask(brought, Blame(origin_of(PLUGINS.group, name))))

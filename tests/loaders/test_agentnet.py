@@ -223,3 +223,26 @@ def test_a_recording_alone_names_the_verb_that_reads_it(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         load(REAL / "recording")
     assert "omnidata segment" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("code", "truth", "told"),
+    [
+        ("pyautogui.write('stat')", gold("write", text="stat6011"), True),
+        ("pyautogui.write('stat6011')", gold("write", text="stat6011"), False),
+        ("pyautogui.press('Enter')", gold("press", keys=["enter"]), False),
+        ("pyautogui.press('tab')", gold("press", keys=["enter"]), True),
+        ("pyautogui.click(x=0.1, y=0.1)", click(0.5, 0.5), False),
+        ("pyautogui.rightClick(x=0.5, y=0.5)", click(0.5, 0.5), True),
+        ("nobody reads this", click(0.5, 0.5), False),
+    ],
+)
+def test_a_recorded_action_that_is_not_the_right_one_is_told(
+    tmp_path: Path, code: str, truth: dict[str, object], told: bool
+) -> None:
+    source = load(bench(tmp_path, bench_step(0, truth, action=code)))
+    found = [finding for finding in source.findings if finding.code == "recorded-differs"]
+    assert len(found) == told
+    if told:
+        assert found[0].where == "b1/0"
+        assert code in found[0].what.replace('"', "")

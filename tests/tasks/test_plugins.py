@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -14,7 +16,7 @@ import pytest
 
 import omnidata
 from omnidata.cli.which import data_of
-from omnidata.errors import UsageError
+from omnidata.errors import PluginError, UsageError
 from omnidata.predictions import Prediction
 from omnidata.tasks import get_task
 from omnidata.types import Task
@@ -27,6 +29,7 @@ PLUGIN = '''
 import hashlib
 import json
 
+from omnidata.actions import Action, Primitive
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.row_profiles import RowProfile
 from omnidata.types import Source, Step, Verdict
@@ -62,7 +65,7 @@ class Words(Benchmark):
                 media={},
                 history=(),
                 history_screens=(),
-                action=None,
+                action=Action(Primitive.BACK),
                 tags={"language": row["language"]},
                 source=row,
             )
@@ -74,6 +77,41 @@ class Words(Benchmark):
 
     def answer(self, step):
         return step.source["longer"] or None
+
+
+class Broken(Words):
+    """Fails where it is told to."""
+
+    allowed = {"at": ("load", "prompt", "answer", "judge", "total")}
+
+    def load(self, data, **options):
+        if self.options["at"] == "load":
+            for number, line in enumerate(data.read_text("utf-8").splitlines()):
+                row = json.loads(line)
+                if number == 1:
+                    row["wordz"]
+        return super().load(data, **options)
+
+    def prompt(self, step, predicted=None):
+        return {}[step.sample_id] if self.options["at"] == "prompt" else super().prompt(step)
+
+    def answer(self, step):
+        return {}[step.sample_id] if self.options["at"] == "answer" else super().answer(step)
+
+    @property
+    def profiles(self):
+        return {"words-exact": BrokenProfile(self.options["at"])}
+
+
+class BrokenProfile(Exact):
+    def __init__(self, at):
+        self.at = at
+
+    def judge(self, step, text, receipt=None):
+        return {}[step.sample_id] if self.at == "judge" else super().judge(step, text)
+
+    def total(self, steps, rows):
+        return {}["total"] if self.at == "total" else super().total(steps, rows)
 
 
 def nothing(name, options):
@@ -134,6 +172,11 @@ def test_the_command_line_runs_and_scores_it(tmp_path: Path, rows: Path) -> None
 
     assert json.loads(said("info", "--json"))["task_plugins"] == ["words"]
     said("evaluate", "words", rows, "--model", "baseline:oracle", "--out", run)
+    said("compare", run, run)
+    page = tmp_path / "page.html"
+    said("report", run, "--html", page)
+    assert "(unparsed)" not in page.read_text("utf-8")
+    assert "melon" in page.read_text("utf-8")
     found = json.loads(said("score", "words", rows, run, "--json"))
     assert found["overall"] == {"accuracy": 1.0}
     assert found["counts"] == {"steps": 2, "without_usable_target": 1}
@@ -194,6 +237,33 @@ def test_a_plugin_says_itself_whether_a_folder_holds_its_data(site: Path, rows: 
     assert data_of("words", inner) == inner
     shutil.copy(rows, inner.parent)
     assert data_of("words", inner.parent) == inner.parent
+
+
+@pytest.mark.parametrize(
+    ("at", "where", "held"),
+    [
+        ("load", "words.jsonl", "number = 1, line = "),
+        ("prompt", "words/0", ""),
+        ("answer", "words/0", ""),
+        ("judge", "words/0", "text = 'melon'"),
+        ("total", "the table of 3 steps", ""),
+    ],
+)
+def test_a_failure_of_its_code_names_the_distribution_the_line_and_the_step(
+    site: Path, rows: Path, tmp_path: Path, at: str, where: str, held: str
+) -> None:
+    install(site, points="words = words_plugin:Broken")
+    task = pickle.loads(pickle.dumps(get_task("words", {"at": at})))
+    with pytest.raises(PluginError) as caught:
+        source = task.load(rows)
+        if at == "answer":
+            task.target(source.steps[0])
+        omnidata.evaluate(task, source, "baseline:oracle", tmp_path / "run")
+    said = caught.value
+    assert said.where.endswith(where)
+    assert re.search(r"omnidata-words 1\.2 .*KeyError: .*words_plugin\.py:\d+, in ", said.what)
+    assert held in said.what
+    assert (said.exit_code, bool(said.remedy)) == (2, True)
 
 
 def test_options_and_baselines_that_do_not_exist_are_refused(site: Path, rows: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
@@ -25,7 +26,10 @@ MARKS: Final[Mapping[Mark, str]] = {
 """The marks, as a reader sees them."""
 
 UNREAD: Final = "(unparsed)"
+READ: Final = "(read)"
+"""An answer of which the profile says that it was read, and not what it says."""
 NOTHING: Final = "(no answer)"
+_BRIEF: Final = 40
 _PRIMARY: Final = ("exact_match", "score")
 _PARTLY: Final = 0.005
 """Of a score that is a share: from here on it is 0.01 when rounded, and not nothing."""
@@ -84,11 +88,22 @@ def answer_label(task: Task, step: Step, outcome: Outcome, parsed: Mapping[str, 
     if outcome not in ("ok", "unparsed"):
         return NOTHING
     if parsed is None:
-        return UNREAD
+        return UNREAD if outcome == "unparsed" else READ
     if found:
         return found[1](task, step, parsed) or UNREAD
     action = action_of(task, parsed)
-    return action.kind.name if action else UNREAD
+    if action:
+        return action.kind.name
+    return UNREAD if outcome == "unparsed" else _brief(parsed)
+
+
+def _brief(parsed: Mapping[str, Any]) -> str:
+    """What a profile of another distribution read, which only it understands, in a few letters."""
+    kind = parsed.get("kind")
+    if not isinstance(kind, str):
+        values = list(parsed.values())
+        kind = str(values[0]) if len(values) == 1 else json.dumps(parsed, ensure_ascii=False)
+    return kind if len(kind) <= _BRIEF else kind[: _BRIEF - 1] + "…"
 
 
 def _single(step: Step) -> str:
