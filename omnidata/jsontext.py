@@ -22,6 +22,9 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 _decoder = json.JSONDecoder()
 
+_DEEPEST = 64
+"""Levels of what is read from a run folder; what omnidata writes has fewer than ten."""
+
 _TRIED = 64
 """Places where an object may begin; a text of opening braces is not read in quadratic time."""
 
@@ -47,6 +50,29 @@ def decode(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return BROKEN
+
+
+def is_shallow(text: bytes, *values: Any) -> bool:
+    """Whether values are nested so little that nothing which walks over them ends in an error.
+
+    Args:
+        text: the JSON text that they stand in; one with few brackets is not looked at twice.
+        values: the values.
+
+    Examples:
+        >>> deep = "[" * 99 + "]" * 99
+        >>> is_shallow(b"[[1]]", [[1]]), is_shallow(deep.encode(), decode(deep))
+        (True, False)
+    """
+    if text.count(b"[") + text.count(b"{") <= _DEEPEST:
+        return True
+    level = [value for value in values if isinstance(value, list | dict)]
+    for _ in range(_DEEPEST):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [each for items in inner for each in items if isinstance(each, list | dict)]
+        if not level:
+            return True
+    return False
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:

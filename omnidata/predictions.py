@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from omnidata.errors import PredictionError
 from omnidata.files import STREAMED, open_file
+from omnidata.jsontext import is_shallow
+from omnidata.storage import open_own
 from omnidata.types import Completion, Delivery
+
+_LONGEST: Final = 64 * 1024**2
+"""Bytes of a line."""
+_Seconds = Annotated[float, msgspec.Meta(ge=-1e18, le=1e18)]  # JSON has no infinity to write again
 
 
 class Prediction(msgspec.Struct, kw_only=True):
@@ -33,7 +40,7 @@ class Prediction(msgspec.Struct, kw_only=True):
     delivery: Delivery = "ok"
     error: str = ""
     usage: dict[str, Any] = msgspec.field(default_factory=dict)
-    latency_s: float = 0.0
+    latency_s: _Seconds = 0.0
     attempts: int = 1
     receipt: dict[str, Any] = msgspec.field(default_factory=dict)
 
@@ -67,14 +74,19 @@ class Prediction(msgspec.Struct, kw_only=True):
 _decoder = msgspec.json.Decoder(Prediction)
 
 
-def read(path: Path) -> Iterator[Prediction]:
+def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
     """The predictions of a file, one by one; blank lines are skipped.
+
+    Args:
+        path: the file.
+        of_run: whether it is a file of a run folder, which is no link.
 
     Raises:
         PredictionError: the file is missing, or a line is not a prediction; names file and line.
+        RunError: a file of a run folder is a link.
     """
     try:
-        file = open_file(path, STREAMED)
+        file = open_own(path, "rb") if of_run else open_file(path, STREAMED)
     except OSError as error:
         raise PredictionError(
             f"the file cannot be opened ({error.strerror})",
@@ -83,22 +95,32 @@ def read(path: Path) -> Iterator[Prediction]:
         ) from None
     decode = _decoder.decode
     with file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(iter(partial(file.readline, _LONGEST), b""), 1):
             try:
-                yield decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                if line.strip():
-                    yield _decode_slowly(line, path, number)
+                found = decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                if not line.strip():
+                    continue
+                found = _decode_slowly(line, path, number)
+            if not is_shallow(line, found.usage, found.receipt):
+                raise _broken("usage or receipt are nested too deeply", path, number)
+            yield found
 
 
 def _decode_slowly(line: bytes, path: Path, number: int) -> Prediction:
     """In Python's dialect of JSON, which has the lone surrogates that msgspec refuses."""
+    if len(line) == _LONGEST:
+        raise _broken(f"it has {_LONGEST:,} bytes or more", path, number)
     try:
         return msgspec.convert(json.loads(line), Prediction)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
-        raise PredictionError(
-            f"the line is not a prediction: {str(error).splitlines()[0]}",
-            where=f"{path}:{number}",
-            expected='{"sample_id": "...", "output": "..."}',
-            remedy="mend or remove the line; for another harness's log use --from",
-        ) from None
+        raise _broken(str(error).splitlines()[0], path, number) from None
+
+
+def _broken(why: str, path: Path, number: int) -> PredictionError:
+    return PredictionError(
+        f"the line is not a prediction: {why}",
+        where=f"{path}:{number}",
+        expected='{"sample_id": "...", "output": "..."}',
+        remedy="mend or remove the line; for another harness's log use --from",
+    )

@@ -32,9 +32,9 @@ def merge(
 
     Example: omnidata merge runs/part-1 runs/part-2 --out runs/whole
     """
-    from omnidata.run.folder import read_info
     from omnidata.run.merge import merge as join
     from omnidata.run.recorded import recorded_task
+    from omnidata.run.run_files import read_info
 
     results = join(runs, out, data=data, profile=profile)
     print_run(results, recorded_task(read_info(out)), out, as_json)

@@ -67,10 +67,10 @@ def in_processes(out: Path, count: int, *, profile: str | None, whole: bool, as_
     import shutil
 
     from omnidata.errors import UsageError
-    from omnidata.run.folder import read_info
     from omnidata.run.merge import merge
     from omnidata.run.processes import run_parts
     from omnidata.run.recorded import recorded_task
+    from omnidata.run.run_files import read_info
 
     if not whole:
         raise UsageError(

@@ -64,9 +64,9 @@ def score(
     Example: omnidata score omnigui omnidata-demo/data runs/center --profile omnigui-release
     """
     from omnidata.predictions import read
-    from omnidata.run.folder import read_info
     from omnidata.run.logs import read_log
     from omnidata.run.recorded import recorded_steps, recorded_task
+    from omnidata.run.run_files import read_info
     from omnidata.run.score import get_profile
     from omnidata.run.score import score as run
     from omnidata.run.select import whole_episodes
@@ -93,11 +93,11 @@ def score(
     steps = recorded_steps(info, source, predictions) if is_run else list(source.steps)
     lines = predictions / _LINES if is_run else predictions
     if is_run:
-        shown = {line.sample_id: line.completion() for line in read(lines)}
+        shown = {line.sample_id: line.completion() for line in read(lines, of_run=True)}
         changed = check_unchanged(steps, shown, allowed=changed_media, where=str(predictions))
         if changed:
             terminal.note(f"{changed} media have changed since the model was shown them")
-    answers = read_log(harness, predictions, source) if harness else read(lines)
+    answers = read_log(harness, predictions, source) if harness else read(lines, of_run=is_run)
     if out is not None:
         _check_out(out, predictions)
     chosen = {step.sample_id for step in steps}

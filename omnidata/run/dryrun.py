@@ -116,7 +116,7 @@ def _answered(out: Path) -> dict[str, Tokens]:
         return {}
     return {
         line.sample_id: Tokens.of(line.usage)
-        for line in predictions.read(path)
+        for line in predictions.read(path, of_run=True)
         if line.delivery not in TRANSIENT
     }
 

@@ -21,6 +21,7 @@ from omnidata import predictions
 from omnidata.errors import PredictionError, RunError
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
+from omnidata.run.run_files import read_info
 from omnidata.storage import atomic_write, open_own, write_json
 from omnidata.types import Completion, Delivery
 
@@ -120,7 +121,7 @@ class RunFolder:
         """What needs no second try; transient failures move to `attempts.jsonl`."""
         final: list[Prediction] = []
         failed: list[Prediction] = []
-        for line in predictions.read(self.predictions):
+        for line in predictions.read(self.predictions, of_run=True):
             if line.sample_id in self.done:
                 raise PredictionError(
                     f"step {line.sample_id} has two lines",
@@ -146,7 +147,7 @@ class RunFolder:
         again = sample_ids & self.done.keys()
         if not again:
             return
-        lines = list(predictions.read(self.predictions))
+        lines = list(predictions.read(self.predictions, of_run=True))
         for line in lines:
             if line.sample_id in again:
                 self._failed.append(line)
@@ -165,7 +166,7 @@ class RunFolder:
             PredictionError: a line is not a prediction.
         """
         if self.attempts.exists():
-            yield from predictions.read(self.attempts)
+            yield from predictions.read(self.attempts, of_run=True)
 
     def append(self, sample_id: str, completion: Completion) -> None:
         """Record a step's final line; it outlives this process, and after `sync` the machine.
@@ -318,24 +319,3 @@ def explained(folder: Path) -> Iterator[None]:
             expected="room on the disk, and a folder that can be written",
             remedy="repeat the command when that is mended: what was finished is kept",
         ) from None
-
-
-def read_info(run: Path) -> dict[str, Any]:
-    """The content of a run's `run.json`.
-
-    Raises:
-        RunError: it is missing or unreadable.
-    """
-    path = run / "run.json"
-    try:
-        info = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(info, dict) and "model" in info:
-            return info
-    except (OSError, ValueError, RecursionError):
-        pass
-    raise RunError(
-        "run.json is missing or cannot be read",
-        where=str(path),
-        expected="the file that `omnidata evaluate` writes",
-        remedy="name a run folder, or start the run again in another one",
-    )

@@ -11,11 +11,11 @@ from omnidata import predictions
 from omnidata.errors import PredictionError, RunError, UsageError
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
-from omnidata.run.folder import read_info
 from omnidata.run.recorded import recorded_steps, recorded_task
+from omnidata.run.run_files import read_info
 from omnidata.run.score import get_profile, score
 from omnidata.run.select import whole_episodes
-from omnidata.storage import atomic_write, write_json
+from omnidata.storage import atomic_write, open_own, write_json
 from omnidata.types import Source, Step
 
 _FACTS = ("data", "steps", "findings", "stopped", "versions", "timings", "usage", "facts")
@@ -156,7 +156,7 @@ def _answers(run: Path, steps: Sequence[Step]) -> dict[str, Prediction]:
     path = run / "predictions.jsonl"
     due = {step.sample_id for step in steps}
     found: dict[str, Prediction] = {}
-    for line in predictions.read(path):
+    for line in predictions.read(path, of_run=True):
         if line.sample_id in found or line.sample_id not in due:
             raise PredictionError(
                 f"step {line.sample_id} "
@@ -183,7 +183,7 @@ def _join_attempts(runs: Sequence[Path], path: Path) -> None:
         return
     with atomic_write(path) as file:
         for attempts in found:
-            with attempts.open("rb") as lines:
+            with open_own(attempts, "rb") as lines:
                 file.writelines(line for line in lines if line.endswith(b"\n"))
 
 

@@ -162,7 +162,8 @@ class _Columns:
         """The id, and the lines that hold it; only looked up for a message."""
         if self.origin is None or not self.origin.is_file():
             return sample_id
-        wanted = sample_id.encode("utf-8", "surrogateescape")
+        # A lone surrogate stands in the file as JSON escapes it.
+        wanted = sample_id.encode("utf-8", "backslashreplace")
         with open_file(self.origin, STREAMED) as file:
             lines = [str(number) for number, line in enumerate(file, 1) if wanted in line]
         return f"{self.origin}:{','.join(lines[:5])}: {sample_id}" if lines else sample_id

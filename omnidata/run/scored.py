@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,11 +10,9 @@ from typing import Any, Literal
 
 from omnidata import predictions
 from omnidata.errors import PredictionError, RunError
-from omnidata.jsontext import BROKEN, decode
 from omnidata.predictions import Prediction
-from omnidata.run.folder import read_info
 from omnidata.run.recorded import recorded_task
-from omnidata.run.scored_files import check_results, check_settings
+from omnidata.run.run_files import read_info, read_results, read_scores
 from omnidata.run.textless import scorer_of
 from omnidata.types import Task
 
@@ -115,24 +113,9 @@ class Run:
         """The lines of `scores.jsonl` by sample id: outcome, the profile's values, parsed, reason.
 
         Raises:
-            RunError: the file is missing or broken, or of another profile than the results.
+            RunError: see `read_scores`.
         """
-        found: dict[str, Mapping[str, Any]] = {}
-        path = self.path / _SCORES
-        for number, line in enumerate(_lines(path), 1):
-            score = _object(line)
-            if not isinstance(score.get("sample_id"), str) or "outcome" not in score:
-                raise _broken(f"{path}:{number}", '{"sample_id": "...", "outcome": "...", ...}')
-            if score["sample_id"] in found:
-                raise _broken(f"{path}:{number}", "one line per step", "the step has two lines")
-            if score.get("profile") != self.profile:
-                raise _broken(
-                    f"{path}:{number}",
-                    f"the profile of results.json, {self.profile}",
-                    f"the line is of profile {score.get('profile')}",
-                )
-            found[score["sample_id"]] = score
-        return found
+        return read_scores(self.path, self.profile)
 
     @cached_property
     def predictions(self) -> Mapping[str, Prediction]:
@@ -145,7 +128,7 @@ class Run:
         if not path.exists():
             return {}
         found: dict[str, Prediction] = {}
-        for line in predictions.read(path):
+        for line in predictions.read(path, of_run=True):
             if line.sample_id in found:
                 raise PredictionError(
                     f"step {line.sample_id} has two lines",
@@ -179,14 +162,7 @@ def read_run(folder: Path) -> Run:
     if not (folder / _RESULTS).exists():
         raise _without_results(folder, has_info)
     info = read_info(folder) if has_info else {}
-    check_settings(info, folder / "run.json")
-    path = folder / _RESULTS
-    try:
-        results = _object(path.read_bytes())
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    check_results(results, path)
-    return Run(folder, info, results)
+    return Run(folder, info, read_results(folder))
 
 
 def _without_results(folder: Path, has_info: bool) -> RunError:
@@ -204,39 +180,3 @@ def _without_results(folder: Path, has_info: bool) -> RunError:
         expected = "a folder with run.json or results.json"
         remedy = "name a run folder itself, not the one above it"
     return RunError(what, where=str(folder), expected=expected, remedy=remedy)
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file."""
-    try:
-        with path.open("rb") as file:
-            yield from file
-    except OSError as error:
-        raise _unreadable(path, error) from None
-
-
-def _unreadable(path: Path, error: OSError) -> RunError:
-    return RunError(
-        f"the file cannot be read ({error.strerror})",
-        where=str(path),
-        expected="a file that `omnidata score` wrote",
-        remedy="score the run again: omnidata score TASK DATA RUN --out RUN",
-    )
-
-
-def _object(text: bytes) -> dict[str, Any]:
-    """The JSON object; an empty one for anything else."""
-    try:
-        value = decode(text.decode("utf-8"))
-    except (UnicodeDecodeError, RecursionError):
-        value = BROKEN
-    return value if isinstance(value, dict) else {}
-
-
-def _broken(where: str, expected: str, what: str = "the line cannot be read") -> RunError:
-    return RunError(
-        what,
-        where=where,
-        expected=expected,
-        remedy="score the run again: omnidata score TASK DATA RUN --out RUN",
-    )

@@ -15,8 +15,8 @@ from omnidata.loaders.omnigui_tree import TreeEpisode, TreeWriter
 from omnidata.predictions import Prediction
 from omnidata.run.engine import Progress
 from omnidata.run.evaluate import evaluate
-from omnidata.run.folder import read_info
 from omnidata.run.limits import Limits
+from omnidata.run.run_files import read_info
 from omnidata.synth.tree_staging import TreeStaging
 from omnidata.types import Adapter, GenerationParams, Source, Task
 
@@ -103,7 +103,7 @@ def ask(task: Task, source: Source, run: Path, asking: Asking) -> Answered:
         progress=asking.progress,
     )
     path = run / "predictions.jsonl"
-    lines = predictions.read(path) if path.exists() else ()
+    lines = predictions.read(path, of_run=True) if path.exists() else ()
     return Answered(results, read_info(run)["model"], {line.sample_id: line for line in lines})
 
 

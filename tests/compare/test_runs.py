@@ -255,7 +255,7 @@ def test_what_is_no_finished_run_is_refused(
     broken = run(tmp_path / "c", source, better)
     text = (broken / "scores.jsonl").read_text().replace('"exact_match":true', '"exact_match":"?"')
     (broken / "scores.jsonl").write_text(text)
-    assert "cannot be read" in refused(pair[0], broken)
+    assert "exact_match: Expected" in refused(pair[0], broken)
 
 
 def test_a_run_that_stopped_early_is_named(

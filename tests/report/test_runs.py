@@ -73,7 +73,7 @@ def test_a_file_is_no_run(tmp_path: Path) -> None:
 def test_broken_results_are_told(tmp_path: Path) -> None:
     write_run(tmp_path / "run")
     (tmp_path / "run" / "results.json").write_text('{"task": "omnigui"')
-    with pytest.raises(RunError, match="missing required field"):
+    with pytest.raises(RunError, match="cannot be read as JSON"):
         read_run(tmp_path / "run")
 
 
@@ -114,8 +114,8 @@ def test_a_file_of_brackets_is_told(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('{"sample_id": "A/T1/1", "out', "cannot be read"),
-        ('{"sample_id": "A/T1/1"}', "cannot be read"),
+        ('{"sample_id": "A/T1/1", "out', "cannot be read as JSON"),
+        ('{"sample_id": "A/T1/1"}', "missing required field `outcome`"),
         ('{"sample_id": "A/T1/0", "outcome": "ok", "profile": "omnigui-paper"}', "two lines"),
         ('{"sample_id": "A/T1/1", "outcome": "ok", "profile": "other"}', "of profile other"),
     ],

@@ -96,7 +96,7 @@ def index(book: Book) -> Index:
     axes = _axes(book)
     results = book.run.results if book.run else {}
     return Index(
-        totals=_totals(book, results.get("overall", {}), results.get("ci95", {})),
+        totals=_totals(book, results.get("overall", {}), results.get("ci95") or {}),
         outcomes=results.get("outcomes", {}),
         groups={
             axis: [
