@@ -151,7 +151,7 @@ def test_a_file_of_another_system_holds_the_key_as_well(tmp_path: Path, head: by
 def test_an_absent_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         Key.find("", tmp_path / "key")
-    with pytest.raises(UsageError, match="directory"):
+    with pytest.raises(UsageError, match="a folder"):
         Key.find("", tmp_path)
 
 

@@ -14,6 +14,7 @@ import pytest
 from omnidata.actions import Action, Primitive
 from omnidata.data.convert import convert
 from omnidata.data.validate import Report, validate
+from omnidata.files import following
 from omnidata.loaders.omnigui_tree import TreeEpisode, TreeStep, TreeWriter
 from omnidata.tasks import get_task
 from omnidata.types import Source
@@ -198,7 +199,8 @@ def test_a_linked_file_that_changed_is_found(tmp_path: Path) -> None:
     media = write(tmp_path / "data")
     convert(load(tmp_path / "data"), tmp_path / "repository", embed=False)
     (media / "2.mp4").write_bytes(mp4(77))
-    assert look(tmp_path / "repository") == [("media-changed", "App/E/1")]
+    with following([tmp_path / "data"]):
+        assert look(tmp_path / "repository") == [("media-changed", "App/E/1")]
     assert look(tmp_path / "data") == []
 
 

@@ -52,7 +52,7 @@ def test_the_rows_of_a_repository_decode_too(data: Path, tmp_path: Path, form: s
     convert(source, tmp_path / "out", embed=form == "embedded")
     for rows in (
         datasets.load_dataset(str(tmp_path / "out"), split="test"),
-        omnidata.load_dataset("omnigui", tmp_path / "out", split="test"),
+        omnidata.load_dataset("omnigui", tmp_path / "out", split="test", media_roots=[data]),
     ):
         other = StepDataset(source, HOW)[5]
         item = StepDataset(rows, HOW)[list(rows["sample_id"]).index(other.sample_id)]
