@@ -11,6 +11,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +21,7 @@ from omnidata.errors import DataError, FileError, Finding, MediaError
 from omnidata.files import bounds, inside, naming, read_file, real, staying_in
 from omnidata.loaders.belonging import UnusableRowError
 from omnidata.loaders.media_files import check_media_files
-from omnidata.loaders.parquet_rows import leaves, rows
+from omnidata.loaders.parquet_rows import check, leaves, rows
 from omnidata.loaders.rows import BELONGING, Reader, tag_column
 from omnidata.loaders.subsets import subset_key
 from omnidata.media import Budget, resolve
@@ -239,18 +240,23 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
         options: of `datasets.load_dataset`.
 
     Raises:
-        DataError: it is another benchmark's, has no such subset, its media lie in folders that
-            nobody named, or an embedded medium is a path, which `datasets` would embed into what it
-            saves.
+        DataError: it is another benchmark's, has no such subset, a shard is broken or its rows
+            take more memory than they may, its media lie in folders that nobody named, or an
+            embedded medium is a path, which `datasets` would embed into what it saves.
     """
     import datasets
+    import pyarrow.parquet as pq
 
     with staying_in(data):
         manifest = read_manifest(data)
         _check_task(data, manifest, task)
         within = bounds()
-    files = [str(_shard(data, shard)) for shard in _subset(data, manifest, name)]
-    found = datasets.load_dataset("parquet", data_files={"test": files}, **options)
+    files = [_shard(data, shard) for shard in _subset(data, manifest, name)]
+    for path in files:  # `datasets` reads as much at once as a row group says it is
+        with _whole(path), pq.ParquetFile(path) as file:
+            texts = [leaf for leaf in leaves(file) if leaf.partition(".")[0] not in manifest.roles]
+            check(path, file, texts)
+    found = datasets.load_dataset("parquet", data_files={"test": list(map(str, files))}, **options)
     far = [root for root in manifest.roots if not inside(real(Path(root)), within)]
     refusing = _Refusing(data, tuple(manifest.roles), () if manifest.embed else within, far)
     if options.get("streaming"):
@@ -362,7 +368,7 @@ def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str,
     for shard, expected in manifest.shards.items():
         path = _shard(data, shard)
         number = 0
-        try:
+        with _whole(path):
             file = pq.ParquetFile(path, page_checksum_verification=True)
             types = _types(manifest.tags)
             held = {field.name: field.type for field in file.schema_arrow}
@@ -376,12 +382,17 @@ def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str,
                 number += 1
             if number != expected:
                 raise ValueError(f"{number} rows instead of {expected}")
-        except DataError:
-            raise
-        except Exception as error:  # hostile bytes make Arrow raise whatever it likes
-            raise _broken(
-                path, f"the shard cannot be read ({type(error).__name__}: {error})"
-            ) from (None)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Name the shard in whatever goes wrong when it is read."""
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:  # hostile bytes make Arrow raise whatever it likes
+        raise _broken(path, f"the shard cannot be read ({type(error).__name__}: {error})") from None
 
 
 def _types(tags: Sequence[str]) -> dict[str, Any]:

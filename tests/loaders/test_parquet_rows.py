@@ -9,9 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders import agentstudio, parquet_rows
+from omnidata.loaders import agentstudio, parquet_rows, repository
+from omnidata.loaders.omnigui import load
 from tests.measured import cost
+from tests.trees import row, write_rows
 
 LONG = "x" * 3_000_000
 
@@ -124,3 +127,17 @@ def test_a_row_group_of_hundreds_of_megabytes_is_read_row_by_row(tmp_path: Path)
     with pq.ParquetFile(path) as file:
         found = parquet_rows.rows(path, file, ["t"])
         assert all(row["t"] == text for row, text in zip(found, texts, strict=True))
+
+
+def test_a_repository_of_large_rows_is_not_handed_to_datasets(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "steps.json", [row(image_path="")])
+    convert(load(data), tmp_path / "out", embed=True)
+    [shard] = (tmp_path / "out" / "data").rglob("*.parquet")
+    table = pq.read_table(shard)
+    place = table.schema.get_field_index("instruction")
+    many = pa.concat_tables([table] * 500)
+    large = many.set_column(place, "instruction", again("x" * 5_000_000, 500))
+    pq.write_table(large, shard)
+    assert shard.stat().st_size < 1_000_000
+    with pytest.raises(DataError, match=r"rows of \d+ bytes"):
+        repository.open_dataset(tmp_path / "out", "omnigui", "all")
