@@ -60,7 +60,8 @@ def test_json_has_findings_summary_and_what_was_checked(tmp_path: Path) -> None:
     assert finding["code"] == "media-empty"
     assert finding["severity"] == "error"
     assert finding["where"] == "App/E/0"
-    assert finding.keys() == {"code", "severity", "where", "what", "expected", "remedy"}
+    names = {"code", "severity", "where", "what", "expected", "remedy", "sample_ids"}
+    assert finding.keys() == names
     assert done["summary"] == {
         "errors": 1, "warnings": 0, "codes": {"media-empty": 1}, "quarantined": 2,
     }  # fmt: skip

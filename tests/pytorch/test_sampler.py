@@ -134,7 +134,7 @@ def test_without_shuffling_episodes_keep_the_order_of_the_steps() -> None:
 
 def test_episodes_of_one_name_in_two_apps_are_two() -> None:
     steps = [make_step("E", index, [Action(Primitive.BACK)] * 2, {}) for index in range(2)]
-    steps += [replace(step, tags={"app": "Other"}) for step in steps]
+    steps += [replace(step, tags={"app": "Other"}, episode="", group="") for step in steps]
     order = list(EpisodeSampler(steps, seed=1))
     assert order in ([0, 1, 2, 3], [2, 3, 0, 1])
 

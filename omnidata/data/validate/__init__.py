@@ -152,7 +152,7 @@ def _places(where: str) -> list[str]:
 
 
 def _loaded(source: Source) -> Iterator[Remark]:
-    """The loader's findings, with the steps or the episode that their places name."""
+    """The loader's findings, with the steps that they name, else those that their places do."""
     places: dict[str, list[str]] = defaultdict(list)
     for step in source.steps:
         episode = f"{step.tags.get('app', '')}/{step.episode_id}"
@@ -163,4 +163,4 @@ def _loaded(source: Source) -> Iterator[Remark]:
         parts = finding.where.split(" (")  # "app/episode/step (file)"; names may hold " (" as well
         starts = (" (".join(parts[:count]) for count in range(len(parts), 0, -1))
         named = next((places[start] for start in starts if start in places), [])
-        yield Remark(finding, tuple(named))
+        yield Remark(finding, finding.sample_ids or tuple(named))
