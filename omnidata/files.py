@@ -181,7 +181,7 @@ def check_file(path: Path, limit: int, *, within: Sequence[str] | None = None) -
     allowed = bounds() if within is None else within
     if allowed and not inside(leads := real(path), allowed):
         raise FileError(
-            f"the path leads outside the dataset through a link, to {leads}",
+            "the path leads outside the dataset through a link",
             where=str(path),
             expected=f"a file below {allowed[0]}",
             remedy=naming([os.path.dirname(leads)]),  # noqa: PTH120  a text, as `real` gives it
