@@ -12,6 +12,7 @@ import aiohttp
 from omnidata import jsontext
 from omnidata.adapters.api import ApiModel
 from omnidata.adapters.capabilities import RenderedMessage, RenderedPart
+from omnidata.adapters.endings import reported
 from omnidata.adapters.http import parsed, sendable
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
@@ -89,6 +90,8 @@ class FlatModel(ApiModel):
             answer = jsontext.BROKEN
         if not isinstance(answer, dict):
             raise self._unreadable(body.decode(errors="replace"))
+        if answer.get("error"):
+            raise reported(answer["error"], where=self.url)
         return answer
 
     def _text(self, answer: Mapping[str, Any], *names: str) -> str:

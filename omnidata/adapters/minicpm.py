@@ -10,6 +10,7 @@ import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.capabilities import RenderedMessage
+from omnidata.adapters.endings import delivered
 from omnidata.adapters.flat import FlatModel, media_of, text_of
 from omnidata.types import Completion, GenerationParams
 
@@ -59,7 +60,9 @@ class MiniCPM(FlatModel):
             body = msgspec.json.encode(settings)[:-1] + b"," + payload[1:]
         answer = await self._post(io.BytesIO(body), "application/json")
         usage = answer.get("usage")
+        reason = _reason(answer)
         return Completion(
+            delivery="ok" if reason is None else delivered(reason, where=self.url),
             text=self._text(_unwrapped(answer), "text", "content"),
             usage=usage if isinstance(usage, dict) else {},
         )
@@ -73,3 +76,11 @@ def _unwrapped(answer: dict[str, Any]) -> dict[str, Any]:
         case {"choices": [{"message": dict(message)}, *_]}:
             return message
     return answer
+
+
+def _reason(answer: dict[str, Any]) -> str | None:
+    """Why the model stopped, where the server says so; in its own form it does not."""
+    match answer:
+        case {"choices": [{"finish_reason": str(reason)}, *_]} | {"finish_reason": str(reason)}:
+            return reason
+    return None

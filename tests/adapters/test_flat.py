@@ -127,6 +127,16 @@ def test_minicpm_may_answer_as_chat_completions_do(shown: Shown) -> None:
         assert ask(made(MiniCPM, server.url), shown.request).text == "PRESS_BACK"
 
 
+def test_minicpm_says_why_it_stopped_as_chat_completions_do(shown: Shown) -> None:
+    body = '{"choices": [{"message": {"content": "TAP"}, "finish_reason": "%s"}]}'
+    ends = [Fault(body=(body % reason).encode()) for reason in ("length", "stop", "abort")]
+    with running(MiniCPMServer(), ends) as server:
+        found = [ask(made(MiniCPM, server.url), shown.request).delivery for _ in range(2)]
+        with pytest.raises(CallError, match="abort"):
+            ask(made(MiniCPM, server.url), shown.request)
+    assert found == ["truncated", "ok"]
+
+
 def test_vita_takes_one_medium_of_a_kind_and_refuses_more(shown: Shown) -> None:
     model = made(Vita, "http://127.0.0.1:9")
     said = model.refuses(shown.conversation)
@@ -285,6 +295,10 @@ async def _written(data: FormData) -> str:
         (Fault(body=b'"PRESS_BACK"'), (True, False, None, False)),
         (Fault(body=b'{"error": "out of memory"}'), (True, False, None, False)),
         (Fault(body=b'{"text": null, "response": null}'), (True, False, None, False)),
+        (
+            Fault(body=b'{"text": "TAP", "response": "TAP", "error": {"code": 429}}'),
+            (True, True, None, False),
+        ),
     ],
 )
 @pytest.mark.parametrize(("kind", "wire"), SERVERS)
