@@ -170,6 +170,16 @@ class UnansweredWarning(UserWarning):
     """Some steps got no answer; they count as wrong in the score."""
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things, in words.
+
+    Examples:
+        >>> counted(1, "episode"), counted(2_000, "row"), counted(0, "error")
+        ('1 episode', '2000 rows', '0 errors')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def meant(given: str, known: Iterable[str]) -> str:
     """A remedy for a name that does not exist: the known one that is most like it.
 

@@ -10,10 +10,11 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
-from typing import Final, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from omnidata.cli import (
     ablate,
@@ -40,8 +41,22 @@ from omnidata.errors import OmnidataError, UnansweredWarning
 
 _DEBUG: Final = "OMNIDATA_DEBUG"
 
+
+class _Groups(TyperGroup):
+    """Lists the verbs in groups, each in one whole line."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        widest = max(map(len, self.commands))
+        for group, verbs in _VERBS.items():
+            with formatter.section(group):
+                for name in verbs:
+                    said = (self.commands[name].help or "").strip().partition("\n")[0]
+                    formatter.write(f"  {name:{widest}}  {said}\n")
+
+
 app = typer.Typer(
     name="omnidata",
+    cls=_Groups,
     help="Datasets and evaluation for GUI agents that see, hear and remember.",
     epilog="Start with `omnidata demo`: it makes a sample dataset and evaluates two models on it.",
     no_args_is_help=True,
@@ -50,24 +65,33 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.command("ablate")(ablate.ablate)
-app.command("audit")(audit.audit)
-app.command("compare")(compare.compare)
-app.command("convert")(convert.convert)
-app.command("doctor")(doctor.doctor)
-app.command("info")(data.info)
-app.command("evaluate")(evaluate.evaluate)
-app.command("export")(export.export)
-app.command("merge")(merge.merge)
-app.command("report")(report.report)
-app.command("score")(score.score)
-app.command("segment")(segment.segment)
-app.command("suite")(suite.suite)
-app.add_typer(synth.app, name="synth")
-app.command("validate")(validate.validate)
-app.command("view")(view.view)
-app.command("voice")(voice.voice)
+_VERBS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
+    "Start": {"demo": demo.demo, "doctor": doctor.doctor},
+    "Data": {
+        "info": data.info,
+        "view": view.view,
+        "validate": validate.validate,
+        "audit": audit.audit,
+        "convert": convert.convert,
+        "segment": segment.segment,
+        "voice": voice.voice,
+    },
+    "Models": {
+        "evaluate": evaluate.evaluate,
+        "score": score.score,
+        "suite": suite.suite,
+        "ablate": ablate.ablate,
+        "merge": merge.merge,
+    },
+    "Results": {"report": report.report, "compare": compare.compare},
+    "Training": {"export": export.export, "synth": synth.app},
+}
+for _group in _VERBS.values():
+    for _name, _verb in _group.items():
+        if isinstance(_verb, typer.Typer):
+            app.add_typer(_verb, name=_name)
+        else:
+            app.command(_name)(_verb)
 
 
 @app.callback(invoke_without_command=True)

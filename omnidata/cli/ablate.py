@@ -11,6 +11,7 @@ from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.limits import limited
 from omnidata.cli.roots import reading_data
+from omnidata.errors import counted
 
 if TYPE_CHECKING:
     from omnidata.ablate import Ablation
@@ -58,7 +59,7 @@ def ablate(
     form: Annotated[Format, typer.Option("--format", help="How to print it.")] = "terminal",
     as_json: args.Json = False,
 ) -> None:
-    """Ask a model with less of its media, and with wrong ones; what does it lose?
+    """Ask a model with less of its media, and with wrong ones.
 
     Runs the modalities with each form of instruction and, in the full setting, controls: the sound
     or the clip of another episode, silence, a clip in which nothing moves. Each run has a folder of
@@ -100,7 +101,7 @@ def ablate(
         limits,
         seed,
     )
-    terminal.note(f"{len(chosen)} runs: {', '.join(setting.name for setting in chosen)}")
+    terminal.note(f"{counted(len(chosen), 'run')}: {', '.join(setting.name for setting in chosen)}")
     with runs.resumable():
         found = run(plan, benchmark, source, watch=terminal.progress, done=_note)
     terminal.print_doubts(found.findings)

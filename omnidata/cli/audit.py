@@ -9,6 +9,7 @@ import typer
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Data, Json, Profile, TaskName, TaskOptions
 from omnidata.cli.roots import reading_data
+from omnidata.errors import counted
 
 if TYPE_CHECKING:
     from omnidata.audit import Report, Rule
@@ -80,7 +81,8 @@ def _print_table(report: Report, best: Published | None, columns: terminal.Colum
     title = f"{report.task} without looking, by {report.profile} (%)"
     terminal.print_table(title, ("", *columns), rows)
     terminal.note(
-        f"{report.judged} of {report.steps} steps judged, {report.groups} groups of near-duplicates"
+        f"{report.judged} of {counted(report.steps, 'step')} judged, "
+        f"{counted(report.groups, 'group')} of near-duplicates"
     )
     if best:
         others = "" if best.steps == report.steps else f", on {best.steps} other steps"

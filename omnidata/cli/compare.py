@@ -39,7 +39,7 @@ def compare(
     seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
     as_json: args.Json = False,
 ) -> None:
-    """Compare two runs on the same steps: which differences are more than chance?
+    """Compare two runs: which differences are more than chance?
 
     Every metric is compared overall and by slice, with an interval from a bootstrap over episodes
     and a p, raw and corrected for many slices; McNemar's test counts the steps that only one run

@@ -10,6 +10,7 @@ import typer
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Data, TaskName
 from omnidata.cli.roots import reading_data
+from omnidata.errors import counted
 
 
 @reading_data
@@ -32,7 +33,7 @@ def convert(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Write a Parquet repository that `datasets.load_dataset(OUT)` opens without omnidata.
+    """Write a Parquet repository, which plain `datasets` opens.
 
     Every value of every tag (an app, a language, a platform, a source, ...) is a subset over shared
     files; `all` is the default. The same command goes on with an interrupted conversion. Exit code
@@ -69,8 +70,9 @@ def convert(
         for finding in findings:
             terminal.note(str(finding))
         terminal.say(
-            f"{len(source.steps)} steps in {len(manifest.shards)} files, "
-            f"{len(manifest.subsets)} subsets, {errors} errors, {len(findings) - errors} warnings"
+            f"{counted(len(source.steps), 'step')} in {counted(len(manifest.shards), 'file')}, "
+            f"{counted(len(manifest.subsets), 'subset')}, {counted(errors, 'error')}, "
+            f"{counted(len(findings) - errors, 'warning')}"
         )
         terminal.say(f'open it with datasets.load_dataset("{out}", split="test")')
     if errors:

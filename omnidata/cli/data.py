@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,13 +11,13 @@ from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.roots import reading_data
 from omnidata.cli.which import data_of, only_task
-from omnidata.errors import UsageError
+from omnidata.errors import DataError, UsageError, counted
 
 if TYPE_CHECKING:
     from omnidata.data.overview import View
-    from omnidata.types import Source
+    from omnidata.types import Source, Task
 
-_USAGE = "omnidata info DATA, or omnidata info TASK DATA"
+_USAGE = "omnidata info DATA, omnidata info TASK DATA, or omnidata info TASK"
 
 
 @reading_data
@@ -46,10 +46,11 @@ def info(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Show what is supported, or what a dataset holds and what is wrong with it.
+    """Show what is supported, what a task is, or what a dataset holds.
 
-    Without TASK the benchmark is the one that the data are rows of. Exit code 1 means that
-    something is missing or unusable, or that the counts differ from TABLE.
+    Without TASK the benchmark is the one that the data are rows of; without DATA the task's
+    options, baselines, profiles, media and tags are shown. Exit code 1 means that something is
+    missing or unusable, or that the counts differ from TABLE.
 
     Example: omnidata info omnigui omnidata-demo/data
     """
@@ -62,9 +63,16 @@ def info(
         from omnidata.run.figures import check
 
         check(plot)
+    from omnidata.tasks import NAMES, ON_EPISODES, PLUGINS
+
     name, place = task, data
     if place is None:
         place = data_of(None, Path(task))
+        if not place.exists() and task in (*NAMES, *ON_EPISODES, *PLUGINS.names()):
+            if expect or strict or plot:
+                raise UsageError("there is no data to look at", expected=_USAGE)
+            _print_task(task, as_json)
+            return
         name = only_task(place, _USAGE, lambda task, data: f"omnidata info {task} {data}")
     from omnidata.data.overview import view_of
     from omnidata.tasks import get_task
@@ -122,17 +130,17 @@ def _print(source: Source, view: View, expect: str | None, differences: list[str
     from collections import Counter
 
     for table in view.tables():
-        terminal.print_table(table.title, table.header, table.rows)
+        terminal.print_table(table.title, table.header, table.rows, table.legend)
     for finding in source.findings:
         terminal.note(str(finding))
     errors = sum(finding.severity == "error" for finding in source.findings)
     parts = [
-        f"{view.episodes} episodes",
-        f"{len(source.steps)} steps",
-        f"{source.skipped} rows skipped",
+        counted(view.episodes, "episode"),
+        counted(len(source.steps), "step"),
+        f"{counted(source.skipped, 'row')} skipped",
         *view.remarks(),
-        f"{errors} errors",
-        f"{len(source.findings) - errors} warnings",
+        counted(errors, "error"),
+        counted(len(source.findings) - errors, "warning"),
     ]
     terminal.say(", ".join(parts))
     for code, number in Counter(finding.code for finding in source.findings).most_common():
@@ -141,6 +149,79 @@ def _print(source: Source, view: View, expect: str | None, differences: list[str
         terminal.say(f"differs from {view.published[expect or '']}: {difference}")
     if expect and not differences:
         terminal.say(f"all counts are those of {view.published[expect]}")
+
+
+def _print_task(name: str, as_json: bool) -> None:
+    """What a task is, without any data."""
+    from omnidata.tasks import get_task
+
+    task = get_task(name)
+    told = _described(task)
+    if as_json:
+        terminal.print_json({"task": name, **told})
+        return
+    terminal.say(f"{name}: {told['holds']}")
+    terminal.say(f"DATA: {told['data'] or 'see the documentation of the distribution'}")
+    for option, values in told["options"].items():
+        shown = "|".join(values) if values != [""] else "TEXT"
+        terminal.say(f"  -T {option}={shown}  (default: {values[0] or 'none'})")
+    terminal.say(f"baselines: {', '.join(f'baseline:{one}' for one in told['baselines'])}")
+    first, *others = told["profiles"]
+    terminal.say(f"profiles: {', '.join([f'{first} (default)', *others])}")
+    for profile, rules in task.profiles.items():
+        terms = getattr(rules, "legend", {})
+        columns = (f"{one} ({terms[one]})" if one in terms else one for one in rules.columns)
+        terminal.say(f"  {profile}: {', '.join(columns)}")
+    unknown = "as the data have them: omnidata info TASK DATA"
+    media = (f"{role} ({kind})" for role, kind in (told["media"] or {}).items())
+    for what, found in (
+        ("media", ", ".join(media)),
+        ("tags, for --where", ", ".join(told["tags"] or ())),
+        ("subsets", ", ".join(told["subsets"] or ())),
+    ):
+        terminal.say(f"{what}: {found or unknown}")
+    if told["docs"]:
+        terminal.say(f"more: {told['docs']}")
+
+
+def _described(task: Task) -> dict[str, Any]:
+    """What can be said of a task without any data; None where only data tell."""
+    from importlib import import_module
+
+    from omnidata.loaders.registry import BUILDERS
+    from omnidata.run.textless import profiles_of
+    from omnidata.tasks import HOLDS, NAMES, ON_EPISODES
+
+    doc = (type(task).__doc__ or "").strip().partition("\n")[0]
+    name = task.name
+    held = None
+    if name in BUILDERS:
+        module, builder = BUILDERS[name]
+        held = getattr(import_module(module), builder).benchmark
+    return {
+        "holds": HOLDS.get(name, doc),
+        "data": _expected(task),
+        "profiles": profiles_of(task),
+        "default_profile": task.default_profile,
+        "columns": {profile: list(rules.columns) for profile, rules in task.profiles.items()},
+        "options": {option: list(values) for option, values in task.allowed.items()},
+        "baselines": list(task.baselines),
+        "media": held and held.roles and dict(held.roles),
+        "tags": held and list(held.tags),
+        "subsets": held and ["all", *held.subsets],
+        "docs": f"docs/tasks/{name}.md" if name in (*NAMES, *ON_EPISODES) else None,
+    }
+
+
+def _expected(task: Task) -> str:
+    """What the task takes for data, as its loader tells somebody who names none."""
+    try:
+        task.load(Path("no data"), check_media=False)
+    except DataError as error:
+        return error.expected
+    except Exception:  # a plug-in's loader may fail in any way, and says nothing then
+        return ""
+    return ""
 
 
 def _supported(as_json: bool) -> None:

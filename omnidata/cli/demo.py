@@ -27,7 +27,7 @@ def demo(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Make a small OmniGUI dataset with real media and evaluate two baselines on it.
+    """Make a small OmniGUI dataset and evaluate two baselines on it.
 
     The oracle shows the ceiling of the rules, the centre tap the floor. A second call with the same
     seed uses what the first one made. With --local a model of transformers, made on the spot with

@@ -27,7 +27,7 @@ def doctor(
     ] = _LIMIT,
     as_json: Json = False,
 ) -> None:
-    """Say what is installed, what of it loads, and which command mends the rest.
+    """Say what is installed, what loads, and what mends the rest.
 
     Each package is loaded and tried in a process of its own; GPUs are asked to compute; of keys
     only the names are shown. Nothing is changed. Exit code 1 means that something is broken.

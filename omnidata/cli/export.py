@@ -89,7 +89,7 @@ def export(
     strict: args.Strict = False,
     as_json: args.Json = False,
 ) -> None:
-    """Write training data for a trainer: the evaluation's prompts with answers that are right.
+    """Write training data for a trainer: prompts with right answers.
 
     OUT gets a JSON-lines file per split, the media, and export.json, which says what was done. The
     same command goes on with an interrupted export. Exit code 1 means that it is written, but that

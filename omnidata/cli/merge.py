@@ -25,7 +25,7 @@ def merge(
     profile: args.Profile = None,
     as_json: args.Json = False,
 ) -> None:
-    """Join the parts of a run that --shard cut, score them as one, print the table.
+    """Join the parts of a run that --shard cut, and score them as one.
 
     The parts must be finished and have the same settings. The same `evaluate` command without
     --shard resumes what comes out. Exit codes are those of `evaluate`.

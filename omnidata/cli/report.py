@@ -60,7 +60,7 @@ def report(
     ] = None,
     as_json: args.Json = False,
 ) -> None:
-    """Show runs as the papers' tables: main results, ablations with differences, repeats.
+    """Show runs as the papers' tables: results, ablations, repeats.
 
     Which tables there are follows from the runs: those that differ in their modalities, in the
     form of the instruction, in their history or in their seed alone stand in a table of their own.

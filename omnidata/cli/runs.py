@@ -14,7 +14,7 @@ import typer
 from omnidata.cli import terminal
 
 if TYPE_CHECKING:
-    from omnidata.types import Task
+    from omnidata.types import Profile, Task
 
 
 @contextmanager
@@ -38,12 +38,18 @@ def lacking(results: Mapping[str, Any]) -> tuple[int, int]:
     return failed, results["counts"].get("degraded", 0)
 
 
+def legend_of(profile: Profile) -> Mapping[str, str]:
+    """What the names of a profile's columns stand for, where it says so."""
+    return getattr(profile, "legend", {})
+
+
 def print_results(results: Mapping[str, Any], task: Task, as_json: bool) -> None:
     """The results, as a table or as JSON."""
     if as_json:
         terminal.print_json(results)
     else:
-        terminal.print_results(results, task.profiles[results["profile"]].columns)
+        profile = task.profiles[results["profile"]]
+        terminal.print_results(results, profile.columns, legend_of(profile))
 
 
 def print_run(results: Mapping[str, Any], task: Task, out: Path, as_json: bool) -> None:

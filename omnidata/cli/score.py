@@ -53,7 +53,7 @@ def score(
     changed_media: args.ChangedMedia = False,
     as_json: args.Json = False,
 ) -> None:
-    """Score answers that exist: a run's, anybody's, or another harness's log.
+    """Score answers that exist: a run's, anybody's, or a harness's log.
 
     Steps without an answer are `missing`, which counts as wrong. A run folder is scored on the
     steps that it asked about. What an environment recorded, as the subtasks that an agent completed

@@ -63,7 +63,7 @@ def segment(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Cut a screen recording by its action log into a step-level episode.
+    """Cut a screen recording by its action log into an episode of steps.
 
     Each action gets the screenshot just before it, and the clip and the audio from the end of the
     last action to its own start, in OmniGUI's layout; docs/segment.md describes the log. Exit code

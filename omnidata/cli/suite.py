@@ -23,7 +23,7 @@ def suite(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The suite, in TOML.")],
     as_json: args.Json = False,
 ) -> None:
-    """Run every model of a file on every task with every option, print one table.
+    """Run every model of a file on every task: one table.
 
     Each run has a folder of its own, as `evaluate` makes it; running the same command again
     resumes them all. A run that fails does not stop the others. Exit code 1 means that a run

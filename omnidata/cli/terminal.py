@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
+
+from omnidata.errors import counted
 
 if TYPE_CHECKING:
     from omnidata.errors import Finding
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 Columns = Mapping[str, Literal["share", "number"]]
 _SHOWN = 10
 _LONGEST = 60
+_HEIGHT = 25
+"""Lines: without it `rich` passes over the width that it is given in a dumb terminal."""
 
 
 def plain(text: str) -> str:
@@ -94,21 +99,55 @@ def counter(label: str) -> Iterator[Callable[[int], None]]:
         yield lambda done: bar.update(task, completed=done)
 
 
-def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table on stdout; first column left, the rest right."""
+def print_table(
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    legend: Mapping[str, str] | None = None,
+) -> None:
+    """A table on stdout; first column left, the rest right.
+
+    One that is wider than the terminal is printed in parts, one below the other, each with the
+    first column. What is no terminal gets it whole.
+
+    Args:
+        title: above it.
+        header: names of the columns; one without a name stays beside the one before it.
+        rows: as wide as the header.
+        legend: what names of columns stand for.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
-    for number, name in enumerate(header):
-        table.add_column(Text(name), justify="right" if number else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*(Text(_cell(cell)) for cell in row))
-    # Wider than the terminal if need be: a cut number is worse than a wrapped line.
-    wanted = Console(width=1000).measure(table).maximum
-    Console(width=max(Console().width, wanted)).print(table)
+    lines = [[_cell(cell) for cell in row] for row in rows]
+
+    def drawn(columns: Sequence[int], title: str) -> Table:
+        table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
+        for number in columns:
+            justify: Literal["left", "right"] = "right" if number else "left"
+            table.add_column(Text(header[number]), justify=justify, no_wrap=True)
+        for line in lines:
+            table.add_row(*(Text(line[number]) for number in columns))
+        return table
+
+    def width(columns: Sequence[int]) -> int:
+        return Console(width=1000, height=_HEIGHT).measure(drawn(columns, "")).maximum
+
+    parts: list[list[int]] = [[]]
+    for number, name in enumerate(header[1:], 1):
+        if name and parts[-1] and sys.stdout.isatty():
+            until = next((n for n in range(number + 1, len(header)) if header[n]), len(header))
+            if width([0, *parts[-1], *range(number, until)]) > Console().width:
+                parts.append([])
+        parts[-1].append(number)
+    for place, columns in enumerate(parts):
+        # Wider than the terminal if need be: a cut number is worse than a wrapped line.
+        wanted = max(Console().width, width([0, *columns]))
+        Console(width=wanted, height=_HEIGHT).print(drawn([0, *columns], "" if place else title))
+    if legend:
+        note(", ".join(f"{name}: {words}" for name, words in legend.items()))
 
 
 def _cell(text: str) -> str:
@@ -143,7 +182,9 @@ def results_rows(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any
     return rows
 
 
-def print_results(results: Mapping[str, Any], columns: Columns) -> None:
+def print_results(
+    results: Mapping[str, Any], columns: Columns, legend: Mapping[str, str] | None = None
+) -> None:
     """One run's table, with the interval of each overall value, and what the counts say."""
     sizes = [name for name in ("episodes", "steps", "tasks") if name in results["counts"]]
     rows = []
@@ -159,7 +200,7 @@ def print_results(results: Mapping[str, Any], columns: Columns) -> None:
     title = f"{results['task']} by {results['profile']} (%)"
     if results.get("agent"):
         title += f": {results['agent']}"
-    print_table(title, ("", *columns, *sizes), rows)
+    print_table(title, ("", *columns, *sizes), rows, legend)
     if methods := [name for name in columns if name in results.get("ci95_method", {})]:
         note(f"95 % intervals of {', '.join(methods)}: Wilson's, where a bootstrap has one value")
     note(outcome_line(results))
@@ -180,10 +221,13 @@ def outcome_line(results: Mapping[str, Any]) -> str:
         if counts.get(key):
             parts.append(f"{counts[key]} {words}")
     if counts.get("incomplete_episodes"):
-        parts.append(f"{counts['incomplete_episodes']} episodes lack steps")
+        lacking = counts["incomplete_episodes"]
+        parts.append(f"{counted(lacking, 'episode')} lack{'s' if lacking == 1 else ''} steps")
     cut = counts.get("episodes", 0) - counts.get("whole_episodes", 0)
     if cut:
-        parts.append(f"{cut} episodes cut by the choice of steps and left out of SR and GP")
+        parts.append(
+            f"{counted(cut, 'episode')} cut by the choice of steps and left out of SR and GP"
+        )
     unit = "tasks" if "tasks" in counts else "steps"
     return f"{unit}: {', '.join(parts)}"
 
@@ -193,7 +237,8 @@ def print_findings(source: Source) -> None:
     findings = source.findings
     _print_first(findings)
     episodes = len({step.episode for step in source.steps})
-    line = f"{episodes} episodes, {len(source.steps)} steps, {source.skipped} rows skipped"
+    line = f"{counted(episodes, 'episode')}, {counted(len(source.steps), 'step')}, "
+    line += f"{counted(source.skipped, 'row')} skipped"
     if findings:
         line += f"; {_kinds(findings)}"
         line += f" (`omnidata info {source.task} {source.root}` lists them all)"

@@ -12,7 +12,7 @@ import typer
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Data, TaskName
 from omnidata.cli.roots import reading_data
-from omnidata.errors import UsageError
+from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from omnidata.data.validate import Report
@@ -41,7 +41,7 @@ def validate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Decode every medium, hold the annotations against each other, say what is wrong.
+    """Decode every medium, check the annotations, say what is wrong.
 
     One finding per line: severity, code, place, what, remedy. docs/validate.md lists the codes.
     Exit code 1 means that there are errors: steps that cannot be used as they are.
@@ -101,7 +101,7 @@ def _write(path: Path, found: Report) -> None:
     kept = [sample for sample in found.quarantine if _writable(sample)]
     with atomic_write(path) as file:
         file.write("".join(f"{line}\n" for line in (_HEAD, *kept)).encode())
-    terminal.note(f"{len(kept)} steps to leave out: {path}")
+    terminal.note(f"{counted(len(kept), 'step')} to leave out: {path}")
     for sample in found.quarantine:
         if not _writable(sample):
             terminal.note(f"this id cannot stand in such a file, rename it: {sample}")
@@ -131,9 +131,10 @@ def _print(found: Report, as_json: bool) -> None:
         terminal.say(_line(finding))
     media = ", ".join(f"{count} {kind}" for kind, count in checked["media"].items())
     terminal.say(
-        f"{summary['errors']} errors, {summary['warnings']} warnings, "
-        f"{summary['quarantined']} unusable steps; looked at {checked['steps']} steps of "
-        f"{checked['episodes']} episodes and their media: {media}"
+        f"{counted(summary['errors'], 'error')}, {counted(summary['warnings'], 'warning')}, "
+        f"{counted(summary['quarantined'], 'unusable step')}; looked at "
+        f"{counted(checked['steps'], 'step')} of {counted(checked['episodes'], 'episode')} "
+        f"and their media: {media}"
     )
     for code, count in summary["codes"].items():
         terminal.say(f"  {count} {code}")

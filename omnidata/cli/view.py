@@ -46,7 +46,7 @@ def view(
         bool, typer.Option("--json", help="Print the address and the sizes as JSON.")
     ] = False,
 ) -> None:
-    """Look at a dataset, or at a run's answers, in the browser of this machine.
+    """Look at a dataset, or at a run's answers, in the browser.
 
     Pages are made when they are asked for; nothing is written. The server listens on 127.0.0.1
     alone and gives out nothing but the media of the steps. Ctrl-C ends it.

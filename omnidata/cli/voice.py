@@ -34,7 +34,7 @@ def voice(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Render the instructions of a dataset as WAV files, so that they can be spoken to a model.
+    """Render instructions as WAV files, to be spoken to a model.
 
     A second call renders only what is missing or was changed. Exit code 1 means that some
     instructions have no spoken form.

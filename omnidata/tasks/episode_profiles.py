@@ -76,6 +76,7 @@ class EpisodeProfile:
     """TM and EM over steps, SR and GP over episodes; a profile adds how it judges a step.
 
     Attributes:
+        legend: what the names of the columns stand for.
         by: the axes of the table, which are tags, and the order of the groups on each; others are
             sorted.
         goal_progress: which of the two readings is `GP`.
@@ -87,6 +88,12 @@ class EpisodeProfile:
     columns: Mapping[str, Literal["share", "number"]] = dict.fromkeys(
         ("TM", "EM", "SR", "GP"), "share"
     )
+    legend: Mapping[str, str] = {
+        "TM": "type match",
+        "EM": "exact match",
+        "SR": "success rate of episodes",
+        "GP": "goal progress",
+    }
     by: Mapping[str, Sequence[str]] = {}
     goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_ratio"
     of_nothing: float | None = None

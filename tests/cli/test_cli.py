@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import os
 import shutil
 import signal
+import struct
 import subprocess
+import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +27,47 @@ def test_every_verb_has_help_with_an_example(verb: str) -> None:
     text = omnidata(verb, "--help").stdout
     assert f"Example: omnidata {verb}" in " ".join(text.split())
     assert "--json" in text
+
+
+def test_verbs_are_listed_in_groups_one_whole_line_each() -> None:
+    text = omnidata("--help").stdout
+    lines = text.splitlines()
+    for verb in ("demo", "info", "view", "evaluate", "report", "synth"):
+        assert sum(line.startswith(f"  {verb} ") for line in lines) == 1
+    assert {"Start:", "Data:", "Models:", "Results:", "Training:"} <= {*lines}
+    assert "..." not in text.partition("Start:")[2]
+    assert max(map(len, lines)) <= 80
+    assert "Did you mean 'evaluate'" in omnidata("evalute", code=2).stderr
+
+
+def in_a_terminal(columns: int, *arguments: str | Path) -> str:
+    """What a command prints on a terminal of that width."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    hidden = ("COLUMNS", "NO_COLOR", "FORCE_COLOR")
+    env = {name: value for name, value in os.environ.items() if name not in hidden}
+    command = [*OMNIDATA, *map(str, arguments)]
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=env | {"TERM": "dumb"}
+    ) as process:
+        os.close(theirs)
+        said = b""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while chunk := os.read(ours, 65536):
+                said += chunk
+    os.close(ours)
+    assert process.returncode == 0
+    return said.decode().replace("\r\n", "\n")
+
+
+def test_a_table_keeps_to_the_terminal_and_is_whole_elsewhere(sample: Path) -> None:
+    whole = omnidata("info", "omnigui", sample)
+    assert "loc: localization, sem: semantic understanding" in whole.stderr
+    assert max(map(len, whole.stdout.splitlines())) > 80
+    cut = in_a_terminal(80, "info", "omnigui", sample)
+    tables = [line.rstrip() for line in cut.splitlines() if "rows skipped" not in line]
+    assert max(map(len, tables)) <= 80
+    assert {*whole.stdout.replace("─", "").split()} <= {*cut.split()}
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -52,6 +98,7 @@ def test_evaluate_prints_a_table_and_leaves_a_run_folder(sample: Path, tmp_path:
     run = tmp_path / "run"
     done = omnidata("evaluate", "omnigui", sample, "--model", "baseline:majority", "--out", run)
     assert done.stdout.splitlines()[0].startswith("omnigui by omnigui-paper (%)")
+    assert "TM: type match, EM: exact match" in done.stderr
     for name in ("TM", "EM", "SR", "GP", "overall", "95 % interval", "dimension: localization"):
         assert name in done.stdout
     assert "…" not in done.stdout  # wider than the terminal, but never cut
@@ -97,7 +144,7 @@ def test_info_counts_and_lists_findings(sample: Path, tmp_path: Path) -> None:
     broken = omnidata("info", write_app(tmp_path / "TED", rows), code=1)
     assert "step-repeated" in broken.stderr
     assert "TED/B/0" in broken.stderr
-    assert "2 steps, 1 rows skipped, 1 steps without a usable target" in broken.stdout
+    assert "2 steps, 1 row skipped, 1 step without a usable target" in broken.stdout
     omnidata("info", tmp_path / "TED", "--strict", code=2)
 
 

@@ -46,7 +46,7 @@ def test_info_counts_the_data_of_every_benchmark(tmp_path: Path, task: str) -> N
         assert not found["findings"]
         return
     assert [finding["code"] for finding in found["findings"]] == ["media-absent"]
-    assert "0 errors, 1 warnings\n  1 media-absent" in done.stdout
+    assert "0 errors, 1 warning\n  1 media-absent" in done.stdout
     assert "media-absent" in done.stderr
     assert ("without a usable target" in done.stdout) == (task == "omnigui")
 
@@ -69,7 +69,7 @@ def test_episodes_are_counted_by_every_tag(tmp_path: Path) -> None:
 def test_an_error_in_the_rows_is_exit_code_1_and_with_strict_2(tmp_path: Path) -> None:
     data = write(tmp_path / "rows.jsonl", ground(), ground(bbox=None), single())
     done = omnidata("info", "groundui", data, code=1)
-    assert "1 steps, 2 rows skipped, 2 errors" in done.stdout
+    assert "1 step, 2 rows skipped, 2 errors" in done.stdout
     assert "rows/1" in done.stderr
     assert "--strict" in omnidata("info", "groundui", data, "--strict", code=2).stderr
 
@@ -93,6 +93,24 @@ def test_a_repository_says_what_it_holds(tmp_path: Path, task: str) -> None:
         tags -= {"unlabelled"}
         subsets = as_json(made)["subsets"]
         assert sorted(map(subset_key, subsets)) == sorted({"all", *map(subset_key, tags)})
+
+
+@pytest.mark.parametrize("task", NAMES)
+def test_a_task_is_explained_without_data(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told, found = omnidata("info", task).stdout, as_json(omnidata("info", task, "--json"))
+    known = get_task(task)
+    assert found["options"] == {name: list(values) for name, values in known.allowed.items()}
+    assert found["profiles"][0] == found["default_profile"] == known.default_profile
+    assert found["data"] and found["media"] != {} and found["tags"] and found["subsets"][0] == "all"
+    for name, (default, *_) in known.allowed.items():
+        (line,) = (line for line in told.splitlines() if f"-T {name}=" in line)
+        assert f"(default: {default or 'none'})" in line
+    assert f"{known.default_profile} (default)" in told
+    assert all(f"baseline:{name}" in told for name in known.baselines)
+    assert f"docs/tasks/{task}.md" in told
 
 
 VERBS: Mapping[str, Sequence[str]] = {
@@ -145,7 +163,7 @@ def test_what_is_no_data_exits_with_2_and_the_remedy(tmp_path: Path) -> None:
     for arguments, says in (
         ([broken], "omnidata info TASK"),
         ([tmp_path / "none"], "no such file"),
-        (["groundui"], "omnidata info groundui DATA"),
+        (["groundui", "--strict"], "omnidata info TASK DATA"),
         (["nothing", broken], "one of omnigui, groundui"),
         (["groundui", broken], "json-invalid"),
         ([broken, "groundui"], "there is no task"),

@@ -27,7 +27,7 @@ def test_clean_data_exit_with_0(tmp_path: Path) -> None:
     write(tmp_path / "data")
     done = omnidata("validate", "omnigui", tmp_path / "data")
     assert done.stdout == (
-        "0 errors, 0 warnings, 0 unusable steps; looked at 3 steps of 1 episodes and their media: "
+        "0 errors, 0 warnings, 0 unusable steps; looked at 3 steps of 1 episode and their media: "
         "3 image, 3 video, 3 audio\n"
     )
 
@@ -42,7 +42,7 @@ def test_a_finding_is_a_line_with_code_severity_place_and_remedy(tmp_path: Path)
     assert str(media / "2.wav") in first
     assert "; remedy: restore the file" in first
     assert second.startswith("warning [clip-frozen] App/E/2: video: all 9 frames are the same")
-    assert summary[0].startswith("1 errors, 1 warnings, 1 unusable steps; ")
+    assert summary[0].startswith("1 error, 1 warning, 1 unusable step; ")
     assert summary[1:] == ["  1 media-missing", "  1 clip-frozen"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,11 +26,13 @@ class Table:
         title: above it.
         header: names of the columns; "" for none.
         rows: as wide as the header.
+        legend: what names of columns stand for.
     """
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    legend: Mapping[str, str] = field(default_factory=dict)
 
 
 class View:

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 from omnidata.data import overview
 from omnidata.data.overview import Table, share
+from omnidata.errors import counted
+from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS
 from omnidata.loaders.omnigui_counts import compare, count, distribution
 from omnidata.types import Source
 
@@ -41,7 +43,12 @@ class View(overview.View):
             [name, row["language"], *(str(row[key]) for key in keys)]
             for name, row in (*self.counts["apps"].items(), ("total", total))
         ]
-        return Table("Episodes and steps, as in Table 7", ("app", "lang", *keys), rows)
+        legend = {
+            short: name.replace("_", " ")
+            for name, short in (*DIMENSIONS.items(), *DEPENDENCIES.items())
+            if short in keys
+        }
+        return Table("Episodes and steps, as in Table 7", ("app", "lang", *keys), rows, legend)
 
     def _distribution(self) -> Table:
         total = self.counts["total"]
@@ -60,7 +67,7 @@ class View(overview.View):
     def remarks(self) -> list[str]:
         """How many steps cannot be judged."""
         unusable = sum(step.action is None for step in self.source.steps)
-        return [f"{unusable} steps without a usable target"]
+        return [f"{counted(unusable, 'step')} without a usable target"]
 
     def differences(self, table: str) -> list[str]:
         """Where the counts differ from Table 7."""
