@@ -191,15 +191,17 @@ def _described(task: Task) -> dict[str, Any]:
     from omnidata.loaders.registry import BUILDERS
     from omnidata.run.textless import profiles_of
     from omnidata.tasks import HOLDS, NAMES, ON_EPISODES
+    from omnidata.tasks.brought import BroughtTask
 
-    doc = (type(task).__doc__ or "").strip().partition("\n")[0]
+    own = task.task if isinstance(task, BroughtTask) else task
+    doc = (type(own).__doc__ or "").strip().partition("\n")[0]
     name = task.name
     held = None
     if name in BUILDERS:
         module, builder = BUILDERS[name]
         held = getattr(import_module(module), builder).benchmark
     return {
-        "holds": HOLDS.get(name, doc),
+        "holds": HOLDS.get(name) or doc or "a task of another distribution",
         "data": _expected(task),
         "profiles": profiles_of(task),
         "default_profile": task.default_profile,

@@ -171,6 +171,10 @@ def test_the_command_line_runs_and_scores_it(tmp_path: Path, rows: Path) -> None
         ).stdout
 
     assert json.loads(said("info", "--json"))["task_plugins"] == ["words"]
+    told = said("info", "words")
+    assert told.startswith("words: a task of another distribution\n")
+    assert "-T case=kept|lower  (default: kept)" in told
+    assert "words-exact (default)" in told
     said("evaluate", "words", rows, "--model", "baseline:oracle", "--out", run)
     said("compare", run, run)
     page = tmp_path / "page.html"
