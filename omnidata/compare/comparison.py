@@ -20,9 +20,10 @@ from omnidata.compare.inference import (
 )
 from omnidata.compare.measures import measures
 from omnidata.compare.pair import Pair, pair
-from omnidata.compare.settings import Difference, differences
+from omnidata.compare.settings import differences
 from omnidata.metrics.episodes import codes
 from omnidata.run.scored import Run, Unit, read_run
+from omnidata.run.settings import Change
 from omnidata.types import OUTCOMES, Source
 
 Direction = Literal["right->wrong", "wrong->right"]
@@ -112,7 +113,7 @@ class Comparison:
     slices: Sequence[Slice]
     tests: int
     flips: Sequence[Flip]
-    settings: Sequence[Difference]
+    settings: Sequence[Change]
     warnings: Sequence[str]
     seed: int
     resamples: int

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 from omnidata.run.scored import Run
+from omnidata.run.settings import Change, changes
 
 _ASKED = (
     "options",
@@ -24,40 +23,16 @@ _ASKED = (
 """Keys of `run.json` that change what a run was asked, or how."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A setting that is not the same; None where a run does not have it.
-
-    Attributes:
-        name: e.g. "options.modalities".
-        a, b: JSON values.
-    """
-
-    name: str
-    a: Any
-    b: Any
-
-
-def differences(a: Run, b: Run) -> list[Difference]:
+def differences(a: Run, b: Run) -> list[Change]:
     """The settings in which two runs differ, but for their models; none where one is imported."""
     if a.imported or b.imported:
         return []
-    left, right = dict(_flat(a.settings)), dict(_flat(b.settings))
-    names = dict.fromkeys((*left, *right))
+    asked = ({key: run.settings.get(key) for key in _ASKED} for run in (a, b))
     return [
-        Difference(name, left.get(name), right.get(name))
-        for name in names
-        if left.get(name) != right.get(name)
+        Change(each.name, _excluded(each.a), _excluded(each.b)) if each.name == "exclude" else each
+        for each in changes(*asked)
     ]
 
 
-def _flat(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Names with a dot for what a mapping holds."""
-    for key in _ASKED:
-        value = settings.get(key)
-        if isinstance(value, dict):
-            yield from ((f"{key}.{name}", item) for name, item in value.items())
-        elif key == "exclude" and value:
-            yield key, f"{len(value)} steps"
-        elif value is not None:
-            yield key, value
+def _excluded(steps: Sequence[str] | None) -> str | None:
+    return f"{len(steps)} steps" if steps else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,8 @@ from omnidata.compare.comparison import Comparison, Direction, Flip, Slice
 from omnidata.compare.inference import Estimate
 from omnidata.run.escaping import csv_text, markdown_text
 from omnidata.run.scored import Unit
+from omnidata.run.settings import brief
 
-_LONGEST = 60
 _FLIPS = 50
 """So many of each direction are listed in tables; JSON has all."""
 
@@ -75,13 +74,8 @@ def facts(found: Comparison) -> list[str]:
     if unjudged := len(found.pair.ids) - found.overall.steps:
         lines.append(f"{unjudged} {unit} without a usable target are left out")
     for each in found.settings:
-        lines.append(f"other settings: {each.name} is {_short(each.a)} in A, {_short(each.b)} in B")
+        lines.append(f"other settings: {each.name} is {brief(each.a)} in A, {brief(each.b)} in B")
     return lines
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
 def method(found: Comparison) -> str:

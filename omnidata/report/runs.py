@@ -10,6 +10,7 @@ from typing import Any
 
 from omnidata.errors import UsageError
 from omnidata.run.scored import Run, read_run
+from omnidata.run.settings import cut, endings, flat
 
 __all__ = [
     "Run",
@@ -28,6 +29,8 @@ _OF_TASK = ("options", "where", "exclude", "limit", "shard", "seed", "generation
 _OF_MODEL = ("model_options", "model_settings")
 _OF_STEPS = ("dataset_fingerprint", "where", "exclude", "limit", "shard")
 _SEEDS = frozenset({"seed", "model_options.seed", "model_settings.seed"})
+_UNNAMED = frozenset({"exclude", "shard"})
+"""Settings whose values say what they are of."""
 _SHOWN = 3
 
 
@@ -114,7 +117,8 @@ def repeats(runs: Sequence[Run]) -> list[list[Run]]:
 def labels(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """Model and setting of each run: of the settings those in which the runs differ.
 
-    Runs that no setting sets apart have their folder's name there.
+    A setting is named by as much of its name as tells it from the others. Runs that no setting sets
+    apart have there what sets their folders apart.
     """
     names = [run.name for run in runs]
     settings = [_flat(run, _OF_TASK) for run in runs]
@@ -125,46 +129,61 @@ def labels(runs: Sequence[Run]) -> list[tuple[str, str]]:
         own = [_flat(runs[number], _OF_MODEL) for number in same]
         for number, each in zip(same, own, strict=True):
             told[number] |= {key: each[key] for key in _differing(own) if key in each}
-    texts = [
-        ", ".join(dict.fromkeys(_said(key, value) for key, value in each.items())) for each in told
-    ]
+    texts = _texts(told)
     found = list(zip(names, texts, strict=True))
+    folders = endings([run.path.resolve().as_posix() for run in runs], "/")
     return [
-        (name, ", ".join(filter(None, (text, run.path.resolve().name))))
+        (name, ", ".join(filter(None, (text, folders[run.path.resolve().as_posix()]))))
         if found.count((name, text)) > 1
         else (name, text)
         for (name, text), run in zip(found, runs, strict=True)
     ]
 
 
+def _texts(told: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The settings of each run as its label has them.
+
+    A model's settings repeat the options that it was given: what says the same is said once.
+    """
+    columns: dict[str, dict[int, str]] = {}
+    for number, each in enumerate(told):
+        for key, value in each.items():
+            columns.setdefault(key, {})[number] = _said(key, value)
+    last = {key: key.rpartition(".")[2] for key in columns}
+    for key in reversed(last):
+        others = [columns[other] for other in columns if other != key and last[other] == last[key]]
+        if any(columns[key].items() <= other.items() for other in others):
+            del columns[key]
+    names = endings(columns)
+    return [
+        ", ".join(
+            said[number] if key in _UNNAMED else f"{names[key]}={said[number]}"
+            for key, said in columns.items()
+            if number in said
+        )
+        for number in range(len(told))
+    ]
+
+
+def _said(key: str, value: Any) -> str:
+    """A value as a label has it."""
+    if key == "exclude":
+        return f"{len(value)} steps excluded"
+    if key == "shard":
+        return f"part {value[0]} of {value[1]}"
+    return cut(value if isinstance(value, str) else json.dumps(value))
+
+
 def _flat(run: Run, keys: Sequence[str]) -> dict[str, Any]:
-    """Settings as one level, without those that say nothing; seeds of models under one name."""
-    found: dict[str, Any] = {}
-    for key in keys:
-        value = run.settings.get(key)
-        if isinstance(value, dict) and key != "where":
-            found |= {f"{key}.{name}": each for name, each in value.items()}
-        elif value not in (None, [], {}):
-            found[key] = value
-    return found
+    """Settings as one level, without those that say nothing."""
+    said = flat({key: run.settings.get(key) for key in keys})
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """The names of which not all have the same value."""
     names = dict.fromkeys(name for each in settings for name in each)
     return [name for name in names if len({json.dumps(each.get(name)) for each in settings}) > 1]
-
-
-def _said(key: str, value: Any) -> str:
-    """A setting as a label has it."""
-    name = key.partition(".")[2] or key
-    if key == "where":
-        return " ".join(f"{tag}={wanted}" for tag, wanted in value.items())
-    if key == "exclude":
-        return f"{len(value)} steps excluded"
-    if key == "shard":
-        return f"part {value[0]} of {value[1]}"
-    return f"{name}={value if isinstance(value, str) else json.dumps(value)}"
 
 
 def warnings(runs: Sequence[Run]) -> Iterator[str]:

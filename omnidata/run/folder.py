@@ -7,7 +7,6 @@ failed attempts, `scores.jsonl` and `results.json` belong to the profile last as
 from __future__ import annotations
 
 import errno
-import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -22,6 +21,7 @@ from omnidata.errors import PredictionError, RunError
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
 from omnidata.run.run_files import read_info
+from omnidata.run.settings import changes, described
 from omnidata.storage import atomic_write, open_own, write_json
 from omnidata.types import Completion, Delivery
 
@@ -99,14 +99,10 @@ class RunFolder:
 
     def _resume(self) -> None:
         recorded = read_info(self.path)
-        differences = [
-            f"{key}: {json.dumps(recorded.get(key))} there, {json.dumps(value)} now"
-            for key, value in json.loads(json.dumps(self.settings)).items()
-            if recorded.get(key) != value
-        ]
-        if differences:
+        found = changes({key: recorded.get(key) for key in self.settings}, self.settings)
+        if found:
             raise RunError(
-                "the folder holds a run with other settings: " + "; ".join(differences),
+                f"the folder holds a run with other settings: {described(found)}",
                 where=str(self._info),
                 expected="the same settings, to resume",
                 remedy="repeat the first command, or give another --out",

@@ -15,6 +15,7 @@ from omnidata.run.recorded import recorded_steps, recorded_task
 from omnidata.run.run_files import read_info
 from omnidata.run.score import get_profile, score
 from omnidata.run.select import whole_episodes
+from omnidata.run.settings import changes, described
 from omnidata.storage import atomic_write, open_own, write_json
 from omnidata.types import Source, Step
 
@@ -125,15 +126,11 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
         named = {key: value for key, value in said.items() if key not in (*_FACTS, "shard")}
         return {**named, "number of parts": said["shard"][1]}
 
-    here, there = settings(first), settings(info)
-    differences = [
-        f"{key}: {here.get(key)!r} and {there.get(key)!r}"
-        for key in here | there
-        if here.get(key) != there.get(key)
-    ]
-    if differences:
+    found = changes(settings(first), settings(info))
+    if found:
         raise RunError(
-            "the parts were run with different settings: " + "; ".join(differences),
+            "the parts were run with different settings: "
+            + described(found, "{name}: {a} and {b}"),
             where=f"{one}, {other}",
             expected="parts of one run",
         )

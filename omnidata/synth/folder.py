@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from omnidata.errors import DataError
+from omnidata.run.settings import changes, described
 from omnidata.run.staging import Staging, refused
 from omnidata.storage import is_unfinished, write_json
 
@@ -51,10 +52,10 @@ class SynthStaging(Staging):
         if not self.is_ours(self.out):
             return None
         report = read_json(self.out / self.report)
-        differing = differences({name: report.get(name) for name in self.plan}, self.plan)
+        differing = changes({name: report.get(name) for name in self.plan}, self.plan)
         if differing:
             raise DataError(
-                f"the folder holds {self.noun} of other settings ({differing})",
+                f"the folder holds {self.noun} of other settings ({described(differing)})",
                 where=str(self.out),
                 expected="a new or empty folder, or the same settings",
                 remedy="choose another folder, or remove this one",
@@ -76,10 +77,10 @@ class SynthStaging(Staging):
         there = read_json(self.path / PLAN)
         if self.path.is_symlink() or not there:
             raise refused(self.path, "there is something here already", "a name that nobody uses")
-        differing = differences(there, self.plan)
+        differing = changes({name: there.get(name) for name in self.plan}, self.plan)
         if differing:
             raise DataError(
-                f"an interrupted call had other settings ({differing})",
+                f"an interrupted call had other settings ({described(differing)})",
                 where=str(self.path),
                 expected="the same settings, so that what it made can be used",
                 remedy=f"give them, or remove {self.path}, or choose another folder",
@@ -119,22 +120,3 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         content = None
     return content if isinstance(content, dict) else {}
-
-
-def differences(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    """What differs between two plans, as "name: there, now wanted"; empty if nothing does.
-
-    Examples:
-        >>> differences({"settings": {"seed": 1}}, {"settings": {"seed": 2}})
-        'seed: 1, now 2'
-    """
-    found = []
-    for name, value in json.loads(json.dumps(wanted)).items():
-        other = there.get(name)
-        if isinstance(value, dict) and isinstance(other, dict):
-            keys = sorted(value.keys() | other.keys())
-            pairs = [(key, other.get(key), value.get(key)) for key in keys]
-        else:
-            pairs = [(name, other, value)]
-        found += [f"{key}: {old}, now {new}" for key, old, new in pairs if old != new]
-    return "; ".join(found)

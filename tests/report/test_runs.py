@@ -160,6 +160,32 @@ def test_labels_have_what_sets_runs_apart_and_nothing_else(tmp_path: Path) -> No
     assert labels([one, same]) == [("openai:a", "1"), ("openai:a", "4")]
 
 
+def test_labels_name_the_keys_that_differ_by_their_shortest_ending(tmp_path: Path) -> None:
+    processor = {"crop": {"height": 9, "width": 9}, "mean": [0.5] * 80}
+    one, two, three = (
+        write_run(
+            tmp_path / str(size),
+            model_options={} if size == 224 else {"image_size": str(size)},
+            model_settings={
+                "processor": {**processor, "size": {"height": size}},
+                "image_size": size,
+            },
+            generation={"height": size // 448},
+        )
+        for size in (224, 448, 896)
+    )
+    assert labels([one, two, three]) == [
+        ("openai:a", f"generation.height={size // 448}, size.height={size}, image_size={size}")
+        for size in (224, 448, 896)
+    ]
+    long = [
+        write_run(tmp_path / end / "run", model_options={"template": "x" * 500 + end})
+        for end in "ab"
+    ]
+    cut = f"template={'x' * 57}..."
+    assert labels(long) == [("openai:a", f"{cut}, a/run"), ("openai:a", f"{cut}, b/run")]
+
+
 def test_an_imported_run_does_not_make_all_settings_differ(tmp_path: Path) -> None:
     one = write_run(tmp_path / "1")
     theirs = write_run(tmp_path / "theirs", imported=True)

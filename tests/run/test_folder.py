@@ -83,6 +83,20 @@ def test_other_settings_are_refused_with_the_difference(source: Source, tmp_path
     assert (tmp_path / "predictions.jsonl").read_bytes() == before
 
 
+def test_only_the_keys_that_differ_are_named(source: Source, tmp_path: Path) -> None:
+    evaluate(TASK, source, "baseline:center", tmp_path)
+    info = json.loads((tmp_path / "run.json").read_text())
+    info["generation"]["temperature"] = 0.7
+    info["generation"]["reasoning"] = {"effort": "x" * 500}
+    (tmp_path / "run.json").write_text(json.dumps(info))
+    with pytest.raises(RunError) as caught:
+        evaluate(TASK, source, "baseline:center", tmp_path)
+    said = str(caught.value)
+    assert "generation.temperature: 0.7 there, 0.0 now; " in said
+    assert f'generation.reasoning.effort: "{"x" * 56}... there, null now' in said
+    assert "max_new_tokens" not in said
+
+
 def test_a_folder_with_other_things_is_left_alone(source: Source, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("text")
     with pytest.raises(RunError, match=r"thesis\.tex"):

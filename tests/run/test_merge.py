@@ -91,6 +91,11 @@ def test_attempts_timings_and_usage_are_joined(parts: list[Path], tmp_path: Path
         (lambda parts: parts.pop(0), UsageError, "of 3 parts 1 are missing: 2/3"),
         (lambda parts: parts.append(parts[0]), UsageError, "part 2/3 is given twice"),
         (lambda parts: edit(parts[1], seed=7), RunError, "different settings: seed"),
+        (
+            lambda parts: edit(parts[1], model_settings={"sizes": {"image": 448}}),
+            RunError,
+            "different settings: model_settings.sizes.image: null and 448",
+        ),
         (lambda parts: edit(parts[1], shard=[3, 4]), RunError, "number of parts: 3 and 4"),
         (lambda parts: edit(parts[1], shard=None), UsageError, "no part of one"),
         (lambda parts: (parts[1] / "run.json").unlink(), RunError, "run.json is missing"),

@@ -169,7 +169,7 @@ def test_an_interrupted_run_is_not_gone_on_with_by_other_settings(tmp_path: Path
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         make_episodes(out, TINY, episodes=COUNT, progress=_stop_at(16))
-    with pytest.raises(DataError, match="seed: 0, now 1") as caught:
+    with pytest.raises(DataError, match="seed: 0 there, 1 now") as caught:
         make_episodes(out, replace(TINY, seed=1), episodes=COUNT)
     assert "remove" in caught.value.remedy
 
@@ -180,7 +180,7 @@ def test_a_whole_dataset_is_not_made_again(tmp_path: Path) -> None:
     (out / "dependency.jsonl").unlink()
     assert make_episodes(out, TINY, episodes=8) == first
     assert not (out / "dependency.jsonl").exists()
-    with pytest.raises(DataError, match="episodes: 8, now 12"):
+    with pytest.raises(DataError, match="episodes: 8 there, 12 now"):
         make_episodes(out, TINY, episodes=12)
 
 

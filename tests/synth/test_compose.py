@@ -427,7 +427,7 @@ def test_a_finished_folder_is_not_made_again_and_not_overwritten(tmp_path: Path)
     report = compose(sample_pool(), out, GRAPHS_ALONE, tasks=20)
     before = digests(out)
     assert compose(sample_pool(), out, GRAPHS_ALONE, tasks=20) == report
-    with pytest.raises(DataError, match="tasks: 20, now 21"):
+    with pytest.raises(DataError, match="tasks: 20 there, 21 now"):
         compose(sample_pool(), out, GRAPHS_ALONE, tasks=21)
     (out / "note.txt").write_text("mine")
     with pytest.raises(UsageError, match="something here already"):

@@ -218,7 +218,7 @@ def test_a_finished_folder_asks_nobody(tmp_path: Path) -> None:
         assert made(omnidata(*command(server, tmp_path / "out"))) == first
         assert len(scribe.written) == COUNT
         done = omnidata(*command(server, tmp_path / "out", "--rounds", "5"), code=2)
-    assert "rounds: 3, now 5" in done.stderr
+    assert "rounds: 3 there, 5 now" in done.stderr
 
 
 @pytest.mark.parametrize(

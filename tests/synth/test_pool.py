@@ -125,7 +125,7 @@ def test_a_pool_of_another_seed_is_refused(tmp_path: Path) -> None:
     report = make_pool(tmp_path / "pool")
     assert report == make_pool(tmp_path / "pool")
     assert report == json.loads((tmp_path / "pool" / "pool.json").read_text("utf-8"))
-    with pytest.raises(DataError, match="seed: 0, now 1"):
+    with pytest.raises(DataError, match="seed: 0 there, 1 now"):
         make_pool(tmp_path / "pool", seed=1)
 
 
