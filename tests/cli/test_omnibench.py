@@ -215,8 +215,10 @@ def test_a_models_answers_are_scored_step_by_step(tmp_path: Path) -> None:
 def test_another_harness_log_is_scored_step_by_step(tmp_path: Path) -> None:
     data, out = library(tmp_path / "data"), tmp_path / "run"
     omnidata("evaluate", "omnibench", data, "--model", "baseline:oracle", "--out", out)
-    said = [line["output"] for line in read_lines(out / "predictions.jsonl")]
-    samples = [{"doc_id": n, "filtered_resps": [text]} for n, text in enumerate(said)]
+    samples = [
+        {"doc_id": n, "doc": {"sample_id": said["sample_id"]}, "filtered_resps": [said["output"]]}
+        for n, said in enumerate(read_lines(out / "predictions.jsonl"))
+    ]
     log = write(tmp_path / "log.jsonl", *samples)
     found = as_json(omnidata("score", "omnibench", data, log, "--from", "lmms-eval", "--json"))
     assert (found["profile"], found["overall"]["EM"]) == ("omnibench-step", 1.0)
