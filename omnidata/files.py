@@ -121,7 +121,12 @@ def bounds() -> tuple[str, ...]:
 
 def followed(path: Path) -> bool:
     """Whether a path leads into one of the folders that `following` names."""
-    return inside(real(path), _followed.get())
+    return inside(real(path), followed_folders())
+
+
+def followed_folders() -> tuple[str, ...]:
+    """The real paths of the folders that `following` names."""
+    return _followed.get()
 
 
 def real(path: Path) -> str:

@@ -263,6 +263,7 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
         return found.map(refusing)
     for part in found.values() if isinstance(found, dict) else [found]:
         refusing.check(part.data)
+        part.info.builder_name = task  # from here on the rows are as good as our builders'
     return found
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from omnidata.files import staying_in
 from omnidata.plugins import Blame
 from omnidata.types import (
     Conversation,
@@ -46,8 +47,9 @@ class BroughtTask:
         return {name: BroughtProfile(profile, self.blame) for name, profile in found}
 
     def load(self, data: Path, **options: Any) -> Source:
-        """Read the dataset's annotations."""
-        found: Source = self.blame.call(self.task.load, str(data), data, **options)
+        """Read the dataset's annotations, and nothing outside the data."""
+        with staying_in(data):
+            found: Source = self.blame.call(self.task.load, str(data), data, **options)
         return found
 
     def prompt(self, step: Step, *predicted: Any, **options: Any) -> Conversation:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from omnidata.errors import DataError, UsageError
+from omnidata.files import followed_folders
+from omnidata.loaders.registry import BUILDERS
 from omnidata.loaders.repository import extra_features
 from omnidata.loaders.rows import Reader, features, tag_of
 from omnidata.media import Held
@@ -28,6 +30,11 @@ class RowSteps(Sequence[Step]):
     cast (`Audio()`, which wants torchcodec) change nothing. What `select`, `filter`, `shuffle` and
     `sort` left is what there is. Rows know the screens of earlier steps only where they are of a
     Parquet repository; `Step.history_screens` is empty elsewhere.
+
+    Rows that name files name what they like, and may be anybody's. Those of our builders, and of
+    `omnidata.load_dataset`, name files of the data. Of others a file is opened only where it lies
+    in a folder that is named when the rows are handed over:
+    `with omnidata.following(["FOLDER"]): StepDataset(rows)`.
 
     Args:
         rows: of `omnidata.load_dataset`, of `datasets.load_dataset` with the name of a benchmark,
@@ -60,6 +67,8 @@ class RowSteps(Sequence[Step]):
             [tag_of(name) for name in own if getattr(columns[name], "dtype", "") == "string"]
         )
         self._rows = rows.with_format("arrow")
+        self._are_ours = rows.info.builder_name in BUILDERS
+        self._within = followed_folders()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -72,7 +81,7 @@ class RowSteps(Sequence[Step]):
         """One step, or those of a slice.
 
         Raises:
-            DataError: the row is no step.
+            DataError: the row is no step, or names a file that may lie anywhere.
         """
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
@@ -81,7 +90,7 @@ class RowSteps(Sequence[Step]):
         (row,) = self._rows[index % len(self) : index % len(self) + 1].to_pylist()
         sums = {entry["role"]: entry["sha256"] for entry in row.get("media") or ()}
         media = {
-            role: _medium(role, kind, row[role], sums.get(role) or "")
+            role: self._medium(role, kind, row[role], sums.get(role) or "")
             for role, kind in self._kinds.items()
         }
         seen = row.get("history_screens") or ()
@@ -94,6 +103,27 @@ class RowSteps(Sequence[Step]):
                 where=f"row {index}",
                 expected=_WAY,
             ) from None
+
+    def _medium(
+        self, role: str, kind: Modality | None, cell: Mapping[str, Any] | None, sha256: str
+    ) -> MediaRef | None:
+        """What a media column refers to: bytes, or a file, whose name tells the kind if none is."""
+        if cell is None:
+            return None
+        if cell.get("bytes") is not None:
+            return Held(kind or "image", Path(), cell.get("path") or role, content=cell["bytes"])
+        if not cell.get("path"):
+            return None
+        place = Path(cell["path"])
+        if not self._are_ours and not self._within:
+            raise DataError(
+                "the rows name files, which may lie anywhere on this machine",
+                where=f"column {role}: {place}",
+                expected="rows of omnidata.load_dataset, or folders that you name",
+                remedy=f'with omnidata.following(["{place.parent}"]): StepDataset(rows)',
+            )
+        kind = kind or _kind(place.name)
+        return MediaRef(kind, place.parent, place.name, sha256=sha256, within=self._within)
 
 
 def steps_of(given: Any) -> Sequence[Step] | None:
@@ -136,20 +166,6 @@ def check_steps(given: Any) -> None:
             where=f"{type(given).__name__} of {type(given[0]).__name__}",
             expected=f"steps of a loader, StepDataset(task.load(DATA)), or a table: {_WAY}",
         )
-
-
-def _medium(
-    role: str, kind: Modality | None, cell: Mapping[str, Any] | None, sha256: str
-) -> MediaRef | None:
-    """What a media column refers to: bytes, or a file, whose name tells the kind if none is."""
-    if cell is None:
-        return None
-    if cell.get("bytes") is not None:
-        return Held(kind or "image", Path(), cell.get("path") or role, content=cell["bytes"])
-    if not cell.get("path"):
-        return None
-    place = Path(cell["path"])
-    return MediaRef(kind or _kind(place.name), place.parent, place.name, sha256=sha256)
 
 
 def _kind(name: str) -> Modality:

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 import omnidata
 from omnidata.data.convert import convert
-from omnidata.errors import MediaError, UsageError
+from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.loaders.omnigui import load
 from omnidata.torch import Collate, Decoding, EpisodeSampler, RowSteps, StepDataset, StepStream
 
@@ -55,7 +55,9 @@ def test_the_rows_of_a_repository_decode_too(data: Path, tmp_path: Path, form: s
         omnidata.load_dataset("omnigui", tmp_path / "out", split="test", media_roots=[data]),
     ):
         other = StepDataset(source, HOW)[5]
-        item = StepDataset(rows, HOW)[list(rows["sample_id"]).index(other.sample_id)]
+        with omnidata.following([data]):
+            found = StepDataset(rows, HOW)
+        item = found[list(rows["sample_id"]).index(other.sample_id)]
         assert item.history_screens == other.history_screens
         assert all(same(item.media[role], other.media[role]) for role in other.media)
 
@@ -68,9 +70,24 @@ def test_a_linked_file_that_is_another_is_not_decoded(data: Path, tmp_path: Path
         lambda row, at: {"screenshot": rows[1 - at]["screenshot"]}, with_indices=True
     )
     how = Decoding(roles=("screenshot",))
-    assert StepDataset(rows, how)[0].screenshot is not None
-    with pytest.raises(MediaError):
-        StepDataset(swapped, how)[0]
+    with omnidata.following([data]):
+        assert StepDataset(rows, how)[0].screenshot is not None
+        with pytest.raises(MediaError):
+            StepDataset(swapped, how)[0]
+
+
+def test_rows_of_anybody_open_only_what_lies_in_folders_that_are_named(
+    data: Path, tmp_path: Path
+) -> None:
+    convert(load(data), tmp_path / "out", embed=False)
+    rows = datasets.load_dataset(str(tmp_path / "out"), split="test").select(range(1))
+    how = Decoding(roles=("screenshot",))
+    with pytest.raises(DataError, match=r"omnidata\.following"):
+        StepDataset(rows, how)
+    with omnidata.following([tmp_path]), pytest.raises(MediaError, match="none that was named"):
+        StepDataset(rows, how)[0]
+    named = omnidata.load_dataset("omnigui", tmp_path / "out", split="test", media_roots=[data])
+    assert StepDataset(named, how)[0].screenshot is not None
 
 
 @pytest.mark.parametrize(

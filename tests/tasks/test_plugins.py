@@ -13,13 +13,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import omnidata
+from omnidata import media
 from omnidata.cli.which import data_of
-from omnidata.errors import PluginError, UsageError
+from omnidata.errors import MediaError, PluginError, UsageError
 from omnidata.predictions import Prediction
 from omnidata.tasks import get_task
-from omnidata.types import Task
+from omnidata.types import MediaRef, Task
 from tests import plugs
 from tests.cli.running import OMNIDATA
 
@@ -28,11 +30,12 @@ PLUGIN = '''
 
 import hashlib
 import json
+from dataclasses import replace
 
 from omnidata.actions import Action, Primitive
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.row_profiles import RowProfile
-from omnidata.types import Source, Step, Verdict
+from omnidata.types import MediaRef, Source, Step, Verdict
 
 
 class Exact(RowProfile):
@@ -114,6 +117,16 @@ class BrokenProfile(Exact):
         return {}["total"] if self.at == "total" else super().total(steps, rows)
 
 
+class Shown(Words):
+    """Has a picture in a folder beside its rows."""
+
+    def load(self, data, **options):
+        found = super().load(data)
+        ref = MediaRef("image", data.parent / "media", "a.png")
+        steps = [replace(step, media={"screenshot": ref}) for step in found.steps]
+        return replace(found, steps=steps, roles={"screenshot": "image"})
+
+
 def nothing(name, options):
     return object()
 '''
@@ -188,6 +201,27 @@ def test_the_command_line_runs_and_scores_it(tmp_path: Path, rows: Path) -> None
         "de": 1.0,
         "en": 1.0,
     }
+
+
+def test_its_media_stay_in_the_data_whatever_a_link_says(
+    site: Path, rows: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    install(site, points="shown = words_plugin:Shown")
+    private = tmp_path_factory.mktemp("private")
+    Image.new("RGB", (8, 8)).save(private / "a.png")
+    (rows.parent / "media").symlink_to(private)
+
+    def shown() -> MediaRef | None:
+        return get_task("shown").load(rows).steps[0].media["screenshot"]
+
+    found = shown()
+    assert found
+    with pytest.raises(MediaError, match="--media-root"):
+        media.check(found)
+    with omnidata.following([private]):
+        found = shown()
+    assert found
+    media.check(found)
 
 
 def test_a_repeated_sample_id_is_a_finding_and_its_row_is_skipped(
