@@ -10,10 +10,10 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.roots import reading_data
+from omnidata.cli.runs import legend_of
 from omnidata.errors import UsageError
 
 Format = Literal["terminal", "md", "latex", "csv", "json"]
-_NARROWEST = 80
 
 
 @reading_data
@@ -68,8 +68,6 @@ def report(
 
     Example: omnidata report runs/full runs/no-audio --published --format md
     """
-    from rich.console import Console
-
     from omnidata.report.report import report as make
     from omnidata.report.runs import read_runs
     from omnidata.tasks.options import parse
@@ -95,7 +93,15 @@ def report(
     if as_json or form == "json":
         terminal.print_json(made.as_dict())
     else:
-        terminal.say(made.text(form, width=max(_NARROWEST, Console().width)).rstrip())
+        room = terminal.columns_of_stdout()
+        terminal.say(made.text(form, width=room).rstrip())
+        if form == "terminal" and room is not None:
+            shown = {column.header for table in made.tables for column in table.columns}
+            rules = [run.benchmark.profiles.get(run.profile) for run in found]
+            legends = [legend_of(profile) for profile in rules if profile]
+            legend = {name: of[name] for of in legends for name in of if name in shown}
+            if legend:
+                terminal.note_legend(legend)
     if figures:
         from omnidata.report.figures import draw
 

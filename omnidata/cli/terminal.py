@@ -121,6 +121,8 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
+    from omnidata.report.printing import bands
+
     lines = [[_cell(cell) for cell in row] for row in rows]
 
     def drawn(columns: Sequence[int], title: str) -> Table:
@@ -135,19 +137,34 @@ def print_table(
     def width(columns: Sequence[int]) -> int:
         return Console(width=1000, height=_HEIGHT).measure(drawn(columns, "")).maximum
 
-    parts: list[list[int]] = [[]]
+    groups: list[list[int]] = []
     for number, name in enumerate(header[1:], 1):
-        if name and parts[-1] and sys.stdout.isatty():
-            until = next((n for n in range(number + 1, len(header)) if header[n]), len(header))
-            if width([0, *parts[-1], *range(number, until)]) > Console().width:
-                parts.append([])
-        parts[-1].append(number)
-    for place, columns in enumerate(parts):
+        if name or not groups:
+            groups.append([])
+        groups[-1].append(number)
+    room, left = columns_of_stdout(), width([0])
+    parts = [[*range(len(groups))]]
+    if room is not None:
+        parts = bands([width([0, *group]) - left for group in groups], room - left)
+    for place, part in enumerate(parts):
+        columns = [0, *(number for group in part for number in groups[group])]
         # Wider than the terminal if need be: a cut number is worse than a wrapped line.
-        wanted = max(Console().width, width([0, *columns]))
-        Console(width=wanted, height=_HEIGHT).print(drawn([0, *columns], "" if place else title))
+        wanted = max(Console().width, width(columns))
+        Console(width=wanted, height=_HEIGHT).print(drawn(columns, "" if place else title))
     if legend:
-        note(", ".join(f"{name}: {words}" for name, words in legend.items()))
+        note_legend(legend)
+
+
+def columns_of_stdout() -> int | None:
+    """How many letters fit beside each other; None where stdout is no terminal."""
+    from rich.console import Console
+
+    return Console().width if sys.stdout.isatty() else None
+
+
+def note_legend(legend: Mapping[str, str]) -> None:
+    """What the names of columns stand for, on stderr."""
+    note(", ".join(f"{name}: {words}" for name, words in legend.items()))
 
 
 def _cell(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -117,13 +118,14 @@ class _Block:
         return sum(self.widths) + len(_GAP) * len(self.widths)
 
 
-def text(table: Table, *, width: int) -> str:
-    """The table for a terminal: groups of columns that do not fit stand below each other.
+def text(table: Table, *, width: int | None) -> str:
+    """The table for a terminal: columns that do not fit stand below each other.
 
     Args:
         table: what to print.
-        width: of the terminal; one group of columns alone may exceed it.
+        width: of the terminal; None: of no terminal, the table is whole.
     """
+    width = width or sys.maxsize
     wrapped = [[_wrapped(label) for label in row] for row in labels(table)]
     widths = [
         max([cell_len(name), *(cell_len(line) for row in wrapped for line in row[place])])
@@ -131,7 +133,9 @@ def text(table: Table, *, width: int) -> str:
     ]
     left = sum(widths) + len(_GAP) * (len(widths) - 1)
     lines = textwrap.wrap(_line_of(caption(table)), width, break_on_hyphens=False)
-    for band in _bands(_blocks(table), width - left):
+    blocks = _blocks(table, width - left)
+    for places in bands([block.width for block in blocks], width - left):
+        band = [blocks[place] for place in places]
         lines.append("")
         if any(block.header for block in band):
             lines.append(" " * left + "".join(_centred(block) for block in band))
@@ -150,7 +154,28 @@ def text(table: Table, *, width: int) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _blocks(table: Table) -> list[_Block]:
+def bands(widths: Sequence[int], room: int) -> list[list[int]]:
+    """Which of the things with these widths stand beside each other, in lines that fit.
+
+    What is wider than the room has a line of its own.
+
+    Examples:
+        >>> bands([4, 4, 4, 20, 4], 10)
+        [[0, 1], [2], [3], [4]]
+    """
+    found: list[list[int]] = [[]]
+    taken = 0
+    for place, width in enumerate(widths):
+        if found[-1] and taken + width > room:
+            found.append([])
+            taken = 0
+        found[-1].append(place)
+        taken += width
+    return found
+
+
+def _blocks(table: Table, room: int) -> list[_Block]:
+    """The columns under each header; what is wider than the room stands under it more than once."""
     blocks, start = [], 0
     heads = [
         part
@@ -159,7 +184,10 @@ def _blocks(table: Table) -> list[_Block]:
     ]
     for head in heads:
         end = start + len(head.columns)
-        blocks.append(_block(table, head, start, end))
+        whole = _block(table, head, start, end)
+        for places in bands([wide + len(_GAP) for wide in whole.widths], room):
+            part = Head(head.header, head.columns[places[0] : places[-1] + 1])
+            blocks.append(_block(table, part, start + places[0], start + places[-1] + 1))
         start = end
     return blocks
 
@@ -184,16 +212,6 @@ def _block(table: Table, head: Head, start: int, end: int) -> _Block:
     lack = cell_len(above) - (sum(widths) + len(_GAP) * (len(widths) - 1))
     widths[0] += max(0, lack)
     return _Block(above, columns, lines, widths)
-
-
-def _bands(blocks: Sequence[_Block], width: int) -> list[list[_Block]]:
-    """The blocks in lines that fit."""
-    bands: list[list[_Block]] = [[]]
-    for block in blocks:
-        if bands[-1] and sum(each.width for each in bands[-1]) + block.width > width:
-            bands.append([])
-        bands[-1].append(block)
-    return bands
 
 
 def _row(

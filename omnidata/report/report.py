@@ -23,14 +23,14 @@ class Report:
     tables: Sequence[Table]
     warnings: Sequence[str]
 
-    def text(self, form: Form, *, width: int = 100) -> str:
+    def text(self, form: Form, *, width: int | None = 100) -> str:
         """All tables in a format.
 
         Warnings are remarks in Markdown and LaTeX, whose readers see nothing else.
 
         Args:
             form: of the text; CSV is one line per number, the others one table after the other.
-            width: of the terminal.
+            width: of the terminal; None: of no terminal, whose tables are whole.
         """
         if form == "csv":
             return formats.as_csv(self.tables)

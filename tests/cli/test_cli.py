@@ -40,15 +40,16 @@ def test_verbs_are_listed_in_groups_one_whole_line_each() -> None:
     assert "Did you mean 'evaluate'" in omnidata("evalute", code=2).stderr
 
 
-def in_a_terminal(columns: int, *arguments: str | Path) -> str:
-    """What a command prints on a terminal of that width."""
+def in_a_terminal(columns: int, *arguments: str | Path, notes: bool = False) -> str:
+    """What a command prints on a terminal of that width, with or without its notes."""
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     hidden = ("COLUMNS", "NO_COLOR", "FORCE_COLOR")
     env = {name: value for name, value in os.environ.items() if name not in hidden}
     command = [*OMNIDATA, *map(str, arguments)]
+    stderr = theirs if notes else subprocess.DEVNULL
     with subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=env | {"TERM": "dumb"}
+        command, stdin=theirs, stdout=theirs, stderr=stderr, env=env | {"TERM": "dumb"}
     ) as process:
         os.close(theirs)
         said = b""
@@ -68,6 +69,17 @@ def test_a_table_keeps_to_the_terminal_and_is_whole_elsewhere(sample: Path) -> N
     tables = [line.rstrip() for line in cut.splitlines() if "rows skipped" not in line]
     assert max(map(len, tables)) <= 80
     assert {*whole.stdout.replace("─", "").split()} <= {*cut.split()}
+
+
+def test_the_tables_of_a_report_keep_to_the_terminal_too(sample: Path, tmp_path: Path) -> None:
+    made = tmp_path / "a-run"
+    omnidata("evaluate", "omnigui", sample, "--model", "baseline:oracle", "--out", made)
+    whole = omnidata("report", made, "--published").stdout
+    assert max(map(len, whole.splitlines())) > 100
+    cut = in_a_terminal(80, "report", made, "--published", notes=True)
+    assert max(map(len, cut.splitlines())) <= 80
+    assert cut.splitlines()[-1].startswith("TM: type match, EM: exact match")
+    assert {*whole.replace("-", "").split()} <= {*cut.replace("-", "").split()}
 
 
 def test_the_version_is_that_of_the_package() -> None:

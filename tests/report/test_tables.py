@@ -316,6 +316,16 @@ def test_terminal_tables_fit(ablation: list[Run], width: int) -> None:
     assert "(-9.6)" in text
 
 
+def test_a_header_with_many_columns_stands_above_each_part_of_them(tmp_path: Path) -> None:
+    apps = {f"Application {number}": totals((1, 2, 3, 4)) for number in range(4)}
+    run = write_run(tmp_path / "a", by={"app": apps})
+    made = report([run], with_published=True)
+    narrow, whole = (made.text("terminal", width=width) for width in (40, None))
+    assert max(map(len, narrow.splitlines())) <= 40
+    assert max(map(len, whole.splitlines())) > 100
+    assert {*whole.replace("-", "").split()} <= {*narrow.replace("-", "").split()}
+
+
 def test_every_number_of_a_table_is_in_its_terminal_form(ablation: list[Run]) -> None:
     made = table("modalities", *ablation)
     text = report(ablation).text("terminal", width=80)
