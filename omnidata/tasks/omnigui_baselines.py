@@ -83,7 +83,8 @@ def _oracle(step: Step) -> Action:
 
 
 def _random(step: Step, seed: int) -> Action:
-    draw = random.Random(f"{seed}/{step.sample_id}")
+    # As bytes, since an id may hold a lone surrogate; the numbers are the same as from the text.
+    draw = random.Random(f"{seed}/{step.sample_id}".encode("utf-8", "surrogatepass"))
     kind = draw.choice(list(Primitive))
     points = [Point(draw.randint(0, 1000), draw.randint(0, 1000), "norm1000") for _ in "se"]
     return Action(kind, (points[0],), (points[1],), text="")
