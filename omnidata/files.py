@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from io import BufferedReader
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from omnidata.errors import FileError, UsageError
 
@@ -33,6 +33,7 @@ ANY: Final = 1 << 62
 LIMIT_VARIABLE: Final = "OMNIDATA_MAX_FILE_BYTES"
 """The variable of the environment that raises all of these limits to a number of bytes."""
 
+_BLOCK: Final = 64 * 1024  # bytes that are split into lines at once
 _POINTER: Final = b"version https://git-lfs.github.com/spec/v"
 _LONGEST_POINTER: Final = 1024  # by the specification of git-lfs
 _KEY_ENDS: Final = re.compile(r"[\n=]")
@@ -238,6 +239,23 @@ def read_file(path: Path, limit: int = WHOLE) -> bytes:
         found = file.read(_most(limit) + 1)  # a file of the kernel has no size, and a log may grow
     _check_size(path, len(found), limit)
     return found
+
+
+def lines(file: IO[bytes], longest: int) -> Iterator[bytes]:
+    """The lines of a file without their ends, read in blocks.
+
+    Args:
+        file: open to read bytes.
+        longest: bytes; a line of as many or more may come cut, and is the last one then.
+    """
+    rest = b""
+    while block := file.read(max(_BLOCK, len(rest))):
+        *whole, rest = (rest + block).split(b"\n")
+        yield from whole
+        if len(rest) >= longest:
+            break
+    if rest:
+        yield rest
 
 
 def read_settings(path: Path) -> str:

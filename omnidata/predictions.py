@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
 
 from omnidata.errors import PredictionError
-from omnidata.files import STREAMED, open_file
+from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import is_shallow
 from omnidata.storage import open_own
 from omnidata.types import Completion, Delivery
@@ -95,21 +94,21 @@ def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
         ) from None
     decode = _decoder.decode
     with file:
-        for number, line in enumerate(iter(partial(file.readline, _LONGEST), b""), 1):
+        for number, line in enumerate(lines(file, _LONGEST), 1):
             try:
                 found = decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 if not line.strip():
                     continue
                 found = _decode_slowly(line, path, number)
-            if not is_shallow(line, found.usage, found.receipt):
+            if (found.usage or found.receipt) and not is_shallow(line, found.usage, found.receipt):
                 raise _broken("usage or receipt are nested too deeply", path, number)
             yield found
 
 
 def _decode_slowly(line: bytes, path: Path, number: int) -> Prediction:
     """In Python's dialect of JSON, which has the lone surrogates that msgspec refuses."""
-    if len(line) == _LONGEST:
+    if len(line) >= _LONGEST:
         raise _broken(f"it has {_LONGEST:,} bytes or more", path, number)
     try:
         return msgspec.convert(json.loads(line), Prediction)

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from omnidata.errors import RunError
+from omnidata.files import lines
 from omnidata.jsontext import BROKEN, decode, is_shallow
 from omnidata.storage import open_own
 from omnidata.types import Outcome
@@ -46,7 +47,7 @@ class _Control(TypedDict, total=False):
 class _Info(TypedDict, total=False):
     """`run.json`: the settings of the run, and facts that are added when it ends."""
 
-    task: str
+    task: Required[str]
     options: dict[str, str]
     model: Required[str]
     model_options: dict[str, Any]
@@ -253,8 +254,8 @@ def _lines(path: Path, remedy: str) -> Iterator[bytes]:
     """The lines of a file."""
     try:
         with open_own(path, "rb") as file:
-            for line in iter(lambda: file.readline(_LONGEST), b""):
-                if len(line) == _LONGEST:
+            for line in lines(file, _LONGEST):
+                if len(line) >= _LONGEST:
                     raise RunError(
                         f"a line has {_LONGEST:,} bytes or more",
                         where=str(path),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from omnidata import predictions
-from omnidata.errors import PredictionError, RunError
+from omnidata.errors import PredictionError, RunError, UsageError
 from omnidata.predictions import Prediction
 from omnidata.run.recorded import recorded_task
 from omnidata.run.run_files import read_info, read_results, read_scores
@@ -84,9 +84,17 @@ class Run:
         """The task, set up as far as loading and judging depend on it.
 
         Raises:
-            UsageError: this omnidata does not know the task or an option.
+            RunError: this omnidata does not know the task or an option.
         """
-        return recorded_task(self.settings, self.task)
+        try:
+            return recorded_task(self.settings, self.task)
+        except UsageError as error:
+            raise RunError(
+                error.what,
+                where=str(self.path),
+                expected=error.expected,
+                remedy="score the run with the version that made it, or restore its files",
+            ) from None
 
     @cached_property
     def columns(self) -> Mapping[str, Unit]:

@@ -143,7 +143,7 @@ def test_somebody_elses_unfinished_folder_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in hidden.iterdir()] == ["mine.txt"]
 
 
-@pytest.mark.parametrize("begun", [(), ("..plan.json.new",)])
+@pytest.mark.parametrize("begun", [(), (".0123456789abcdef.new",)])
 def test_a_run_that_was_killed_before_it_had_a_plan_is_begun(
     tmp_path: Path, begun: tuple[str, ...]
 ) -> None:
