@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,9 @@ from omnidata.errors import RunError, UsageError
 from omnidata.storage import is_unfinished
 
 if TYPE_CHECKING:
+    from omnidata.predictions import Prediction
     from omnidata.run.textless import Scorer
+    from omnidata.types import Step
 
 _LINES = "predictions.jsonl"
 
@@ -70,7 +72,6 @@ def score(
     from omnidata.run.score import get_profile
     from omnidata.run.score import score as run
     from omnidata.run.select import whole_episodes
-    from omnidata.run.shown import check_unchanged
     from omnidata.run.textless import scorer_of
     from omnidata.tasks.options import parse
 
@@ -92,12 +93,9 @@ def score(
     terminal.print_findings(source)
     steps = recorded_steps(info, source, predictions) if is_run else list(source.steps)
     lines = predictions / _LINES if is_run else predictions
-    if is_run:
-        shown = {line.sample_id: line.completion() for line in read(lines, of_run=True)}
-        changed = check_unchanged(steps, shown, allowed=changed_media, where=str(predictions))
-        if changed:
-            terminal.note(f"{changed} media have changed since the model was shown them")
     answers = read_log(harness, predictions, source) if harness else read(lines, of_run=is_run)
+    if is_run:
+        answers = _checked(answers, steps, allowed=changed_media, where=predictions)
     if out is not None:
         _check_out(out, predictions)
     chosen = {step.sample_id for step in steps}
@@ -112,6 +110,21 @@ def score(
         ignored=frozenset(s.sample_id for s in source.steps if s.sample_id not in chosen),
     )
     runs.print_results(results, benchmark, as_json)
+
+
+def _checked(
+    answers: Iterator[Prediction], steps: Sequence[Step], *, allowed: bool, where: Path
+) -> Iterator[Prediction]:
+    """The answers of a run as they come; after the last, say which media have changed, or raise."""
+    from omnidata.run.shown import Seen
+
+    seen, asked = Seen(), {step.sample_id: step for step in steps}
+    for answer in answers:
+        if step := asked.get(answer.sample_id):
+            seen.look(step, answer.delivery, answer.receipt)
+        yield answer
+    if changed := seen.check(allowed=allowed, where=str(where)):
+        terminal.note(f"{changed} media have changed since the model was shown them")
 
 
 def _check_answers(

@@ -19,7 +19,7 @@ from omnidata import media
 from omnidata.errors import MediaError, RunError
 from omnidata.media import Budget
 from omnidata.run.folder import TRANSIENT
-from omnidata.types import Completion, Conversation, Cut, MediaRef, Modality, Step
+from omnidata.types import Completion, Conversation, Cut, Delivery, MediaRef, Modality, Step
 
 _WHOLE = Budget(max_bytes=1 << 60)
 """Files that hold many media are as large as they like; of them only the time is asked."""
@@ -89,36 +89,63 @@ def check_unchanged(
     Raises:
         RunError: some have, and that is not allowed.
     """
-    changed: dict[str, list[str]] = {}
-    known: dict[tuple[str, Stamp], bool] = {}
+    seen = Seen(prompted)
     for step in steps:
-        answer = answers.get(step.sample_id)
-        if answer is None or answer.delivery in TRANSIENT:
-            continue
-        then = _read(answer.receipt.get("media"))
-        refs = step.media if then.keys() <= step.media.keys() else {**prompted(step), **step.media}
+        if step.sample_id in answers:
+            answer = answers[step.sample_id]
+            seen.look(step, answer.delivery, answer.receipt)
+    return seen.check(allowed=allowed, where=where)
+
+
+class Seen:
+    """The media that answers were given to, held against the files one answer after another.
+
+    Args:
+        prompted: as `check_unchanged`.
+    """
+
+    def __init__(self, prompted: Callable[[Step], Refs] = lambda step: {}) -> None:
+        """Nothing is looked at yet."""
+        self._prompted = prompted
+        self._changed: dict[str, list[str]] = {}
+        self._known: dict[tuple[str, Stamp], bool] = {}
+
+    def look(self, step: Step, delivery: Delivery, receipt: Mapping[str, Any]) -> None:
+        """Compare the files of a step with what the receipt of its answer says."""
+        if delivery in TRANSIENT or "media" not in receipt:
+            return
+        then = _read(receipt["media"])
+        own = then.keys() <= step.media.keys()
+        refs = step.media if own else {**self._prompted(step), **step.media}
         for role, stamp in then.items():
             ref = refs.get(role)
             if ref is None or ref.inline is not None:
                 continue
             place = media.place(ref)
-            if (place, stamp) not in known:
-                known[place, stamp] = _has_changed(ref, stamp)
-            if known[place, stamp]:
-                changed.setdefault(place, []).append(step.sample_id)
-    if changed and not allowed:
-        ids = {sample_id for found in changed.values() for sample_id in found}
-        named = "; ".join(f"{place} ({ids[0]})" for place, ids in [*changed.items()][:_NAMED])
-        raise RunError(
-            f"{len(changed)} media of {len(ids)} answered steps are not what the model was shown: "
-            + named
-            + ("; ..." if len(changed) > _NAMED else ""),
-            where=where,
-            expected="the files that the answers were given to",
-            remedy="restore them, or start again in another folder; --changed-media goes on all "
-            "the same",
-        )
-    return len(changed)
+            if (place, stamp) not in self._known:
+                self._known[place, stamp] = _has_changed(ref, stamp)
+            if self._known[place, stamp]:
+                self._changed.setdefault(place, []).append(step.sample_id)
+
+    def check(self, *, allowed: bool, where: str) -> int:
+        """How many media have changed; see `check_unchanged`.
+
+        Raises:
+            RunError: some have, and that is not allowed.
+        """
+        changed = self._changed
+        if changed and not allowed:
+            answered = {sample_id for found in changed.values() for sample_id in found}
+            named = "; ".join(f"{place} ({ids[0]})" for place, ids in [*changed.items()][:_NAMED])
+            raise RunError(
+                f"{len(changed)} media of {len(answered)} answered steps are not what the model "
+                f"was shown: {named}" + ("; ..." if len(changed) > _NAMED else ""),
+                where=where,
+                expected="the files that the answers were given to",
+                remedy="restore them, or start again in another folder; --changed-media goes on "
+                "all the same",
+            )
+        return len(changed)
 
 
 def _read(recorded: Any) -> dict[str, Stamp]:
