@@ -174,10 +174,12 @@ def counted(number: int, noun: str) -> str:
     """A number of things, in words.
 
     Examples:
-        >>> counted(1, "episode"), counted(2_000, "row"), counted(0, "error")
-        ('1 episode', '2000 rows', '0 errors')
+        >>> counted(1, "episode"), counted(2_000, "row"), counted(2, "trajectory")
+        ('1 episode', '2000 rows', '2 trajectories')
     """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    if number == 1:
+        return f"{number} {noun}"
+    return f"{number} {noun.removesuffix('y')}ies" if noun.endswith("y") else f"{number} {noun}s"
 
 
 def meant(given: str, known: Iterable[str]) -> str:

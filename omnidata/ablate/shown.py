@@ -8,6 +8,7 @@ from typing import Any
 from omnidata.ablate.ablation import Ablation, Row
 from omnidata.compare.inference import RESAMPLES
 from omnidata.compare.shown import Shown, number, span, table_markdown
+from omnidata.errors import counted
 from omnidata.run.escaping import csv_text, markdown_text
 from omnidata.run.scored import Unit
 
@@ -63,8 +64,8 @@ def notes(found: Ablation) -> list[str]:
     lines.append(
         f"change: setting minus {' or '.join(sorted(compared)) or 'nothing'}, on the steps that "
         "both have, and its interval: 95 % percentiles of a bootstrap over episodes, paired, "
-        f"{RESAMPLES} resamples. *: p below {_SURE}, corrected for the whole table ({found.tests} "
-        "tests; Benjamini-Hochberg)."
+        f"{RESAMPLES} resamples. *: p below {_SURE}, corrected for the whole table "
+        f"({counted(found.tests, 'test')}; Benjamini-Hochberg)."
     )
     return lines
 

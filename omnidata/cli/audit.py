@@ -85,7 +85,7 @@ def _print_table(report: Report, best: Published | None, columns: terminal.Colum
         f"{counted(report.groups, 'group')} of near-duplicates"
     )
     if best:
-        others = "" if best.steps == report.steps else f", on {best.steps} other steps"
+        others = "" if best.steps == report.steps else f", on {counted(best.steps, 'other step')}"
         for name, metric in best.metrics.items():
             terminal.note(f"best published {name}: {metric.model}, {metric.table}{others}")
 

@@ -12,7 +12,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.roots import reading_data
-from omnidata.errors import UsageError
+from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from omnidata.export import Exported
@@ -199,5 +199,5 @@ def _print(done: Exported, out: Path, as_json: bool) -> None:
     terminal.print_table(f"{out} for {form}", head, rows)
     counts = Counter(finding.code for finding in done.findings)
     listed = ", ".join(f"{count} {code}" for code, count in counts.most_common())
-    terminal.say(f"{done.report['media']} media files; findings: {listed or 'none'}")
+    terminal.say(f"{counted(done.report['media'], 'media file')}; findings: {listed or 'none'}")
     terminal.say("docs/export.md says how to load it")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from omnidata.cli import terminal
+from omnidata.errors import counted
 
 
 def print_preview(seen: Mapping[str, Any], as_json: bool) -> None:
@@ -21,7 +22,9 @@ def print_preview(seen: Mapping[str, Any], as_json: bool) -> None:
     terminal.say("--- estimate")
     terminal.say(f"steps: {seen['steps']}, of which {seen['answered']} have an answer")
     terminal.say(f"requests: {seen['requests']}")
-    terminal.say(f"to send: {seen['bytes']:,} bytes (as {seen['prepared']} steps, on average)")
+    terminal.say(
+        f"to send: {seen['bytes']:,} bytes (as {counted(seen['prepared'], 'step')}, on average)"
+    )
     tokens = seen["tokens"]
     terminal.say(
         f"tokens: {tokens['input']:,} of input, {tokens['output']:,} of output ({tokens['how']})"
@@ -50,7 +53,7 @@ def _medium(part: Mapping[str, Any]) -> str:
         said.append(f"left out: {part['dropped']}")
     elif "frames" in part:
         times = ", ".join(map(str, part.get("times_s", ())))
-        said.append(f"{part['frames']} frames at {times} s")
+        said.append(f"{counted(part['frames'], 'frame')} at {times} s")
     elif "as" in part:
         said.append(part["as"])
     if "mime" in part:

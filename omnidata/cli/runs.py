@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from omnidata.cli import terminal
+from omnidata.errors import counted
 
 if TYPE_CHECKING:
     from omnidata.types import Profile, Task
@@ -57,9 +58,9 @@ def print_run(results: Mapping[str, Any], task: Task, out: Path, as_json: bool) 
     print_results(results, task, as_json)
     terminal.note(f"run folder: {out}")
     if failed := lacking(results)[0]:
-        terminal.note(
-            f"{failed} steps got no answer and count as wrong; the same command asks again"
-        )
+        wrong = "counts as wrong" if failed == 1 else "count as wrong"
+        steps = counted(failed, "step")
+        terminal.note(f"{steps} got no answer and {wrong}; the same command asks again")
     if stopped := results.get("stopped"):
         terminal.note(f"the run stopped: {stopped}")
         terminal.note(f"the same command resumes: {_command()}")

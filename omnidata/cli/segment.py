@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.errors import UsageError
+from omnidata.errors import UsageError, counted
 from omnidata.loaders.omnigui_apps import Dependency, Dimension, Language
 
 if TYPE_CHECKING:
@@ -143,9 +143,9 @@ def _print(made: Segmented, out: Path, as_json: bool) -> None:
         return
     for finding in made.findings:
         terminal.note(str(finding))
-    line = f"{made.labels.app}/{made.labels.episode}: {len(made.spans)} steps, "
+    line = f"{made.labels.app}/{made.labels.episode}: {counted(len(made.spans), 'step')}, "
     line += f"{clips:.1f} s of clips from a recording of {made.recording.seconds:.1f} s"
     if made.trimmed:
-        line += f"; {made.trimmed} actions outside --trim"
+        line += f"; {counted(made.trimmed, 'action')} outside --trim"
     terminal.say(line)
     terminal.note(f"dataset: {out}")

@@ -11,7 +11,7 @@ import typer
 
 from omnidata.cli import synth_compose, synth_label, terminal
 from omnidata.cli.arguments import Json
-from omnidata.errors import UsageError
+from omnidata.errors import UsageError, counted
 
 app = typer.Typer(help="Make up data, for training.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -187,7 +187,7 @@ def _print(report: Mapping[str, Any]) -> None:
             cells = [str(steps), terminal.percent(steps / total), terminal.percent(wanted)]
             rows.append([axis, name, *cells])
     terminal.print_table(
-        f"{sizes['episodes']} episodes in {sizes['groups']} groups of twins",
+        f"{counted(sizes['episodes'], 'episode')} in {counted(sizes['groups'], 'group')} of twins",
         ("", "", "steps", "%", "wanted %"),
         rows,
     )

@@ -12,7 +12,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.limits import limited
-from omnidata.errors import Finding
+from omnidata.errors import Finding, counted
 
 if TYPE_CHECKING:
     from omnidata.run.limits import Limits
@@ -211,7 +211,7 @@ def _print(report: Mapping[str, Any], as_json: bool) -> None:
         shares = [terminal.percent(counts[level] / total) for level in _LEVELS]
         cells = zip((counts[level] for level in _LEVELS), shares, strict=True)
         rows.append([name, *(f"{count} ({share})" for count, share in cells)])
-    terminal.print_table(f"{total} tasks by complexity (%)", ("", *_LEVELS), rows)
+    terminal.print_table(f"{counted(total, 'task')} by complexity (%)", ("", *_LEVELS), rows)
     for axis in ("intents", "apps"):
         ranked = sorted(made[axis].items(), key=lambda pair: (-pair[1], pair[0]))
         rows = [[name or "-", str(n), terminal.percent(n / total)] for name, n in ranked]
@@ -226,17 +226,20 @@ def _say_sums(made: Mapping[str, Any], total: int) -> None:
         f"a task on average: {sums['subtasks'] / total:.2f} subtasks, {sums['edges'] / total:.2f} "
         f"edges, {apps / total:.2f} apps, {sums['words'] / total:.1f} words of instruction"
     )
-    terminal.say(f"{sums['trajectories']} trajectories with {sums['steps']} steps")
-    if sums["tasks_with_more_orders"]:
-        terminal.say(f"{sums['tasks_with_more_orders']} tasks list a fair sample of their orders")
+    made_of = counted(sums["steps"], "step")
+    terminal.say(f"{counted(sums['trajectories'], 'trajectory')} with {made_of}")
+    if sampled := sums["tasks_with_more_orders"]:
+        terminal.say(f"a fair sample of its orders is listed by {counted(sampled, 'task')}")
     terminal.say(f"exist initially: {', '.join(made['initial']) or 'nothing'}")
     terminal.say(
-        f"{search['attempts']} attempts: {search['isomorphic_copies']} came to a task that was "
-        f"there already, {search['other_levels']} to other levels, {search['no_graph']} to none"
+        f"{counted(search['attempts'], 'attempt')}: {search['isomorphic_copies']} came to a task "
+        f"that was there already, {search['other_levels']} to other levels, "
+        f"{search['no_graph']} to none"
     )
     if instructions["by"] == "model":
         reasons = ", ".join(f"{n} {why}" for why, n in instructions["not_accepted"].items())
         terminal.say(
-            f"instructions: {instructions['accepted']} accepted, {instructions['rejected']} tasks "
-            f"left out; not accepted: {reasons or 'none'}"
+            f"instructions: {instructions['accepted']} accepted, "
+            f"{counted(instructions['rejected'], 'task')} left out; "
+            f"not accepted: {reasons or 'none'}"
         )

@@ -12,7 +12,7 @@ from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.limits import limited
 from omnidata.cli.roots import reading_data
-from omnidata.errors import Finding
+from omnidata.errors import Finding, counted
 
 if TYPE_CHECKING:
     from omnidata.run.limits import Limits
@@ -231,8 +231,9 @@ def _print_precision(measured: Mapping[str, Any], measures: Sequence[str]) -> No
     terminal.print_table("where the truth is known", header, rows)
     if often := measured.get("most_frequent"):
         terminal.say(
-            f"{measured['labelled']} of {measured['known']} known steps labelled; always "
-            f"{often['primitive']} would be right in {terminal.percent(often['share'])} % (type)"
+            f"{measured['labelled']} of {counted(measured['known'], 'known step')} labelled; "
+            f"always {often['primitive']} would be right in "
+            f"{terminal.percent(often['share'])} % (type)"
         )
     if everything := measured.get("accept_all"):
         terminal.say(f"accepting everything: {terminal.percent(everything['share'])} % (precision)")

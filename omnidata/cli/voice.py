@@ -10,7 +10,7 @@ import typer
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Data, Where
 from omnidata.cli.roots import reading_data
-from omnidata.errors import UsageError
+from omnidata.errors import UsageError, counted
 
 
 @reading_data
@@ -79,8 +79,8 @@ def voice(
         for finding in done.findings:
             terminal.note(str(finding))
         terminal.say(
-            f"{done.texts} texts: {done.rendered} rendered by {engine.name}, {done.kept} there "
-            f"already, {len(done.findings)} without a spoken form"
+            f"{counted(done.texts, 'text')}: {done.rendered} rendered by {engine.name}, "
+            f"{done.kept} there already, {len(done.findings)} without a spoken form"
         )
     terminal.note(f"for the paper's Table 5: omnidata evaluate omnigui {data} -T voice={out} ...")
     if done.findings:

@@ -21,6 +21,7 @@ from omnidata.compare.inference import (
 from omnidata.compare.measures import measures
 from omnidata.compare.pair import Pair, pair
 from omnidata.compare.settings import differences
+from omnidata.errors import counted
 from omnidata.metrics.episodes import codes
 from omnidata.run.scored import Run, Unit, read_run
 from omnidata.run.settings import Change
@@ -278,11 +279,11 @@ def _warnings(compared: Pair) -> Iterator[str]:
             yield f"run {label} is unfinished: {run.stopped}"
     left_out = [("only A has", compared.only_a), ("only B has", compared.only_b)]
     left_out.append(("neither has an answer to", compared.neither))
-    unit = "steps" if compared.steps else "tasks"
+    unit = "step" if compared.steps else "task"
     for words, count in left_out:
         if count:
-            yield f"{count} {unit} that {words} are left out"
+            yield f"{counted(count, unit)} that {words} {'is' if count == 1 else 'are'} left out"
     for label, failed in zip("AB", compared.failures(), strict=True):
         if failed:
             told = ", ".join(f"{count} {name}" for name, count in failed.items())
-            yield f"run {label} failed on {unit} that count as wrong: {told}"
+            yield f"run {label} failed on {unit}s that count as wrong: {told}"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.errors import RunError, UsageError
+from omnidata.errors import RunError, UsageError, counted
 from omnidata.run.scored import Run
 from omnidata.run.select import whole_episodes
 from omnidata.run.textless import Scorer, scorer_of
@@ -173,8 +173,10 @@ def _check_source(run: Run, source: Source) -> None:
 def _check_ids(run: Run, known: set[str]) -> None:
     unknown = [name for name in run.scores if name not in known]
     if unknown:
+        are = "is" if len(unknown) == 1 else "are"
+        steps = counted(len(unknown), "step")
         raise RunError(
-            f"{len(unknown)} steps of the run are not in the data, e.g. {unknown[0]:.80}",
+            f"{steps} of the run {are} not in the data, e.g. {unknown[0]:.80}",
             where=str(run.path),
             expected="scores of steps of the data",
             remedy="name with --data the data that it was scored on",

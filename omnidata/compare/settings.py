@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from omnidata.errors import counted
 from omnidata.run.scored import Run
 from omnidata.run.settings import Change, changes
 
@@ -35,4 +36,4 @@ def differences(a: Run, b: Run) -> list[Change]:
 
 
 def _excluded(steps: Sequence[str] | None) -> str | None:
-    return f"{len(steps)} steps" if steps else None
+    return counted(len(steps), "step") if steps else None

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from omnidata.compare.comparison import Comparison, Direction, Flip, Slice
 from omnidata.compare.inference import Estimate
+from omnidata.errors import counted
 from omnidata.run.escaping import csv_text, markdown_text
 from omnidata.run.scored import Unit
 from omnidata.run.settings import brief
@@ -64,15 +65,16 @@ def probability(p: float | None) -> str:
 def facts(found: Comparison) -> list[str]:
     """What was compared with what, and how."""
     a, b = found.pair.a, found.pair.b
-    unit = "steps" if found.pair.steps else "tasks"
+    unit = "step" if found.pair.steps else "task"
     lines = [
         f"A: {a.name} ({a.path})",
         f"B: {b.name} ({b.path})",
-        f"{a.task} by {a.profile}: {len(found.pair.ids)} {unit} that both have",
+        f"{a.task} by {a.profile}: {counted(len(found.pair.ids), unit)} that both have",
         *found.warnings,
     ]
     if unjudged := len(found.pair.ids) - found.overall.steps:
-        lines.append(f"{unjudged} {unit} without a usable target are left out")
+        are = "is" if unjudged == 1 else "are"
+        lines.append(f"{counted(unjudged, unit)} without a usable target {are} left out")
     for each in found.settings:
         lines.append(f"other settings: {each.name} is {brief(each.a)} in A, {brief(each.b)} in B")
     return lines
@@ -91,8 +93,8 @@ def method(found: Comparison) -> str:
         )
     if found.tests:
         text += (
-            " q: p corrected for all slices and metrics together "
-            f"({found.tests} tests; Benjamini-Hochberg); for McNemar's p, for all slices."
+            f" q: p corrected for all slices and metrics together ({counted(found.tests, 'test')}; "
+            "Benjamini-Hochberg); for McNemar's p, for all slices."
         )
     return text
 

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from omnidata.errors import DataError, Finding
+from omnidata.errors import DataError, Finding, counted
 from omnidata.export import leaks
 from omnidata.export.options import Options, space_of
 from omnidata.export.rows import Maker, asked, unstated
@@ -186,7 +186,7 @@ def _split(
         files[split].add(step, made)
     if not files:
         raise DataError(
-            f"none of {len(steps)} steps can be exported, the first: {findings[0]}",
+            f"none of {counted(len(steps), 'step')} can be exported, the first: {findings[0]}",
             expected="at least one step with its media and a target",
             remedy="mend the data",
         )
@@ -204,7 +204,7 @@ def _remarks(
             "rows-skipped",
             "error",
             "DATA",
-            f"{source.skipped} rows of the data have become no step",
+            f"{counted(source.skipped, 'row')} of the data became no step",
             "a step for every row",
             f"mend them: `omnidata info {task.name} DATA` lists them",
         )

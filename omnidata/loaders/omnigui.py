@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from omnidata.actions import Action, Screen
-from omnidata.errors import DataError, Finding
+from omnidata.errors import DataError, Finding, counted
 from omnidata.loaders import omnigui_files, omnigui_rows
 from omnidata.loaders.belonging import check_screen, tag_of
 from omnidata.loaders.media_files import check_media_files
@@ -283,7 +283,7 @@ class _Builder:
                     "length-differs",
                     "warning",
                     where,
-                    f"{len(placed)} steps, but episode_length is {stated}",
+                    f"{counted(len(placed), 'step')}, but episode_length is {stated}",
                     "as many steps as stated",
                     "add the steps or correct episode_length",
                 )

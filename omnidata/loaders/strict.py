@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from omnidata.errors import DataError, Finding
+from omnidata.errors import DataError, Finding, counted
 
 
 def refuse_findings(findings: Sequence[Finding], data: Path) -> None:
@@ -20,7 +20,7 @@ def refuse_findings(findings: Sequence[Finding], data: Path) -> None:
     """
     if findings:
         raise DataError(
-            f"{len(findings)} findings, the first: {findings[0]}",
+            f"{counted(len(findings), 'finding')}, the first: {findings[0]}",
             where=str(data),
             expected="no finding, because of --strict",
             remedy="mend the data, or read it without --strict",

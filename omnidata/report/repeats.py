@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from omnidata.errors import counted
 from omnidata.report.run_tables import cell, title
 from omnidata.report.runs import labels, repeats
 from omnidata.report.tables import Cell, Column, Head, Row, Table
@@ -94,8 +95,8 @@ def _table(runs: Sequence[Run], name: str) -> Table:
     found = differing(runs)
     notes = [f"Runs: {', '.join(str(run.path) for run in runs)}."]
     if found.answers is not None:
-        notes.append(f"The answers differ on {found.answers} of {found.steps} steps.")
-    notes.append(f"The verdicts differ on {found.verdicts} of {found.steps} steps.")
+        notes.append(f"The answers differ on {found.answers} of {counted(found.steps, 'step')}.")
+    notes.append(f"The verdicts differ on {found.verdicts} of {counted(found.steps, 'step')}.")
     return Table(
         "repeats",
         title(f"{len(runs)} runs of {name} that differ in their seed alone", runs),

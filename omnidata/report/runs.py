@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omnidata.errors import UsageError
+from omnidata.errors import UsageError, counted
 from omnidata.run.scored import Run, read_run
 from omnidata.run.settings import cut, endings, flat
 
@@ -168,7 +168,7 @@ def _texts(told: Sequence[Mapping[str, Any]]) -> list[str]:
 def _said(key: str, value: Any) -> str:
     """A value as a label has it."""
     if key == "exclude":
-        return f"{len(value)} steps excluded"
+        return f"{counted(len(value), 'step')} excluded"
     if key == "shard":
         return f"part {value[0]} of {value[1]}"
     return cut(value if isinstance(value, str) else json.dumps(value))
@@ -212,9 +212,12 @@ def warnings(runs: Sequence[Run]) -> Iterator[str]:
         counts, outcomes = run.results["counts"], run.results.get("outcomes", {})
         lacking = sum(n for name, n in outcomes.items() if name not in ("ok", "unparsed"))
         if lacking:
-            yield f"{run.path}: {lacking} steps without an answer count as wrong"
-        if counts.get("degraded"):
-            yield f"{run.path}: {counts['degraded']} steps were asked with less than their media"
+            wrong = "counts as wrong" if lacking == 1 else "count as wrong"
+            yield f"{run.path}: {counted(lacking, 'step')} without an answer {wrong}"
+        if degraded := counts.get("degraded"):
+            were = "was" if degraded == 1 else "were"
+            told = f"{counted(degraded, 'step')} {were} asked with less than their media"
+            yield f"{run.path}: {told}"
 
 
 def unlike(runs: Sequence[Run]) -> list[str]:
@@ -248,5 +251,6 @@ def _by_group(known: Mapping[str, Sequence[Run]]) -> str:
     told = []
     for group in known.values():
         names = [str(run.path) for run in group[:_SHOWN]] + ["..."] * (len(group) > _SHOWN)
-        told.append(f"{', '.join(names)} ({group[0].results['counts'].get('steps')} steps)")
+        steps = group[0].results["counts"].get("steps", 0)
+        told.append(f"{', '.join(names)} ({counted(steps, 'step')})")
     return "; ".join(told)

@@ -9,7 +9,7 @@ from typing import Any
 from omnidata import predictions
 from omnidata.adapters.api import ApiModel
 from omnidata.adapters.layout import arrange
-from omnidata.errors import MediaError
+from omnidata.errors import MediaError, counted
 from omnidata.run.folder import TRANSIENT
 from omnidata.run.limits import Limits
 from omnidata.run.prices import Budget
@@ -173,7 +173,7 @@ def _measured(used: Sequence[Tokens], count: int) -> dict[str, Any]:
     tokens: dict[str, Any] = {
         name: round(getattr(total, name) * count / len(used)) for name in Tokens.__slots__
     }
-    return {**tokens, "how": f"as {len(used)} answers in the run folder used on average"}
+    return {**tokens, "how": f"as {counted(len(used), 'answer')} in the run folder used on average"}
 
 
 def _guessed(ready: Sequence[Prepared], count: int, params: GenerationParams) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata import adapters
-from omnidata.errors import RunError, UnansweredError, UnansweredWarning
+from omnidata.errors import RunError, UnansweredError, UnansweredWarning, counted
 from omnidata.predictions import Prediction
 from omnidata.run.cache import ResponseCache
 from omnidata.run.engine import Engine, Progress
@@ -176,8 +176,8 @@ def _tell_unanswered(steps: int, answered: int, engine: Engine, out: Path) -> No
     reason = (engine.stopped or engine.failed).partition("\n")[0]
     if answered:
         warnings.warn(
-            f"{steps - answered} of {steps} steps got no answer and count as wrong: {reason} "
-            f"({out})",
+            f"{steps - answered} of {counted(steps, 'step')} got no answer and "
+            f"{'counts' if steps - answered == 1 else 'count'} as wrong: {reason} ({out})",
             UnansweredWarning,
             stacklevel=3,
         )
@@ -185,7 +185,7 @@ def _tell_unanswered(steps: int, answered: int, engine: Engine, out: Path) -> No
         raise engine.slipped
     else:
         raise UnansweredError(
-            f"none of {steps} steps was answered: {reason}",
+            f"none of {counted(steps, 'step')} was answered: {reason}",
             where=str(out),
             expected="an answer to one step at least",
             remedy="mend the reason; the same command asks again",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata import predictions
-from omnidata.errors import PredictionError, RunError, UsageError
+from omnidata.errors import PredictionError, RunError, UsageError, counted
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
 from omnidata.run.recorded import recorded_steps, recorded_task
@@ -165,7 +165,8 @@ def _answers(run: Path, steps: Sequence[Step]) -> dict[str, Prediction]:
         found[line.sample_id] = line
     if len(found) < len(due):
         raise RunError(
-            f"{len(due) - len(found)} of {len(due)} steps have no line: the part is not finished",
+            f"{len(due) - len(found)} of {counted(len(due), 'step')} have no line: the part is not "
+            "finished",
             where=str(run),
             expected="a finished part",
             remedy="repeat its command, which resumes it",

@@ -231,7 +231,7 @@ def test_the_verbs_know_it(tmp_path: Path) -> None:
     assert info["metadata"]["levels"]["instruction"] == {"easy": 1, "medium": 0, "hard": 0}
     assert info["metadata"]["orders"] == {"1": 1}
     shown = omnidata("info", data).stdout
-    assert "2 subtasks (1 with an evaluation function), 1 tasks" in shown
+    assert "2 subtasks (1 with an evaluation function), 1 task, " in shown
     assert "Complexity of the tasks, as in Table 2" in shown
     omnidata("validate", "omnibench", data, code=0)
     omnidata("convert", "omnibench", data, tmp_path / "parquet", "--embed")

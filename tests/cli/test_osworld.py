@@ -115,7 +115,7 @@ def test_agents_of_one_tree_are_ranked_and_compared_by_task(tmp_path: Path) -> N
     flips = {flip["sample_id"]: flip["direction"] for flip in found["flips"]}
     assert flips["os/os-0"] == "right->wrong"
     assert flips["vlc/vlc-0"] == "wrong->right"
-    assert "1 tasks that only B has are left out" in omnidata("compare", own, other).stderr
+    assert "1 task that only B has is left out" in omnidata("compare", own, other).stderr
 
 
 def test_folders_of_agents_hold_nothing_else(tmp_path: Path) -> None:

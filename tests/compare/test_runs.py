@@ -120,7 +120,7 @@ def test_only_steps_that_both_runs_have_count(source: Source, tmp_path: Path) ->
     assert found.overall.metrics["EM"].episodes == 21
     assert found.overall.metrics["SR"].episodes == 19
     told = " ".join(found.warnings)
-    assert "1 steps that only A has" in told
+    assert "1 step that only A has is left out" in told
     assert "31 steps that only B has" in told
 
 

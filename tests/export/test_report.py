@@ -41,7 +41,7 @@ def test_rows_that_became_no_step_make_exit_code_1(tmp_path: Path) -> None:
     )  # fmt: skip
     said = as_json(done)
     assert [found["code"] for found in said["findings"]] == ["rows-skipped"]
-    assert said["findings"][0]["what"].startswith("1 rows")
+    assert said["findings"][0]["what"].startswith("1 row ")
     assert len(rows(tmp_path / "out")) == 1
 
 

@@ -210,7 +210,7 @@ def test_a_broken_file_is_found_and_the_others_are_read(data: Path) -> None:
     assert (len(source.steps), source.skipped) == (2, 1)
     with pytest.raises(DataError, match="no episode could be read"):
         load(broken)
-    with pytest.raises(DataError, match="1 findings"):
+    with pytest.raises(DataError, match="1 finding,"):
         load(data, strict=True)
 
 

@@ -259,6 +259,8 @@ def test_instructions_of_the_data_are_nowhere_markup(tmp_path: Path) -> None:
     assert "<img src=x" not in text
     listing = text.split('id="listing">')[1].split("</script>")[0]
     assert json.loads(listing)["data"]["episodes"][0][1] == HOSTILE
+    assert '<p class="lead">1 step</p>' in text
+    assert 'aria-label="1 step with target' in text
 
 
 def test_tags_of_the_data_are_nowhere_markup(tmp_path: Path) -> None:

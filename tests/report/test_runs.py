@@ -239,3 +239,8 @@ def test_what_a_run_lacks_is_told(tmp_path: Path) -> None:
     assert "the budget is spent" in told
     assert "10 steps without an answer" in told
     assert "7 steps were asked with less" in told
+    results["outcomes"]["missing"] = results["counts"]["degraded"] = 1
+    path.write_text(json.dumps(results))
+    told = " ".join(warnings([read_run(run.path)]))
+    assert "1 step without an answer counts as wrong" in told
+    assert "1 step was asked with less" in told

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from omnidata.data.convert.shards import Plan, Shard, slug
+from omnidata.errors import counted
 from omnidata.loaders.repository import Manifest
 from omnidata.loaders.subsets import ALL, subsets
 from omnidata.types import Source
@@ -86,9 +87,9 @@ def readme(
         front=front,
         name=name,
         task=manifest.task,
-        steps=sum(manifest.shards.values()),
+        steps=counted(sum(manifest.shards.values()), "step"),
         held="in the rows" if manifest.embed else "linked: the paths belong to one machine",
-        findings=len(findings),
+        findings=counted(len(findings), "finding"),
         broken=sum(found.severity == "error" for found in findings),
         digest=manifest.digest,
     )
@@ -109,8 +110,8 @@ _TEXT = """---
 {front}---
 # {name}
 
-{steps} steps of {task}, one per row, with the history before each. Media are {held}.
-{findings} findings about the source are in `omnidata.json`, {broken} of them errors.
+{steps} of {task}, one per row, with the history before each. Media are {held}.
+{findings} about the source (in `omnidata.json`), {broken} of them errors.
 
 ```python
 from datasets import load_dataset

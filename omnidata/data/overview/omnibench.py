@@ -9,6 +9,7 @@ from typing import Any
 
 from omnidata.data import overview
 from omnidata.data.overview import Table, share
+from omnidata.errors import counted
 from omnidata.loaders import omnibench
 from omnidata.loaders.omnibench import Metadata
 from omnidata.loaders.omnibench_apps import categories_of
@@ -53,10 +54,11 @@ class View(overview.View):
             return []
         kinds = Counter("task" if t.task_id else "subtask" for t in self.library.trajectories)
         evaluated = sum(s.evaluation is not None for s in self.library.subtasks.values())
+        subtasks = counted(len(self.library.subtasks), "subtask")
         return [
-            f"{len(self.library.subtasks)} subtasks ({evaluated} with an evaluation function)",
-            f"{len(self.library.tasks)} tasks",
-            f"{kinds['subtask']} trajectories of subtasks and {kinds['task']} of tasks",
+            f"{subtasks} ({evaluated} with an evaluation function)",
+            counted(len(self.library.tasks), "task"),
+            f"{counted(kinds['subtask'], 'trajectory')} of subtasks and {kinds['task']} of tasks",
         ]
 
 

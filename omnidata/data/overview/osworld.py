@@ -8,6 +8,7 @@ from typing import Any
 
 from omnidata.data import overview
 from omnidata.data.overview import Table, share
+from omnidata.errors import counted
 from omnidata.loaders import osworld
 from omnidata.loaders.osworld import Results
 from omnidata.types import Source, Task
@@ -48,7 +49,8 @@ class View(overview.View):
         """How many rollouts there are, and how many of them finished."""
         total = sum(sum(found.values()) for found in self.rollouts.values())
         done = total - sum(found["unfinished"] for found in self.rollouts.values())
-        return [f"{total} rollouts, {done} finished ({share(done, total)})"] if total else []
+        rollouts = counted(total, "rollout")
+        return [f"{rollouts}, {done} finished ({share(done, total)})"] if total else []
 
 
 def _rollouts(source: Results) -> Mapping[str, Mapping[str, int]]:

@@ -20,7 +20,7 @@ from omnidata.actions import (
 )
 from omnidata.data.segment.log import Event, Log
 from omnidata.data.segment.recording import Recording
-from omnidata.errors import DataError, Finding
+from omnidata.errors import DataError, Finding, counted
 from omnidata.loaders.omnigui import MAX_STEPS
 
 LEAD_S = 0.5
@@ -176,7 +176,8 @@ def _check(spans: list[Span], log: Log, cut: Cut, seconds: float) -> None:
     if not 0 < len(spans) <= MAX_STEPS:
         first, last = log.events[0].start_s, log.events[-1].start_s
         raise DataError(
-            f"{len(spans)} of {len(log.events)} actions lie in the used part of the recording",
+            f"{len(spans)} of {counted(len(log.events), 'action')} lie in the used part of the "
+            "recording",
             where=log.events[0].where,
             expected=f"1 to {MAX_STEPS}; the recording lasts {seconds:.2f} s, the log goes from "
             f"{first + cut.offset_s:.2f} s to {last + cut.offset_s:.2f} s",

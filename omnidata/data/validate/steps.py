@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from omnidata.actions import Primitive
 from omnidata.data.validate.codes import finding
 from omnidata.data.validate.media import Fault, Outcomes, key, references
-from omnidata.errors import Finding
+from omnidata.errors import Finding, counted
 from omnidata.media import Probe
 from omnidata.types import MediaRef, Source, Step
 
@@ -235,7 +235,7 @@ class MediaChecks:
     ) -> Remark:
         users = tuple(dict.fromkeys(self._users[key(ref)]))
         if len(users) > 1:
-            what += f" (used by {len(users)} steps)"
+            what += f" (used by {counted(len(users), 'step')})"
         return _remark(code, step, role, what, expected, users)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.actions import Action
-from omnidata.errors import OmnidataError, RunError, UsageError
+from omnidata.errors import OmnidataError, RunError, UsageError, counted
 from omnidata.predictions import Prediction
 from omnidata.report.pages.marks import Mark, answer_label, mark_of, target_label
 from omnidata.report.pages.shelf import Shelf
@@ -159,7 +159,7 @@ def open_run(run: Run, *, data: Path | None = None) -> Book:
     scored = [step for step in steps if step.sample_id in run.scores]
     if unknown or not scored:
         raise RunError(
-            f"{len(unknown)} scores are of steps that the data does not have",
+            f"{counted(len(unknown), 'score')} of steps that the data does not have",
             where=f"{run.path / 'scores.jsonl'}: {min(unknown, default='empty')}",
             expected=f"ids like {steps[0].sample_id}" if steps else "steps",
             remedy="name the data that the answers are to",

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import jinja2
 
+from omnidata.errors import counted
 from omnidata.report.pages.addresses import Addresses
 from omnidata.report.pages.book import Book
 from omnidata.report.pages.facts import facts
@@ -64,6 +65,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.globals["MARKS"] = MARKS
+    made.filters["counted"] = counted
     made.filters["percent"] = _percent
     made.filters["fragment"] = _fragment
     return made

@@ -65,7 +65,7 @@ def test_options_beat_the_log(recording: Path, log: Path, tmp_path: Path) -> Non
         *("--offset", "-0.5", "--lead", "0.1", "--max-clip", "0.4", "--trim", "0.2:3"),
     )
     assert done.stdout.strip().endswith(
-        "GTrans/G1: 2 steps, 0.7 s of clips from a recording of 5.0 s; 1 actions outside --trim"
+        "GTrans/G1: 2 steps, 0.7 s of clips from a recording of 5.0 s; 1 action outside --trim"
     )
     step = load(out, strict=True).steps[0]
     assert step.instruction == "说"

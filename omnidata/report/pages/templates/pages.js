@@ -205,12 +205,14 @@
     more.textContent = `Show more (${all.length - shown} left)`;
   };
 
+  const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
   const draw = () => {
     list.replaceChildren();
     list.classList.toggle("episodes", view === "episodes");
     for (const [key, button] of Object.entries(buttons)) button.setAttribute("aria-pressed", String(key === view));
     const episodes = new Set(found.map((number) => data.episode[number])).size;
-    count.textContent = `${found.length} of ${data.ids.length} steps, in ${episodes} of ${data.episodes.length} episodes`;
+    count.textContent = `${found.length} of ${counted(data.ids.length, "step")}, in ${episodes} of ${counted(data.episodes.length, "episode")}`;
     shown = 0;
     grow();
   };
