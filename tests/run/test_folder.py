@@ -14,7 +14,7 @@ import pytest
 
 from omnidata.adapters import Model
 from omnidata.data.convert import convert
-from omnidata.errors import RunError
+from omnidata.errors import CallError, RunError, UnansweredWarning
 from omnidata.media import resolve
 from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
@@ -147,7 +147,7 @@ class Looker(Model):
         self, batch: Sequence[Prepared], params: GenerationParams
     ) -> list[Completion]:
         if len(self.asked) == self.most:
-            raise KeyboardInterrupt
+            raise CallError("HTTP 401: the key has expired", transient=False, hopeless=True)
         self.asked += [item.request.sample_id for item in batch]
         return [Completion(text='{"action_type": -1}') for _ in batch]
 
@@ -155,7 +155,7 @@ class Looker(Model):
 def test_a_run_does_not_go_on_with_other_pictures(sample: Path, tmp_path: Path) -> None:
     data, run = shutil.copytree(sample, tmp_path / "data"), tmp_path / "run"
     source = TASK.load(data)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.warns(UnansweredWarning):
         evaluate(TASK, source, Looker(6), run, limit=10)
     changed = [resolve(step.media["screenshot"]) for step in source.steps[1:3]]  # type: ignore[arg-type]
     for picture in changed:
@@ -183,7 +183,7 @@ def test_a_run_goes_on_with_a_copy_of_its_data(sample: Path, tmp_path: Path, for
         shutil.copytree(sample, data)
     else:
         convert(TASK.load(sample), data, embed=True)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.warns(UnansweredWarning):
         evaluate(TASK, TASK.load(data), Looker(6), run, limit=10)
     copy = shutil.copytree(data, tmp_path / "copy")
     shutil.rmtree(data)
@@ -200,7 +200,7 @@ def test_a_run_goes_on_with_a_copy_of_its_data(sample: Path, tmp_path: Path, for
 def test_a_run_from_before_media_were_recorded_goes_on(sample: Path, tmp_path: Path) -> None:
     data, run = shutil.copytree(sample, tmp_path / "data"), tmp_path / "run"
     source = TASK.load(data)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.warns(UnansweredWarning):
         evaluate(TASK, source, Looker(6), run, limit=10)
     lines = read_lines(run / "predictions.jsonl")
     odd: list[object] = [None, 3, [], {"screenshot": 1}, {"a": {}}]
