@@ -6,7 +6,7 @@ structs, frozen like the dataclasses, because they are made and encoded in the h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
@@ -412,7 +412,7 @@ class Adapter(Protocol):
         """How it decodes unless the caller says otherwise."""
 
     @property
-    def accepts(self) -> frozenset[Modality] | None:
+    def accepts(self) -> Collection[Modality] | None:
         """The modalities that it takes; None where it looks at no prompt, as baselines."""
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from omnidata import media
@@ -17,7 +17,7 @@ from omnidata.types import (
 )
 
 
-def untaken(conversation: Conversation, accepts: frozenset[Modality] | None) -> str:
+def untaken(conversation: Conversation, accepts: Collection[Modality] | None) -> str:
     """What of a conversation's media a model does not take, in a sentence; empty if nothing.
 
     Args:
@@ -27,7 +27,7 @@ def untaken(conversation: Conversation, accepts: frozenset[Modality] | None) -> 
     kinds = dict.fromkeys(
         part.media.kind for message in conversation for part in message.parts if part.media
     )
-    if accepts is None or kinds.keys() <= accepts:
+    if accepts is None or kinds.keys() <= set(accepts):
         return ""
     takes = ", ".join(sorted(accepts)) or "no media"
     return f"the prompt has {', '.join(kinds)}, and the model accepts {takes}"
@@ -42,9 +42,9 @@ class Model(ABC):
         params: how it decodes unless the caller says otherwise.
         accepts: the modalities that it takes: prompts with others are refused before the first
             request. None looks at no prompt, as baselines do.
-        max_batch: how many requests one `generate` takes.
-        concurrency: how many calls of `generate` may be open at a time.
-        timeout_s: seconds after which a call has failed; None = never.
+        max_batch: how many requests one `generate` takes, 1 or more.
+        concurrency: how many calls of `generate` may be open at a time, 1 or more.
+        timeout_s: seconds after which a call has failed, more than 0; None = never.
 
     Examples:
         >>> class Echo(Model):
@@ -58,7 +58,7 @@ class Model(ABC):
     name: str
     settings: Mapping[str, Any] = {}
     params: GenerationParams = GenerationParams()
-    accepts: frozenset[Modality] | None = frozenset()
+    accepts: Collection[Modality] | None = frozenset()
     max_batch: int = 1
     concurrency: int = 1
     timeout_s: float | None = None

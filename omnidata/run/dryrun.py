@@ -15,7 +15,7 @@ from omnidata.run.limits import Limits
 from omnidata.run.prices import Budget
 from omnidata.run.select import select
 from omnidata.run.shards import Shard, shard
-from omnidata.run.taking import check_taken
+from omnidata.run.taking import check_adapter, check_taken, rendered
 from omnidata.run.usage import Tokens
 from omnidata.types import (
     Adapter,
@@ -71,9 +71,12 @@ def dry_run(
         be), `bytes` to send, `tokens` (`input`, `output`, `how`) and, with a price, `cost`.
 
     Raises:
-        UsageError: the model cannot take the steps, or a cost is limited and has no price.
+        UsageError: the model cannot take the steps, its attributes are not what they should be, or
+            a cost is limited and has no price.
         MediaError: none of the steps tried can be made ready.
+        AdapterError: the model's own code failed.
     """
+    check_adapter(adapter)
     params = params or adapter.params
     budget = Budget(limits, adapter.name)
     chosen = select(source.steps, where=where, exclude=exclude, limit=limit)
@@ -133,7 +136,7 @@ def _ready(task: Task, adapter: Adapter, steps: Sequence[Step]) -> tuple[list[Pr
     problems: list[str] = []
     for step in steps:
         try:
-            ready.append(adapter.prepare(Request(step.sample_id, task.prompt(step, []))))
+            ready.append(rendered(task, adapter, Request(step.sample_id, task.prompt(step, []))))
         except MediaError as error:
             problems.append(f"{step.sample_id}: {error}")
             if len(problems) == len(steps):

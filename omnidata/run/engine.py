@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -12,7 +14,7 @@ from typing import Any
 import msgspec
 
 from omnidata.actions import Action
-from omnidata.errors import AdapterError, CallError, MediaError, OmnidataError
+from omnidata.errors import AdapterError, CallError, MediaError
 from omnidata.run.ahead import Ahead
 from omnidata.run.breaker import Breaker
 from omnidata.run.cache import ResponseCache, key
@@ -24,7 +26,7 @@ from omnidata.run.rates import Rates
 from omnidata.run.retry import pause
 from omnidata.run.shown import stamps
 from omnidata.run.slips import slip
-from omnidata.run.taking import check_dropped
+from omnidata.run.taking import rendered
 from omnidata.run.window import Window
 from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Request, Step, Task
 
@@ -76,7 +78,7 @@ class Engine:
         self.meter = meter
         self.stopped = self.failed = ""
         self.slipped: AdapterError | None = None
-        self._takes = adapter.accepts or frozenset()
+        self._takes = frozenset(adapter.accepts or ())
         self._shown: dict[str, dict[str, Any]] = {}  # of steps that are ready or under way
         self._task, self._adapter, self._run, self._params = task, adapter, run, params
         self._budget, self._cache = budget, cache
@@ -150,7 +152,8 @@ class Engine:
             if "image" in self._takes and step.media.get("screenshot", ...) is None:
                 raise MediaError("the row names no screenshot", fault="missing")
             past = self._past.get(step.episode, ()) if self._past else ()
-            made = self._rendered(Request(step.sample_id, self._task.prompt(step, list(past))))
+            asked = Request(step.sample_id, self._task.prompt(step, list(past)))
+            made = rendered(self._task, self._adapter, asked)
             if self._takes:
                 self._shown[step.sample_id] = stamps(made.request.conversation, self._takes)
         except MediaError as error:
@@ -161,26 +164,6 @@ class Engine:
             self._told_of(error)
             return Completion(delivery="api_error", error=str(error), attempts=0)
         return (self._cache.get(self._key(made)) if self._cache and made.key else None) or made
-
-    def _rendered(self, request: Request) -> Prepared:
-        """What the adapter makes of a request.
-
-        Raises:
-            MediaError: a medium cannot be read.
-            CallError: the adapter failed.
-            UsageError: it was given media that it does not take, and does not say that it dropped
-                them.
-        """
-        try:
-            made = self._adapter.prepare(request)
-            if not isinstance(made, Prepared):
-                raise TypeError(f"`prepare` gave {type(made).__name__}, not Prepared")
-        except OmnidataError:
-            raise
-        except Exception as error:
-            raise slip(self._adapter, error, "prepare") from error
-        check_dropped(self._task, self._adapter, made)
-        return made
 
     def _told_of(self, error: CallError) -> None:
         """The adapter may be anybody's: an isolated slip is the failure of its step alone."""
@@ -377,7 +360,11 @@ def _checked(completions: Sequence[Completion], count: int) -> Sequence[Completi
     for completion in completions:
         if not isinstance(completion, Completion):
             raise TypeError(f"`generate` gave {type(completion).__name__}, not Completion")
+        # Bytes, sets and the like have no form in JSON, yet the next line takes them for text.
+        json.dumps(msgspec.structs.asdict(completion))
         msgspec.convert(msgspec.to_builtins(completion), Completion)
+        if not math.isfinite(completion.latency_s):
+            raise ValueError(f"`generate` gave a `latency_s` of {completion.latency_s}")
     return completions
 
 

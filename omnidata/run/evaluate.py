@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import time
 import warnings
@@ -25,7 +26,8 @@ from omnidata.run.score import get_profile, score
 from omnidata.run.select import select, whole_episodes
 from omnidata.run.shards import shard as take_shard
 from omnidata.run.shown import check_unchanged, media_of
-from omnidata.run.taking import check_taken
+from omnidata.run.slips import slip
+from omnidata.run.taking import check_adapter, check_taken
 from omnidata.types import Adapter, GenerationParams, Source, Step, Task
 
 UNLIMITED = Limits()
@@ -79,12 +81,14 @@ def evaluate(
 
     Warns:
         UnansweredWarning: some steps were not answered; they count as wrong.
+        RuntimeWarning: the model's `facts` failed; the results are without them.
     """
     began = time.perf_counter()
     judge = get_profile(task, profile)
     adapter = model
     if isinstance(adapter, str):
         adapter = adapters.get_adapter(adapter, task, source.steps, options=model_options)
+    check_adapter(adapter)
     params = params or adapter.params
     chosen = select(source.steps, where=where, exclude=exclude, limit=limit)
     steps = take_shard(chosen, *shard) if shard else chosen
@@ -156,7 +160,7 @@ def evaluate(
             stopped=engine.stopped,
             **({"changed_media": changed} if changed else {}),
             usage=budget.totals(),
-            facts=dict(adapter.facts()),
+            facts=_facts(adapter),
             versions={"python": platform.python_version()}
             | {name: version(name) for name in _RECORDED},
             timings={
@@ -169,6 +173,22 @@ def evaluate(
     if len(steps) > answered:
         _tell_unanswered(len(steps), answered, engine, out)
     return results
+
+
+def _facts(adapter: Adapter) -> dict[str, Any]:
+    """What the adapter knows of the run; whatever it lacks at its end, it has answered."""
+    try:
+        facts = dict(adapter.facts())
+        json.dumps(facts)
+    except Exception as error:
+        failed = slip(adapter, error, "facts")
+        warnings.warn(
+            f"{failed.where}: {failed.what}; run.json is without its facts",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return {}
+    return facts
 
 
 def _tell_unanswered(steps: int, answered: int, engine: Engine, out: Path) -> None:

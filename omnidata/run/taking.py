@@ -1,14 +1,104 @@
-"""Whether a model is shown what it says that it takes, and nothing else."""
+"""Whether an adapter is what it should be, and is shown what it says that it takes."""
 
 from __future__ import annotations
 
+import json
+import reprlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, get_args
+
+import msgspec
+from msgspec import UNSET
 
 from omnidata.adapters.base import untaken
-from omnidata.errors import OmnidataError, UsageError
+from omnidata.errors import CallError, MediaError, OmnidataError, UsageError
 from omnidata.run.slips import slip
-from omnidata.types import Adapter, Conversation, Prepared, Request, Step, Task
+from omnidata.types import (
+    Adapter,
+    Conversation,
+    GenerationParams,
+    Modality,
+    Prepared,
+    Request,
+    Step,
+    Task,
+)
+
+
+class _Line(msgspec.Struct):
+    """What is read of a medium's line in a receipt."""
+
+    role: str = ""
+    kind: str = ""
+    dropped: Any = UNSET
+
+
+class _Receipt(msgspec.Struct):
+    """What is read of a receipt."""
+
+    parts: list[_Line] = []
+
+
+def _are_kinds(value: Any) -> bool:
+    if value is None:
+        return True
+    listed = isinstance(value, Collection) and not isinstance(value, str | bytes)
+    return listed and all(kind in get_args(Modality) for kind in value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_json_object(value: Any) -> bool:
+    return isinstance(value, Mapping) and bool(json.dumps(dict(value), allow_nan=False))
+
+
+_ATTRIBUTES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "name": (lambda value: isinstance(value, str) and value != "", "a text, the SPEC of the model"),
+    "settings": (_is_json_object, "a mapping of JSON values, without NaN and Infinity"),
+    "params": (lambda value: isinstance(value, GenerationParams), "a GenerationParams"),
+    "accepts": (_are_kinds, f"None, or a collection of {', '.join(get_args(Modality))}"),
+    "max_batch": (_is_count, "a whole number, 1 or more"),
+    "concurrency": (_is_count, "a whole number, 1 or more"),
+    "timeout_s": (lambda value: value is None or value > 0, "None, or more than 0 seconds"),
+}
+"""What each attribute of an adapter must be, in code and in words."""
+
+
+def check_adapter(adapter: Adapter) -> None:
+    """Refuse, before the first request, an adapter with attributes that nothing can be done with.
+
+    Raises:
+        UsageError: one of them is not what it should be, or the adapter is a class.
+    """
+    if isinstance(adapter, type):
+        raise UsageError(
+            f"the adapter {adapter.__name__} is a class",
+            expected="an instance of it",
+            remedy=f"call it: {adapter.__name__}(...)",
+        )
+    for attribute, (is_right, expected) in _ATTRIBUTES.items():
+        if wrong := _wrong(adapter, attribute, is_right):
+            raise UsageError(
+                f"the adapter's `{attribute}` {wrong}",
+                where=type(adapter).__name__,
+                expected=expected,
+                remedy="mend it in the adapter's class; omnidata.adapters.Model has the defaults",
+            )
+
+
+def _wrong(adapter: Adapter, attribute: str, is_right: Callable[[Any], bool]) -> str:
+    """What is wrong with an attribute, after its name; empty if nothing is."""
+    try:
+        value = getattr(adapter, attribute)
+    except Exception as error:  # a property is anybody's code
+        return f"cannot be read ({type(error).__name__}: {error})"
+    try:
+        return "" if is_right(value) else f"is {reprlib.repr(value)}"
+    except Exception as error:  # a value that cannot even be looked at is as wrong as others
+        return f"is {reprlib.repr(value)} ({error})"
 
 
 def check_taken(task: Task, adapter: Adapter, steps: Sequence[Step]) -> None:
@@ -37,32 +127,62 @@ def check_taken(task: Task, adapter: Adapter, steps: Sequence[Step]) -> None:
             )
         if untaken(conversation, adapter.accepts):
             try:
-                made = adapter.prepare(Request(step.sample_id, conversation))
-            except Exception:  # the run tries again, and says what is wrong with which step
-                continue
-            check_dropped(task, adapter, made)
+                rendered(task, adapter, Request(step.sample_id, conversation))
+            except (MediaError, CallError):
+                continue  # the run tries again, and says what is wrong with which step
 
 
-def check_dropped(task: Task, adapter: Adapter, made: Prepared) -> None:
-    """Refuse a request with media that the model does not take, unless its receipt drops them.
+def rendered(task: Task, adapter: Adapter, request: Request) -> Prepared:
+    """What the adapter makes of a request.
+
+    Raises:
+        MediaError: a medium cannot be read.
+        AdapterError: the adapter failed, or gave something else.
+        UsageError: it was given media that it does not take, and does not say that it dropped
+            them.
+    """
+    try:
+        made = adapter.prepare(request)
+        if not isinstance(made, Prepared):
+            raise TypeError(f"`prepare` gave {type(made).__name__}, not Prepared")
+        if made.request.sample_id != request.sample_id:
+            raise ValueError(f"`prepare` gave the request of step {made.request.sample_id}")
+        json.dumps(dict(made.receipt))  # it is written where no answer comes
+        reason = untaken(request.conversation, adapter.accepts)
+        dropped = _dropped(made.receipt) if reason else Counter()
+    except OmnidataError:
+        raise
+    except Exception as error:
+        raise slip(adapter, error, "prepare") from error
+    if reason:
+        _check_dropped(task, adapter, request, reason, dropped)
+    return made
+
+
+def _dropped(receipt: Mapping[str, Any]) -> Counter[tuple[str, str]]:
+    """Role and kind of the media that a receipt drops.
+
+    Raises:
+        msgspec.ValidationError: its "parts" are no list of objects with texts.
+    """
+    parts = msgspec.convert(dict(receipt), _Receipt).parts
+    return Counter((line.role, line.kind) for line in parts if line.dropped is not UNSET)
+
+
+def _check_dropped(
+    task: Task, adapter: Adapter, request: Request, reason: str, dropped: Counter[tuple[str, str]]
+) -> None:
+    """Refuse a request with media that the model does not take, unless they are dropped.
 
     Raises:
         UsageError: it has such media.
     """
-    reason = untaken(made.request.conversation, adapter.accepts)
-    if not reason:
-        return
-    accepts = adapter.accepts or frozenset()
-    shown = Counter(
+    accepts = adapter.accepts or ()
+    shown: Counter[tuple[str, str]] = Counter(
         (part.role, part.media.kind)
-        for message in made.request.conversation
+        for message in request.conversation
         for part in message.parts
         if part.media and part.media.kind not in accepts
-    )
-    dropped = Counter(
-        (line.get("role"), line.get("kind"))
-        for line in made.receipt.get("parts", ())
-        if "dropped" in line
     )
     if not shown - dropped:
         return
@@ -77,7 +197,7 @@ def check_dropped(task: Task, adapter: Adapter, made: Prepared) -> None:
     )
     raise UsageError(
         f"{adapter.name} cannot take the step as it is: {reason}",
-        where=made.request.sample_id,
+        where=request.sample_id,
         expected="a prompt with no other media than those in the adapter's `accepts`",
         remedy=f"{remedy} say in `accepts` what it takes (None: it looks at no prompt), or "
         "drop them in `prepare` and say so in the receipt",

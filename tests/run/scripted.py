@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from omnidata.adapters import Model
@@ -30,7 +30,7 @@ class Scripted(Model):
 
     name = "scripted"
     concurrency = 4
-    accepts: frozenset[Modality] | None = None
+    accepts: Collection[Modality] | None = None
 
     def __init__(self, reply: Callable[[str, int], Completion]) -> None:
         self.reply = reply

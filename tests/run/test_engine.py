@@ -10,8 +10,9 @@ import subprocess
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -331,6 +332,100 @@ def test_what_an_adapter_drops_and_says_so_is_counted(source: Source, tmp_path: 
     results = evaluate(TASK, source, Dropping(lambda *_: RIGHT), tmp_path)
     heard = sum(bool(step.media.get("video") or step.media.get("audio")) for step in source.steps)
     assert results["counts"]["degraded"] == heard > 0
+
+
+ODD: dict[str, list[Any]] = {
+    "name": [None, "", 3],
+    "settings": [None, {"at": float("nan")}, {"at": object()}],
+    "params": [None, {"temperature": 0}],
+    "accepts": ["image", ["image", "picture"], 3],
+    "max_batch": [0, -1, 1.5, None, True],
+    "concurrency": [0, "4"],
+    "timeout_s": [0, -1.0, float("nan"), "5"],
+}
+
+
+@pytest.mark.parametrize("attribute", ODD)
+def test_an_adapter_whose_attributes_are_odd_is_refused_before_the_first_request(
+    source: Source, tmp_path: Path, attribute: str
+) -> None:
+    for value in ODD[attribute]:
+        model = Scripted(lambda *_: RIGHT)
+        setattr(model, attribute, value)
+        said = rf"Scripted: the adapter's `{attribute}` is (.|\n)*Expected: "
+        with pytest.raises(UsageError, match=said) as caught:
+            evaluate(TASK, source, model, tmp_path / "run", limit=1)
+        assert repr(value)[:15] in str(caught.value)
+        with pytest.raises(UsageError, match=said):
+            dry_run(TASK, source, model, tmp_path / "run", Limits(), limit=1)
+        assert not model.asked
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_no_adapter_is_refused(source: Source, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"Scripted is a class(.|\n)*call it: Scripted\("):
+        evaluate(TASK, source, cast(Any, Scripted), tmp_path / "run")
+    with pytest.raises(UsageError, match="PosixPath: the adapter's `settings` cannot be read"):
+        evaluate(TASK, source, cast(Any, tmp_path), tmp_path / "run")
+
+
+@pytest.mark.parametrize("kinds", [list, tuple, set])
+def test_an_adapter_says_what_it_accepts_in_any_collection(
+    source: Source, tmp_path: Path, kinds: Callable[[Sequence[Modality]], Collection[Modality]]
+) -> None:
+    model = Scripted(lambda *_: RIGHT)
+    model.accepts = kinds(["image", "video", "audio"])
+    evaluate(TASK, source, model, tmp_path, limit=2)
+    lines = read_lines(tmp_path / "predictions.jsonl")
+    assert all("screenshot" in line["receipt"]["media"] for line in lines)
+
+
+RECEIPTS: dict[str, Any] = {
+    "numbers for lines": {"parts": [1, 2]},
+    "no lines": {"parts": None},
+    "a list for a role": {"parts": [{"role": [1], "dropped": "why"}]},
+    "no receipt": None,
+    "bytes": {"said": b"x"},
+}
+
+
+@pytest.mark.parametrize("name", RECEIPTS)
+def test_an_odd_receipt_of_a_request_is_the_slip_of_its_adapter(
+    source: Source, tmp_path: Path, name: str
+) -> None:
+    class Loose(Eyes):
+        def prepare(self, request: Request) -> Prepared:
+            return Prepared(request, receipt=RECEIPTS[name])
+
+    with pytest.raises(AdapterError, match=r"test_engine.py:\d+, in prepare: the adapter failed"):
+        evaluate(TASK, source, Loose(lambda *_: RIGHT), tmp_path, limit=1)
+
+
+def test_media_are_not_dropped_by_asking_something_else(source: Source, tmp_path: Path) -> None:
+    class Silent(Eyes):
+        def prepare(self, request: Request) -> Prepared:
+            return Prepared(Request(request.sample_id, ()))
+
+    model = Silent(lambda *_: RIGHT)
+    with pytest.raises(UsageError, match="the model accepts image"):
+        evaluate(TASK, source, model, tmp_path, limit=1)
+    assert not model.asked
+
+
+@pytest.mark.parametrize("facts", [{"at": object()}, None, 1])
+def test_facts_that_fail_lose_no_results(source: Source, tmp_path: Path, facts: Any) -> None:
+    class Vague(Scripted):
+        def facts(self) -> Mapping[str, Any]:
+            if facts == 1:
+                raise KeyError("at")
+            return facts  # type: ignore[no-any-return]
+
+    with pytest.warns(RuntimeWarning, match=r"test_engine.py:\d+, in facts: .* without its facts"):
+        results = evaluate(TASK, source, Vague(lambda *_: RIGHT), tmp_path, limit=2)
+    assert json.loads((tmp_path / "results.json").read_text()) == results
+    info = json.loads((tmp_path / "run.json").read_text())
+    assert info["facts"] == {}
+    assert info["timings"]["model_s"] >= 0
 
 
 class Blind(Scripted):

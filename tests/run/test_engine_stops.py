@@ -63,6 +63,10 @@ SLIPS: dict[str, tuple[str, Callable[[], Any], str]] = {
     "a text": ("generate", lambda: ["tap"], "str, not Completion"),
     "an unknown delivery": ("generate", lambda: [Completion(delivery=cast(Any, "fine"))], "fine"),
     "a number for a text": ("generate", lambda: [Completion(text=cast(Any, 3))], "Expected `str`"),
+    "bytes for a text": ("generate", lambda: [Completion(text=cast(Any, b"x"))], "bytes"),
+    "a set in a receipt": ("generate", lambda: [Completion(receipt={"at": {1}})], "set"),
+    "no time": ("generate", lambda: [Completion(latency_s=float("nan"))], "`latency_s` of nan"),
+    "another step": ("prepare", lambda: Prepared(Request("ted/A/0", ())), "step ted/A/0"),
     "no JSON": ("generate", lambda: [Completion(receipt={"at": object()})], "object"),
     "a cancellation": ("generate", lambda: _raise(asyncio.CancelledError()), "cancelled itself"),
 }
