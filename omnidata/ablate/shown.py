@@ -63,8 +63,8 @@ def notes(found: Ablation) -> list[str]:
     compared = {row.reference.name for row in found.rows if row.reference}
     lines.append(
         f"change: setting minus {' or '.join(sorted(compared)) or 'nothing'}, on the steps that "
-        "both have, and its interval: 95 % percentiles of a bootstrap over episodes, paired, "
-        f"{RESAMPLES} resamples. *: p below {_SURE}, corrected for the whole table "
+        "both have, and its interval: 95 % percentiles of a bootstrap over episodes, twins as one, "
+        f"paired, {RESAMPLES} resamples. *: p below {_SURE}, corrected for the whole table "
         f"({counted(found.tests, 'test')}; Benjamini-Hochberg)."
     )
     return lines

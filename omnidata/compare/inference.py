@@ -4,7 +4,7 @@ Chance works on episodes, never on steps: those of one episode stand or fall tog
 draws whole episodes with both runs' results on them (the paired cluster bootstrap), a sign flip
 swaps both runs' results on an episode. Episodes with equal results are interchangeable, so both
 cost kinds of episodes, not episodes; `scipy.stats.bootstrap` and `permutation_test`, which cost
-episodes, find the same.
+episodes, find the same. What belongs together (`Step.group`) is one episode here.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def estimate(sums: Sums, *, seed: int = 0, resamples: int = RESAMPLES) -> list[E
     estimates = []
     for metric, used in enumerate(sums.uses):
         of_it = np.maximum(a[:, used[-1]], b[:, used[-1]]) > 0
-        differs = of_it & (a[:, used] != b[:, used]).any(axis=1)
+        differs = of_it & _differ(a[:, used], b[:, used])
         episodes, differing = int(frequency @ of_it), int(frequency @ differs)
         defined = bool(np.isfinite(found[metric]))
         why = _why_not(episodes, differing, defined=defined)
@@ -178,6 +178,11 @@ def _why_not(episodes: int, differing: int, *, defined: bool) -> str:
 
 def _number(value: float) -> float | None:
     return None if value != value else float(value)
+
+
+def _differ(a: Floats, b: Floats) -> Mask:
+    """(K,): where the runs differ; a group's fractions may have been added in another order."""
+    return np.asarray((np.abs(b - a) > _TIE).any(axis=1), dtype=np.bool_)
 
 
 def _kinds(sums: Sums) -> tuple[Floats, Floats, Ints]:
@@ -232,7 +237,7 @@ def _flipped(
 
     All swaps are tried where there are no more of them than resamples.
     """
-    differ = (a != b).any(axis=1)
+    differ = _differ(a, b)
     gained, often = (b - a)[differ], frequency[differ]
     total_a, total_b = frequency @ a, frequency @ b
 

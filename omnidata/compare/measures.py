@@ -1,4 +1,7 @@
-"""What the metrics of a profile are sums of, episode by episode."""
+"""What the metrics of a profile are sums of, episode by episode.
+
+Episodes of one group (`Step.group`) add as one: they are drawn and swapped as one.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from omnidata.compare.inference import Floats, Ints, Mask, Sums
 from omnidata.compare.pair import Pair, textless
 from omnidata.errors import RunError
 from omnidata.metrics.agentstudio_critic import RATES, rates
-from omnidata.metrics.episodes import counts, terms
+from omnidata.metrics.episodes import by_owner, counts
 from omnidata.run.scored import Run, Unit
 from omnidata.tasks.agentstudio_profiles import CriticProfile
 from omnidata.tasks.episode_profiles import EpisodeProfile, Runs, numbered
@@ -37,7 +40,7 @@ class Measures(Protocol):
     judged: Mask
 
     def sums(self, chosen: Mask) -> Sums:
-        """What the episodes of the chosen steps add."""
+        """What the episodes, or groups of episodes, of the chosen steps add."""
 
 
 def measures(pair: Pair) -> Measures:
@@ -102,7 +105,8 @@ class _Episodes:
     def sums(self, chosen: Mask) -> Sums:
         sides = []
         for verdicts in (self._a, self._b):
-            found = terms(counts(verdicts.where(chosen & self.judged)))
+            kept = verdicts.where(chosen & self.judged)
+            found = by_owner(kept, counts(kept))
             used = [found[self._source.get(name, name)] for name in self.columns]
             sides.append(np.column_stack([part for end in zip(*used, strict=True) for part in end]))
         rates = _Fractions(len(self.columns))

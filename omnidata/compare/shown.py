@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from omnidata.compare.comparison import Comparison, Direction, Flip, Slice
 from omnidata.compare.inference import Estimate
+from omnidata.compare.pair import Pair
 from omnidata.errors import counted
 from omnidata.run.escaping import csv_text, markdown_text
 from omnidata.run.scored import Unit
@@ -70,6 +71,7 @@ def facts(found: Comparison) -> list[str]:
         f"A: {a.name} ({a.path})",
         f"B: {b.name} ({b.path})",
         f"{a.task} by {a.profile}: {counted(len(found.pair.ids), unit)} that both have",
+        *_groups(found.pair),
         *found.warnings,
     ]
     if unjudged := len(found.pair.ids) - found.overall.steps:
@@ -78,6 +80,17 @@ def facts(found: Comparison) -> list[str]:
     for each in found.settings:
         lines.append(f"other settings: {each.name} is {brief(each.a)} in A, {brief(each.b)} in B")
     return lines
+
+
+def _groups(compared: Pair) -> Iterator[str]:
+    """What is counted as one episode, where it is more than one."""
+    episodes = len({step.episode for step in compared.steps})
+    groups = len({step.group for step in compared.steps})
+    if groups < episodes:
+        yield (
+            f"{counted(episodes, 'episode')} in {counted(groups, 'group')} of what belongs "
+            "together: a group is drawn and swapped as one, and counts as one episode"
+        )
 
 
 def method(found: Comparison) -> str:

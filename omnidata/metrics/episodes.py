@@ -6,7 +6,7 @@ at once; a test holds the two together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,13 +158,37 @@ def _drawn(
     if verdicts.group is None or not len(per_episode):
         kinds, frequency = _kinds(per_episode)
         return terms(kinds), frequency
+    added = by_owner(verdicts, per_episode)
+    rows, frequency = np.unique(_side_by_side(added), axis=0, return_counts=True)
+    return _in_pairs(added, rows), frequency
+
+
+def by_owner(verdicts: StepVerdicts, per_episode: Ints) -> dict[str, tuple[Floats, Floats]]:
+    """What each group of episodes adds (see `terms`); each episode where there are no groups.
+
+    Args:
+        verdicts: the steps.
+        per_episode: their `counts`.
+    """
+    added = terms(per_episode)
+    if verdicts.group is None or not len(per_episode):
+        return added
     _, first = np.unique(verdicts.episode, return_index=True)
     _, owner = np.unique(verdicts.group[first], return_inverse=True)
-    added = terms(per_episode)
     sums = np.zeros((int(owner.max()) + 1, 2 * len(added)))
-    np.add.at(sums, owner, np.column_stack([part for pair in added.values() for part in pair]))
-    rows, frequency = np.unique(sums, axis=0, return_counts=True)
-    return dict(zip(added, zip(rows.T[::2], rows.T[1::2], strict=True), strict=True)), frequency
+    np.add.at(sums, owner, _side_by_side(added))
+    return _in_pairs(added, sums)
+
+
+def _side_by_side(added: Mapping[str, tuple[Floats, Floats]]) -> Floats:
+    """(E, 2 M): above and below the line of one metric after the other."""
+    return np.column_stack([part for pair in added.values() for part in pair])
+
+
+def _in_pairs(names: Iterable[str], columns: Floats) -> dict[str, tuple[Floats, Floats]]:
+    """The columns of `_side_by_side` by their metrics."""
+    pairs = zip(columns.T[::2], columns.T[1::2], strict=True)
+    return dict(zip(names, pairs, strict=True))
 
 
 def terms(per_episode: Ints) -> dict[str, tuple[Floats, Floats]]:

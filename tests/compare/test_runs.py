@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from omnidata.compare import Comparison, compare
+from omnidata.compare.shown import facts
 from omnidata.errors import RunError, UsageError
 from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
@@ -20,11 +21,11 @@ from omnidata.run.select import whole_episodes
 from omnidata.run.textless import write as write_scores
 from omnidata.tasks import get_task
 from omnidata.types import Source, Step
-from tests.compare.making import Says, data, lines, loaded, run
+from tests.compare.making import LEVELS, Says, data, lines, loaded, run
 from tests.conftest import Once
 from tests.loaders import agentstudio as rows
 from tests.loaders.omnibench import APPS, INTRODUCTION, task, write
-from tests.trees import write_lines
+from tests.trees import row, write_lines, write_rows
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +123,44 @@ def test_only_steps_that_both_runs_have_count(source: Source, tmp_path: Path) ->
     told = " ".join(found.warnings)
     assert "1 step that only A has is left out" in told
     assert "31 steps that only B has" in told
+
+
+def test_twins_are_drawn_and_swapped_as_one(tmp_path: Path) -> None:
+    """Each pair of twins adds what its two episodes add: six answers are sure of half as much."""
+    rows = [
+        row(f"E{n:02d}", k, app="TED", dependency=LEVELS[n % 3 // 2], twins=f"g{n // 2}")
+        for n in range(12)
+        for k in range(2)
+    ]
+    source = loaded(write_rows(tmp_path / "steps.json", rows))
+    for name in ("center", "oracle"):
+        evaluate(get_task("omnigui"), source, f"baseline:{name}", tmp_path / name)
+    found = quick(tmp_path / "center", tmp_path / "oracle")
+    assert_values_are_those_of_the_tables(found)
+    assert_values_are_those_of_the_tables(quick(tmp_path / "oracle", tmp_path / "center"))
+    for metric in ("EM", "SR", "GP"):
+        value = found.overall.metrics[metric]
+        assert (value.difference, value.p) == (1.0, 2 / 2**6)
+        assert (value.episodes, value.differing) == (6, 6)
+        assert value.why == "too few episodes (6)"
+    assert found.overall.steps == 24
+    assert any("12 episodes in 6 groups" in line for line in facts(found))
+
+
+def test_what_twins_share_in_another_order_is_no_difference(tmp_path: Path) -> None:
+    """Fractions of GP add to the same, but for the last bits, whichever twin they are of."""
+    rows = [row(f"E{n:03d}", k, app="TED", twins=f"g{n // 4}") for n in range(16) for k in range(3)]
+    source = loaded(write_rows(tmp_path / "steps.json", rows))
+    a = run(tmp_path / "a", source, lambda s: some(s, (1, 2, 3, 1)))
+    b = run(tmp_path / "b", source, lambda s: some(s, (3, 2, 1, 1)))
+    value = quick(a, b).overall.metrics["GP"]
+    assert (value.episodes, value.differing, value.why) == (4, 0, "too few episodes (4)")
+    assert value.difference == pytest.approx(0.0) and value.p == 1.0
+
+
+def some(step: Step, right: tuple[int, ...]) -> Says:
+    """So many steps of each twin are right."""
+    return "right" if step.step_index < right[number(step) % 4] else "other"
 
 
 def test_failures_count_as_wrong_and_are_counted(source: Source, tmp_path: Path) -> None:
