@@ -5,10 +5,11 @@ A Parquet repository has no column for it: the rule reads the tags and the untou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import cast
 
+from omnidata.errors import Finding
 from omnidata.types import Step
 
 Named = Callable[[Step], Step]
@@ -28,6 +29,9 @@ _RULES: Mapping[str, str] = {
 
 Steps of other benchmarks belong to their episodes, as `Step` names them.
 """
+_BY_EPISODE: Mapping[str, str] = {"omnigui": f"{_HOME}.omnigui"}
+"""Benchmark -> the module whose `together(steps, note)` settles the group of a whole episode, where
+the rows of one may name different groups."""
 
 
 class UnusableRowError(ValueError):
@@ -61,3 +65,16 @@ def check_screen(step: Step) -> None:
 def rule(task: str) -> Named | None:
     """The rule of a benchmark; None where steps belong to their episodes."""
     return cast("Named", import_module(_RULES[task]).named) if task in _RULES else None
+
+
+def together(task: str, steps: Sequence[Step], note: Callable[[Finding], None]) -> Sequence[Step]:
+    """The steps of a benchmark, those of one episode in one group.
+
+    Args:
+        task: the benchmark.
+        steps: named by its `rule`, each episode's in order.
+        note: is told of the episodes whose rows disagree.
+    """
+    if task not in _BY_EPISODE:
+        return steps
+    return cast("Sequence[Step]", import_module(_BY_EPISODE[task]).together(steps, note))

@@ -6,7 +6,7 @@ differs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -67,7 +67,7 @@ def _read(data: Path, *, check_media: bool) -> Source:
     builder = _Builder(levels, findings.append)
     for part in annotations:
         builder.add(part)
-    steps = builder.steps()
+    steps = together(builder.steps(), findings.append)
     builder.check_levels()
     if not steps:
         raise DataError(
@@ -374,6 +374,53 @@ def named(step: Step) -> Step:
     twins = step.source.get("twins")
     own = twins if isinstance(twins, str) and twins else step.episode_id
     return replace(step, group=f"{app_key(app)}/{own}")
+
+
+def together(steps: Sequence[Step], note: Note) -> list[Step]:
+    """The steps, `named`, with those of one episode in one group: the first twins that one names.
+
+    Each row names its twins for itself, and some may name none or others: a split by rows would
+    tear the episode apart.
+
+    Args:
+        steps: each episode's by index.
+        note: is told of the episodes whose rows disagree.
+    """
+    alone = [f"{app_key(tag_of(step, 'app'))}/{step.episode_id}" for step in steps]
+    group_of: dict[str, str] = {}
+    torn: dict[str, list[Step]] = {}
+    for step, own in zip(steps, alone, strict=True):
+        if group_of.setdefault(own, step.group) == step.group:
+            continue
+        torn[own] = []
+        if group_of[own] == own:
+            group_of[own] = step.group
+    if not torn:
+        return list(steps)
+    for step, own in zip(steps, alone, strict=True):
+        if own in torn:
+            torn[own].append(step)
+    for own, found in torn.items():
+        note(_disagreeing(found, group_of[own]))
+    return [
+        replace(step, group=group_of[own]) if own in torn else step
+        for step, own in zip(steps, alone, strict=True)
+    ]
+
+
+def _disagreeing(steps: Sequence[Step], group: str) -> Finding:
+    """The rows of an episode do not all put it into this group."""
+    groups = list(dict.fromkeys(step.group for step in steps))
+    others = tuple(step.sample_id for step in steps if step.group != group)
+    return Finding(
+        "twins-differ",
+        "warning",
+        steps[0].episode,
+        f"its rows belong to {len(groups)} groups by the column twins: {', '.join(groups[:8])}",
+        "the same twins, or none, in all rows of an episode",
+        f"give all the same; the whole episode goes with {group} until then",
+        others,
+    )
 
 
 def _place(episode: _Episode, placed: _Placed) -> str:

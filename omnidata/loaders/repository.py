@@ -19,7 +19,7 @@ from typing import Any
 
 from omnidata.errors import DataError, FileError, Finding, MediaError
 from omnidata.files import bounds, inside, naming, read_file, real, staying_in
-from omnidata.loaders.belonging import UnusableRowError
+from omnidata.loaders.belonging import UnusableRowError, together
 from omnidata.loaders.media_files import check_media_files
 from omnidata.loaders.parquet_rows import check, leaves, rows
 from omnidata.loaders.rows import BELONGING, Reader, tag_column
@@ -183,7 +183,10 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
             raise _broken(
                 data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
             ) from None
-    steps = [placed[position] for position in sorted(placed)]
+    told: list[Finding] = []
+    steps = together(manifest.task, [placed[n] for n in sorted(placed)], told.append)
+    known = set(manifest.findings)  # the source's loader has said most of it
+    findings += [finding for finding in told if finding not in known]
     if check_media and manifest.embed:
         findings += manifest.media_findings
     elif check_media:

@@ -230,6 +230,11 @@ def _unmatched(spot: Spot) -> str:
     return f"{spot.app.lower()}/nobody"
 
 
+def _partly(spot: Spot) -> str:
+    spot.row["twins"] = "G1"
+    return f"{spot.app}/{spot.episode}"
+
+
 def _placeless(spot: Spot) -> str:
     spot.rows.append({**spot.row, "step_id": spot.rng.choice((None, -1, "one"))})
     return str(spot.trace)
@@ -279,6 +284,7 @@ ANNOTATIONS: Mapping[str, Plant] = {
         lambda spot: {"app": spot.app, "ID": spot.episode, "dependency": "critical"}
     ),
     "dependency-unmatched": _unmatched,
+    "twins-differ": _partly,
     "label-unknown": _own_line("dependency", "high"),
     "language-unknown": _own_line("language", None),
     "instruction-missing": _uninstructed,

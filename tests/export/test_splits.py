@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +25,7 @@ from tests.loaders import desk, phones
 from tests.loaders.agentstudio import act, ground, single, write
 from tests.loaders.osworld import line, rollout
 from tests.loaders.phones import records
-from tests.trees import load_rows, row
+from tests.trees import load_rows, row, write_rows
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +68,37 @@ def tags(app: str) -> dict[str, str]:
 
 def twin(step: Step, episode: str, twins: Any) -> Step:
     return named(replace(step, episode_id=episode, source={**step.source, "twins": twins}))
+
+
+NAMED: tuple[tuple[str | None, ...], ...] = (
+    ("G1", None, None), (None, None, "G1"), (None, "G1", "G2"), ("G1", "G1", "G1"), (None,) * 3,
+)  # fmt: skip
+"""The column `twins` of the three rows of one episode after the other."""
+
+
+def test_an_episode_that_names_its_twins_in_some_rows_is_in_one_group(tmp_path: Path) -> None:
+    """Read from files, from a repository, and from one that was written with nothing to say."""
+    rows = [
+        row(f"T{n}", k, app="TED", **({"twins": name} if name else {}))
+        for n, names in enumerate(NAMED)
+        for k, name in enumerate(names)
+    ]
+    task = get_task("omnigui")
+    source = task.load(write_rows(tmp_path / "steps.json", rows), check_media=False)
+    repository = tmp_path / "repository"
+    convert(source, repository, embed=True)
+    again = task.load(repository, check_media=False)
+    manifest = json.loads((repository / "omnidata.json").read_text())
+    (repository / "omnidata.json").write_text(json.dumps({**manifest, "findings": []}))
+    for read in (source, again, task.load(repository, check_media=False)):
+        groups = [group for group in ("ted/G1",) * 4 + ("ted/T4",) for _ in range(3)]
+        assert [step.group for step in read.steps] == groups
+        found = [each for each in read.findings if each.code == "twins-differ"]
+        assert [each.where for each in found] == ["TED/T0", "TED/T1", "TED/T2"]
+        assert {each.severity for each in found} == {"warning"}
+        assert "3 groups by the column twins: ted/T2, ted/G1, ted/G2" in found[2].what
+        assert "goes with ted/G1" in found[2].remedy
+        assert found[2].sample_ids == ("TED/T2/0", "TED/T2/2")
 
 
 def test_shares_are_about_what_was_asked_for(step: Step) -> None:
