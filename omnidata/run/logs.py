@@ -8,7 +8,7 @@ for OmniGUI are objects that name the step; the answer in `filtered_resps`, in `
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from omnidata.files import STREAMED, open_file
 from omnidata.loaders.omnigui_apps import app_key
 from omnidata.loaders.omnigui_files import as_name
 from omnidata.predictions import Prediction
-from omnidata.run.log_rows import Rows, Said
+from omnidata.run.log_rows import Rows, Said, differing, leaves
 from omnidata.types import Source, Step
 
 _FAILED = "[LMMS_EVAL_REQUEST_FAILED"  # stands where an answer would, after all retries
@@ -37,11 +37,7 @@ def read_lmms_eval(path: Path, source: Source) -> Iterator[Prediction]:
         PredictionError: a line cannot be read, is no step of the data, or does not say which.
     """
     if source.numbered:
-        steps = _Steps(source)
-        for sample, where in _samples(path):
-            sample_id = steps.find(sample, where)
-            if sample_id is not None:
-                yield _prediction(sample_id, _answer(sample, where))
+        yield from _Steps(source).match(_samples(path))
         return
     answers: list[str] = []
 
@@ -143,30 +139,75 @@ class _Steps:
             place = (step.episode_id, step.step_index)
             self.by_place.setdefault(place, set()).add(step.sample_id)
 
-    def find(self, sample: Mapping[str, Any], where: str) -> str | None:
-        """The step's id; None for a row that the loader skipped, with a finding."""
+    def match(self, samples: Iterable[tuple[dict[str, Any], str]]) -> Iterator[Prediction]:
+        """The answers, without those of rows that the loader skipped with a finding.
+
+        Those that only the number tells apart come last: when a row is known to be at another place
+        than its number says, the number tells nothing. So do answers with the number of a skipped
+        row that name a step: a repeated row's where the step has an answer already, the step's own
+        where the log was made on a copy without the repetition.
+
+        Raises:
+            PredictionError: a sample is no step of the data, or the log does not say which.
+        """
+        given: set[str] = set()
+        repeated: dict[str, tuple[Prediction, str]] = {}
+        unsure: list[tuple[dict[str, Any], str, str | None]] = []
+        moved = ""
+        for sample, where in samples:
+            inside, by_number = self._numbered(sample)
+            fitting = self._fitting(sample, where)
+            if len(fitting) > 1:
+                if by_number not in fitting and (by_number or not inside):
+                    raise self._ambiguous(fitting, "its number is none of theirs", where)
+                unsure.append((sample, where, by_number))
+                continue
+            for found in fitting:
+                self._check_target(found, sample, where)
+                prediction = _prediction(found, _answer(sample, where))
+                if inside and by_number is None:
+                    repeated.setdefault(found, (prediction, where))
+                    continue
+                if inside and by_number != found:
+                    moved = moved or where
+                given.add(found)
+                yield prediction
+        for found, (prediction, where) in repeated.items():
+            if found not in given:
+                moved = moved or where
+                yield prediction
+        for sample, where, by_number in unsure:
+            if moved:
+                why = f"rows are at other places there ({moved})"
+                raise self._ambiguous(self._fitting(sample, where), why, where)
+            if by_number is not None:
+                self._check_target(by_number, sample, where)
+                yield _prediction(by_number, _answer(sample, where))
+
+    def _numbered(self, sample: Mapping[str, Any]) -> tuple[bool, str | None]:
+        """Whether the data have a row with the number, and the step that it became."""
         number = sample.get("doc_id")
-        inside = type(number) is int and 0 <= number < len(self.rows)
-        by_number = self.rows[number] if isinstance(number, int) and inside else None
-        names = [sample.get("doc"), *(sample.get(metric) for metric in _METRICS)]
-        named = next((n for n in names if isinstance(n, dict) and "episode_id" in n), None)
+        if type(number) is not int or not 0 <= number < len(self.rows):
+            return False, None
+        return True, self.rows[number]
+
+    def _fitting(self, sample: Mapping[str, Any], where: str) -> set[str]:
+        """The steps that the sample may be; none for a row that the loader skipped."""
+        inside, by_number = self._numbered(sample)
+        named = next((name for name in _names(sample) if "episode_id" in name), None)
         if named is None:
             if not inside:
-                raise self._unknown(f"doc_id {number!r}", where)
-            found = by_number
-        else:  # what names a step wins: a row's number may be another dataset's
-            places = self._named(named)
-            found = by_number if by_number in places else min(places, default=None)
-            if inside and by_number is None and self._is_of_episode(named):
-                return None
-            if len(places) > 1 and by_number not in places:
-                found = None
-            if found is None:
-                what = f"episode {named['episode_id']!r}, step {_step_number(named)!r}"
-                raise self._unknown(what, where)
-        if found is not None:
-            self._check_target(found, names, where)
-        return found
+                raise self._unknown(f"doc_id {sample.get('doc_id')!r}", where)
+            return {by_number} if by_number else set()
+        # What names a step wins: a row's number may be another dataset's.
+        places = self._named(named)
+        if not places and not (inside and by_number is None and self._is_of_episode(named)):
+            what = f"episode {named['episode_id']!r}, step {_step_number(named)!r}"
+            raise self._unknown(what, where)
+        if len(places) < 2:
+            return places
+        said = leaves(named)
+        return {one for one in places if not differing(said, self.steps[one].source)} or places
 
     def _named(self, name: Mapping[str, Any]) -> set[str]:
         """Steps with that episode and number, of that app or subset where the log names one."""
@@ -195,18 +236,33 @@ class _Steps:
             remedy="score against the data that the log was made on",
         )
 
-    def _check_target(self, sample_id: str, names: Sequence[Any], where: str) -> None:
+    @staticmethod
+    def _ambiguous(fitting: set[str], why: str, where: str) -> PredictionError:
+        return PredictionError(
+            f"the sample is one of {', '.join(sorted(fitting))}, and {why}",
+            where=where,
+            expected="a doc, or metrics, with the app too, or a log in the order of the data",
+            remedy="log the rows themselves, or write {sample_id, output} lines",
+        )
+
+    def _check_target(self, sample_id: str, sample: Mapping[str, Any], where: str) -> None:
         """Refuse a log with another target than the data's: it was made on other annotations."""
         target = self.steps[sample_id].source.get("result_action_type")
-        for name in names:
+        for name in _names(sample):
             for key in ("result_action_type", "gt_action_type"):
-                if isinstance(name, dict) and key in name and name[key] != target:
+                if key in name and name[key] != target:
                     raise PredictionError(
                         f"{key} of {sample_id} is {name[key]!r}, the data's is {target!r}",
                         where=where,
                         expected="a log that was made on this data",
                         remedy="score against the data that the log was made on",
                     )
+
+
+def _names(sample: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What may name the step: the row, and the metrics' records."""
+    found = (sample.get(key) for key in ("doc", *_METRICS))
+    return [name for name in found if isinstance(name, dict)]
 
 
 def _prediction(sample_id: str, answer: str) -> Prediction:

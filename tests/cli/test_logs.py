@@ -16,6 +16,7 @@ from omnidata.run.logs import read_log
 from omnidata.tasks import get_task
 from omnidata.types import Source
 from tests.cli.running import as_json, omnidata
+from tests.loaders.agentstudio import ground, pictures, write
 from tests.loaders.desk import screenspot as desk_spots
 from tests.loaders.desk import spot
 from tests.loaders.phones import zoo, zoo_episode
@@ -173,6 +174,48 @@ def test_apps_that_share_a_subset_are_told_apart_by_the_rows_number(tmp_path: Pa
     omnidata("score", "omnigui", data, lost, "--from", "lmms-eval", code=2)
 
 
+def paired_steps(data: Path, *lines: dict[str, Any]) -> dict[str, str | None]:
+    """The answer of each line, its place in the log, that a step of OmniGUI gets."""
+    numbered = [{**line, "filtered_resps": [str(n)]} for n, line in enumerate(lines)]
+    log = write_lines(data.with_name("log.jsonl"), numbered)
+    return {one.sample_id: one.output for one in read_log("lmms-eval", log, load(data))}
+
+
+def test_a_log_of_a_copy_without_the_repeated_row_loses_no_answer(tmp_path: Path) -> None:
+    known = [row("A", 0, app="ted"), row("A", 1, app="ted"), row("B", 0, app="ted")]
+    data = write_rows(tmp_path / "steps.json", [known[0], *known])
+    lines = [
+        {"doc_id": n, "doc": {key: one[key] for key in ("episode_id", "step_id", "app")}}
+        for n, one in enumerate(known)
+    ]
+    assert paired_steps(data, *lines) == {"ted/A/0": "0", "ted/A/1": "1", "ted/B/0": "2"}
+    # Of a log with the repeated row, it is the repetition's answer that is not counted.
+    own = [{**lines[0], "doc_id": n} for n in (1, 0)]
+    assert paired_steps(data, *own) == {"ted/A/0": "1"}
+
+
+def test_steps_of_two_apps_are_not_exchanged_where_rows_are_elsewhere(tmp_path: Path) -> None:
+    rows = [
+        row("A", app="ted"),
+        row("A", app="imdb", result_touch_xy="[[1,2],[3,4]]"),
+        row("B", app="ted"),
+    ]
+    data = write_rows(tmp_path / "steps.json", rows)
+    docs = [{key: one[key] for key in ("episode_id", "step_id")} for one in rows]
+    good = [{"doc_id": n, "doc": doc} for n, doc in enumerate(docs)]
+    found = {"ted/A/0": "0", "imdb/A/0": "1", "ted/B/0": "2"}
+    assert paired_steps(data, *good) == found
+    # What else the rows say tells them apart.
+    told = [
+        {**doc, "result_touch_xy": one["result_touch_xy"]}
+        for doc, one in zip(docs, rows, strict=True)
+    ]
+    moved = [{"doc_id": 2 - n, "doc": doc} for n, doc in enumerate(told)]
+    assert paired_steps(data, *moved) == found
+    with pytest.raises(PredictionError, match=r"one of imdb/A/0, ted/A/0, and rows are at other"):
+        paired_steps(data, {"doc_id": 1, "doc": docs[0]}, {"doc_id": 0, "doc": docs[2]})
+
+
 @pytest.mark.parametrize("empty", [[], None, [[]]])
 def test_an_empty_filtered_answer_gives_way_to_the_whole_one(tmp_path: Path, empty: Any) -> None:
     data = write_rows(tmp_path / "steps.json", [row(app="ted", result_action_type=8)])
@@ -244,6 +287,64 @@ def test_a_perfect_log_in_another_order_is_perfect(tmp_path: Path) -> None:
     log = write_lines(tmp_path / "log.jsonl", lines)
     done = omnidata("score", "screenspot", data, log, "--from", "lmms-eval", "--json")
     assert as_json(done)["overall"]["accuracy"] == 1.0
+
+
+def test_alike_rows_of_groundui_are_told_apart_by_the_box(tmp_path: Path) -> None:
+    rows = [
+        ground(instruction="uniq"),
+        ground(instruction="same", bbox=[10, 10, 20, 20]),
+        ground(instruction="same", bbox=[100, 60, 120, 80]),
+    ]
+    write(tmp_path / "data" / "metadata.jsonl", *rows)
+    pictures(tmp_path / "data" / "images", ["a.png"])
+    lines = []
+    for number, logged_row in enumerate(rows[n] for n in (0, 2, 1)):
+        left, top, right, bottom = logged_row["bbox"]
+        doc = {key: value for key, value in logged_row.items() if key != "image"}
+        point = f"({(left + right) / 288:.4f}, {(top + bottom) / 180:.4f})"
+        lines.append({"doc_id": number, "doc": doc, "filtered_resps": [point]})
+    log = write_lines(tmp_path / "log.jsonl", lines)
+    data = tmp_path / "data"
+    done = omnidata("score", "groundui", data, log, "--from", "lmms-eval", "--json")
+    assert as_json(done)["overall"]["accuracy"] == 1.0
+
+
+@pytest.mark.parametrize("form", ["doc", "record", "target"])
+def test_whole_numbers_of_a_box_may_be_floats_in_a_log(tmp_path: Path, form: str) -> None:
+    rows = [spot(bbox=[8, 9, 16, 9]), spot(bbox=[30, 9, 16, 9]), spot(instruction="only here")]
+    data = desk_spots(tmp_path / "data", *rows)
+    floats = [{**row, "bbox": list(map(float, row["bbox"]))} for row in rows]
+    lines = [
+        {**logged(floats[row], number, form), "filtered_resps": [str(row)]}
+        for number, row in enumerate((1, 0, 2))
+    ]
+    log = write_lines(tmp_path / "log.jsonl", lines)
+    assert paired(data, log) == {f"screenspot_web/{n}": str(n) for n in range(3)}
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        [0.1, 0.2, 0.3, 0.4],  # shares of the screen
+        [8, 9, 24, 18],  # two corners
+        [16, 13.5, 16, 9],  # the middle and the size
+        [13, 25, 38, 50],  # two corners, 0 to 100 on 64 x 36, rounded
+        [12, 25, 37, 50],  # rounded down
+        [16.0, 18.0, 32.0, 18.0],  # of a picture of twice the size
+    ],
+)
+def test_a_box_in_other_units_is_taken(tmp_path: Path, box: list[float]) -> None:
+    data = desk_spots(tmp_path / "data", spot())
+    line = {"doc_id": 0, "doc": spot(bbox=box), "filtered_resps": ["x"]}
+    assert paired(data, write_lines(tmp_path / "log.jsonl", [line])) == {"screenspot_web/0": "x"}
+
+
+@pytest.mark.parametrize("box", [[9, 9, 16, 9], [30, 9, 16, 9], [8, 9, 16, 19], [40, 2, 50, 30]])
+def test_another_box_in_the_same_unit_is_refused(tmp_path: Path, box: list[int]) -> None:
+    data = desk_spots(tmp_path / "data", spot())
+    line = {"doc_id": 0, "doc": spot(bbox=box), "filtered_resps": ["x"]}
+    log = write_lines(tmp_path / "log.jsonl", [line])
+    refused(data, log, ":1", f"its bbox is {box}, that of screenspot_web/0 is [8, 9, 16, 9]")
 
 
 def test_the_number_decides_between_rows_that_are_alike(tmp_path: Path) -> None:
