@@ -55,6 +55,7 @@ _KINDS: Final = (
 
 _followed: ContextVar[tuple[str, ...]] = ContextVar("_followed", default=())
 _bounds: ContextVar[tuple[str, ...]] = ContextVar("_bounds", default=())
+_handed_out: set[str] = set()
 
 
 @contextmanager
@@ -130,6 +131,20 @@ def followed_folders() -> tuple[str, ...]:
     return _followed.get()
 
 
+def remember_bounds() -> None:
+    """Keep what the bounds are now: a table of these data is handed out, whose rows name files."""
+    _handed_out.update(bounds())
+
+
+def named_folders() -> tuple[str, ...]:
+    """The real paths in which the rows of a table may name files.
+
+    They are the folders that `following` names, and those of data that this process has handed out
+    as tables. What a table says of itself counts for nothing: whoever saved it has written that.
+    """
+    return (*followed_folders(), *sorted(_handed_out))
+
+
 def real(path: Path) -> str:
     """Where a path leads once all links are followed.
 
@@ -190,7 +205,7 @@ def check_file(path: Path, limit: int, *, within: Sequence[str] | None = None) -
             "the path leads outside the dataset through a link",
             where=str(path),
             expected=f"a file below {allowed[0]}",
-            remedy=naming([os.path.dirname(leads)]),  # noqa: PTH120  a text, as `real` gives it
+            remedy=naming([_way_out(path, leads, allowed)]),
         )
     _check(path, found, limit)
     if is_pointer(path):
@@ -201,6 +216,16 @@ def check_file(path: Path, limit: int, *, within: Sequence[str] | None = None) -
             remedy="run `git lfs pull` in its repository",
         )
     return found
+
+
+def _way_out(path: Path, leads: str, allowed: Sequence[str]) -> str:
+    """The folder to which the first link of a path leads, or that of the file itself."""
+    for part in [*reversed(path.parents), path]:
+        target = real(part)
+        below = any(inside(folder, [target]) for folder in allowed)  # the user's own way there
+        if part.is_symlink() and not below and not inside(target, allowed):
+            return target if Path(target).is_dir() else str(Path(target).parent)
+    return str(Path(leads).parent)
 
 
 def open_file(path: Path, limit: int) -> BufferedReader:

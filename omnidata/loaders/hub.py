@@ -23,7 +23,7 @@ import datasets
 import pyarrow as pa
 
 from omnidata.errors import DataError, MediaError
-from omnidata.files import bounds, following
+from omnidata.files import bounds, following, remember_bounds
 from omnidata.loaders.media_files import refuse_closed
 from omnidata.loaders.recognition import reading
 from omnidata.loaders.repository import is_repository
@@ -190,6 +190,7 @@ def _fingerprint(benchmark: Benchmark, root: Path) -> str:
     with reading(root, benchmark.task):
         digest = hashlib.sha256(benchmark.fingerprint(root).encode())
         digest.update(os.fsencode("\0".join(bounds())))
+        remember_bounds()
     for folder in (resources.files("omnidata"), resources.files("omnidata.loaders")):
         for code in sorted(folder.iterdir(), key=lambda path: path.name):
             if code.name.endswith((".py", ".json")):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import DataError, FileError, Finding, MediaError
-from omnidata.files import bounds, inside, naming, read_file, real, staying_in
+from omnidata.files import bounds, inside, naming, read_file, real, remember_bounds, staying_in
 from omnidata.loaders.belonging import UnusableRowError, together
 from omnidata.loaders.media_files import check_media_files
 from omnidata.loaders.parquet_rows import check, leaves, rows
@@ -254,6 +254,7 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
         manifest = read_manifest(data)
         _check_task(data, manifest, task)
         within = bounds()
+        remember_bounds()
     files = [_shard(data, shard) for shard in _subset(data, manifest, name)]
     for path in files:  # `datasets` reads as much at once as a row group says it is
         with _whole(path), pq.ParquetFile(path) as file:
@@ -266,7 +267,6 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
         return found.map(refusing)
     for part in found.values() if isinstance(found, dict) else [found]:
         refusing.check(part.data)
-        part.info.builder_name = task  # from here on the rows are as good as our builders'
     return found
 
 

@@ -91,15 +91,17 @@ def _released(text: str) -> Said | None:
 def _meant(text: str) -> Said | None:
     if tokens := list(_TOKENS.finditer(text)):
         return Said(_centre([float(side) for side in tokens[-1].groups()]), "norm1000")
-    if tagged := list(_TAGGED.finditer(text)):
-        x, y = filter(None, tagged[-1].groups())
-        return Said((float(x), float(y)))
     corners = list(_CORNERS.finditer(text))
     rest = text[corners[-1].end() :] if corners else text
     point = read_point(rest)
     if point is not None:
         return Said(point)
-    return Said(_centre([float(side) for side in corners[-1].groups()])) if corners else None
+    if corners:
+        return Said(_centre([float(side) for side in corners[-1].groups()]))
+    if tagged := list(_TAGGED.finditer(text)):
+        x, y = filter(None, tagged[-1].groups())
+        return Said((float(x), float(y)))
+    return None
 
 
 def _centre(sides: list[float]) -> Pair:

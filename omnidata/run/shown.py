@@ -18,6 +18,7 @@ import msgspec
 from omnidata import media
 from omnidata.errors import MediaError, RunError
 from omnidata.media import Budget
+from omnidata.media.paths import around
 from omnidata.run.folder import TRANSIENT
 from omnidata.types import Completion, Conversation, Cut, Delivery, MediaRef, Modality, Step
 
@@ -167,7 +168,7 @@ def _stamp(ref: MediaRef) -> Stamp:
 
 
 def _has_changed(ref: MediaRef, then: Stamp) -> bool:
-    """Whether the medium is another one; a file that is not there says nothing."""
+    """Whether the medium is another one; a file that is not there, or not opened, says nothing."""
     try:
         file = _file(ref)
         found = file.stat()
@@ -175,7 +176,7 @@ def _has_changed(ref: MediaRef, then: Stamp) -> bool:
             return False
         return _digest(ref, file) != then.sha256
     except MediaError as error:
-        return error.fault != "missing"
+        return error.fault not in ("missing", "refused")
     except OSError:
         return False
 
@@ -188,7 +189,7 @@ def _file(ref: MediaRef) -> Path:
     """
     if ref.cell is None:
         return media.resolve(ref)
-    return media.resolve(MediaRef(ref.kind, ref.root, ref.cell.shard), budget=_WHOLE)
+    return media.resolve(around(ref, ref.cell), budget=_WHOLE)
 
 
 def _digest(ref: MediaRef, file: Path) -> str:

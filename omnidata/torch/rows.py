@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from omnidata.errors import DataError, UsageError
-from omnidata.files import followed_folders
-from omnidata.loaders.registry import BUILDERS
+from omnidata.files import inside, named_folders, real
 from omnidata.loaders.repository import extra_features
 from omnidata.loaders.rows import Reader, features, tag_of
 from omnidata.media import Held
@@ -31,10 +30,9 @@ class RowSteps(Sequence[Step]):
     `sort` left is what there is. Rows know the screens of earlier steps only where they are of a
     Parquet repository; `Step.history_screens` is empty elsewhere.
 
-    Rows that name files name what they like, and may be anybody's. Those of our builders, and of
-    `omnidata.load_dataset`, name files of the data. Of others a file is opened only where it lies
-    in a folder that is named when the rows are handed over:
-    `with omnidata.following(["FOLDER"]): StepDataset(rows)`.
+    Rows that name files name what they like, and may be anybody's. A file is opened where it lies
+    in data that this process has loaded as a table, or in a folder that is named when the rows are
+    handed over: `with omnidata.following(["FOLDER"]): StepDataset(rows)`.
 
     Args:
         rows: of `omnidata.load_dataset`, of `datasets.load_dataset` with the name of a benchmark,
@@ -67,8 +65,7 @@ class RowSteps(Sequence[Step]):
             [tag_of(name) for name in own if getattr(columns[name], "dtype", "") == "string"]
         )
         self._rows = rows.with_format("arrow")
-        self._are_ours = rows.info.builder_name in BUILDERS
-        self._within = followed_folders()
+        self._within = named_folders()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -115,12 +112,12 @@ class RowSteps(Sequence[Step]):
         if not cell.get("path"):
             return None
         place = Path(cell["path"])
-        if not self._are_ours and not self._within:
+        if not inside(real(place), self._within):
             raise DataError(
-                "the rows name files, which may lie anywhere on this machine",
+                "the row names a file that lies in no folder which you have named",
                 where=f"column {role}: {place}",
-                expected="rows of omnidata.load_dataset, or folders that you name",
-                remedy=f'with omnidata.following(["{place.parent}"]): StepDataset(rows)',
+                expected="rows of data that this process loads, or folders that you name",
+                remedy='with omnidata.following(["FOLDER OF THE MEDIA"]): StepDataset(rows)',
             )
         kind = kind or _kind(place.name)
         return MediaRef(kind, place.parent, place.name, sha256=sha256, within=self._within)
