@@ -90,7 +90,7 @@ class TreeWriter:
         DataError: if `root` holds something already.
 
     Examples:
-        >>> import tempfile
+        >>> import shutil, tempfile
         >>> from omnidata.actions import Primitive
         >>> tap = Action(Primitive.TAP, (Box(210, 786, 351, 850, "px"),))
         >>> root = Path(tempfile.mkdtemp())
