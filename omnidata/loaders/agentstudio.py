@@ -262,9 +262,10 @@ def named(step: Step) -> Step:
     first = next((name for name in images if isinstance(name, str)), None)
     if first is None:
         return replace(step, episode=step.sample_id, group=step.sample_id)
-    if "image" in row:
+    is_page = "screenshot" in step.media  # rows of the other sets may have any column besides
+    if is_page:
         check_screen(step)
-    group = first if "image" in row else recording_of(first)
+    group = first if is_page else recording_of(first)
     return replace(step, episode=f"{group}#{step.sample_id}", group=group)
 
 
