@@ -26,6 +26,9 @@ from tests.trees import read_lines, write_lines
 
 TASK = get_task("omnigui")
 
+SETTINGS = {"task": "omnigui", "model": "m"}
+"""What every run folder says at least."""
+
 
 def test_a_run_folder_holds_what_the_architecture_promises(source: Source, tmp_path: Path) -> None:
     results = evaluate(TASK, source, "baseline:center", tmp_path)
@@ -225,7 +228,7 @@ def test_times_add_up_over_resumed_runs(source: Source, tmp_path: Path) -> None:
 def test_a_transient_failure_is_tried_again_on_resume_and_kept_as_an_attempt(
     tmp_path: Path,
 ) -> None:
-    settings = {"model": "m"}
+    settings = SETTINGS
     with RunFolder(tmp_path, settings) as run:
         run.append("a", Completion(delivery="api_error", error="503"))
         run.append("b", Completion(text="{}", usage={"tokens": 3}))
@@ -240,18 +243,18 @@ def test_a_transient_failure_is_tried_again_on_resume_and_kept_as_an_attempt(
 
 
 def test_text_with_lone_surrogates_survives_the_folder(tmp_path: Path) -> None:
-    with RunFolder(tmp_path, {"model": "m"}) as run:
+    with RunFolder(tmp_path, SETTINGS) as run:
         run.append("a", Completion(text="\ud800 {"))
-    with RunFolder(tmp_path, {"model": "m"}) as run:
+    with RunFolder(tmp_path, SETTINGS) as run:
         assert run.done["a"].text == "\ud800 {"
 
 
 def test_a_torn_last_attempt_is_mended_as_well(tmp_path: Path) -> None:
-    with RunFolder(tmp_path, {"model": "m"}) as run:
+    with RunFolder(tmp_path, SETTINGS) as run:
         run.append_attempt("a", Completion(delivery="api_error", error="503"))
     with (tmp_path / "attempts.jsonl").open("ab") as file:
         file.write(b'{"sample_id":"b","outp')
-    with RunFolder(tmp_path, {"model": "m"}) as run:
+    with RunFolder(tmp_path, SETTINGS) as run:
         run.append_attempt("c", Completion(delivery="api_error", error="500"))
     assert [line.sample_id for line in read(tmp_path / "attempts.jsonl")] == ["a", "c"]
 
@@ -326,7 +329,7 @@ def test_links_in_a_foreign_run_folder_lead_no_writer_out_of_it(
 def test_a_resumed_run_adds_to_no_file_that_lies_elsewhere_as_well(
     tmp_path: Path, name: str, hard: bool
 ) -> None:
-    with RunFolder(tmp_path / "run", {"model": "m"}) as run:
+    with RunFolder(tmp_path / "run", SETTINGS) as run:
         run.append("a", Completion(text="x"))
         run.append_attempt("b", Completion(delivery="api_error"))
     victim = (tmp_path / "run" / name).rename(tmp_path / "victim")
@@ -338,14 +341,14 @@ def test_a_resumed_run_adds_to_no_file_that_lies_elsewhere_as_well(
     else:
         (tmp_path / "run" / name).symlink_to(victim)
     with pytest.raises(RunError, match="second name" if hard else "is a link"):
-        RunFolder(tmp_path / "run", {"model": "m"})
+        RunFolder(tmp_path / "run", SETTINGS)
     assert victim.read_bytes() == before
 
 
 def test_a_new_run_adds_to_no_link_that_waits_for_it(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "run.json").write_text('{"model": "m"}')
-    with RunFolder(tmp_path / "run", {"model": "m"}) as run:
+    (tmp_path / "run" / "run.json").write_text(json.dumps(SETTINGS))
+    with RunFolder(tmp_path / "run", SETTINGS) as run:
         (tmp_path / "run" / "predictions.jsonl").symlink_to(tmp_path / "victim")
         with pytest.raises(RunError, match="is a link"):
             run.append("a", Completion(text="x"))
@@ -359,9 +362,9 @@ def test_a_lock_that_is_a_link_empties_nothing(tmp_path: Path, hard: bool) -> No
     victim.write_bytes(VICTIM)
     if hard:
         os.link(victim, lock)
-        RunFolder(tmp_path / "run", {"model": "m"}).__exit__(None, None, None)
+        RunFolder(tmp_path / "run", SETTINGS).__exit__(None, None, None)
     else:
         lock.symlink_to(victim)
         with pytest.raises(RunError, match="cannot be read or written"):
-            RunFolder(tmp_path / "run", {"model": "m"})
+            RunFolder(tmp_path / "run", SETTINGS)
     assert victim.read_bytes() == VICTIM
