@@ -56,7 +56,12 @@ def trajectories(tmp_path: Path) -> Path:
     bench(
         tmp_path / "b",
         bench_step(0, click(0.1, 0.1, [0.05, 0.05, 0.1, 0.1])),
-        bench_step(4, gold("write", text="a b"), gold("press", keys=["enter"])),
+        bench_step(
+            4,
+            gold("write", text="a b"),
+            gold("press", keys=["enter"]),
+            action="pyautogui.write(message='a b')\npyautogui.press(keys=['enter'])",
+        ),
     )
     return tmp_path
 
