@@ -15,6 +15,7 @@ from omnidata.compare.inference import Floats, Ints, Mask, Sums
 from omnidata.compare.pair import Pair, textless
 from omnidata.errors import RunError
 from omnidata.metrics.agentstudio_critic import RATES, rates
+from omnidata.metrics.agentstudio_totals import summed
 from omnidata.metrics.episodes import by_owner, counts
 from omnidata.run.scored import Run, Unit
 from omnidata.tasks.agentstudio_profiles import CriticProfile
@@ -140,7 +141,7 @@ class _Means:
     def sums(self, chosen: Mask) -> Sums:
         rates = _Fractions(len(self.columns))
         chosen = chosen & self.judged
-        a, b = (_summed(self._owner, side, chosen) for side in (self._a, self._b))
+        a, b = (summed(side[chosen], self._owner[chosen]) for side in (self._a, self._b))
         return Sums(a, b, rates, rates.uses)
 
 
@@ -159,7 +160,7 @@ class _Critic:
 
     def sums(self, chosen: Mask) -> Sums:
         chosen = chosen & self.judged
-        a, b = (_summed(self._owner, side, chosen) for side in (self._a, self._b))
+        a, b = (summed(side[chosen], self._owner[chosen]) for side in (self._a, self._b))
         return Sums(a, b, _critic_rates, [tuple(range(7))] * len(RATES))
 
 
@@ -200,11 +201,3 @@ def _owners(pair: Pair) -> Ints:
     if not pair.steps:
         return np.arange(len(pair.ids), dtype=np.int64)
     return numbered(step.group for step in pair.steps)
-
-
-def _summed(owner: Ints, rows: Floats, chosen: Mask) -> Floats:
-    """(E, C): the sums of the chosen rows (N, C) by owner."""
-    _, codes = np.unique(owner[chosen], return_inverse=True)
-    found = np.zeros((int(codes.max(initial=-1)) + 1, rows.shape[1]))
-    np.add.at(found, codes, rows[chosen])
-    return found

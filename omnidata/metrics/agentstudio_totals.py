@@ -1,7 +1,8 @@
 """Tables of GroundUI, IDMBench and CriticBench: micro averages over rows, with intervals.
 
 AgentStudio's totals (Tables 4 to 10) are averages over all rows, not over platforms or sources.
-Values are unrounded fractions; intervals are 95 % percentile bootstraps over rows.
+Values are unrounded fractions; intervals are 95 % percentile bootstraps over rows, or over groups
+of rows that belong together.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ PLATFORMS = ("web", "desktop", "mobile")
 
 
 def means(
-    columns: Mapping[str, Floats], *, shares: Collection[str] = (), seed: int = 0
+    columns: Mapping[str, Floats],
+    *,
+    shares: Collection[str] = (),
+    owner: Ints | None = None,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """The mean of each column.
 
@@ -29,6 +34,7 @@ def means(
         columns: name -> float64 (N,), e.g. accuracy as 0 and 1, and edit distance; a row with a NaN
             in any column was not judged and is left out.
         shares: the columns whose values are from 0 to 1, and nothing else can be.
+        owner: (N,), equal numbers for rows that are drawn together; each by itself if None.
         seed: of the bootstrap.
 
     Returns:
@@ -42,19 +48,25 @@ def means(
         (0.667, 3)
     """
     values = np.column_stack([*columns.values()])
-    values = values[~np.isnan(values).any(axis=1)]
+    known = ~np.isnan(values).any(axis=1)
+    values = values[known]
     rows = len(values)
     if not rows:
         nothing = dict.fromkeys(columns, None)
         return {**nothing, "ci95": nothing, "rows": 0}
-    # Rows with equal values are interchangeable: resampling costs kinds, not rows.
-    kinds, frequency = np.unique(values, axis=0, return_counts=True)
-    found = frequency @ kinds / rows
-    values_by_name = dict(zip(columns, found.tolist(), strict=True))
-    drawn = _intervals(_draws(frequency, seed) @ kinds / rows)
+    added = np.column_stack([values, np.ones(rows)])
+    if owner is not None:
+        added = summed(added, owner[known])
+    # What adds the same is interchangeable: resampling costs kinds, not rows.
+    kinds, frequency = np.unique(added, axis=0, return_counts=True)
+    sums = frequency @ kinds
+    values_by_name = dict(zip(columns, (sums[:-1] / sums[-1]).tolist(), strict=True))
+    draws = _draws(frequency, seed) @ kinds
+    drawn = _intervals(draws[:, :-1] / draws[:, -1:])
     intervals, methods = dict(zip(columns, drawn, strict=True)), {}
     for name in shares:
-        intervals[name], methods[name] = spread(values_by_name[name], intervals[name], rows)
+        interval = spread(values_by_name[name], intervals[name], len(added))
+        intervals[name], methods[name] = interval
     return {
         **values_by_name,
         "ci95": intervals,
@@ -63,11 +75,23 @@ def means(
     }
 
 
-def critic_table(counts: Confusion, *, seed: int = 0) -> dict[str, Any]:
+def summed(added: Floats, owner: Ints) -> Floats:
+    """(G, C): what the rows (N, C) of each owner add up to."""
+    _, numbers = np.unique(owner, return_inverse=True)
+    sums = np.zeros((int(numbers.max(initial=-1)) + 1, added.shape[1]))
+    np.add.at(sums, numbers, added)
+    return sums
+
+
+def critic_table(
+    counts: Confusion, *, per_group: Sequence[Confusion] = (), seed: int = 0
+) -> dict[str, Any]:
     """Accuracy, precision, recall and F1 of the positive class, success.
 
     Args:
         counts: responses by truth and prediction.
+        per_group: the same for each group of responses that are drawn together; each response is
+            drawn by itself where there is none.
         seed: of the bootstrap.
 
     Returns:
@@ -87,7 +111,12 @@ def critic_table(counts: Confusion, *, seed: int = 0) -> dict[str, Any]:
     intervals: dict[str, Any] = dict.fromkeys(RATES)
     if cells.any():
         table = dict(zip(RATES, np.nan_to_num(found).tolist(), strict=True))
-        draws = np.nan_to_num(rates(_draws(cells, seed)))
+        if per_group:
+            kinds, frequency = np.unique(np.array(per_group), axis=0, return_counts=True)
+            drawn = _draws(frequency, seed) @ kinds
+        else:
+            drawn = _draws(cells, seed)
+        draws = np.nan_to_num(rates(drawn))
         intervals = dict(zip(RATES, _intervals(draws), strict=True))
     return {
         **table,
@@ -121,9 +150,9 @@ def by_group(
 
 
 def _draws(frequency: Ints, seed: int) -> Ints:
-    """(RESAMPLES, K): how often each of K kinds of rows is drawn, as many draws as rows."""
-    rows = int(frequency.sum())
-    return np.random.default_rng(seed).multinomial(rows, frequency / rows, size=RESAMPLES)
+    """(RESAMPLES, K): how often each of K kinds is drawn, as many draws as there are of all."""
+    number = int(frequency.sum())
+    return np.random.default_rng(seed).multinomial(number, frequency / number, size=RESAMPLES)
 
 
 def _intervals(draws: Floats) -> list[list[float]]:

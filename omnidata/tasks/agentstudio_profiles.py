@@ -21,7 +21,7 @@ from omnidata.metrics.agentstudio_idm import LettersVerdict, judge_multiple, jud
 from omnidata.metrics.agentstudio_point import judge_point, judge_released
 from omnidata.metrics.agentstudio_totals import PLATFORMS, critic_table
 from omnidata.tasks.resizing import resizing
-from omnidata.tasks.row_profiles import Mask, RowProfile, Unit, sized
+from omnidata.tasks.row_profiles import Mask, RowProfile, Unit, owners, sized
 from omnidata.types import Outcome, Rows, Step, Verdict
 
 Reading = Literal["paper", "release"]
@@ -120,4 +120,13 @@ class CriticProfile(AgentStudioProfile):
         said = rows.values["said"][chosen].tolist()
         truth = [bool(steps[number].source["is_success"]) for number in chosen]
         read = [None if value != value else bool(value) for value in said]
-        return sized(critic_table(Confusion.of(truth, read)))
+        groups: dict[int, list[int]] = {}
+        for place, owner in enumerate(owners(steps, mask).tolist()):
+            groups.setdefault(owner, []).append(place)
+        per_group = [
+            Confusion.of([truth[place] for place in places], [read[place] for place in places])
+            for places in groups.values()
+        ]
+        shared = len(groups) < len(chosen)
+        counts = Confusion.of(truth, read)
+        return sized(critic_table(counts, per_group=per_group if shared else ()))

@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.metrics.agentstudio_totals import by_group, means
+from omnidata.metrics.episodes import Ints
 from omnidata.metrics.proportion import by_wilson
+from omnidata.tasks.episode_profiles import numbered
 from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
 
 Unit = Literal["share", "number"]
@@ -23,6 +25,8 @@ _ANSWERED = [OUTCOMES.index("ok"), OUTCOMES.index("unparsed")]
 
 class RowProfile(ABC):
     """Means over rows, with bootstrap intervals; a profile adds its name and how it judges a row.
+
+    Rows of one group, as of one page, are drawn together.
 
     Attributes:
         name: e.g. "agentstudio-paper".
@@ -82,7 +86,12 @@ class RowProfile(ABC):
         found = zip(self.columns, self.values, strict=True)
         shares = [name for name, unit in self.columns.items() if unit == "share"]
         columns = {name: rows.values[value][mask] for name, value in found}
-        return sized(means(columns, shares=shares))
+        return sized(means(columns, shares=shares, owner=owners(steps, mask)))
+
+
+def owners(steps: Sequence[Step], mask: Mask) -> Ints:
+    """A number per chosen step, equal for those of one group: what a bootstrap draws together."""
+    return numbered(steps[place].group for place in np.flatnonzero(mask).tolist())
 
 
 def sized(table: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from omnidata.metrics.agentstudio_totals import means
 from omnidata.metrics.proportion import by_wilson
 from omnidata.metrics.screenspot import Reading, Said, hits, read
 from omnidata.tasks.resizing import resizing
-from omnidata.tasks.row_profiles import Mask, RowProfile, Unit
+from omnidata.tasks.row_profiles import Mask, RowProfile, Unit, owners
 from omnidata.types import Rows, Step, Verdict
 
 TYPES: Final = ("text", "icon")
@@ -94,8 +94,9 @@ class PointProfile(RowProfile):
     def _table(self, steps: Sequence[Step], rows: Rows, mask: Mask) -> dict[str, Any]:
         found: dict[str, Any] = {"ci95": {}}
         methods: dict[str, str] = {}
+        owner = owners(steps, mask)
         for name, value in zip(self.columns, self.values, strict=True):
-            part = means({name: rows.values[value][mask]}, shares=(name,))
+            part = means({name: rows.values[value][mask]}, shares=(name,), owner=owner)
             found[name] = part[name]
             found["ci95"][name] = part["ci95"][name]
             methods |= part.get("ci95_method", {})

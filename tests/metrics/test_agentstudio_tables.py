@@ -219,3 +219,28 @@ def test_a_share_of_nothing_or_all_has_wilsons_interval_and_a_distance_has_not()
     assert found["ci95_method"] == {"accuracy": "wilson"}
     half = np.r_[nothing, np.ones(149)]
     assert "ci95_method" not in means({"accuracy": half}, shares=("accuracy",))
+
+
+def test_rows_of_one_group_are_drawn_together() -> None:
+    """Five equal rows of a page tell no more than one."""
+    hits = np.tile([1.0, 0.0, 0.0, 1.0], 5)
+    pages = np.arange(len(hits))
+    alone = means({"accuracy": hits}, shares=("accuracy",))
+    copied = {"accuracy": np.repeat(hits, 5)}
+    together = means(copied, shares=("accuracy",), owner=np.repeat(pages, 5))
+    assert together == {**alone, "rows": 100}
+    assert means(copied, owner=np.arange(100))["ci95"] == means(copied)["ci95"]
+    nothing = {"accuracy": np.zeros(100)}
+    by_page = means(nothing, shares=("accuracy",), owner=np.repeat(pages, 5))
+    assert by_page["ci95"] == means({"accuracy": np.zeros(20)}, shares=("accuracy",))["ci95"]
+
+
+def test_responses_of_one_recording_are_drawn_together() -> None:
+    """Each recording has as many successes as failures, so that no draw of them differs."""
+    truth, said = [True, False] * 20, [True] * 40
+    counts = Confusion.of(truth, said)
+    recordings = [Confusion.of(truth[:8], said[:8])] * 5
+    found, alone = critic_table(counts, per_group=recordings), critic_table(counts)
+    assert found["precision"] == alone["precision"] == 0.5
+    assert found["ci95"]["precision"] == [0.5, 0.5]
+    assert alone["ci95"]["precision"][0] < 0.4 < 0.6 < alone["ci95"]["precision"][1]
