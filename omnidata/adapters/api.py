@@ -16,7 +16,7 @@ from omnidata.adapters.addresses import secrets_in
 from omnidata.adapters.base import Model
 from omnidata.adapters.capabilities import RenderedMessage
 from omnidata.adapters.counts import counted, tokens
-from omnidata.adapters.endings import is_another
+from omnidata.adapters.finish_reasons import is_another
 from omnidata.adapters.keys import Key
 from omnidata.adapters.layout import arrange
 from omnidata.adapters.presets import Preset

@@ -12,7 +12,7 @@ import aiohttp
 from omnidata import jsontext
 from omnidata.adapters.api import ApiModel
 from omnidata.adapters.capabilities import RenderedMessage, RenderedPart
-from omnidata.adapters.endings import reported
+from omnidata.adapters.finish_reasons import reported
 from omnidata.adapters.http import parsed, sendable
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from omnidata.adapters.counts import counted, in_snake_case
-from omnidata.adapters.endings import delivered, reported
+from omnidata.adapters.finish_reasons import delivered, reported
 from omnidata.adapters.http import parsed
 from omnidata.errors import CallError
 from omnidata.types import Completion

@@ -10,7 +10,7 @@ import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.capabilities import RenderedMessage
-from omnidata.adapters.endings import delivered
+from omnidata.adapters.finish_reasons import delivered
 from omnidata.adapters.flat import FlatModel, media_of, text_of
 from omnidata.types import Completion, GenerationParams
 

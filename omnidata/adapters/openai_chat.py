@@ -12,7 +12,7 @@ import msgspec
 from omnidata import jsontext
 from omnidata.adapters.api import ApiModel
 from omnidata.adapters.capabilities import RenderedMessage, RenderedPart
-from omnidata.adapters.endings import delivered, reported, tool_called
+from omnidata.adapters.finish_reasons import delivered, reported, tool_called
 from omnidata.adapters.http import fault, parsed
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset

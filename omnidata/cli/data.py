@@ -191,9 +191,9 @@ def _described(task: Task) -> dict[str, Any]:
     from omnidata.loaders.registry import BUILDERS
     from omnidata.run.textless import profiles_of
     from omnidata.tasks import HOLDS, NAMES, ON_EPISODES
-    from omnidata.tasks.brought import BroughtTask
+    from omnidata.tasks.plugin_tasks import PluginTask
 
-    own = task.task if isinstance(task, BroughtTask) else task
+    own = task.task if isinstance(task, PluginTask) else task
     doc = (type(own).__doc__ or "").strip().partition("\n")[0]
     name = task.name
     held = None

@@ -116,7 +116,7 @@ def _checked(
     answers: Iterator[Prediction], steps: Sequence[Step], *, allowed: bool, where: Path
 ) -> Iterator[Prediction]:
     """The answers of a run as they come; after the last, say which media have changed, or raise."""
-    from omnidata.run.shown import Seen
+    from omnidata.run.media_stamps import Seen
 
     seen, asked = Seen(), {step.sample_id: step for step in steps}
     for answer in answers:

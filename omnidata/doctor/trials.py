@@ -29,7 +29,7 @@ def _av() -> Found:
     codecs = ("h264", "r"), ("libx264", "w"), ("aac", "r"), ("pcm_s16le", "r"), ("png", "r")
     for name, mode in codecs:
         try:
-            context: Any = av.CodecContext.create(name, mode)  # type: ignore[call-overload]
+            context: Any = av.CodecContext.create(name, mode)  # type: ignore[call-overload]  # the mode is a name from a table
             if mode == "w":
                 context.width, context.height, context.pix_fmt = 64, 64, "yuv420p"
                 context.time_base = Fraction(1, 25)
@@ -122,13 +122,13 @@ def _transformers() -> Found:
     from omnidata.adapters.hf.torchvision_shim import prepare_imports
 
     prepare_imports()
-    from transformers import AutoModelForMultimodalLM, AutoProcessor  # noqa: F401
+    from transformers import AutoModelForMultimodalLM, AutoProcessor  # noqa: F401  whether it loads is the question
 
     return {}
 
 
 def _accelerate() -> Found:
-    import accelerate  # noqa: F401
+    import accelerate  # noqa: F401  whether it loads is the question
 
     return {}
 
@@ -150,7 +150,7 @@ def _trl() -> Found:
 
 
 def _torchcodec() -> Found:
-    import torchcodec.decoders  # noqa: F401
+    import torchcodec.decoders  # noqa: F401  whether it loads is the question
 
     return {"detail": UNUSED["torchcodec"]}
 
@@ -163,7 +163,7 @@ def _openai() -> Found:
 
 
 def _google_genai() -> Found:
-    from google import genai  # noqa: F401
+    from google import genai  # noqa: F401  whether it loads is the question
 
     return {}
 
@@ -172,7 +172,7 @@ def _matplotlib() -> Found:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    FigureCanvasAgg(Figure(figsize=(1, 1))).draw()  # type: ignore[no-untyped-call]
+    FigureCanvasAgg(Figure(figsize=(1, 1))).draw()  # type: ignore[no-untyped-call]  # theirs has no types
     return {}
 
 

@@ -22,7 +22,7 @@ from omnidata.loaders.agentstudio_files import Files, Line, TaskName
 from omnidata.loaders.agentstudio_parquet import Held
 from omnidata.loaders.agentstudio_repeats import Repeats
 from omnidata.loaders.agentstudio_rows import Instructions
-from omnidata.loaders.belonging import check_screen
+from omnidata.loaders.grouping import check_screen
 from omnidata.loaders.media_files import check_media_files
 from omnidata.loaders.place import Note, Place, short
 from omnidata.loaders.recognition import reading

@@ -10,7 +10,7 @@ from typing import Any
 from omnidata.actions import Action, Screen
 from omnidata.desktop import nearest, words
 from omnidata.errors import Finding, MediaError
-from omnidata.loaders.belonging import tag_of
+from omnidata.loaders.grouping import tag_of
 from omnidata.loaders.omnibench_apps import categories_of
 from omnidata.loaders.omnibench_graphs import said_categories, subtasks_of
 from omnidata.loaders.omnibench_library import Library, Subtask, Trajectory

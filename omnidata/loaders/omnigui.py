@@ -13,7 +13,7 @@ from pathlib import Path
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, counted
 from omnidata.loaders import omnigui_files, omnigui_rows
-from omnidata.loaders.belonging import check_screen, tag_of
+from omnidata.loaders.grouping import check_screen, tag_of
 from omnidata.loaders.media_files import check_media_files
 from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, app_key, label, language_of
 from omnidata.loaders.omnigui_files import Annotations, Note, Row, as_name

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from omnidata.actions import Action, Box, Point, Primitive, Region, Space
-from omnidata.loaders.belonging import rule
+from omnidata.loaders.grouping import rule
 from omnidata.types import MediaRef, Modality, Source, Step
 
 if TYPE_CHECKING:

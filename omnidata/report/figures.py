@@ -160,13 +160,13 @@ def _web(
     axes: Axes, angles: Sequence[float], headers: Sequence[str], families: Sequence[str], top: int
 ) -> None:
     """The spokes, named, and the rings, numbered."""
-    axes.set_theta_offset(math.pi / 2)  # type: ignore[attr-defined]
-    axes.set_theta_direction(-1)  # type: ignore[attr-defined]
+    axes.set_theta_offset(math.pi / 2)  # type: ignore[attr-defined]  # polar axes have it, which their type does not say
+    axes.set_theta_direction(-1)  # type: ignore[attr-defined]  # polar axes have it, which their type does not say
     axes.set_ylim(0, top)
     apart = 20 if top > 50 else 10 if top > 20 else 5
     rings = range(apart, top + 1, apart)
     axes.set_yticks(list(rings), [str(ring) for ring in rings], fontsize=8, color="#555555")
-    axes.set_rlabel_position(180 / len(angles))  # type: ignore[attr-defined]
+    axes.set_rlabel_position(180 / len(angles))  # type: ignore[attr-defined]  # polar axes have it, which their type does not say
     axes.set_xticks(angles, headers, fontsize=9, fontfamily=families, parse_math=False)
     for angle, text in zip(angles, axes.get_xticklabels(), strict=True):
         side = math.sin(angle)

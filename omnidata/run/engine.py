@@ -15,18 +15,17 @@ import msgspec
 
 from omnidata.actions import Action
 from omnidata.errors import AdapterError, CallError, MediaError
+from omnidata.run.adapter_contract import rendered, slip
 from omnidata.run.ahead import Ahead
 from omnidata.run.breaker import Breaker
 from omnidata.run.cache import ResponseCache, key
 from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.limits import Limits
+from omnidata.run.media_stamps import stamps
 from omnidata.run.meter import Meter
 from omnidata.run.prices import Budget
 from omnidata.run.rates import Rates
 from omnidata.run.retry import pause
-from omnidata.run.shown import stamps
-from omnidata.run.slips import slip
-from omnidata.run.taking import rendered
 from omnidata.run.window import Window
 from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Request, Step, Task
 

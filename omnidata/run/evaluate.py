@@ -15,19 +15,18 @@ from typing import Any
 from omnidata import adapters
 from omnidata.errors import RunError, UnansweredError, UnansweredWarning, counted
 from omnidata.predictions import Prediction
+from omnidata.run.adapter_contract import check_adapter, check_taken, slip
 from omnidata.run.cache import ResponseCache
 from omnidata.run.engine import Engine, Progress
 from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.limits import Limits
 from omnidata.run.loop import run_loop
+from omnidata.run.media_stamps import check_unchanged, media_of
 from omnidata.run.meter import Meter
 from omnidata.run.prices import Budget
 from omnidata.run.score import get_profile, score
 from omnidata.run.select import select, whole_episodes
 from omnidata.run.shards import shard as take_shard
-from omnidata.run.shown import check_unchanged, media_of
-from omnidata.run.slips import slip
-from omnidata.run.taking import check_adapter, check_taken
 from omnidata.types import Adapter, GenerationParams, Source, Step, Task
 
 UNLIMITED = Limits()

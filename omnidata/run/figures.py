@@ -48,7 +48,7 @@ def check_installed() -> None:
         PlatformError: matplotlib is not installed, or does not load.
     """
     try:
-        import matplotlib  # noqa: F401
+        import matplotlib  # noqa: F401  whether it loads is the question
     except ImportError:
         raise PlatformError(
             "matplotlib is not installed",

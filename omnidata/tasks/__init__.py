@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from omnidata.errors import UsageError, meant
 from omnidata.plugins import Blame, Kind, origin_of
-from omnidata.tasks.brought import BroughtTask
+from omnidata.tasks.plugin_tasks import PluginTask
 
 if TYPE_CHECKING:
     from omnidata.types import Task
@@ -103,4 +103,4 @@ def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
             expected=f"one of {', '.join(names)}",
             remedy=meant(name, (*names, *ON_EPISODES)),
         )
-    return cast("Task", BroughtTask(brought, Blame(origin_of(PLUGINS.group, name))))
+    return cast("Task", PluginTask(brought, Blame(origin_of(PLUGINS.group, name))))

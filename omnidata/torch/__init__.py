@@ -29,7 +29,7 @@ Examples:
 """
 
 try:
-    import torch as _torch  # noqa: F401
+    import torch as _torch  # noqa: F401  whether it loads is the question
 except (ImportError, OSError) as error:
     from omnidata.errors import PlatformError
 

@@ -38,7 +38,7 @@ def echo(status: int = 200) -> Fault:
     body = {"error": {"message": f"wrong key {CANARY}", "code": CANARY}}
     if status == 200:
         message = {"content": f"The key is {CANARY}"}
-        body = {"choices": [{"message": message, "finish_reason": "stop"}]}  # type: ignore[dict-item]
+        body = {"choices": [{"message": message, "finish_reason": "stop"}]}  # type: ignore[dict-item]  # JSON
     return Fault(status=status, body=json.dumps(body).encode())
 
 

@@ -140,7 +140,7 @@ class Direct:
         import torch
         from transformers import AutoModelForMultimodalLM, AutoProcessor
 
-        self.processor: Any = AutoProcessor.from_pretrained(folder)  # type: ignore[no-untyped-call]
+        self.processor: Any = AutoProcessor.from_pretrained(folder)  # type: ignore[no-untyped-call]  # theirs has no types
         self.model = AutoModelForMultimodalLM.from_pretrained(folder, dtype=torch.float32).eval()
 
     def ask(self, conversation: Conversation) -> tuple[str, int, int]:

@@ -37,7 +37,7 @@ def main() -> None:
 
     if not hasattr(torch.ops.image, "decode_image"):
         torchvision.io.decode_image = decode
-    transformers()  # type: ignore[no-untyped-call]
+    transformers()  # type: ignore[no-untyped-call]  # theirs has no types
 
 
 if __name__ == "__main__":

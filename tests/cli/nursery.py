@@ -60,13 +60,13 @@ def _run(order: dict[str, object]) -> None:
 def _become(order: dict[str, object]) -> None:
     os.chdir(str(order["cwd"]))
     os.environ.clear()
-    os.environ.update(order["env"])  # type: ignore[call-overload]
+    os.environ.update(order["env"])  # type: ignore[call-overload]  # JSON
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     for number, name in ((1, "out"), (2, "err")):
         file = os.open(str(order[name]), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, number)
-    sys.argv = ["-c", *order["argv"]]  # type: ignore[misc]
+    sys.argv = ["-c", *order["argv"]]  # type: ignore[misc]  # JSON
     # Processes that the command spawns import the main module's file; a `python -c` has none.
     main = sys.modules["__main__"]
     main.__spec__ = None

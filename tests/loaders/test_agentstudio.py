@@ -162,7 +162,7 @@ def test_the_screen_is_that_of_the_first_image_where_the_row_has_none(tmp_path: 
     assert load(one, "idm-single").steps[0].screen == UNKNOWN
     pictures(tmp_path / "images", [f"m2w/{n}.png" for n in range(3)], (30, 40))
     for path, task in ((one, "idm-single"), (many, "criticbench")):
-        source = load(path, task)  # type: ignore[arg-type]
+        source = load(path, task)  # type: ignore[arg-type]  # a literal
         assert source.steps[0].screen == (30, 40)
         assert source.findings == []
 

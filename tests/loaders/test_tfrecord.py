@@ -236,7 +236,7 @@ def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
 
 
 def shot(root: Path, offset: int, size: int, **changes: object) -> MediaRef:
-    place = Stretch("a.gz", offset, size, **changes)  # type: ignore[arg-type]
+    place = Stretch("a.gz", offset, size, **changes)  # type: ignore[arg-type]  # changes by name
     return MediaRef("image", root, "x.png", cell=place)
 
 

@@ -133,7 +133,7 @@ def test_scrolls_have_a_direction(said: str) -> None:
     ways: dict[str, Pair] = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
     for direction, (x, y) in ways.items():
         wanted = drag((0.5, 0.5), (0.5 + 0.3 * x, 0.5 + 0.3 * y))
-        answer = Move(Kind.SWIPE, (0.5, 0.5), direction=said)  # type: ignore[arg-type]
+        answer = Move(Kind.SWIPE, (0.5, 0.5), direction=said)  # type: ignore[arg-type]  # a literal
         assert verdicts(wanted, answer) == [YES if said == direction else NO] * 2
         placed = Move(Kind.SWIPE, (0.5, 0.5), (0.5 + ways[said][0] / 9, 0.5 + ways[said][1] / 9))
         assert verdicts(wanted, placed) == verdicts(wanted, answer)

@@ -24,7 +24,7 @@ def drag(touch: Pair, lift: Pair) -> Move:
 
 
 def swipe(direction: str, touch: Pair | None = None, lift: Pair | None = None) -> Move:
-    return Move(Kind.SWIPE, touch, lift, direction)  # type: ignore[arg-type]
+    return Move(Kind.SWIPE, touch, lift, direction)  # type: ignore[arg-type]  # a literal
 
 
 def verdicts(wanted: Move, said: Move, *rects: Rect) -> list[tuple[bool, bool]]:

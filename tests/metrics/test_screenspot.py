@@ -33,7 +33,7 @@ def test_edges_belong_to_the_box(point: tuple[float, float], hit: bool) -> None:
 
 def test_every_unit_means_the_same_place() -> None:
     for space, point in (("rel", (0.5, 0.5)), ("px", (640, 360)), ("norm1000", (500, 500))):
-        assert hits(BOX, Said(point), space=space, screen=SCREEN) is True  # type: ignore[arg-type]
+        assert hits(BOX, Said(point), space=space, screen=SCREEN) is True  # type: ignore[arg-type]  # a literal
     assert hits(BOX, Said((641, 360)), space="px", screen=SCREEN) is False
     half = hits(BOX, Said((320, 180)), space="px", screen=SCREEN, to_screen=lambda p: (640, 360))
     assert half is True
@@ -80,7 +80,7 @@ def test_points_and_boxes_are_read_as_seeclick_does_and_as_they_are_meant(
     text: str, released: tuple[float, float] | None, fixed: tuple[float, float] | None
 ) -> None:
     for reading, wanted in (("released", released), ("fixed", fixed)):
-        said = read(text, reading)  # type: ignore[arg-type]
+        said = read(text, reading)  # type: ignore[arg-type]  # a literal
         found = said.point if said else None
         assert found == (wanted and pytest.approx(wanted)), reading
 

@@ -151,7 +151,7 @@ def test_code_of_an_adapter_that_never_works_stops_the_run_and_is_named(
     with pytest.raises(AdapterError, match=said) as caught:
         evaluate(TASK, source, model, tmp_path, limit=limit)
     assert caught.value.exit_code == 1
-    line = int(re.search(said, str(caught.value))[1])  # type: ignore[index]
+    line = int(re.search(said, str(caught.value))[1])  # type: ignore[index]  # it matched
     assert "1 / 0" in Path(__file__).read_text().splitlines()[line - 1]
     assert model.calls < 10
     assert not (tmp_path / "results.json").exists()
@@ -418,7 +418,7 @@ def test_facts_that_fail_lose_no_results(source: Source, tmp_path: Path, facts: 
         def facts(self) -> Mapping[str, Any]:
             if facts == 1:
                 raise KeyError("at")
-            return facts  # type: ignore[no-any-return]
+            return facts  # type: ignore[no-any-return]  # whatever slips
 
     with pytest.warns(RuntimeWarning, match=r"test_engine.py:\d+, in facts: .* without its facts"):
         results = evaluate(TASK, source, Vague(lambda *_: RIGHT), tmp_path, limit=2)

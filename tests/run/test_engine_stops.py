@@ -41,14 +41,14 @@ class Odd(Scripted):
 
     def prepare(self, request: Request) -> Prepared:
         if self.when == "prepare" and request.sample_id == self.at:
-            return self.slip()  # type: ignore[no-any-return]
+            return self.slip()  # type: ignore[no-any-return]  # whatever slips
         return super().prepare(request)
 
     async def generate(
         self, batch: Sequence[Prepared], params: GenerationParams
     ) -> list[Completion]:
         if self.when == "generate" and batch[0].request.sample_id == self.at:
-            return self.slip()  # type: ignore[no-any-return]
+            return self.slip()  # type: ignore[no-any-return]  # whatever slips
         return await super().generate(batch, params)
 
 

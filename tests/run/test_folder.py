@@ -160,7 +160,7 @@ def test_a_run_does_not_go_on_with_other_pictures(sample: Path, tmp_path: Path) 
     source = TASK.load(data)
     with pytest.warns(UnansweredWarning):
         evaluate(TASK, source, Looker(6), run, limit=10)
-    changed = [resolve(step.media["screenshot"]) for step in source.steps[1:3]]  # type: ignore[arg-type]
+    changed = [resolve(step.media["screenshot"]) for step in source.steps[1:3]]  # type: ignore[arg-type]  # the sample has screenshots
     for picture in changed:
         content = bytearray(picture.read_bytes())
         picture.write_bytes(content + b"\0")  # behind the end of the picture

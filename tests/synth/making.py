@@ -40,7 +40,7 @@ def made(out: Path, settings: Settings, *, episodes: int = 16) -> Sequence[Step]
 def only(medium: str, **changes: object) -> Settings:
     """All steps in one medium."""
     shares = {"audio_share": float(medium == "audio"), "video_share": float(medium == "video")}
-    return replace(TINY, **{**shares, **changes})  # type: ignore[arg-type]
+    return replace(TINY, **{**shares, **changes})  # type: ignore[arg-type]  # changes by name
 
 
 def twins(steps: Sequence[Step]) -> list[list[Step]]:

@@ -66,7 +66,7 @@ def tokenizer(
         show_progress=False,
     )
     learned.train_from_iterator(given or _corpus(), trainer)
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # theirs has no types
         tokenizer_object=learned,
         eos_token=end,
         pad_token=pad,

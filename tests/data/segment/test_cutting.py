@@ -19,7 +19,7 @@ from tests.data.segment.films import Tree, film, noise, number_of, numbered, tap
 
 def cut(tmp_path: Path, recording: Path, *rows: dict[str, object], **how: object) -> Tree:
     log = write_log(tmp_path / "log.jsonl", *rows)
-    segment(recording, log, tmp_path / "out", cut=Cut(**how))  # type: ignore[arg-type]
+    segment(recording, log, tmp_path / "out", cut=Cut(**how))  # type: ignore[arg-type]  # options by name
     return Tree(tmp_path / "out")
 
 

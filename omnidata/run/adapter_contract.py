@@ -1,19 +1,21 @@
-"""Whether an adapter is what it should be, and is shown what it says that it takes."""
+"""What an adapter must be, what it is shown, and where its own code failed."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import reprlib
+import traceback
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import FunctionType
 from typing import Any, get_args
 
 import msgspec
 from msgspec import UNSET
 
-from omnidata.adapters.base import untaken
-from omnidata.errors import CallError, MediaError, OmnidataError, UsageError
-from omnidata.run.slips import slip
+from omnidata.adapters.base import Model, untaken
+from omnidata.errors import AdapterError, CallError, MediaError, OmnidataError, UsageError
 from omnidata.types import (
     Adapter,
     Conversation,
@@ -216,3 +218,40 @@ def _refuses(adapter: Adapter, conversation: Conversation) -> str:
             where=f"{adapter.name}, refuses, {failed.where}",
             expected="why it cannot take the conversation; empty if it can",
         ) from error
+
+
+def slip(adapter: Adapter, error: Exception, method: str) -> AdapterError:
+    """What an error that is none of ours says of the adapter that raised it.
+
+    Args:
+        adapter: the model; anybody's code.
+        error: what it raised, or what is wrong with what it gave.
+        method: which of its methods was called.
+    """
+    return AdapterError(
+        f"the adapter failed ({type(error).__name__}: {error})",
+        where=_place(adapter, error, method),
+        remedy=f"mend the code of {adapter.name}; the same command goes on",
+    )
+
+
+def _place(adapter: Adapter, error: Exception, method: str) -> str:
+    """The last line of the adapter's own code; where there is none, the method's first."""
+    files = {
+        value.__code__.co_filename
+        for owner in type(adapter).__mro__
+        if owner is not Model
+        for value in vars(owner).values()
+        if isinstance(value, FunctionType)
+    }
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files
+    ]
+    if frames:
+        return f"{frames[-1].filename}:{frames[-1].lineno}, in {frames[-1].name}"
+    function = getattr(type(adapter), method, None)
+    if isinstance(function, FunctionType):
+        function = inspect.unwrap(function)
+        code = function.__code__
+        return f"{code.co_filename}:{code.co_firstlineno}, in {method}"
+    return f"{adapter.name}, {method}"

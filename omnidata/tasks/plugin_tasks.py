@@ -23,7 +23,7 @@ from omnidata.types import (
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtTask:
+class PluginTask:
     """The task as it is, but for what it raises.
 
     Attributes:
@@ -44,7 +44,7 @@ class BroughtTask:
     def profiles(self) -> Mapping[str, Profile]:
         """By name."""
         found = self.task.profiles.items()
-        return {name: BroughtProfile(profile, self.blame) for name, profile in found}
+        return {name: PluginProfile(profile, self.blame) for name, profile in found}
 
     def load(self, data: Path, **options: Any) -> Source:
         """Read the dataset's annotations, and nothing outside the data."""
@@ -78,7 +78,7 @@ class BroughtTask:
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtProfile:
+class PluginProfile:
     """The profile as it is, but for what it raises.
 
     Attributes:
