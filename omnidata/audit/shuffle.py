@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def groups(steps: Sequence[Step], prompts: Sequence[Conversation]) -> Ints:
-    """A number per group of near-duplicates, (N,): of one episode, instruction or prompt.
+    """A number per group of near-duplicates, (N,): of one group, instruction or prompt.
 
     Instructions are compared without case and space. One that a fifth of the steps or more have
     is a template, which joins nothing. Prompts are compared in all their parts; media by their
@@ -46,11 +46,11 @@ def groups(steps: Sequence[Step], prompts: Sequence[Conversation]) -> Ints:
     seen: dict[Hashable, int] = {}
     for step, text, prompt in zip(steps, said, prompts, strict=True):
         shown = seen.setdefault(_content(prompt), len(seen))
-        head[find(f"shown {shown}")] = find(f"episode {step.episode}")
+        head[find(f"shown {shown}")] = find(f"group {step.group}")
         if text and counts[text] * FOLDS < len(steps):
-            head[find(f"said {text}")] = find(f"episode {step.episode}")
+            head[find(f"said {text}")] = find(f"group {step.group}")
     numbers: dict[str, int] = {}
-    found = [find(f"episode {step.episode}") for step in steps]
+    found = [find(f"group {step.group}") for step in steps]
     return np.array([numbers.setdefault(key, len(numbers)) for key in found], dtype=np.int64)
 
 

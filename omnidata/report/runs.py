@@ -213,7 +213,10 @@ def warnings(runs: Sequence[Run]) -> Iterator[str]:
         lacking = sum(n for name, n in outcomes.items() if name not in ("ok", "unparsed"))
         if lacking:
             wrong = "counts as wrong" if lacking == 1 else "count as wrong"
-            yield f"{run.path}: {counted(lacking, 'step')} without an answer {wrong}"
+            unit = "task" if "tasks" in counts else "step"
+            lacks = "result" if unit == "task" else "answer"
+            article = "a" if unit == "task" else "an"
+            yield f"{run.path}: {counted(lacking, unit)} without {article} {lacks} {wrong}"
         if degraded := counts.get("degraded"):
             were = "was" if degraded == 1 else "were"
             told = f"{counted(degraded, 'step')} {were} asked with less than their media"
@@ -242,7 +245,9 @@ def unlike(runs: Sequence[Run]) -> list[str]:
     imported = [run for run in runs if run.imported]
     if imported and len(runs) > 1 and len({frozenset(run.scores) for run in runs}) > 1:
         names = ", ".join(str(run.path) for run in imported[:_SHOWN])
-        told.append(f"imported answers are to other steps than the rest: {names}")
+        others = "the rest" if len(imported) < len(runs) else "each other"
+        what = "tasks" if any("tasks" in run.results["counts"] for run in imported) else "steps"
+        told.append(f"imported answers are to other {what} than {others}: {names}")
     return told
 
 

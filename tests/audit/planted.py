@@ -48,7 +48,12 @@ def rows(cue: Cue, strength: float, *, count: int, seed: int) -> list[dict[str, 
     draw = random.Random(seed)
     labels = [number % 2 == 0 for number in range(count)]
     draw.shuffle(labels)
-    return [_row(draw, cue, label == (draw.random() < strength), label) for label in labels]
+    found = [_row(draw, cue, label == (draw.random() < strength), label) for label in labels]
+    for number, row in enumerate(found):  # every row is a recording of its own
+        for action in row["actions"]:
+            for key in ("obs_before", "obs_after"):
+                action[key] = action[key] and action[key].replace("m2w/", f"m2w/row{number}x")
+    return found
 
 
 def _row(draw: random.Random, cue: Cue, shown: bool, label: bool) -> dict[str, Any]:

@@ -72,12 +72,13 @@ def test_features_that_part_prompts_alike_are_one() -> None:
     assert features(prompts).names == ["number of parts"]
 
 
-def test_rows_of_one_episode_or_instruction_are_a_group(tmp_path: Path) -> None:
+def test_rows_of_one_recording_or_instruction_are_a_group(tmp_path: Path) -> None:
     rows = [
-        trajectory(instruction=text, annotation_id=f"e{number}")
+        trajectory(act(number), instruction=text, annotation_id=f"e{number}")
         for number, text in enumerate(["Buy it", "buy  IT", *map(str, range(10))])
     ]
-    assert grouped(tmp_path, rows) == [0, 0, *range(1, 11)]
+    again = trajectory(act(5), instruction="seen before", annotation_id="e99")
+    assert grouped(tmp_path, [*rows, again]) == [0, 0, *range(1, 11), 4]
 
 
 def test_an_instruction_of_all_rows_is_no_group(tmp_path: Path) -> None:

@@ -194,10 +194,14 @@ def test_a_row_without_an_end_is_not_read_whole(out: Path) -> None:
     from omnidata.torch import exported_table
 
     with (out / "train.jsonl").open("r+b") as file:
-        file.truncate(2**40)  # takes no room on the disk
+        file.truncate(2**32)  # takes no room on the disk
     with pytest.raises(DataError, match="the row is too long") as error:
         exported_table(out)
     assert error.value.where == f"{out / 'train.jsonl'}:9"
+    with (out / "train.jsonl").open("r+b") as file:
+        file.truncate(2**40)
+    with pytest.raises(DataError, match="the file has 1,099,511,627,776 bytes or more"):
+        exported_table(out)
 
 
 def test_answers_in_pixels_of_a_picture_that_is_gone_are_named_by_their_step(
