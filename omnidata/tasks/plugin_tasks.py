@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from omnidata.files import staying_in
+from omnidata.loaders.strict import refuse_findings
+from omnidata.loaders.torn import torn_episodes
 from omnidata.plugins import Blame
 from omnidata.types import (
     Conversation,
@@ -47,10 +49,17 @@ class PluginTask:
         return {name: PluginProfile(profile, self.blame) for name, profile in found}
 
     def load(self, data: Path, **options: Any) -> Source:
-        """Read the dataset's annotations, and nothing outside the data."""
+        """Read the dataset's annotations, and nothing outside the data.
+
+        Raises:
+            DataError: with `strict`, an episode is torn.
+        """
         with staying_in(data):
             found: Source = self.blame.call(self.task.load, str(data), data, **options)
-        return found
+            torn = torn_episodes(found.steps)
+        if torn and options.get("strict"):
+            refuse_findings(torn, data)
+        return replace(found, findings=[*found.findings, *torn]) if torn else found
 
     def prompt(self, step: Step, *predicted: Any, **options: Any) -> Conversation:
         """The conversation for one step."""

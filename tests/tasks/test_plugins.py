@@ -18,7 +18,7 @@ from PIL import Image
 import omnidata
 from omnidata import media
 from omnidata.cli.which import data_of
-from omnidata.errors import MediaError, PluginError, UsageError
+from omnidata.errors import DataError, MediaError, PluginError, UsageError
 from omnidata.predictions import Prediction
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef, Task
@@ -115,6 +115,23 @@ class BrokenProfile(Exact):
 
     def total(self, steps, rows):
         return {}["total"] if self.at == "total" else super().total(steps, rows)
+
+
+class Walk(Words):
+    """An episode of several steps, which names its app with each."""
+
+    def load(self, data, *, check_media=True, strict=False):
+        found = super().load(data)
+        rows = [step.source for step in found.steps]
+        held = [sum(row["episode"] == other["episode"] for other in rows) for row in rows]
+        steps = [
+            replace(
+                step, episode_id=row["episode"], step_index=row["step"],
+                num_steps=row.get("held", count), tags={"app": row["app"]}, episode="", group="",
+            )
+            for step, row, count in zip(found.steps, rows, held)
+        ]
+        return replace(found, steps=steps, tags=("app",))
 
 
 class Shown(Words):
@@ -258,6 +275,41 @@ def test_steps_with_a_repeated_id_are_scored_once(site: Path, rows: Path) -> Non
     assert found["counts"] == {"steps": 2, "without_usable_target": 0, "repeated": 2}
     assert found["overall"] == {"accuracy": 0.5}
     assert found["outcomes"] == {"ok": 2}
+
+
+@pytest.mark.parametrize(
+    ("places", "torn"),
+    [
+        ([("e", 0, "mail"), ("e", 1, "maps"), ("e", 2, "mail")], True),
+        ([("e", 0, "mail"), ("e", 1, ""), ("f", 0, "maps")], True),
+        ([("e", 0, "mail"), ("e", 1, "mail"), ("f", 0, "maps")], False),
+        ([("e", 0, "mail"), ("e", 0, "maps"), ("e", 1, "maps")], False),
+    ],
+    ids=["goes-and-comes", "without", "one-each", "two-of-one-id"],
+)
+def test_an_episode_whose_app_changes_is_named(
+    site: Path, tmp_path: Path, places: list[tuple[str, int, str]], torn: bool
+) -> None:
+    install(site, points="walk = words_plugin:Walk")
+    data = tmp_path / "walk.jsonl"
+    rows = [ROWS[0] | {"episode": e, "step": n, "app": app} for e, n, app in places]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    task = get_task("walk")
+    found = [(one.code, one.where) for one in task.load(data).findings]
+    assert found == ([("episode-torn", "e")] if torn else [])
+    if torn:
+        with pytest.raises(DataError, match="the tag app changes within the episode"):
+            task.load(data, strict=True)
+
+
+def test_two_episodes_of_one_id_that_are_whole_are_not_torn(site: Path, tmp_path: Path) -> None:
+    """Rows of both are missing; the loader says that it has no more of them."""
+    install(site, points="walk = words_plugin:Walk")
+    data = tmp_path / "walk.jsonl"
+    places = [(0, "mail"), (1, "maps")]
+    rows = [ROWS[0] | {"episode": "e", "step": n, "app": app, "held": 1} for n, app in places]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert not get_task("walk").load(data).findings
 
 
 def test_a_plugin_says_itself_whether_a_folder_holds_its_data(site: Path, rows: Path) -> None:
