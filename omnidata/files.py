@@ -28,6 +28,8 @@ WHOLE: Final = 512 * 1024**2
 """Bytes of a file that is held in memory as a whole."""
 STREAMED: Final = 64 * 1024**3
 """Bytes of a file that is read part by part."""
+LINE: Final = 64 * 1024**2
+"""Bytes of a line of a file that is read line by line; one of as many or more is refused."""
 ANY: Final = 1 << 62
 """For a file of which only a few parts are read, however large it is."""
 LIMIT_VARIABLE: Final = "OMNIDATA_MAX_FILE_BYTES"
@@ -200,13 +202,8 @@ def check_file(path: Path, limit: int, *, within: Sequence[str] | None = None) -
     except ValueError:
         raise _unnamable(path) from None
     allowed = bounds() if within is None else within
-    if allowed and not inside(leads := real(path), allowed):
-        raise FileError(
-            "the path leads outside the dataset through a link",
-            where=str(path),
-            expected=f"a file below {allowed[0]}",
-            remedy=naming([_way_out(path, leads, allowed)]),
-        )
+    if allowed and not inside(real(path), allowed):
+        raise outside([path], allowed)
     _check(path, found, limit)
     if is_pointer(path):
         raise FileError(
@@ -218,14 +215,30 @@ def check_file(path: Path, limit: int, *, within: Sequence[str] | None = None) -
     return found
 
 
-def _way_out(path: Path, leads: str, allowed: Sequence[str]) -> str:
+def outside(paths: Sequence[Path], allowed: Sequence[str]) -> FileError:
+    """The error about paths that lead outside through links: it names the first, and all options.
+
+    Args:
+        paths: one at least, files or folders.
+        allowed: real paths, in one of which each must lie.
+    """
+    more = f", and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return FileError(
+        "the path leads outside the dataset through a link",
+        where=f"{paths[0]}{more}",
+        expected=f"a file below {allowed[0]}",
+        remedy=naming([*dict.fromkeys(_way_out(path, allowed) for path in paths)]),
+    )
+
+
+def _way_out(path: Path, allowed: Sequence[str]) -> str:
     """The folder to which the first link of a path leads, or that of the file itself."""
     for part in [*reversed(path.parents), path]:
         target = real(part)
         below = any(inside(folder, [target]) for folder in allowed)  # the user's own way there
         if part.is_symlink() and not below and not inside(target, allowed):
             return target if Path(target).is_dir() else str(Path(target).parent)
-    return str(Path(leads).parent)
+    return str(Path(real(path)).parent)
 
 
 def open_file(path: Path, limit: int) -> BufferedReader:
@@ -266,7 +279,7 @@ def read_file(path: Path, limit: int = WHOLE) -> bytes:
     return found
 
 
-def lines(file: IO[bytes], longest: int) -> Iterator[bytes]:
+def lines(file: IO[bytes], longest: int = LINE) -> Iterator[bytes]:
     """The lines of a file without their ends, read in blocks.
 
     Args:

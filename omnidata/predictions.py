@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 
 from omnidata.errors import PredictionError
-from omnidata.files import STREAMED, lines, open_file
+from omnidata.files import LINE, STREAMED, lines, open_file
 from omnidata.jsontext import is_shallow
 from omnidata.storage import open_own
 from omnidata.types import Completion, Delivery
 
-_LONGEST: Final = 64 * 1024**2
-"""Bytes of a line."""
 _Seconds = Annotated[float, msgspec.Meta(ge=-1e18, le=1e18)]  # JSON has no infinity to write again
 
 
@@ -70,6 +68,29 @@ class Prediction(msgspec.Struct, kw_only=True):
         )
 
 
+def dropped(receipt: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The media that a receipt says the model did not get, each with `dropped`; of any receipt."""
+    parts = receipt.get("parts")
+    for part in parts if isinstance(parts, list | tuple) else ():
+        if isinstance(part, Mapping) and "dropped" in part:
+            yield part
+
+
+def lacked(receipt: Mapping[str, Any]) -> list[str]:
+    """What the model did not get of a step's media, in words; empty where it got all.
+
+    Examples:
+        >>> lacked({"parts": [{"role": "audio", "kind": "audio", "dropped": "no ears"}]})
+        ['audio: no ears']
+        >>> lacked({"parts": [{"role": "audio", "kind": "audio"}]})
+        []
+    """
+    if "degraded" in receipt:
+        said = receipt["degraded"]
+        return [*map(str, said)] if said and isinstance(said, list | tuple) else [str(said)]
+    return [f"{part.get('role', 'a medium')}: {part['dropped']}" for part in dropped(receipt)]
+
+
 _decoder = msgspec.json.Decoder(Prediction)
 
 
@@ -94,7 +115,7 @@ def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
         ) from None
     decode = _decoder.decode
     with file:
-        for number, line in enumerate(lines(file, _LONGEST), 1):
+        for number, line in enumerate(lines(file), 1):
             try:
                 found = decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -108,8 +129,8 @@ def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
 
 def _decode_slowly(line: bytes, path: Path, number: int) -> Prediction:
     """In Python's dialect of JSON, which has the lone surrogates that msgspec refuses."""
-    if len(line) >= _LONGEST:
-        raise _broken(f"it has {_LONGEST:,} bytes or more", path, number)
+    if len(line) >= LINE:
+        raise _broken(f"it has {LINE:,} bytes or more", path, number)
     try:
         return msgspec.convert(json.loads(line), Prediction)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
+from omnidata.errors import DataError, FileError, Finding, MediaError, MissingMediaError
 from omnidata.loaders import repository
 from omnidata.loaders.json_lines import values
 from omnidata.loaders.media_files import check_media_files
@@ -106,6 +106,7 @@ def rollouts(data: Path, note: Note) -> list[Rollout]:
 
     Raises:
         DataError: nothing is there, or nothing like OSWorld's results.
+        FileError: a link to a folder leads outside.
     """
     if not data.exists():
         raise _unlike("there is no such file or folder", data)
@@ -113,6 +114,8 @@ def rollouts(data: Path, note: Note) -> list[Rollout]:
         if data.is_file() and not recognises(data):
             raise _unlike("no line there is one of a trajectory", data)
         found = find(data, note)
+    except FileError:
+        raise
     except OSError as error:
         raise _unlike(f"it cannot be read ({error.strerror})", data) from None
     if not found:

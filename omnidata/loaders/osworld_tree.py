@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnidata.errors import Finding, MediaError
-from omnidata.files import followed, naming, real
+from omnidata.files import bounds, inside, real
+from omnidata.loaders.file_search import check_depth, is_walked, refuse_far
 from omnidata.loaders.json_lines import decoded
 from omnidata.loaders.osworld_domains import group_of
 from omnidata.loaders.place import Note
@@ -27,7 +28,6 @@ ACTION_SPACES: Final = ("pyautogui", "computer_13")
 OBSERVATION_TYPES: Final = ("screenshot", "a11y_tree", "screenshot_a11y_tree", "som")
 
 _SKIPPED: Final = "onboard"  # the release's own trials
-_DEEPEST: Final = 8
 _SMALL: Final = Budget(max_bytes=1024**2)
 
 
@@ -86,36 +86,45 @@ def find(data: Path, note: Note) -> list[Rollout]:
 
     A folder counts that has a trajectory or a result, and every folder of a known domain, for the
     release makes it before it begins. `onboard` and what begins with a dot are passed over, and so
-    are links to folders.
+    are links to folders of the tree.
 
     Args:
         data: the folder, or a trajectory's file.
         note: takes the findings.
 
     Raises:
+        DataError: folders lie too deep in one another.
+        FileError: a link to a folder leads outside.
         OSError: a folder cannot be read.
     """
     root = data if data.is_dir() else data.parent
     namer = _Namer(root)
-    found = list(_walk(root, (), note)) if data.is_dir() else [()]
+    far: list[Path] = []
+    found = list(_walk(root, (), (real(root),), far, note)) if data.is_dir() else [()]
+    refuse_far(far, data)
     return sorted(map(namer.named, found), key=lambda rollout: rollout.path)
 
 
-def _walk(root: Path, parts: tuple[str, ...], note: Note) -> Iterator[tuple[str, ...]]:
+def _walk(
+    root: Path, parts: tuple[str, ...], trees: tuple[str, ...], far: list[Path], note: Note
+) -> Iterator[tuple[str, ...]]:
+    check_depth(root.joinpath(*parts), len(parts))
     with os.scandir(root.joinpath(*parts)) as entries:
         listed = sorted(entries, key=lambda entry: entry.name)
     has_files = any(entry.name in (TRAJECTORY, RESULT) for entry in listed)
     below: list[tuple[str, ...]] = []
-    if len(parts) < _DEEPEST:
-        for entry in listed:
-            if entry.name.startswith(".") or entry.name == _SKIPPED:
-                continue
-            linked = entry.is_symlink()
-            folder = Path(entry.path).is_dir()
-            if folder and (not linked or followed(Path(entry.path))):
-                below += _walk(root, (*parts, entry.name), note)
-            elif folder:
-                note(_link(entry.path))
+    for entry in listed:
+        path, inner = Path(entry.path), (*parts, entry.name)
+        if entry.name.startswith(".") or entry.name == _SKIPPED or not path.is_dir():
+            continue
+        if not entry.is_symlink():
+            below += _walk(root, inner, trees, far, note)
+        elif is_walked(leads := real(path), trees):
+            note(_link(entry.path))
+        elif inside(leads, bounds() or trees):
+            below += _walk(root, inner, (*trees, leads), far, note)
+        else:
+            far.append(path)
     above = (root.resolve().name, *parts)[-2:-1]
     if has_files or (not below and not group_of().keys().isdisjoint(above)):
         yield parts
@@ -127,9 +136,9 @@ def _link(path: str) -> Finding:
         "link-skipped",
         "warning",
         path,
-        "the folder is a link",
+        "the folder is a link to another one of the tree",
         "folders",
-        naming([real(Path(path))]),
+        "copy that folder if it is a rollout of its own; the link is passed over until then",
     )
 
 

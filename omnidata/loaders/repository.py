@@ -361,7 +361,10 @@ def _shard(data: Path, shard: str) -> Path:
     try:
         return resolve(MediaRef("image", data, shard), budget=_ANY_SIZE)
     except MediaError as error:
-        raise _broken(data / shard, f"the shard cannot be opened: {error.what}") from None
+        broken = _broken(data / shard, f"the shard cannot be opened: {error.what}")
+        if error.fault == "refused":  # a pointer of git-lfs, a link: the shard itself may be whole
+            broken.remedy = error.remedy
+        raise broken from None
 
 
 def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str, int]]:

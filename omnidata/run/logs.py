@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import PredictionError, UsageError
-from omnidata.files import STREAMED, open_file
+from omnidata.files import LINE, STREAMED, lines, open_file
 from omnidata.loaders.omnigui_apps import app_key
 from omnidata.loaders.omnigui_files import as_name
 from omnidata.predictions import Prediction
@@ -60,9 +60,16 @@ def _samples(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
             f"the file cannot be opened ({error.strerror})", where=str(path), expected="a log"
         ) from None
     with file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(lines(file), 1):
+            where = f"{path}:{number}"
+            if len(line) >= LINE:
+                raise PredictionError(
+                    f"the line has {LINE:,} bytes or more",
+                    where=where,
+                    expected="one JSON object per line",
+                    remedy="name a log of samples, or shorten the line",
+                )
             if line.strip():
-                where = f"{path}:{number}"
                 yield _object(line, where), where
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from omnidata import predictions
 from omnidata.errors import PredictionError, RunError, UsageError, counted
+from omnidata.files import LINE
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
 from omnidata.run.recorded import recorded_steps, recorded_task
@@ -182,7 +183,16 @@ def _join_attempts(runs: Sequence[Path], path: Path) -> None:
     with atomic_write(path) as file:
         for attempts in found:
             with open_own(attempts, "rb") as lines:
-                file.writelines(line for line in lines if line.endswith(b"\n"))
+                while line := lines.readline(LINE):
+                    if len(line) >= LINE:
+                        raise RunError(
+                            f"a line has {LINE:,} bytes or more",
+                            where=str(attempts),
+                            expected="failed attempts as a run writes them",
+                            remedy="mend or remove the line",
+                        )
+                    if line.endswith(b"\n"):
+                        file.write(line)
 
 
 def _facts(infos: Sequence[Info], runs: Sequence[Path], source: Source, steps: int) -> Info:

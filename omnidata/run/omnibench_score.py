@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, cast, get_args
 import msgspec
 
 from omnidata.errors import DataError, Finding, PredictionError
-from omnidata.files import STREAMED, open_file
+from omnidata.files import LINE, STREAMED, lines, open_file
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders.omnibench import read_library
 from omnidata.loaders.omnibench_library import TaskGraph
@@ -60,7 +60,7 @@ def takes(answers: Path) -> bool:
         return False
     try:
         with open_file(answers, STREAMED) as file:
-            line = next((text for text in file if text.strip()), b"")
+            line = next((text for text in lines(file) if text.strip()), b"")
     except OSError:
         return True
     return b'"sample_id"' not in line
@@ -161,11 +161,13 @@ def read_sequences(path: Path) -> Iterator[Executed]:
             expected=f"JSON lines of {expected}",
         ) from None
     with file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(lines(file), 1):
             if not line.strip():
                 continue
             where = f"{path}:{number}"
             try:
+                if len(line) >= LINE:
+                    raise ValueError(f"it has {LINE:,} bytes or more")
                 value = decode(line.decode("utf-8-sig"))
                 if value is BROKEN:
                     raise ValueError("it is no JSON")

@@ -16,15 +16,13 @@ import msgspec
 from msgspec import Meta
 
 from omnidata.errors import RunError
-from omnidata.files import lines
+from omnidata.files import LINE, lines
 from omnidata.jsontext import BROKEN, decode, is_shallow
 from omnidata.storage import open_own
 from omnidata.types import Outcome
 
 _MOST: Final = 512 * 1024**2
 """Bytes of a file that is read as a whole."""
-_LONGEST: Final = 64 * 1024**2
-"""Bytes of a line."""
 
 _AGAIN: Final = "score the run again: omnidata score TASK DATA RUN --out RUN"
 
@@ -254,10 +252,10 @@ def _lines(path: Path, remedy: str) -> Iterator[bytes]:
     """The lines of a file."""
     try:
         with open_own(path, "rb") as file:
-            for line in lines(file, _LONGEST):
-                if len(line) >= _LONGEST:
+            for line in lines(file):
+                if len(line) >= LINE:
                     raise RunError(
-                        f"a line has {_LONGEST:,} bytes or more",
+                        f"a line has {LINE:,} bytes or more",
                         where=str(path),
                         expected="shorter lines",
                         remedy=remedy,

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.errors import PredictionError, UsageError
-from omnidata.files import STREAMED, open_file
+from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import encode
-from omnidata.predictions import Prediction
+from omnidata.predictions import Prediction, lacked
 from omnidata.run.folder import explained
 from omnidata.run.textless import profiles_of
 from omnidata.storage import atomic_write, write_json
@@ -140,7 +140,7 @@ class _Columns:
                     remedy="remove one of the two lines",
                 )
             step = self.steps[number]
-            if "degraded" in answer.receipt:
+            if lacked(answer.receipt):
                 self.degraded += 1
             if answer.delivery == "ok":
                 verdict = judge(step, answer.output or "", answer.receipt)
@@ -165,8 +165,8 @@ class _Columns:
         # A lone surrogate stands in the file as JSON escapes it.
         wanted = sample_id.encode("utf-8", "backslashreplace")
         with open_file(self.origin, STREAMED) as file:
-            lines = [str(number) for number, line in enumerate(file, 1) if wanted in line]
-        return f"{self.origin}:{','.join(lines[:5])}: {sample_id}" if lines else sample_id
+            there = [str(number) for number, line in enumerate(lines(file), 1) if wanted in line]
+        return f"{self.origin}:{','.join(there[:5])}: {sample_id}" if there else sample_id
 
     def _record(self, number: int, step: Step, verdict: Verdict) -> bytes:
         kind = verdict.outcome, verdict.values

@@ -366,6 +366,105 @@ def test_an_annotation_file_outside_is_refused_until_it_is_named(
     assert code in (0, 1)
 
 
+FOLDERS: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "records": ("aitw", lambda f: phones.two_episodes("aitw", f / "a"), "a"),
+    "zoo": (
+        "aitw", lambda f: [phones.zoo_episode(f, phones.zoo(episode_id=n), name=f"GENERAL-{n}")
+                           for n in "12"], "GENERAL-1",
+    ),
+    "control": ("androidcontrol", lambda f: phones.two_episodes("androidcontrol", f / "a"), "a"),
+    "agentnet": ("agentnet", lambda f: desk.bare("agentnet", f / "a"), "a"),
+    "screenspot": ("screenspot", lambda f: desk.bare("screenspot", f / "a"), "a"),
+    "osworld": ("osworld", osworld.bare, "*/**/e1"),
+}  # fmt: skip
+"""Benchmark, how its data are made, and the folder that lies elsewhere."""
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_of_data_outside_is_refused_until_it_is_named(
+    tmp_path: Path, command: Command, name: str
+) -> None:
+    task, make, place = FOLDERS[name]
+    data = tmp_path / "data"
+    data.mkdir()
+    make(data)
+    whole = len(get_task(task).load(data).steps)
+    path = next(data.glob(place))
+    elsewhere = tmp_path / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    with pytest.raises(FileError, match=f"leads outside(.|\n)*--media-root {elsewhere}"):
+        get_task(task).load(data)
+    code, told = command("validate", task, data)
+    assert code == 2, told
+    assert f"--media-root {elsewhere}" in told
+    with omnidata.following([elsewhere]):
+        assert len(get_task(task).load(data).steps) == whole
+
+
+def test_data_are_known_whatever_links_lie_beside_them(tmp_path: Path, command: Command) -> None:
+    """A look at them is no refusal; reading them is, and names all that must be named."""
+    phones.zoo_episode(tmp_path / "data", phones.zoo())
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / "data" / f"A-{name}").symlink_to(tmp_path / name)
+    code, told = command("info", tmp_path / "data")
+    assert code == 2
+    assert "A-one, and 1 more: the path leads outside" in told
+    assert f"--media-root {tmp_path / 'one'} --media-root {tmp_path / 'two'}" in told
+
+
+def test_a_link_to_a_folder_of_the_data_adds_nothing_and_one_to_a_hidden_folder_does(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    phones.zoo_episode(data, phones.zoo(episode_id="1"), name="GENERAL-1")
+    phones.zoo_episode(data / ".store", phones.zoo(episode_id="2"), name="GENERAL-2")
+    (data / "again").symlink_to("GENERAL-1")
+    (data / "all").symlink_to(".")
+    (data / ".store" / "self").symlink_to(".")
+    assert len(get_task("aitw").load(data).steps) == 1
+    (data / "kept").symlink_to(".store")
+    source = get_task("aitw").load(data, check_media=False)
+    assert len(source.steps) == 2
+    assert "repeated-id" not in {finding.code for finding in source.findings}
+
+
+def test_no_folder_is_too_deep_in_silence(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    phones.zoo_episode(data.joinpath(*"abcdefgh"), phones.zoo())
+    assert len(get_task("aitw").load(data).steps) == 1
+    data.joinpath(*["d"] * 40).mkdir(parents=True)
+    with pytest.raises(DataError, match=r"too deep in one another(.|\n)*at most 32 folders"):
+        get_task("aitw").load(data)
+
+
+@pytest.mark.parametrize("verb", ["log", "sequences"])
+def test_a_line_without_an_end_is_refused(tmp_path: Path, command: Command, verb: str) -> None:
+    lines = tmp_path / "lines.jsonl"
+    with lines.open("wb") as file:
+        file.write(b"[")
+        file.truncate(200 * 1024**2)
+    if verb == "log":
+        data = write_rows(tmp_path / "merged_sorted.json", [row("A")])
+        code, told = command("score", "omnigui", data, lines, "--from", "lmms-eval")
+    else:
+        data = omnibench.library(tmp_path / "tasks")
+        code, told = command("score", "omnibench", data, lines)
+    assert code == 2
+    assert f"{lines}:1" in told
+    assert "67,108,864 bytes or more" in told
+
+
+def test_a_shard_that_was_not_downloaded_is_to_be_fetched(tmp_path: Path, command: Command) -> None:
+    (tmp_path / "data").mkdir()
+    folder = repository(tmp_path / "data" / "out")
+    spoil(next(folder.rglob("*.parquet")), "pointer")
+    code, told = command("validate", "omnigui", folder)
+    assert code == 2
+    assert "Remedy: run `git lfs pull`" in told
+
+
 def test_data_that_are_a_link_are_what_it_leads_to(tmp_path: Path, private: Path) -> None:
     data = private / "merged_sorted.json"
     write_rows(data, [row("A", video_path="", audio_path="")])

@@ -263,16 +263,20 @@ def test_a_bare_tree_is_described_by_its_settings(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_onboard_hidden_folders_and_links_are_passed_over(tmp_path: Path) -> None:
+def test_onboard_hidden_folders_and_links_within_are_passed_over(tmp_path: Path) -> None:
     root = tmp_path / "tree"
     rollout(root, line(**TASKED))
     rollout(root, line(), place=f"{RUN}/onboard/os/e2")
     rollout(root, line(), place=f"{RUN}/.cache/os/e2")
-    rollout(tmp_path / "else", line(), place="os/e3")
-    (root / RUN / "os").symlink_to(tmp_path / "else" / "os")
+    (root / RUN / "os").symlink_to("chrome")
     source = load(root)
     assert len(source.steps) == 1
     assert "link-skipped" in codes(source)
+
+
+def test_a_folder_that_lies_deep_in_others_is_read(tmp_path: Path) -> None:
+    rollout(tmp_path / "tree", line(**TASKED), place="/".join("abcdefghij") + "/os/e1")
+    assert len(load(tmp_path / "tree").steps) == 1
 
 
 def test_instructions_come_from_the_examples_of_the_release(tmp_path: Path) -> None:

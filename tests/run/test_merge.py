@@ -69,6 +69,13 @@ def test_the_whole_runs_command_resumes_what_was_joined(
     assert (tmp_path / "joined" / "predictions.jsonl").read_bytes() == before
 
 
+def test_attempts_without_an_end_of_the_line_are_refused(parts: list[Path], tmp_path: Path) -> None:
+    with (parts[1] / "attempts.jsonl").open("wb") as file:
+        file.truncate(100 * 1024**2)
+    with pytest.raises(RunError, match="67,108,864 bytes or more"):
+        merge(parts, tmp_path / "joined")
+
+
 def test_attempts_timings_and_usage_are_joined(parts: list[Path], tmp_path: Path) -> None:
     attempt = {"sample_id": "a", "output": "", "delivery": "api_error"}
     for number, part in enumerate(parts[:2], 1):
