@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from omnidata.adapters.base import Model, untaken
 from omnidata.errors import AdapterError, CallError, MediaError, OmnidataError, UsageError
+from omnidata.predictions import dropped
 from omnidata.types import (
     Adapter,
     Conversation,
@@ -150,15 +151,31 @@ def rendered(task: Task, adapter: Adapter, request: Request) -> Prepared:
         if made.request.sample_id != request.sample_id:
             raise ValueError(f"`prepare` gave the request of step {made.request.sample_id}")
         json.dumps(dict(made.receipt))  # it is written where no answer comes
+        check_reasons(made.receipt)
         reason = untaken(request.conversation, adapter.accepts)
-        dropped = _dropped(made.receipt) if reason else Counter()
+        gone = _dropped(made.receipt) if reason else Counter()
     except OmnidataError:
         raise
     except Exception as error:
         raise slip(adapter, error, "prepare") from error
     if reason:
-        _check_dropped(task, adapter, request, reason, dropped)
+        _check_dropped(task, adapter, request, reason, gone)
     return made
+
+
+def check_reasons(receipt: Mapping[str, Any]) -> None:
+    """Look whether a receipt says why, of each medium that it drops.
+
+    Raises:
+        ValueError: it does not.
+    """
+    for part in dropped(receipt):
+        why = part["dropped"]
+        if not isinstance(why, str) or not why.strip():
+            raise ValueError(
+                f'the receipt says "dropped": {reprlib.repr(why)} of the {part.get("role")}, where '
+                "a text says why; what is not dropped has no such key"
+            )
 
 
 def _dropped(receipt: Mapping[str, Any]) -> Counter[tuple[str, str]]:
@@ -172,7 +189,7 @@ def _dropped(receipt: Mapping[str, Any]) -> Counter[tuple[str, str]]:
 
 
 def _check_dropped(
-    task: Task, adapter: Adapter, request: Request, reason: str, dropped: Counter[tuple[str, str]]
+    task: Task, adapter: Adapter, request: Request, reason: str, gone: Counter[tuple[str, str]]
 ) -> None:
     """Refuse a request with media that the model does not take, unless they are dropped.
 
@@ -186,7 +203,7 @@ def _check_dropped(
         for part in message.parts
         if part.media and part.media.kind not in accepts
     )
-    if not shown - dropped:
+    if not shown - gone:
         return
     letters = "".join(k[0].upper() for k in ("image", "audio", "video") if k in accepts)
     fewer = [

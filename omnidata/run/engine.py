@@ -15,7 +15,7 @@ import msgspec
 
 from omnidata.actions import Action
 from omnidata.errors import AdapterError, CallError, MediaError
-from omnidata.run.adapter_contract import rendered, slip
+from omnidata.run.adapter_contract import check_reasons, rendered, slip
 from omnidata.run.ahead import Ahead
 from omnidata.run.breaker import Breaker
 from omnidata.run.cache import ResponseCache, key
@@ -364,6 +364,7 @@ def _checked(completions: Sequence[Completion], count: int) -> Sequence[Completi
         msgspec.convert(msgspec.to_builtins(completion), Completion)
         if not math.isfinite(completion.latency_s):
             raise ValueError(f"`generate` gave a `latency_s` of {completion.latency_s}")
+        check_reasons(completion.receipt)
     return completions
 
 

@@ -412,6 +412,43 @@ def test_media_are_not_dropped_by_asking_something_else(source: Source, tmp_path
     assert not model.asked
 
 
+class Reticent(Dropping):
+    """Says of each medium why it is dropped, and no more."""
+
+    why: Any = "too long"
+
+    def prepare(self, request: Request) -> Prepared:
+        receipt = super().prepare(request).receipt
+        parts = [{**part, "dropped": self.why} for part in receipt["parts"]]
+        return Prepared(request, receipt={"parts": parts})
+
+
+def test_a_step_with_a_dropped_medium_is_degraded_whatever_else_its_receipt_says(
+    source: Source, tmp_path: Path
+) -> None:
+    full = evaluate(TASK, source, Dropping(lambda *_: RIGHT), tmp_path / "full", limit=4)
+    results = evaluate(TASK, source, Reticent(lambda *_: RIGHT), tmp_path / "run", limit=4)
+    assert results["counts"]["degraded"] == full["counts"]["degraded"] > 0
+
+
+@pytest.mark.parametrize("accepts", [frozenset({"image"}), None])
+@pytest.mark.parametrize("why", [None, "", " ", True, 3])
+def test_a_medium_is_dropped_for_a_reason(
+    source: Source, tmp_path: Path, why: Any, accepts: frozenset[Modality] | None
+) -> None:
+    model = Reticent(lambda *_: RIGHT)
+    model.why, model.accepts = why, accepts
+    said = re.escape(f'the receipt says "dropped": {why!r} of the ')
+    with pytest.raises(AdapterError, match=rf"in prepare: the adapter failed(.|\n)*{said}"):
+        evaluate(TASK, source, model, tmp_path / "run", limit=1)
+
+
+def test_an_answer_says_why_its_medium_was_dropped(source: Source, tmp_path: Path) -> None:
+    odd = Completion(text="x", receipt={"parts": [{"role": "video", "dropped": None}]})
+    with pytest.raises(AdapterError, match=r'in generate(.|\n)*"dropped": None of the video'):
+        evaluate(TASK, source, Scripted(lambda *_: odd), tmp_path / "run", limit=1)
+
+
 @pytest.mark.parametrize("facts", [{"at": object()}, None, 1])
 def test_facts_that_fail_lose_no_results(source: Source, tmp_path: Path, facts: Any) -> None:
     class Vague(Scripted):

@@ -10,6 +10,7 @@ from typing import Any
 from omnidata import media
 from omnidata.actions import Point, Region, Screen, history_text
 from omnidata.errors import MediaError, OmnidataError
+from omnidata.predictions import lacked
 from omnidata.report.pages.book import Book
 from omnidata.report.pages.marks import Mark, mark_of
 from omnidata.report.pages.places import TRAJECTORIES, Places, places
@@ -293,8 +294,8 @@ def _answer(book: Book, step: Step, parsed: Mapping[str, Any] | None) -> Answer:
         about["attempts"] = str(line.attempts)
     parts = line.receipt.get("parts", ())
     receipt = [_told(part) for part in parts if isinstance(part, dict)]
-    if degraded := line.receipt.get("degraded"):
-        about["less than the step has"] = _json(degraded)
+    if less := lacked(line.receipt):
+        about["less than the step has"] = _json(less)
     return Answer(line.output or "", line.delivery, line.error, about, receipt, read)
 
 
