@@ -94,8 +94,7 @@ def score(
     steps = recorded_steps(info, source, predictions) if is_run else list(source.steps)
     lines = predictions / _LINES if is_run else predictions
     answers = read_log(harness, predictions, source) if harness else read(lines, of_run=is_run)
-    if is_run:
-        answers = _checked(answers, steps, allowed=changed_media, where=predictions)
+    answers = _checked(answers, steps, allowed=changed_media, where=predictions)
     if out is not None:
         _check_out(out, predictions)
     chosen = {step.sample_id for step in steps}
@@ -115,7 +114,10 @@ def score(
 def _checked(
     answers: Iterator[Prediction], steps: Sequence[Step], *, allowed: bool, where: Path
 ) -> Iterator[Prediction]:
-    """The answers of a run as they come; after the last, say which media have changed, or raise."""
+    """The answers as they come; after the last, say which media have changed, or raise.
+
+    What the model was shown stands in each line of a run, wherever the line has got to.
+    """
     from omnidata.run.media_stamps import Seen
 
     seen, asked = Seen(), {step.sample_id: step for step in steps}

@@ -16,7 +16,7 @@ from omnidata.errors import DataError, Finding
 from omnidata.loaders.osworld import rollouts
 from omnidata.loaders.osworld_domains import groups, sets
 from omnidata.loaders.osworld_result import Result, read_result
-from omnidata.loaders.osworld_tree import Rollout
+from omnidata.loaders.osworld_tree import RESULT, Rollout
 from omnidata.loaders.recognition import reading
 from omnidata.loaders.repository import is_repository
 from omnidata.loaders.strict import refuse_findings
@@ -78,8 +78,8 @@ def score(
         domains that the set does not have are counted and left out.
 
     Raises:
-        DataError: nothing like OSWorld's results is there, or none of the set's domains, or
-            `strict` and there is a finding.
+        DataError: nothing like OSWorld's results is there, or none of the set's domains; of an
+            agent no result can be used; or `strict` and there is a finding.
     """
     findings: list[Finding] = []
     sizes = sets()[profile]
@@ -92,6 +92,7 @@ def score(
             expected=f"folders of {', '.join(sizes)}",
             remedy=f"name the results, or another --profile ({', '.join(PROFILES)})",
         )
+    _check_results(known, findings, data)
     findings += _outside(tried, sizes, profile)
     findings += _too_many(known, sizes, profile)
     if strict:
@@ -114,6 +115,28 @@ def _tried(data: Path, findings: list[Finding]) -> dict[Key, _Tried]:
             result = read_result(rollout, findings.append)
             tried.setdefault(key, _Tried()).results.append((rollout, result))
     return tried
+
+
+def _check_results(known: Mapping[Key, _Tried], findings: Sequence[Finding], data: Path) -> None:
+    """Refuse an agent without any score: 0 % would say that it has failed everywhere."""
+    scored = {agent for (agent, _, _), found in known.items() if found.score is not None}
+    without = next((agent for agent, _, _ in sorted(known) if agent not in scored), None)
+    if without is None:
+        return
+    paths = {
+        rollout.name(RESULT)
+        for (agent, _, _), found in known.items()
+        if agent == without
+        for rollout, _ in found.results
+    }
+    broken = next((finding for finding in findings if finding.where in paths), None)
+    raise DataError(
+        f"{without} has no result that can be used"
+        + (f": {broken.where}: {broken.what}" if broken else f", but {len(paths)} folders"),
+        where=str(data),
+        expected=f"a {RESULT} with a score in one of the folders at least",
+        remedy="mend the files, or name the results of agents that have finished an example",
+    )
 
 
 def _outside(

@@ -118,6 +118,19 @@ def test_agents_of_one_tree_are_ranked_and_compared_by_task(tmp_path: Path) -> N
     assert "1 task that only B has is left out" in omnidata("compare", own, other).stderr
 
 
+@pytest.mark.parametrize("text", ["no score", None])
+def test_an_agent_without_any_result_has_no_rate(tmp_path: Path, text: str | None) -> None:
+    """Neither alone nor beside another; with one result it has."""
+    data = results(tmp_path, RUN, {"os": [text, text]})
+    said = " ".join(omnidata("score", "osworld", data, code=2).stderr.split())
+    assert f"{RUN} has no result that can be used" in said
+    assert ("result.txt: it is no score" in said) is (text is not None)
+    results(tmp_path, OTHER, {"os": ["1.0"]})
+    assert RUN in omnidata("score", "osworld", data, code=2).stderr
+    (tmp_path / RUN / "os" / "os-0" / "result.txt").write_text("0.0")
+    assert scored(data)[RUN]["overall"]["SR_finished"] == 0.0
+
+
 def test_folders_of_agents_hold_nothing_else(tmp_path: Path) -> None:
     tree, out = tmp_path / "tree", tmp_path / "out"
     results(tree, RUN, {"os": ["1.0"]})
