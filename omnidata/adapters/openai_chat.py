@@ -27,22 +27,33 @@ if TYPE_CHECKING:
 _PATH = "/chat/completions"
 _SLICE = 2**18  # bytes handed to the socket at a time, so that other requests get their turn
 _EXCERPT = 200
+_THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_PARTS = frozenset({"text", "refusal", *_THOUGHTS})
+
+
+class _Part(msgspec.Struct):
+    type: str
+    text: str | None = None
+    refusal: str | None = None
 
 
 class _Message(msgspec.Struct):
-    content: str | None = None
+    content: str | list[_Part] | None = None
     refusal: str | None = None
     tool_calls: Any = None
     function_call: Any = None
     reasoning: Any = None
     reasoning_content: Any = None
     reasoning_details: Any = None
+    thinking: Any = None
     thinking_blocks: Any = None
+    error: Any = None
 
 
 class _Choice(msgspec.Struct):
     message: _Message
     finish_reason: str | None = None
+    native_finish_reason: str | None = None
     error: Any = None
 
 
@@ -256,17 +267,21 @@ def _completion(body: str, params: GenerationParams, where: str) -> Completion:
         said = " ".join(body[:_EXCERPT].split())
         what = "has no choices" if isinstance(error, IndexError) else "is no chat completion"
         raise CallError(f"the answer {what}: {said or '(nothing)'}", where=where) from None
-    if choice.error:
-        raise reported(choice.error, where=where)
     message = choice.message
+    if error := choice.error or message.error:
+        raise reported(error, where=where)
+    content = _text(message, where)
     completion = Completion(
-        text=message.content or "",
+        text=content or "",
         usage=answer.usage if isinstance(answer.usage, dict) else {},
         receipt={"model": answer.model[:_EXCERPT]} if isinstance(answer.model, str) else {},
     )
-    if message.refusal:
-        return msgspec.structs.replace(completion, delivery="refused", error=message.refusal)
+    if refusal := message.refusal or "".join(part.refusal or "" for part in _parts(message)):
+        return msgspec.structs.replace(completion, delivery="refused", error=refusal)
     delivery = delivered(choice.finish_reason, where=where)
+    if delivery == "ok" and choice.native_finish_reason:
+        # Gateways say "stop" of answers that the server behind them cut or failed to give.
+        delivery = delivered(choice.native_finish_reason, where=where)
     if delivery == "refused":
         reason = "the answer was held back by a content filter"
         return msgspec.structs.replace(completion, delivery="refused", error=reason)
@@ -276,14 +291,45 @@ def _completion(body: str, params: GenerationParams, where: str) -> Completion:
         return msgspec.structs.replace(completion, delivery="truncated", error=reason)
     if message.tool_calls or message.function_call:
         raise tool_called(where)
-    if not completion.text and _thought(message):
+    if not completion.text.strip() and _thought(message):
         raise CallError(
             "the server sent the model's reasoning and no answer",
             where=where,
             remedy="check how the server tells reasoning and answer apart",
             transient=False,
         )
+    if content is None:
+        raise CallError(
+            "the server sent a message without content",
+            where=where,
+            expected="a text as the message's `content`, which may be empty",
+        )
     return completion
+
+
+def _parts(message: _Message) -> list[_Part]:
+    """The parts of a content that comes in parts."""
+    return message.content if isinstance(message.content, list) else []
+
+
+def _text(message: _Message, where: str) -> str | None:
+    """The text of the content; None where there is none, be it an empty one.
+
+    Raises:
+        CallError: a part of the content is neither text nor what is known to stand beside it.
+    """
+    if not isinstance(message.content, list):
+        return message.content
+    if others := {part.type for part in message.content} - _PARTS:
+        raise CallError(
+            f"the answer has a part that omnidata does not read: {min(others)[:_EXCERPT]}",
+            where=where,
+            expected=f"parts of type {', '.join(sorted(_PARTS))}",
+            transient=False,
+        )
+    texts = [part.text for part in message.content if part.type == "text"]
+    known = [text for text in texts if text is not None]
+    return "".join(known) if known else None
 
 
 def _thought(message: _Message) -> bool:
@@ -292,5 +338,7 @@ def _thought(message: _Message) -> bool:
         message.reasoning
         or message.reasoning_content
         or message.reasoning_details
+        or message.thinking
         or message.thinking_blocks
+        or any(part.type in _THOUGHTS for part in _parts(message))
     )

@@ -66,13 +66,8 @@ def _print_table(report: Report, best: Published | None, columns: terminal.Colum
     rows = []
     for rule in report.rules:
         rows.append([_name(rule), *terminal.cells(rule.overall, columns)])
-        ends = [
-            terminal.cells(
-                {name: (rule.ci95[name] or (None, None))[end] for name in columns}, columns
-            )
-            for end in (0, 1)
-        ]
-        rows.append(["  95 % interval", *map(" - ".join, zip(*ends, strict=True))])
+        spans = [terminal.interval(rule.ci95[name], unit) for name, unit in columns.items()]
+        rows.append(["  95 % interval", *spans])
     if best:
         scores = {
             name: best.metrics[name].score if name in best.metrics else None for name in columns

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from omnidata.doctor import Check
 
 _LIMIT = 120.0  # a first import from a network disk is slow
-_NARROWEST = 100
+_DETAIL = 20
+"""Letters: where the last column has fewer, all columns are folded."""
 
 
 def doctor(
@@ -58,29 +59,47 @@ def doctor(
 
 def _print(checks: Sequence[Check]) -> None:
     """One table, and below it what is to be typed: commands are not broken up by a column."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in ("", "version", "for", "state"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("", overflow="fold")
-    table.add_row("python", platform.python_version(), "", "", sys.executable)
-    table.add_row("omnidata", version("omnidata"), "", "", platform.platform())
+    lines = [
+        ("python", platform.python_version(), "", "", sys.executable),
+        ("omnidata", version("omnidata"), "", "", platform.platform()),
+    ]
     for check in checks:
         state = check.state.upper() if check.fault else check.state
-        cells = check.name, check.version, check.group, state, check.detail
-        table.add_row(*(Text(terminal.plain(cell).replace("\n", " ")) for cell in cells))
-    # Wider than the terminal if need be: names and versions are not cut.
-    Console(width=max(Console().width, _NARROWEST)).print(table)
+        lines.append((check.name, check.version, check.group, state, check.detail))
+    _print_table(lines)
     for check in checks:
         if check.state in ("broken", "worked round") or check.fault:
             terminal.say(f"{check.name}: {check.remedy or 'no command is known that mends it'}")
     absent = {check.group: check.remedy for check in checks if _is_extra(check)}
     for group, remedy in absent.items():
         terminal.say(f"for {group}: {remedy}")
+
+
+def _print_table(lines: Sequence[Sequence[str]]) -> None:
+    """The table, no wider than the terminal: nothing is cut, and what does not fit is folded."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    def drawn(columns: int, *, folded: bool) -> Table:
+        table = Table(box=box.SIMPLE_HEAD)
+        for name in ("", "version", "for", "state")[:columns]:
+            table.add_column(name, no_wrap=not folded, overflow="fold")
+        if columns > 4:
+            table.add_column("", overflow="fold")
+        for line in lines:
+            cells = (terminal.plain(cell).replace("\n", " ") for cell in line[:columns])
+            table.add_row(*map(Text, cells))
+        return table
+
+    def width(columns: int) -> int:
+        endless = Console(width=10_000, height=terminal.HEIGHT)
+        return endless.measure(drawn(columns, folded=False)).maximum
+
+    room = terminal.columns_of_stdout() or width(5)
+    folded = room < width(4) + _DETAIL
+    Console(width=room, height=terminal.HEIGHT).print(drawn(5, folded=folded))
 
 
 def _is_extra(check: Check) -> bool:

@@ -223,8 +223,7 @@ def _print_precision(measured: Mapping[str, Any], measures: Sequence[str]) -> No
     rows = []
     for name in measures:
         found = measured[name]
-        low, high = found["ci95"] or (None, None)
-        interval = f"{terminal.percent(low)} - {terminal.percent(high)}"
+        interval = terminal.interval(found["ci95"], "share")
         counts = f"{found['hits']} of {found['n']}"
         rows.append((name, terminal.percent(found["share"]), interval, counts))
     header = ("", "%", "95 % interval", "right")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,12 +16,19 @@ from omnidata.errors import counted
 
 if TYPE_CHECKING:
     from omnidata.errors import Finding
+    from omnidata.metrics.proportion import Method
     from omnidata.types import Source
 
 Columns = Mapping[str, Literal["share", "number"]]
 _SHOWN = 10
 _LONGEST = 60
-_HEIGHT = 25
+_SHORTEST = 8
+"""Letters: a first column that is folded keeps so many."""
+_METHODS: Mapping[Method, str] = {
+    "wilson": "Wilson's, where a bootstrap has one value",
+    "none: one group": "none, as all belongs to one group, which a bootstrap can only repeat",
+}
+HEIGHT = 25
 """Lines: without it `rich` passes over the width that it is given in a dumb terminal."""
 
 
@@ -108,7 +116,8 @@ def print_table(
     """A table on stdout; first column left, the rest right.
 
     One that is wider than the terminal is printed in parts, one below the other, each with the
-    first column. What is no terminal gets it whole.
+    first column, which is folded where a part would still be too wide. What is no terminal gets it
+    whole.
 
     Args:
         title: above it.
@@ -117,6 +126,7 @@ def print_table(
         legend: what names of columns stand for.
     """
     from rich import box
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -124,18 +134,21 @@ def print_table(
     from omnidata.report.printing import bands
 
     lines = [[_cell(cell) for cell in row] for row in rows]
+    longest: int | None = None
 
     def drawn(columns: Sequence[int], title: str) -> Table:
         table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
-        for number in columns:
-            justify: Literal["left", "right"] = "right" if number else "left"
-            table.add_column(Text(header[number]), justify=justify, no_wrap=True)
+        table.add_column(
+            Text(header[0]), no_wrap=longest is None, overflow="fold", max_width=longest
+        )
+        for number in columns[1:]:
+            table.add_column(Text(header[number]), justify="right", no_wrap=True)
         for line in lines:
             table.add_row(*(Text(line[number]) for number in columns))
         return table
 
     def width(columns: Sequence[int]) -> int:
-        return Console(width=1000, height=_HEIGHT).measure(drawn(columns, "")).maximum
+        return Console(width=1000, height=HEIGHT).measure(drawn(columns, "")).maximum
 
     groups: list[list[int]] = []
     for number, name in enumerate(header[1:], 1):
@@ -145,21 +158,24 @@ def print_table(
     room, left = columns_of_stdout(), width([0])
     parts = [[*range(len(groups))]]
     if room is not None:
-        parts = bands([width([0, *group]) - left for group in groups], room - left)
+        widths = [width([0, *group]) - left for group in groups]
+        if (excess := left + max(widths, default=0) - room) > 0:
+            longest = max(_SHORTEST, max(cell_len(line[0]) for line in [header, *lines]) - excess)
+            left = width([0])
+        parts = bands(widths, room - left)
     for place, part in enumerate(parts):
         columns = [0, *(number for group in part for number in groups[group])]
         # Wider than the terminal if need be: a cut number is worse than a wrapped line.
         wanted = max(Console().width, width(columns))
-        Console(width=wanted, height=_HEIGHT).print(drawn(columns, "" if place else title))
+        Console(width=wanted, height=HEIGHT).print(drawn(columns, "" if place else title))
     if legend:
         note_legend(legend)
 
 
 def columns_of_stdout() -> int | None:
     """How many letters fit beside each other; None where stdout is no terminal."""
-    from rich.console import Console
-
-    return Console().width if sys.stdout.isatty() else None
+    # `rich` takes every dumb terminal for one of 80 columns.
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def note_legend(legend: Mapping[str, str]) -> None:
@@ -191,6 +207,16 @@ def cells(values: Mapping[str, Any], columns: Columns) -> list[str]:
     return [_shown(values[name], unit) for name, unit in columns.items()]
 
 
+def interval(ends: Sequence[float | None] | None, unit: Literal["share", "number"]) -> str:
+    """Both ends of an interval; a dash where there is none.
+
+    Examples:
+        >>> interval((0.4, 0.625), "share"), interval(None, "share")
+        ('40.0 - 62.5', '-')
+    """
+    return " - ".join(_shown(end, unit) for end in ends) if ends else _shown(None, unit)
+
+
 def results_rows(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """The rows of a results table: overall, then every group of every axis."""
     rows: list[tuple[str, Mapping[str, Any]]] = [("overall", results["overall"])]
@@ -209,17 +235,16 @@ def print_results(
         size = results["counts"] if values is results["overall"] else values
         rows.append([name, *cells(values, columns), *(str(size[each]) for each in sizes)])
         if name == "overall":
-            spans = [
-                [_shown(end, unit) for end in results["ci95"][column] or (None, None)]
-                for column, unit in columns.items()
-            ]
-            rows.append(["  95 % interval", *map(" - ".join, spans), *("" for _ in sizes)])
+            spans = [interval(results["ci95"][column], unit) for column, unit in columns.items()]
+            rows.append(["  95 % interval", *spans, *("" for _ in sizes)])
     title = f"{results['task']} by {results['profile']} (%)"
     if results.get("agent"):
         title += f": {results['agent']}"
     print_table(title, ("", *columns, *sizes), rows, legend)
-    if methods := [name for name in columns if name in results.get("ci95_method", {})]:
-        note(f"95 % intervals of {', '.join(methods)}: Wilson's, where a bootstrap has one value")
+    methods = results.get("ci95_method", {})
+    for method, words in _METHODS.items():
+        if named := [name for name in columns if methods.get(name) == method]:
+            note(f"95 % intervals of {', '.join(named)}: {words}")
     note(outcome_line(results))
 
 

@@ -2,7 +2,7 @@
 
 AgentStudio's totals (Tables 4 to 10) are averages over all rows, not over platforms or sources.
 Values are unrounded fractions; intervals are 95 % percentile bootstraps over rows, or over groups
-of rows that belong together.
+of rows that belong together; rows of one group have none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from omnidata.metrics.agentstudio_critic import RATES, Confusion, Floats, Ints, rates
 from omnidata.metrics.episodes import codes
-from omnidata.metrics.proportion import by_wilson, spread
+from omnidata.metrics.proportion import Method, bootstrapped, named_methods, spread
 
 RESAMPLES = 1000
 PLATFORMS = ("web", "desktop", "mobile")
@@ -39,8 +39,8 @@ def means(
 
     Returns:
         The means by name, None over nothing; `ci95` with a pair or None for each; `ci95_method`
-        where one of them is Wilson's interval (see `proportion.spread`); `rows`, how many were
-        judged.
+        where one of them is no bootstrap's interval (see `proportion.spread`); `rows`, how many
+        were judged.
 
     Examples:
         >>> table = means({"accuracy": np.array([1.0, 0.0, 1.0, np.nan])})
@@ -63,14 +63,9 @@ def means(
     values_by_name = dict(zip(columns, (sums[:-1] / sums[-1]).tolist(), strict=True))
     draws = _draws(frequency, seed) @ kinds
     drawn = _intervals(draws[:, :-1] / draws[:, -1:])
-    intervals, methods = dict(zip(columns, drawn, strict=True)), {}
-    for name in shares:
-        interval = spread(values_by_name[name], intervals[name], len(added))
-        intervals[name], methods[name] = interval
     return {
         **values_by_name,
-        "ci95": intervals,
-        **by_wilson(methods),
+        **_told(values_by_name, drawn, shares=shares, trials=len(added)),
         "rows": rows,
     }
 
@@ -95,9 +90,10 @@ def critic_table(
         seed: of the bootstrap.
 
     Returns:
-        `RATES` by name; `ci95` with a pair or None for each; `undefined`, the rates that divide
-        nothing by nothing, which are 0 as in scikit-learn (None where there is no row at all);
-        `confusion`, the counts; `rows`.
+        `RATES` by name; `ci95` with a pair or None for each; `ci95_method` as in `means`: of the
+        rates only accuracy can have Wilson's interval, as what the others are over is drawn too;
+        `undefined`, the rates that divide nothing by nothing, which are 0 as in scikit-learn (None
+        where there is no row at all); `confusion`, the counts; `rows`.
 
     Examples:
         >>> table = critic_table(Confusion(tp=0, fp=0, fn=3, tn=1))
@@ -108,7 +104,7 @@ def critic_table(
     found = rates(cells)
     undefined = [name for name, rate in zip(RATES, found.tolist(), strict=True) if rate != rate]
     table: dict[str, Any] = dict.fromkeys(RATES)
-    intervals: dict[str, Any] = dict.fromkeys(RATES)
+    told: dict[str, Any] = {"ci95": dict.fromkeys(RATES)}
     if cells.any():
         table = dict(zip(RATES, np.nan_to_num(found).tolist(), strict=True))
         if per_group:
@@ -116,11 +112,12 @@ def critic_table(
             drawn = _draws(frequency, seed) @ kinds
         else:
             drawn = _draws(cells, seed)
-        draws = np.nan_to_num(rates(drawn))
-        intervals = dict(zip(RATES, _intervals(draws), strict=True))
+        drawn_rates = _intervals(np.nan_to_num(rates(drawn)))
+        trials = len(per_group) or int(cells.sum())
+        told = _told(table, drawn_rates, shares=("accuracy",), trials=trials)
     return {
         **table,
-        "ci95": intervals,
+        **told,
         "undefined": undefined,
         "confusion": counts._asdict(),
         "rows": int(cells.sum()),
@@ -153,6 +150,29 @@ def _draws(frequency: Ints, seed: int) -> Ints:
     """(RESAMPLES, K): how often each of K kinds is drawn, as many draws as there are of all."""
     number = int(frequency.sum())
     return np.random.default_rng(seed).multinomial(number, frequency / number, size=RESAMPLES)
+
+
+def _told(
+    found: Mapping[str, float],
+    drawn: Sequence[list[float]],
+    *,
+    shares: Collection[str],
+    trials: int,
+) -> dict[str, Any]:
+    """`ci95`, and `ci95_method` where it says something.
+
+    Args:
+        found: the values by name.
+        drawn: for each of them both ends of the bootstrap's interval.
+        shares: the names of those that may have Wilson's interval.
+        trials: how many groups were resampled.
+    """
+    intervals: dict[str, list[float] | None] = {}
+    methods: dict[str, Method] = {}
+    for (name, value), ends in zip(found.items(), drawn, strict=True):
+        interval = spread(value, ends, trials) if name in shares else bootstrapped(ends, trials)
+        intervals[name], methods[name] = interval
+    return {"ci95": intervals, **named_methods(methods)}
 
 
 def _intervals(draws: Floats) -> list[list[float]]:

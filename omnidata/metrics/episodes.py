@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.metrics.proportion import by_wilson, spread
+from omnidata.metrics.proportion import named_methods, spread
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -111,7 +111,7 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
 
     Returns:
         The six `METRICS` as fractions, None over nothing; `ci95` with a pair or None for each;
-        `ci95_method` where one of them is Wilson's interval (see `proportion.spread`);
+        `ci95_method` where one of them is no bootstrap's interval (see `proportion.spread`);
         `steps`, `episodes`, and `whole_episodes`, over which SR and GP go.
     """
     per_episode = counts(verdicts)
@@ -130,7 +130,7 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
     return {
         **{name: found[name][0] for name in METRICS},
         "ci95": {name: found[name][1] for name in METRICS},
-        **by_wilson({name: found[name][2] for name in METRICS}),
+        **named_methods({name: found[name][2] for name in METRICS}),
         "steps": int(per_episode[:, 0].sum()),
         "episodes": len(per_episode),
         "whole_episodes": int(per_episode[:, 4].sum()),

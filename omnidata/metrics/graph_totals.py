@@ -17,7 +17,7 @@ from omnidata.metrics.agentstudio_critic import Floats, Ints
 from omnidata.metrics.agentstudio_totals import means
 from omnidata.metrics.graph import DEFAULT_PROFILE, ProfileName, TaskScore
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, eligible
-from omnidata.metrics.proportion import by_wilson
+from omnidata.metrics.proportion import named_methods
 
 
 def total(
@@ -127,7 +127,7 @@ def _table(columns: Mapping[str, Floats], profile: ProfileName, seed: int) -> di
         "CR": rate["CR"],
         "LC": consistency["LC"],
         "ci95": {**rate["ci95"], **consistency["ci95"]},
-        **by_wilson(rate.get("ci95_method", {}) | consistency.get("ci95_method", {})),
+        **named_methods(rate.get("ci95_method", {}) | consistency.get("ci95_method", {})),
         "tasks": rate["rows"],
         "undefined_LC": int(undefined.sum()),
         "capped_LC": int(capped.sum()),

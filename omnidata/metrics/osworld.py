@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from omnidata.metrics.agentstudio_totals import means
-from omnidata.metrics.proportion import by_wilson
+from omnidata.metrics.proportion import named_methods
 
 RATES = ("SR_finished", "SR_all")
 
@@ -95,7 +95,7 @@ def _table(scores: Sequence[float | None], seed: int) -> dict[str, Any]:
         "SR_finished": finished["SR_finished"],
         "SR_all": fixed["SR_all"],
         "ci95": {**finished["ci95"], **fixed["ci95"]},
-        **by_wilson(finished.get("ci95_method", {}) | fixed.get("ci95_method", {})),
+        **named_methods(finished.get("ci95_method", {}) | fixed.get("ci95_method", {})),
         "tasks": fixed["rows"],
         "finished": finished["rows"],
     }

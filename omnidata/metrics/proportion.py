@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Any, Literal
 
+Method = Literal["bootstrap", "wilson", "none: one group"]
+_NAMED: tuple[Method, ...] = ("wilson", "none: one group")
 _Z = NormalDist().inv_cdf(0.975)
 
 
@@ -37,13 +39,28 @@ def wilson(hits: int, total: int) -> tuple[float, float] | None:
     return max(0.0, min(low, found)), min(1.0, max(high, found))
 
 
-def spread(
-    found: float, drawn: Sequence[float], trials: int
-) -> tuple[list[float], Literal["bootstrap", "wilson"]]:
+def bootstrapped(drawn: Sequence[float], trials: int) -> tuple[list[float] | None, Method]:
+    """The interval of a bootstrap, and where it comes from.
+
+    Every resample of one group is that group: its interval would have no width, whatever the value.
+
+    Args:
+        drawn: both ends.
+        trials: what was resampled: groups of episodes, rows or tasks.
+
+    Examples:
+        >>> bootstrapped([0.4, 0.6], 44), bootstrapped([0.5, 0.5], 1)
+        (([0.4, 0.6], 'bootstrap'), (None, 'none: one group'))
+    """
+    return (list(drawn), "bootstrap") if trials > 1 else (None, "none: one group")
+
+
+def spread(found: float, drawn: Sequence[float], trials: int) -> tuple[list[float] | None, Method]:
     """The interval of a share, and where it comes from.
 
     Where nothing or everything is right, every resample of a bootstrap says the same, which tells
-    nothing of the true share: Wilson's interval over what was resampled stands there.
+    nothing of the true share: Wilson's interval over what was resampled stands there. Any other
+    share of one group has none (see `bootstrapped`).
 
     Args:
         found: the share, or a mean of values from 0 to 1.
@@ -59,13 +76,18 @@ def spread(
     """
     interval = wilson(int(found) * trials, trials) if found in (0, 1) else None
     if interval is None or drawn[0] != drawn[1]:
-        return list(drawn), "bootstrap"
+        return bootstrapped(drawn, trials)
     return list(interval), "wilson"
 
 
-def by_wilson(methods: Mapping[str, str]) -> dict[str, Any]:
-    """`ci95_method`, for a table: the columns whose interval is Wilson's; empty where none is."""
-    named = {name: method for name, method in methods.items() if method == "wilson"}
+def named_methods(methods: Mapping[str, str]) -> dict[str, Any]:
+    """`ci95_method`, for a table: the columns that have no bootstrap's interval, and why.
+
+    Examples:
+        >>> named_methods({"TM": "bootstrap", "EM": "wilson"}), named_methods({"TM": "bootstrap"})
+        ({'ci95_method': {'EM': 'wilson'}}, {})
+    """
+    named = {name: method for name, method in methods.items() if method in _NAMED}
     return {"ci95_method": named} if named else {}
 
 

@@ -19,7 +19,7 @@ from omnidata.loaders.repository import is_repository
 from omnidata.loaders.strict import refuse_findings
 from omnidata.metrics.graph import ProfileName, TaskScore, score_task
 from omnidata.metrics.graph_totals import total
-from omnidata.metrics.proportion import by_wilson
+from omnidata.metrics.proportion import named_methods
 from omnidata.run.textless import Scored
 
 PROFILES: Final[tuple[ProfileName, ...]] = get_args(ProfileName)
@@ -224,7 +224,7 @@ def _results(
         "profile": profile,
         "overall": {key: overall[key] for key in shown if key in overall},
         "ci95": overall["ci95"],
-        **by_wilson(overall.get("ci95_method", {})),
+        **named_methods(overall.get("ci95_method", {})),
         "answered": total(answered, profile=profile)["overall"],
         "by": table["by"],
         "counts": {**counts, "unknown_tasks": len(done) - len(answered)},

@@ -21,7 +21,7 @@ from omnidata.loaders.recognition import reading
 from omnidata.loaders.repository import is_repository
 from omnidata.loaders.strict import refuse_findings
 from omnidata.metrics.osworld import RATES, Example, total
-from omnidata.metrics.proportion import by_wilson
+from omnidata.metrics.proportion import named_methods
 from omnidata.run.textless import Scored
 
 PROFILES: Final[Sequence[str]] = ("osworld", "osworld-windows")
@@ -196,7 +196,7 @@ def _results(
         "agent": agent,
         "overall": {name: overall[name] for name in RATES},
         "ci95": overall["ci95"],
-        **by_wilson(overall.get("ci95_method", {})),
+        **named_methods(overall.get("ci95_method", {})),
         "answered": answered,
         "by": table["by"],
         "counts": {

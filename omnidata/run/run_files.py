@@ -89,6 +89,7 @@ class _Results(TypedDict, total=False):
     profile: Required[str]
     overall: Required[dict[str, Any]]
     ci95: _Intervals
+    ci95_method: dict[str, str]
     by: Required[dict[str, dict[str, dict[str, Any]]]]
     counts: Required[_Counts]
     outcomes: dict[str, _Count]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from omnidata.metrics import episodes
 from omnidata.metrics.episodes import Ints
-from omnidata.metrics.proportion import by_wilson
+from omnidata.metrics.proportion import named_methods
 from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
 
 Mask = npt.NDArray[np.bool_]
@@ -164,7 +164,7 @@ class EpisodeProfile:
         return {
             "overall": {name: overall[name] for name in overall["ci95"]},
             "ci95": overall["ci95"],
-            **by_wilson(overall.get("ci95_method", {})),
+            **named_methods(overall.get("ci95_method", {})),
             "answered": self._answered(verdicts, answered, judged),
             "by": by,
             "counts": {

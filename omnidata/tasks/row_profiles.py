@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from omnidata.metrics.agentstudio_totals import by_group, means
 from omnidata.metrics.episodes import Ints
-from omnidata.metrics.proportion import by_wilson
+from omnidata.metrics.proportion import named_methods
 from omnidata.tasks.episode_profiles import numbered
 from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
 
@@ -64,7 +64,7 @@ class RowProfile(ABC):
         return {
             "overall": {name: overall[name] for name in self.columns},
             "ci95": overall["ci95"],
-            **by_wilson(overall.get("ci95_method", {})),
+            **named_methods(overall.get("ci95_method", {})),
             "answered": answered,
             "by": {
                 tag: by_group(

@@ -11,7 +11,7 @@ import numpy as np
 from omnidata.actions import Space
 from omnidata.loaders.screenspot_rows import FORMS, box_of, is_negative
 from omnidata.metrics.agentstudio_totals import means
-from omnidata.metrics.proportion import by_wilson
+from omnidata.metrics.proportion import named_methods
 from omnidata.metrics.screenspot import Reading, Said, hits, read
 from omnidata.tasks.resizing import resizing
 from omnidata.tasks.row_profiles import Mask, RowProfile, Unit, owners
@@ -100,7 +100,7 @@ class PointProfile(RowProfile):
             found[name] = part[name]
             found["ci95"][name] = part["ci95"][name]
             methods |= part.get("ci95_method", {})
-        return {**found, **by_wilson(methods), "steps": int(mask.sum())}
+        return {**found, **named_methods(methods), "steps": int(mask.sum())}
 
 
 def _parsed(said: Said) -> dict[str, Any]:

@@ -51,7 +51,6 @@ def test_tokens_are_told_by_modality(shown: Shown) -> None:
         (Fault(finish="content_filter", text="Tap"), "refused", "Tap", "content filter"),
         (Fault(refusal="I will not."), "refused", "", "I will not."),
         (Fault(text=""), "ok", "", ""),
-        (Fault(text=None), "ok", "", ""),
     ],
 )
 def test_answers_that_are_none_are_told_apart(
@@ -64,7 +63,7 @@ def test_answers_that_are_none_are_told_apart(
     assert bool(answer.error) == (delivery != "ok")
 
 
-def saying(finish: str | None = "stop", content: str | None = "Tap", **more: Any) -> Fault:
+def saying(finish: str | None = "stop", content: Any = "Tap", **more: Any) -> Fault:
     """An answer of which every part can be set; `choice` and `whole` are what lies around it."""
     around, whole = more.pop("choice", {}), more.pop("whole", {})
     message = {"role": "assistant", "content": content, **more}
@@ -92,6 +91,47 @@ def test_the_words_of_all_servers_are_understood(shown: Shown, finish: str, deli
     assert bool(answer.error) == (delivery != "ok")
 
 
+def native(word: str) -> dict[str, str]:
+    return {"native_finish_reason": word}
+
+
+@pytest.mark.parametrize(
+    ("word", "delivery"),
+    [
+        *((word, "truncated") for word in ("max_tokens", "length", "MAX_TOKENS")),
+        *((word, "refused") for word in ("refusal", "SAFETY")),
+        *((word, "ok") for word in ("STOP", "end_turn", "completed", "")),
+    ],
+)
+def test_the_word_of_the_server_behind_a_gateway_counts(
+    shown: Shown, word: str, delivery: str
+) -> None:
+    with running(ChatCompletions(), [saying(choice=native(word))]) as server:
+        answer = ask(model(server), shown.request)
+    assert (answer.delivery, answer.text) == (delivery, "Tap")
+    assert bool(answer.error) == (delivery != "ok")
+
+
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
+
+
+@pytest.mark.parametrize(
+    ("parts", "delivery", "text"),
+    [
+        ([{"type": "text", "text": "Tap"}, {"type": "text", "text": " here"}], "ok", "Tap here"),
+        ([THOUGHT, {"type": "text", "text": "Tap"}], "ok", "Tap"),
+        ([{"type": "text", "text": ""}], "ok", ""),
+        ([{"type": "refusal", "refusal": "I will not."}], "refused", ""),
+    ],
+)
+def test_content_in_parts_is_read_as_its_text(
+    shown: Shown, parts: list[dict[str, Any]], delivery: str, text: str
+) -> None:
+    with running(ChatCompletions(), [saying("stop", parts)]) as server:
+        answer = ask(model(server), shown.request)
+    assert (answer.delivery, answer.text) == (delivery, text)
+
+
 CALLS = [{"id": "1", "type": "function", "function": {"name": "tap", "arguments": "{}"}}]
 FAILED = {"code": 502, "message": "provider went away"}
 
@@ -112,6 +152,19 @@ FAILED = {"code": 502, "message": "provider went away"}
         (saying("stop", None, function_call={"name": "tap"}), "called a tool", False),
         (saying("stop", None, reasoning_content="Hm"), "reasoning and no answer", False),
         (saying("stop", "", reasoning="Hm"), "reasoning and no answer", False),
+        (saying("stop", "", thinking="Hm"), "reasoning and no answer", False),
+        (saying("stop", None, thinking="Hm"), "reasoning and no answer", False),
+        (saying("stop", " \n", reasoning="Hm"), "reasoning and no answer", False),
+        (saying("stop", [THOUGHT]), "reasoning and no answer", False),
+        (saying("stop", None), "message without content", True),
+        (saying("stop", []), "message without content", True),
+        (saying("stop", [{"type": "image_url", "text": "Tap"}]), "not read: image_url", False),
+        (saying(error=FAILED), "HTTP 502: provider went away", True),
+        (saying(error="no GPU"), "reports an error: no GPU", True),
+        (saying(choice=native("error")), "without an answer: error", True),
+        (saying(choice=native("MALFORMED_FUNCTION_CALL")), "MALFORMED_FUNCTION_CALL", True),
+        (saying(choice=native("tool_use")), "called a tool", False),
+        (saying(choice=native("load")), "does not know: load", False),
         (saying(whole={"error": FAILED}), "HTTP 502: provider went away", True),
         (saying(choice={"error": FAILED}), "HTTP 502: provider went away", True),
         (saying(None, choice={"error": "no GPU"}), "reports an error: no GPU", True),

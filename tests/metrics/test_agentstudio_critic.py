@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from omnidata.metrics.agentstudio_critic import (
 )
 from omnidata.metrics.agentstudio_report import critic_report
 from omnidata.metrics.agentstudio_totals import critic_table
+from omnidata.metrics.proportion import wilson
 
 # --- responses ------------------------------------------------------------------------------------
 
@@ -131,7 +133,26 @@ def test_a_rate_of_nothing_is_zero_and_flagged(counts: Confusion, undefined: lis
     table = critic_table(counts)
     assert table["undefined"] == undefined
     assert all(table[name] == 0.0 for name in undefined)
-    assert all(low <= table[name] <= high for name, (low, high) in table["ci95"].items())
+    assert all(low <= table[name] <= high for name, (low, high) in _intervals(table).items())
+    assert set(_intervals(table)) == (set(RATES) if table["rows"] > 1 else {"accuracy"})
+
+
+def _intervals(table: dict[str, Any]) -> dict[str, list[float]]:
+    return {name: ends for name, ends in table["ci95"].items() if ends is not None}
+
+
+def test_accuracy_of_nothing_or_all_has_wilsons_interval() -> None:
+    """Precision, recall and F1 keep the bootstrap's: what they are over is drawn too."""
+    table = critic_table(Confusion(tp=3, fp=0, fn=0, tn=5))
+    assert table["ci95"]["accuracy"] == [*(wilson(8, 8) or ())]
+    assert table["ci95_method"] == {"accuracy": "wilson"}
+    none_right = critic_table(Confusion(tp=0, fp=5, fn=3, tn=0))
+    assert none_right["ci95"]["accuracy"] == [*(wilson(0, 8) or ())]
+    assert none_right["ci95"]["recall"] == [0.0, 0.0]
+    per_recording = [Confusion(tp=3, fp=0, fn=0, tn=0), Confusion(tp=0, fp=0, fn=0, tn=5)]
+    grouped = critic_table(Confusion(tp=3, fp=0, fn=0, tn=5), per_group=per_recording)
+    assert grouped["ci95"]["accuracy"] == [*(wilson(2, 2) or ())]
+    assert "ci95_method" not in critic_table(Confusion(tp=3, fp=0, fn=1, tn=5))
 
 
 def test_without_rows_there_are_no_rates() -> None:

@@ -22,6 +22,7 @@ from omnidata.metrics.agentstudio_totals import (
     critic_table,
     means,
 )
+from omnidata.metrics.proportion import wilson
 
 Table = dict[str, Any]
 
@@ -165,6 +166,9 @@ def test_means_leave_out_what_was_not_judged(rows: list[tuple[float, int]]) -> N
         return
     for name, column in (("accuracy", accuracy), ("edit_distance", distance)):
         assert table[name] == pytest.approx(column[judged].mean())
+        if judged.sum() == 1:
+            assert table["ci95"][name] is None
+            continue
         low, high = table["ci95"][name]
         assert column[judged].min() <= low <= high <= column[judged].max()
 
@@ -233,6 +237,29 @@ def test_rows_of_one_group_are_drawn_together() -> None:
     nothing = {"accuracy": np.zeros(100)}
     by_page = means(nothing, shares=("accuracy",), owner=np.repeat(pages, 5))
     assert by_page["ci95"] == means({"accuracy": np.zeros(20)}, shares=("accuracy",))["ci95"]
+
+
+def test_rows_of_one_page_alone_have_no_interval() -> None:
+    """The value 4/7 with an interval of [4/7, 4/7] would say that every page has it."""
+    score = np.array([1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0])
+    page = np.zeros(len(score), np.int64)
+    table = {"score": score, "edit_distance": 3 * score, "read": np.ones(7)}
+    found = means(table, shares=("score", "read"), owner=page)
+    assert found["score"] == pytest.approx(4 / 7)
+    assert found["ci95"]["score"] is found["ci95"]["edit_distance"] is None
+    assert found["ci95"]["read"] == [*(wilson(1, 1) or ())]
+    none = "none: one group"
+    assert found["ci95_method"] == {"score": none, "edit_distance": none, "read": "wilson"}
+    assert means({"score": score}, owner=page + (np.arange(7) > 3))["ci95"]["score"] is not None
+    assert means({"score": np.r_[0.5, np.nan]})["ci95"]["score"] is None
+
+
+def test_responses_of_one_recording_alone_have_no_interval() -> None:
+    counts = Confusion(tp=3, fp=1, fn=1, tn=2)
+    found = critic_table(counts, per_group=[counts])
+    assert set(found["ci95"].values()) == {None}
+    assert found["ci95_method"] == dict.fromkeys(RATES, "none: one group")
+    assert None not in critic_table(counts)["ci95"].values()
 
 
 def test_responses_of_one_recording_are_drawn_together() -> None:

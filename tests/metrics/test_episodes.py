@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -196,14 +197,42 @@ def test_equal_episodes_leave_only_nothing_and_all_uncertain(
 ) -> None:
     found = episodes.table(columns([(one, True)] * count), seed=seed)
     extreme = [name for name in METRICS if found[name] in (0, 1)]
-    assert found.get("ci95_method", {}) == dict.fromkeys(extreme, "wilson")
+    others = dict.fromkeys(set(METRICS) - set(extreme), "none: one group") if count == 1 else {}
+    assert found.get("ci95_method", {}) == dict.fromkeys(extreme, "wilson") | others
     for name in METRICS:
+        if name in others:
+            assert found["ci95"][name] is None
+            continue
         low, high = found["ci95"][name]
         if name in extreme:
             assert (low, high) == wilson(count * int(found[name]), count)
             continue
         assert high - low == pytest.approx(0, abs=1e-12)
         assert low == pytest.approx(found[name], abs=1e-12)
+
+
+@pytest.mark.parametrize("group", [None, np.zeros(6, np.int64)])
+def test_of_one_group_there_is_no_interval(group: npt.NDArray[np.int64] | None) -> None:
+    """One episode, or several that belong together, tell nothing of others."""
+    right, wrong = (True, True, True), (True, False, True)
+    held = [[right, wrong, right], [wrong, wrong, right]] if group is not None else [[right, wrong]]
+    found = episodes.table(replace(columns([(rows, True) for rows in held]), group=group))
+    none = ("EM", "GP_ratio", "GP_prefix")
+    assert all(0 < found[name] < 1 and found["ci95"][name] is None for name in none)
+    assert found["ci95"]["SR"] == [*(wilson(0, 1) or ())]
+    assert found["ci95"]["TM"] == [*(wilson(1, 1) or ())]
+    told = dict.fromkeys(none, "none: one group")
+    assert found["ci95_method"] == told | dict.fromkeys(("TM", "SR", "format_ok"), "wilson")
+
+
+def test_of_one_whole_episode_among_cut_ones_goal_progress_has_no_interval() -> None:
+    right, wrong = (True, True, True), (True, False, True)
+    held = [([right, wrong], True), ([right, right], False), ([wrong], False)]
+    found = episodes.table(columns(held))
+    assert found["ci95"]["GP_ratio"] is None
+    assert found["ci95_method"]["GP_ratio"] == "none: one group"
+    low, high = found["ci95"]["EM"]
+    assert low < found["EM"] < high
 
 
 def test_of_no_steps_nothing_is_known() -> None:
