@@ -268,8 +268,8 @@ def _completion(body: str, params: GenerationParams, where: str) -> Completion:
         what = "has no choices" if isinstance(error, IndexError) else "is no chat completion"
         raise CallError(f"the answer {what}: {said or '(nothing)'}", where=where) from None
     message = choice.message
-    if error := choice.error or message.error:
-        raise reported(error, where=where)
+    if failure := choice.error or message.error:
+        raise reported(failure, where=where)
     content = _text(message, where)
     completion = Completion(
         text=content or "",

@@ -44,8 +44,6 @@ class StepDataset(Dataset[Item]):
     ) -> None:
         """Pack the steps."""
         found = steps.steps if isinstance(steps, Source) else steps_of(steps) or steps
-        if not len(found):
-            raise UsageError("there is no step", where="StepDataset", expected="at least one step")
         check_steps(found)
         for role in decoding.roles or ():
             _check_role(role, found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from mimetypes import guess_type
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     import datasets
 
 _WAY = 'StepDataset(omnidata.load_dataset("omnigui", DATA, split="test")): docs/torch.md'
+_BESIDE_SCREENSHOTS = frozenset(
+    {
+        *("history_screenshot", "screenshot_after", "final_screenshot"),
+        *("video", "video_after", "audio"),
+    }
+)
+"""Roles of the benchmarks whose steps have a screenshot."""
+
 _KINDS: Mapping[str, Modality] = {"Image": "image", "Video": "video", "Audio": "audio"}
 
 
@@ -46,14 +54,6 @@ class RowSteps(Sequence[Step]):
         """Look at the columns alone."""
         plain, more = features((), {}), extra_features()
         columns = rows.features
-        lacking = [name for name in plain if name not in columns]
-        if lacking:
-            raise UsageError(
-                f"the rows are no steps: they lack {', '.join(lacking)}",
-                where=f"a dataset with the columns {', '.join(columns)}",
-                expected=_WAY,
-                remedy="keep these columns: leave them out of remove_columns and map",
-            )
         own = [name for name in columns if name not in plain and name not in more]
         # A column of paths alone, which a repository of links has, is a dict and says no kind.
         self._kinds = {
@@ -61,6 +61,16 @@ class RowSteps(Sequence[Step]):
             for name in own
             if isinstance(columns[name], dict) or type(columns[name]).__name__ in _KINDS
         }
+        lacking = [name for name in plain if name not in columns]
+        if not lacking and _lacks_screenshots(rows, self._kinds):
+            lacking = ["screenshot"]
+        if lacking:
+            raise UsageError(
+                f"the rows are no steps: they lack {', '.join(lacking)}",
+                where=f"a dataset with the columns {', '.join(columns)}",
+                expected=_WAY,
+                remedy="keep these columns: leave them out of remove_columns and map",
+            )
         self._reader = Reader(
             [tag_of(name) for name in own if getattr(columns[name], "dtype", "") == "string"]
         )
@@ -123,6 +133,20 @@ class RowSteps(Sequence[Step]):
         return MediaRef(kind, place.parent, place.name, sha256=sha256, within=self._within)
 
 
+def _lacks_screenshots(rows: datasets.Dataset, roles: Collection[str]) -> bool:
+    """Whether the steps have screenshots that the columns with media have not.
+
+    Rows of a repository say which media a step has. Of others it is told by what is left: nothing,
+    or media that only stand beside a screenshot.
+    """
+    if "screenshot" in roles:
+        return False
+    if "media" not in rows.features:
+        return _BESIDE_SCREENSHOTS.issuperset(roles)
+    first = rows.with_format("arrow")[:1].to_pylist() if len(rows) else []
+    return any(entry["role"] == "screenshot" for row in first for entry in row["media"] or ())
+
+
 def steps_of(given: Any) -> Sequence[Step] | None:
     """The steps of a dataset of `datasets`; None where it is none.
 
@@ -155,8 +179,18 @@ def check_steps(given: Any) -> None:
     """Refuse what is no sequence of steps, by its first item.
 
     Raises:
-        UsageError: the items are something else, as rows of a table.
+        UsageError: there is none, or the items are something else, as rows of a table.
     """
+    is_sequence = hasattr(given, "__len__") and hasattr(given, "__getitem__")
+    if not is_sequence or isinstance(given, Mapping):
+        raise UsageError(
+            "this is no sequence of steps",
+            where=f"StepDataset({type(given).__name__})",
+            expected="a list of steps, what a loader found, or a table",
+            remedy=_WAY,
+        )
+    if not len(given):
+        raise UsageError("there is no step", where="StepDataset", expected="at least one step")
     if not isinstance(given[0], Step):
         raise UsageError(
             "these are no steps",

@@ -71,6 +71,46 @@ def test_a_table_keeps_to_the_terminal_and_is_whole_elsewhere(sample: Path) -> N
     assert {*whole.stdout.replace("─", "").split()} <= {*cut.split()}
 
 
+@pytest.mark.parametrize("columns", [80, 60])
+def test_doctors_table_keeps_to_the_terminal_and_cuts_nothing(columns: int) -> None:
+    whole = omnidata("doctor").stdout
+    cut = in_a_terminal(columns, "doctor")
+    # What mends a package is to be copied, and is never broken up.
+    table = [line for line in cut.splitlines() if line.startswith(" ")]
+    assert max(map(len, table)) <= columns
+    assert "…" not in cut
+    words = {word for line in whole.splitlines() if line.startswith(" ") for word in line.split()}
+    short = {word for word in words if len(word) < 20 and "─" not in word}
+    assert len(short) > 20
+    assert columns < 80 or short <= {*cut.split()}
+
+
+def test_a_comparison_keeps_to_a_narrow_terminal(tmp_path: Path) -> None:
+    omnidata("demo", "--out", tmp_path / "demo")
+    runs = sorted((tmp_path / "demo" / "runs").iterdir())
+    assert max(map(len, in_a_terminal(60, "compare", *runs).splitlines())) <= 60
+
+
+def test_a_missing_interval_is_a_dash_and_the_reason_is_said(sample: Path, tmp_path: Path) -> None:
+    """The first steps are of two episodes that belong together."""
+    asked = ("omnigui", sample, "--model", "baseline:center", "--limit", "4")
+    done = omnidata("evaluate", *asked, "--out", tmp_path / "run")
+    found = json.loads((tmp_path / "run" / "results.json").read_text("utf-8"))
+    assert (found["overall"]["TM"], found["ci95"]["TM"]) == (0.25, None)
+    assert found["ci95_method"]["TM"] == "none: one group"
+    line = next(line for line in done.stdout.splitlines() if line.startswith("  95 % interval"))
+    assert line.removeprefix("  95 % interval").split()[:2] == ["-", "0.0"]
+    assert "95 % intervals of TM: none, as all belongs to one group" in done.stderr
+    for form in ("terminal", "md", "latex", "csv"):
+        told = omnidata("report", tmp_path / "run", "--format", form).stdout
+        assert "25.0" in told or "0.25" in told
+        assert "None" not in told
+    pages, card = tmp_path / "pages.html", tmp_path / "card.md"
+    omnidata("report", tmp_path / "run", "--html", pages, "--card", card)
+    assert "25.0" in pages.read_text("utf-8")
+    assert card.read_text("utf-8").count("ci95") == 3  # SR, EM and GP
+
+
 def test_the_tables_of_a_report_keep_to_the_terminal_too(sample: Path, tmp_path: Path) -> None:
     made = tmp_path / "a-run"
     omnidata("evaluate", "omnigui", sample, "--model", "baseline:oracle", "--out", made)

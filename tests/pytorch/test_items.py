@@ -164,6 +164,13 @@ def test_a_dataset_without_steps_is_refused() -> None:
         StepDataset([])
 
 
+@pytest.mark.parametrize("given", [3, None, {}, {0: 1}, iter(())])
+def test_what_is_no_sequence_is_refused_with_the_way_that_works(given: Any) -> None:
+    with pytest.raises(UsageError, match="no sequence of steps") as caught:
+        StepDataset(given)
+    assert "StepDataset(omnidata.load_dataset(" in caught.value.remedy
+
+
 def test_indices_are_those_of_a_sequence(steps: list[Step]) -> None:
     dataset = StepDataset(steps)
     assert len(dataset) == len(steps)

@@ -64,6 +64,16 @@ def test_the_rows_of_a_repository_decode_too(data: Path, tmp_path: Path, form: s
         assert all(same(item.media[role], other.media[role]) for role in other.media)
 
 
+def test_rows_of_a_repository_without_their_screenshots_are_refused(
+    data: Path, tmp_path: Path
+) -> None:
+    convert(load(data), tmp_path / "out", embed=True)
+    rows = datasets.load_dataset(str(tmp_path / "out"), split="test")
+    with pytest.raises(UsageError, match="they lack screenshot"):
+        StepDataset(rows.remove_columns("screenshot"))
+    assert len(StepDataset(rows.remove_columns("audio"))) == len(rows)
+
+
 def test_a_linked_file_that_is_another_is_not_decoded(data: Path, tmp_path: Path) -> None:
     source = load(data)
     convert(source, tmp_path / "out", embed=False)
@@ -131,10 +141,14 @@ def test_what_are_no_rows_of_steps_is_refused_with_the_way_that_works(data: Path
     every = omnidata.load_dataset("omnigui", data)
     stream = omnidata.load_dataset("omnigui", data, split="test", streaming=True)
     rows = every["test"]
+    media = ("screenshot", "history_screenshot", "video", "audio")
+    plain = [name for name in rows.column_names if name not in media]
     refused: list[tuple[Any, str]] = [
         (every, "all splits"),
         (stream, "stream"),
         (rows.remove_columns(["history", "action"]), "they lack history, action"),
+        (rows.remove_columns("screenshot"), "they lack screenshot"),
+        (rows.select_columns(plain), "they lack screenshot"),
         (list(rows.select(range(2))), "no steps"),
     ]
     for given, says in refused:
