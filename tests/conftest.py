@@ -18,13 +18,21 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side already
 
 # Machines are noisy: an example that takes long is no defect.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", _PATIENT)
+settings.register_profile("quick", _PATIENT, max_examples=25)
 settings.register_profile("full", _PATIENT, max_examples=2000)
 settings.load_profile("full" if FULL else "quick")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background: the commands under test would inherit that nothing interrupts them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave what is marked `full` to `make test-full`, and say so and why."""
+    for item in items:
+        if not FULL and (mark := item.get_closest_marker("full")):
+            (why,) = mark.args
+            item.add_marker(pytest.mark.skip(reason=f"{why}: `make test-full` runs it"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -25,7 +25,6 @@ from omnidata.tasks import get_task
 from omnidata.types import Conversation, Part, Source
 from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.conftest import Once
-from tests.full import full_only
 from tests.trees import read_lines
 
 _MISSING = [
@@ -231,7 +230,7 @@ def test_an_answer_cut_by_the_limit_is_known(server: Serve, sample: Path, tmp_pa
     assert line["output"]
 
 
-@full_only("half a minute of a second server")
+@pytest.mark.full("half a minute of a second server")
 def test_a_server_that_dies_leaves_failures_which_a_second_call_mends(
     server: Serve, sample: Path, tmp_path: Path
 ) -> None:

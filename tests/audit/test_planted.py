@@ -12,7 +12,6 @@ from omnidata.errors import DataError
 from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio_profiles import CriticProfile
 from tests.audit.planted import CUES, Cue, audited, rows, shuffled
-from tests.full import full_only
 from tests.loaders.agentstudio import ground
 from tests.trees import row, write_app, write_lines
 
@@ -43,7 +42,7 @@ def test_shuffled_labels_leave_nothing_to_find(tmp_path: Path, cue: Cue) -> None
     assert not any(report.leak for report in reports)
 
 
-@full_only("100 audits take minutes")
+@pytest.mark.full("100 audits take minutes")
 def test_at_least_95_of_100_shuffled_datasets_are_found_clean(tmp_path: Path) -> None:
     found = [
         audited(

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import as_json, omnidata
-from tests.full import full_only
 from tests.trees import read_lines
 
 pytest.importorskip("torch", reason="needs the extra `local`")
 pytest.importorskip("transformers", reason="needs the extra `local`")
 
 
-@full_only("half a minute with a model")
+@pytest.mark.full("half a minute with a model")
 def test_a_local_demo_asks_a_model_of_transformers_and_a_second_one_uses_the_first(
     tmp_path: Path,
 ) -> None:

@@ -13,7 +13,6 @@ import pytest
 from omnidata.run.processes import visible_gpus
 from tests.adapters.servers import ChatCompletions, Fault, running
 from tests.cli.running import OMNIDATA, as_json, omnidata
-from tests.full import full_only
 from tests.trees import read_lines
 
 
@@ -33,7 +32,7 @@ def test_two_processes_leave_what_one_would(tmp_path: Path, sample: Path) -> Non
     assert again == alone
 
 
-@full_only("20 seconds of two runs")
+@pytest.mark.full("20 seconds of two runs")
 def test_an_interruption_reaches_all_and_the_same_command_goes_on(
     tmp_path: Path, sample: Path
 ) -> None:

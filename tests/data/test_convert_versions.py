@@ -12,10 +12,9 @@ import pytest
 from omnidata.data.convert import convert
 from omnidata.loaders.omnigui import load
 from tests.conftest import Once
-from tests.full import full_only
 from tests.trees import row, write_app
 
-pytestmark = full_only("installs old versions of datasets")
+pytestmark = pytest.mark.full("installs old versions of datasets")
 
 _READ = """
 import datasets, json, sys

@@ -21,7 +21,6 @@ from omnidata.actions import POSITIONAL, SWIPES, Primitive
 from omnidata.data.sample import make_sample
 from omnidata.errors import DataError
 from omnidata.loaders.omnigui_apps import DIMENSIONS
-from tests.full import full_only
 
 MEDIA = {"image": "image_path", "video": "video_path", "audio": "audio_path"}
 
@@ -277,7 +276,7 @@ def test_the_same_seed_gives_the_same_bytes(tree: Path, tmp_path: Path) -> None:
     assert digests(make_sample(tmp_path / "again", seed=0)) == digests(tree)
 
 
-@full_only("15 seconds of encoding")
+@pytest.mark.full("15 seconds of encoding")
 def test_another_seed_gives_other_media(tree: Path, tmp_path: Path) -> None:
     first = digests(tree)
     other = digests(make_sample(tmp_path / "other", seed=7))

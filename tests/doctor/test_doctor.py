@@ -13,7 +13,6 @@ import pytest
 from tests.cli.running import omnidata
 from tests.doctor import broken
 from tests.doctor.broken import doctor, follow, loads
-from tests.full import full_only
 
 torch = pytest.importorskip("torch", reason="needs the extra `local`")
 pytest.importorskip("torchvision", reason="needs the extra `local`")
@@ -89,7 +88,7 @@ def test_the_table_names_the_broken_and_spells_out_control_characters(
 
 
 @without_cuda
-@full_only("half a minute of imports")
+@pytest.mark.full("half a minute of imports")
 def test_a_torchvision_for_cuda_works_within_omnidata_and_the_command_mends_it(
     tmp_path: Path,
 ) -> None:
@@ -104,7 +103,7 @@ def test_a_torchvision_for_cuda_works_within_omnidata_and_the_command_mends_it(
 
 
 @without_cuda
-@full_only("a minute of imports")
+@pytest.mark.full("a minute of imports")
 def test_a_torchaudio_for_cuda_breaks_transformers_and_one_command_mends_both(
     tmp_path: Path,
 ) -> None:
@@ -122,7 +121,7 @@ def test_a_torchaudio_for_cuda_breaks_transformers_and_one_command_mends_both(
 
 
 @without_cuda
-@full_only("half a minute of imports")
+@pytest.mark.full("half a minute of imports")
 def test_a_torchvision_that_cannot_be_worked_round_is_why_transformers_breaks(
     tmp_path: Path,
 ) -> None:

@@ -13,7 +13,7 @@ from PIL import Image
 
 from tests.adapters.servers import FINE, ChatCompletions, Fault, Server, running
 from tests.cli.running import OMNIDATA, omnidata
-from tests.full import FULL, full_only
+from tests.full import FULL
 from tests.trees import read_lines, row, write_rows
 
 STEPS = 2000
@@ -92,7 +92,7 @@ def test_a_run_that_is_killed_again_and_again_has_one_final_line_per_step(
     assert 0 <= answered - STEPS <= kills * IN_FLIGHT
 
 
-@full_only("half a minute of starts and stops")
+@pytest.mark.full("half a minute of starts and stops")
 def test_an_interrupted_run_says_how_to_go_on_and_ends_as_if_it_never_was(
     tmp_path: Path, sample: Path
 ) -> None:

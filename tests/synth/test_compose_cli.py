@@ -13,7 +13,6 @@ import pytest
 from PIL import Image
 
 from tests.cli.running import OMNIDATA, as_json, omnidata
-from tests.full import full_only
 from tests.synth.composing import sample_pool
 from tests.synth.making import digests
 from tests.synth.oracle import read_rows
@@ -92,8 +91,8 @@ def test_bad_usage_is_said_and_nothing_is_written(
     [
         ("lots", signal.SIGKILL),
         ("parts", signal.SIGINT),
-        pytest.param("lots", signal.SIGINT, marks=full_only("seconds each")),
-        pytest.param("parts", signal.SIGKILL, marks=full_only("seconds each")),
+        pytest.param("lots", signal.SIGINT, marks=pytest.mark.full("seconds each")),
+        pytest.param("parts", signal.SIGKILL, marks=pytest.mark.full("seconds each")),
     ],
 )
 def test_a_stopped_command_goes_on(tmp_path: Path, stage: str, how: signal.Signals) -> None:

@@ -16,7 +16,6 @@ from omnidata.tasks import get_task
 from omnidata.types import Source, Step
 from tests.adapters.local_models import checkpoint, torch
 from tests.conftest import Once
-from tests.full import full_only
 from tests.training.test_collator import SMALL_CLIPS
 
 TASK = get_task("omnigui")
@@ -66,7 +65,7 @@ def loader(data: Any, collate: Any, workers: int, method: str | None = None) -> 
 
 @pytest.mark.parametrize(
     "method",
-    ["fork", pytest.param("spawn", marks=full_only("new processes import torch"))],
+    ["fork", pytest.param("spawn", marks=pytest.mark.full("new processes import torch"))],
 )
 def test_workers_make_the_batches_of_none(source: Source, collate: Any, method: str) -> None:
     from omnidata.torch import training_table

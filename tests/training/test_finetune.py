@@ -15,7 +15,6 @@ import pytest
 from tests.adapters.local_models import checkpoint, torch
 from tests.cli.running import omnidata
 from tests.conftest import Once
-from tests.full import full_only
 
 pytest.importorskip("trl", reason="needs the extra `train`")
 
@@ -55,7 +54,7 @@ CONTROLS = {HEARD: ("other-sound", "silence"), SEEN: ("other-clip", "frozen-clip
 """What takes away that which decides."""
 
 
-@full_only("minutes of training")
+@pytest.mark.full("minutes of training")
 @pytest.mark.parametrize(
     ("form", "held"),
     [
