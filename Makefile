@@ -2,15 +2,17 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo docs test test-full lint format clean
+.PHONY: help demo docs check test test-full lint format clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo       install, make the sample dataset, evaluate two baselines, print the table"
-	@echo "make test       install what tests need; lint, import rules, types, tests, doctests"
-	@echo "make test-full  the same with long fuzzing"
+	@echo "make check      lint, import rules, types, fast tests: while one works"
+	@echo "make test       install what tests need; lint, import rules, types, every claim once"
+	@echo "make test-full  the same with long fuzzing, training, many kills, all that is slow"
 	@echo "make docs       build the site of the documentation"
 	@echo "make format     format the code"
 	@echo "make clean      remove .venv and what the tools left"
@@ -47,11 +49,14 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
+check: lint
+	$(PYTEST) -m "not slow"
+
 test: lint $(VENV)/browser.stamp
-	$(BIN)/python -m pytest -n auto
+	$(PYTEST)
 
 test-full: lint $(VENV)/browser.stamp
-	OMNIDATA_TEST_FULL=1 $(BIN)/python -m pytest -n auto
+	OMNIDATA_TEST_FULL=1 $(PYTEST)
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .

@@ -52,6 +52,7 @@ def test_the_torch_pages_python_runs(
     assert told.count("torch.Size([2, 3, 1008, 448])") == 1
 
 
+@pytest.mark.full("another sample dataset is made")
 def test_the_notebook_runs_where_a_loop_runs_already(capsys: pytest.CaptureFixture[str]) -> None:
     notebook = json.loads((ROOT / "notebooks" / "quickstart.ipynb").read_text("utf-8"))
     names: dict[str, Any] = {}

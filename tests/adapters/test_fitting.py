@@ -28,6 +28,7 @@ from tests.adapters.media import (
     turn,
 )
 from tests.adapters.receipts import SOUND, lines
+from tests.full import FULL
 
 # --- size -----------------------------------------------------------------------------------------
 
@@ -166,7 +167,7 @@ KINDS = st.sampled_from([("image", "history_screenshot"), ("image", "before"), (
     limit=st.integers(0, 12),
     frames=st.integers(1, 6),
 )
-@settings(max_examples=300)
+@settings(max_examples=300 if FULL else 60)
 def test_what_is_left_fits_and_nothing_is_left_out_without_need(
     kinds: list[tuple[Modality, str]], limit: int, frames: int
 ) -> None:

@@ -19,6 +19,7 @@ from omnidata.tasks import get_task
 from tests.adapters.local_models import FAMILIES, Spy, checkpoint
 from tests.cli.running import OMNIDATA, omnidata
 from tests.conftest import Once
+from tests.full import in_gate
 from tests.loaders import agentstudio as rows
 from tests.trees import read_lines
 
@@ -44,8 +45,19 @@ def predictions(run: Path) -> dict[str, dict[str, Any]]:
     return {line["sample_id"]: line for line in read_lines(run / "predictions.jsonl")}
 
 
-@pytest.mark.parametrize("history", ["none", "predicted"])
-@pytest.mark.parametrize("modalities", ["IAV", "IV", "IA", "I"])
+@pytest.mark.parametrize(
+    ("modalities", "history"),
+    [
+        ("IAV", "predicted"),
+        ("IV", "none"),
+        ("IA", "none"),
+        ("I", "none"),
+        pytest.param("IAV", "none", marks=pytest.mark.full("seconds of runs")),
+        pytest.param("IV", "predicted", marks=pytest.mark.full("seconds of runs")),
+        pytest.param("IA", "predicted", marks=pytest.mark.full("seconds of runs")),
+        pytest.param("I", "predicted", marks=pytest.mark.full("seconds of runs")),
+    ],
+)
 def test_every_ablation_of_omnigui_runs(
     once: Once, sample: Path, tmp_path: Path, modalities: str, history: str
 ) -> None:
@@ -111,7 +123,7 @@ def test_a_corrupt_clip_fails_its_step_and_the_batch_goes_on(
     assert results["outcomes"]["media_error"] == 1
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", in_gate(FAMILIES, 1, "seconds of runs"))
 def test_two_runs_say_the_same(once: Once, sample: Path, tmp_path: Path, family: Family) -> None:
     said = []
     for name in ("one", "two"):
@@ -137,6 +149,7 @@ def test_sampling_says_the_same_with_the_same_seed_only(
     assert said[0] == said[1] != said[2]
 
 
+@pytest.mark.full("half a minute of starts of torch")
 def test_a_killed_run_goes_on_where_it_was(once: Once, sample: Path, tmp_path: Path) -> None:
     folder = checkpoint(once, "qwen2.5-omni")
     more = ("--limit", "10", "-T", "modalities=IA", "-M", "batch_size=2")

@@ -189,7 +189,10 @@ def expected(folder: Path, source: Source) -> dict[str, dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("form", ["input_audio", "audio_url"])
+@pytest.mark.parametrize(
+    "form",
+    ["input_audio", pytest.param("audio_url", marks=pytest.mark.full("seconds of a real server"))],
+)
 def test_a_server_answers_as_its_model_does_without_a_server(
     server: Serve, expected: dict[str, dict[str, Any]], sample: Path, tmp_path: Path, form: str
 ) -> None:
@@ -203,6 +206,7 @@ def test_a_server_answers_as_its_model_does_without_a_server(
     } == expected
 
 
+@pytest.mark.full("seconds of a real server")
 def test_another_picture_gives_another_answer(
     server: Serve, source: Source, sample: Path, tmp_path: Path
 ) -> None:

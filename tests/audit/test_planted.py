@@ -12,6 +12,7 @@ from omnidata.errors import DataError
 from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio_profiles import CriticProfile
 from tests.audit.planted import CUES, Cue, audited, rows, shuffled
+from tests.full import in_gate
 from tests.loaders.agentstudio import ground
 from tests.trees import row, write_app, write_lines
 
@@ -23,8 +24,19 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("strength, count", [(0.65, 500), (0.75, 200), (1.0, 60)])
-@pytest.mark.parametrize("cue", CUES)
+@pytest.mark.parametrize(
+    ("cue", "strength", "count"),
+    [
+        *((cue, 1.0, 60) for cue in CUES),
+        ("word", 0.65, 500),
+        *(
+            pytest.param(cue, *weak, marks=pytest.mark.full("seconds of learning"))
+            for cue in CUES
+            for weak in ((0.65, 500), (0.75, 200))
+            if (cue, *weak) != ("word", 0.65, 500)
+        ),
+    ],
+)
 def test_a_planted_leak_is_found_and_named(
     tmp_path: Path, cue: Cue, strength: float, count: int
 ) -> None:
@@ -35,7 +47,7 @@ def test_a_planted_leak_is_found_and_named(
     assert next(iter(report.carriers)) in NAMES[cue]
 
 
-@pytest.mark.parametrize("cue", CUES)
+@pytest.mark.parametrize("cue", in_gate(CUES, 1, "seconds of learning"))
 def test_shuffled_labels_leave_nothing_to_find(tmp_path: Path, cue: Cue) -> None:
     given = rows(cue, 1.0, count=200, seed=5)
     reports = [audited(tmp_path / "rows.jsonl", shuffled(given, seed)) for seed in range(3)]
@@ -77,7 +89,7 @@ def test_a_cue_of_copied_prompts_is_no_leak_whatever_they_are_called(tmp_path: P
     assert not report.leak
 
 
-@pytest.mark.parametrize("seed", [1000, 1001, 1003, 1006])
+@pytest.mark.parametrize("seed", in_gate([1000, 1001, 1003, 1006], 1, "seconds of learning"))
 def test_large_groups_among_small_ones_are_no_leak(tmp_path: Path, seed: int) -> None:
     """A chance agreement of one large group counts many times on both sides of the comparison."""
     draw = random.Random(seed)

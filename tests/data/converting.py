@@ -12,7 +12,12 @@ import datasets
 import pytest
 
 from omnidata.types import Step
+from tests.full import in_gate
 
+EMBEDDED_FIRST = pytest.mark.parametrize(
+    "repository", in_gate(["embedded", "linked"], 1, "seconds each"), indirect=True
+)
+"""For what holds of both forms alike."""
 LINK_AND_EMBED = pytest.mark.parametrize("embed", [True, False], ids=["embed", "link"])
 
 

@@ -21,7 +21,7 @@ from omnidata.loaders.omnigui import load
 from omnidata.media import frames, image, read_bytes, samples
 from tests.cli.running import as_json
 from tests.cli.running import omnidata as run
-from tests.data.converting import plainly, said, small
+from tests.data.converting import EMBEDDED_FIRST, plainly, said, small
 from tests.data.ranges import serve
 from tests.trees import row, write_app, write_rows
 
@@ -49,6 +49,7 @@ def test_media_come_back_equal(sample: Path, repository: Path) -> None:
             assert samples(track).size > 1000
 
 
+@EMBEDDED_FIRST
 def test_an_evaluation_gives_the_same_table(sample: Path, repository: Path, tmp_path: Path) -> None:
     task = omnidata.get_task("omnigui")
     results = [
@@ -58,6 +59,7 @@ def test_an_evaluation_gives_the_same_table(sample: Path, repository: Path, tmp_
     assert results[0] == results[1]
 
 
+@EMBEDDED_FIRST
 def test_plain_datasets_opens_it_without_omnidata(repository: Path, tmp_path: Path) -> None:
     code = (
         "import datasets, json, sys; datasets.disable_progress_bars();"
@@ -75,6 +77,7 @@ def test_plain_datasets_opens_it_without_omnidata(repository: Path, tmp_path: Pa
     assert video.endswith(".mp4")
 
 
+@EMBEDDED_FIRST
 def test_every_label_is_a_subset_over_the_same_files(sample: Path, repository: Path) -> None:
     steps = load(sample).steps
     names = datasets.get_dataset_config_names(str(repository))
@@ -127,6 +130,7 @@ def test_num_proc_gives_every_row_once(embedded: Path, tmp_path: Path) -> None:
     assert len(found) == len(set(found)) == 149
 
 
+@EMBEDDED_FIRST
 def test_a_stream_is_shuffled_through_a_buffer(repository: Path) -> None:
     stream = plainly(repository, streaming=True)
     plain = [item["sample_id"] for item in stream]
@@ -152,6 +156,7 @@ def test_a_stream_over_http_gives_the_same_rows(embedded: Path) -> None:
         assert found[item["sample_id"]] == item
 
 
+@EMBEDDED_FIRST
 def test_our_load_dataset_finds_subsets_in_any_case(repository: Path) -> None:
     assert len(omnidata.load_dataset("omnigui", repository, "chirp", split="test")) == 30
     assert len(omnidata.load_dataset("omnigui", repository, split="test")) == 149

@@ -6,13 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.full import FULL
 from tests.goldens.__main__ import compare
 from tests.goldens.worlds import WORLDS
 
-QUICK = ("idm-multiple", "osworld", "screenspot-pro")
+QUICK = ("idm-multiple", "screenspot-pro")
 
 
-@pytest.mark.parametrize("world", WORLDS if FULL else QUICK)
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(world, marks=[] if world in QUICK else pytest.mark.full("seconds of verbs"))
+        for world in WORLDS
+    ],
+)
 def test_nothing_that_users_hold_has_changed(world: str, tmp_path: Path) -> None:
     assert compare(world, tmp_path) == []

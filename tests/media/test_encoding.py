@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as arrays
 from PIL import Image
 
 from omnidata.media import png, resized, wav, within
+from tests.full import FULL
 
 
 @given(
@@ -22,7 +23,7 @@ from omnidata.media import png, resized, wav, within
         elements=st.integers(0, 255),
     )
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 if FULL else 40, deadline=None)
 def test_a_png_has_the_very_pixels(pixels: np.ndarray) -> None:
     with Image.open(io.BytesIO(png(pixels))) as picture:
         assert (picture.format, picture.mode) == ("PNG", "RGB")

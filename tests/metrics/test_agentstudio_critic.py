@@ -21,6 +21,7 @@ from omnidata.metrics.agentstudio_critic import (
 from omnidata.metrics.agentstudio_report import critic_report
 from omnidata.metrics.agentstudio_totals import critic_table
 from omnidata.metrics.proportion import wilson
+from tests.full import FULL
 
 # --- responses ------------------------------------------------------------------------------------
 
@@ -86,7 +87,7 @@ def test_a_careful_reader_takes_the_last_answer(text: str | None, said: bool | N
     assert read_success(text) is said
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=500 if FULL else 100)
 @given(st.text(), st.sampled_from(["Answer: True", "**Answer:** true", "ANSWER :\n_TRUE_"]))
 def test_whatever_stands_before_the_last_answer_does_not_count(text: str, last: str) -> None:
     assert read_success(f"{text}\n{last}") is True

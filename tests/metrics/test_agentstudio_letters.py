@@ -20,6 +20,7 @@ from omnidata.metrics.agentstudio_letters import (
     released_letter,
     released_letters,
 )
+from tests.full import FULL
 
 SPACE = ["scroll up", "complete", "click", "enter", "right", "left", "type", "scroll down", "back"]
 
@@ -106,7 +107,7 @@ pieces = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@settings(deadline=None, max_examples=2_000)
+@settings(deadline=None, max_examples=2_000 if FULL else 200)
 @given(pieces)
 @example("Answer: Answer: A")
 def test_the_linear_patterns_find_what_backtracking_finds(text: str) -> None:
@@ -216,7 +217,7 @@ def test_letters_in_any_dress_are_read_back(
     assert read_letter(text) == made[0]
 
 
-@settings(deadline=None, max_examples=1_000)
+@settings(deadline=None, max_examples=1_000 if FULL else 100)
 @given(pieces | st.text(st.characters(exclude_categories=())))
 def test_any_text_gives_letters_or_nothing(text: str) -> None:
     found, first = read_letters(text), read_letter(text)

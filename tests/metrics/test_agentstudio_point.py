@@ -18,6 +18,7 @@ from omnidata.metrics.agentstudio_point import (
     read_point,
     read_released,
 )
+from tests.full import FULL
 
 ROW = {"bbox": [100, 200, 300, 400], "resolution": [1000, 2000]}
 
@@ -79,7 +80,7 @@ pieces = st.lists(
 ).map("".join)
 
 
-@settings(deadline=None, max_examples=2_000)
+@settings(deadline=None, max_examples=2_000 if FULL else 200)
 @given(pieces)
 @example("(0.5,(0.5,0.25)")
 @example("(0.50.5,1)")
@@ -132,7 +133,7 @@ def test_a_careful_reader_takes_every_spelling_of_a_pair(text: str) -> None:
     assert read_point(text) == CAREFUL[text]
 
 
-@settings(deadline=None, max_examples=1_000)
+@settings(deadline=None, max_examples=1_000 if FULL else 100)
 @given(pieces)
 def test_a_response_that_the_release_reads_is_never_unread(text: str) -> None:
     if read_released(text) is not None:
@@ -148,7 +149,7 @@ def test_a_written_pair_is_read_back_exactly(x: float, y: float, form: str) -> N
     assert read_point(form.format(x, y)) == (x, y)
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=500 if FULL else 100)
 @given(st.text(st.characters(exclude_categories=())) | pieces, st.sampled_from(["rel", "px"]))
 def test_any_text_gives_a_verdict(text: str, space: Space) -> None:
     for judge in (judge_released, judge_point):

@@ -12,6 +12,7 @@ from omnidata.graphs import MAX_NODES, Graph
 from omnidata.metrics.graph_coherence import Bounds, coherence, most_coherent
 from omnidata.metrics.graph_complexity import complexity
 from omnidata.metrics.graph_release import longest_possible_run, longest_run
+from tests.full import FULL
 from tests.task_graphs import CROSSED, Task, all_orders, graphs, tasks
 
 
@@ -20,7 +21,7 @@ def brute(task: Task) -> int:
     return max(coherence(order, used) for order in all_orders(graph))
 
 
-@settings(max_examples=2000)
+@settings(max_examples=2000 if FULL else 200)
 @given(task=tasks(most=6), cap=st.integers(0, 40))
 def test_cs_max_is_what_enumeration_finds_and_a_cap_encloses_it(task: Task, cap: int) -> None:
     best = brute(task)
@@ -30,7 +31,7 @@ def test_cs_max_is_what_enumeration_finds_and_a_cap_encloses_it(task: Task, cap:
     assert bool(capped.lower) == bool(capped.upper) == bool(best)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200 if FULL else 40)
 @given(task=tasks(most=8, applications=3))
 def test_cs_max_of_larger_graphs_is_what_enumeration_finds(task: Task) -> None:
     assert most_coherent(*task).exact == brute(task)

@@ -29,6 +29,7 @@ from omnidata.metrics.omnigui_paper import Match, judge
 from omnidata.metrics.omnigui_parser import parse
 from omnidata.tasks import get_task
 from omnidata.types import Step
+from tests.full import FULL
 from tests.metrics.mutations import STEP_CASES, corpus, mutants
 
 EXACT, TYPE_ONLY, NOTHING = (
@@ -107,7 +108,7 @@ def placed(action: Action) -> bool:
     return any(isinstance(region, Point) for region in (*action.start, *action.end))
 
 
-@settings(deadline=None, max_examples=1_000)
+@settings(deadline=None, max_examples=1_000 if FULL else 100)
 @given(targets(), st.sampled_from(["norm1000", "px", "rel"]), st.booleans())
 def test_the_experts_answer_is_an_exact_match_in_every_unit(
     target: tuple[Action, Screen], space: Space, ascii_only: bool

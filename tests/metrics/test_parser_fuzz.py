@@ -31,7 +31,7 @@ from tests.metrics.mutations import (
     mutants,
 )
 
-MUTANTS = 1_000_000 if FULL else 100_000
+MUTANTS = 1_000_000 if FULL else 30_000
 SEED = 20_260_401
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -188,13 +188,13 @@ pieces = st.lists(
 ).map("".join)
 
 
-@settings(deadline=None, max_examples=1_000)
+@settings(deadline=None, max_examples=1_000 if FULL else 100)
 @given(any_text | json_like | pieces)
 def test_any_text_gives_a_well_formed_answer_or_a_reason(text: str) -> None:
     check(text)
 
 
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=600 if FULL else 100)
 @given(json_values, st.booleans(), st.sampled_from(["{}", "x {} y", "```json\n{}\n```"]))
 def test_any_json_value_gives_a_well_formed_answer_or_a_reason(
     value: Any, ascii_only: bool, frame: str
@@ -202,7 +202,7 @@ def test_any_json_value_gives_a_well_formed_answer_or_a_reason(
     check(frame.replace("{}", json.dumps(value, ensure_ascii=ascii_only)))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=300 if FULL else 60)
 @given(json_values, st.sampled_from(["arguments", "args"]), st.sampled_from(["click", "type", "x"]))
 def test_any_tool_call_gives_a_well_formed_answer_or_a_reason(
     value: Any, key: str, name: str
@@ -236,7 +236,7 @@ def spell(pairs: list[tuple[str, str]]) -> str:
     return "{" + ", ".join(f'"{key}":{value}' for key, value in pairs) + "}"
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=500 if FULL else 100)
 @given(st.sampled_from(range(-1, 12)), st.lists(raw_pairs, max_size=6))
 def test_the_fast_decoder_reads_what_pythons_own_does(
     kind: int, pairs: list[tuple[str, str]]

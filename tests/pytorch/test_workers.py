@@ -23,6 +23,7 @@ from omnidata.torch import (
     StepStream,
 )
 from omnidata.types import MediaRef, Source, Step
+from tests.full import in_gate
 
 
 class Whereabouts(StepDataset):
@@ -87,7 +88,7 @@ def test_a_workers_error_is_a_media_error_that_names_the_file(
         list(loader)
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", in_gate(["fork", "spawn"], 1, "new processes import torch"))
 def test_media_in_parquet_cells_are_decoded_in_workers(
     steps: list[Step], tmp_path: Path, method: str
 ) -> None:

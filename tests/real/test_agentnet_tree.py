@@ -14,7 +14,10 @@ from PIL import Image
 
 from tests.real import agentnet
 
-pytestmark = pytest.mark.skipif(agentnet.missing() is not None, reason=str(agentnet.missing()))
+pytestmark = [
+    pytest.mark.skipif(agentnet.missing() is not None, reason=str(agentnet.missing())),
+    pytest.mark.full("a real recording is cut"),
+]
 
 BOXED = (0, 2, 4, 6, 7)
 """Steps whose accessibility rectangle can be trusted. Step 1's element is not in the tree, the drag

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.full("a real recording is cut")
 def test_the_recording_goes_from_end_to_end(agentnet_tree: Path, tmp_path: Path) -> None:
     task = get_task("omnigui")
     source = task.load(agentnet_tree, strict=True)
@@ -43,6 +44,7 @@ def test_the_recording_goes_from_end_to_end(agentnet_tree: Path, tmp_path: Path)
     assert floor["overall"]["SR"] == 0.0
 
 
+@pytest.mark.full("a real recording is cut")
 def test_segment_validate_and_evaluate_take_one_command_each(
     agentnet_tree: Path, tmp_path: Path
 ) -> None:
@@ -55,6 +57,7 @@ def test_segment_validate_and_evaluate_take_one_command_each(
     assert results["counts"]["without_usable_target"] == 0
 
 
+@pytest.mark.full("a real recording is cut")
 def test_the_recording_opens_as_a_dataset(agentnet_tree: Path) -> None:
     data = omnidata.load_dataset("omnigui", agentnet_tree, agentnet.APP, split="test")
     assert data["step_index"] == list(range(15))

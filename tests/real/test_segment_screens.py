@@ -14,7 +14,10 @@ from PIL import Image
 
 from tests.real import agentnet
 
-pytestmark = pytest.mark.skipif(agentnet.missing() is not None, reason=str(agentnet.missing()))
+pytestmark = [
+    pytest.mark.skipif(agentnet.missing() is not None, reason=str(agentnet.missing())),
+    pytest.mark.full("a real recording is cut"),
+]
 
 STEPS = range(15)
 TOLERANCE = 0.15

@@ -11,7 +11,10 @@ from omnidata.data.validate import validate
 from omnidata.tasks import get_task
 from tests.real import agentnet
 
-pytestmark = pytest.mark.skipif(agentnet.missing() is not None, reason=str(agentnet.missing()))
+pytestmark = [
+    pytest.mark.skipif(agentnet.missing() is not None, reason=str(agentnet.missing())),
+    pytest.mark.full("a real recording is cut"),
+]
 
 SILENT = [f"{agentnet.APP}/{agentnet.EPISODE}/{step}" for step in (0, 11)]
 """The recording has no sound of its own. Earcons follow actions: there is none before step 0, and

@@ -16,7 +16,7 @@ from tests.cli.running import OMNIDATA, omnidata
 from tests.full import FULL
 from tests.trees import read_lines, row, write_rows
 
-STEPS = 2000
+STEPS = 2000 if FULL else 400
 IN_FLIGHT = 32
 ERRORS = [Fault(status=500), Fault(status=503), Fault(status=429), Fault(reset="mid-body")]
 
@@ -60,7 +60,7 @@ def command(data: Path, server: Server, run: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("kills", [100 if FULL else 3])
+@pytest.mark.parametrize("kills", [100 if FULL else 2])
 def test_a_run_that_is_killed_again_and_again_has_one_final_line_per_step(
     tmp_path: Path, kills: int
 ) -> None:

@@ -76,7 +76,10 @@ def test_bad_usage_is_said_and_nothing_is_written(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "how",
+    [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.full("seconds each"))],
+)
 def test_a_stopped_command_goes_on(tmp_path: Path, how: signal.Signals) -> None:
     out, count = tmp_path / "out", 320
     options = [*MAKE, str(out), "--episodes", str(count), *OPTIONS, "--workers", "2"]

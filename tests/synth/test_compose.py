@@ -21,6 +21,7 @@ from omnidata.synth.compose.levels import parse_levels
 from omnidata.synth.compose.reading import read_pool
 from omnidata.synth.compose.wording import infer
 from omnidata.tasks import get_task
+from tests.full import FULL
 from tests.synth.composing import (
     EMILY,
     full_disk,
@@ -35,6 +36,7 @@ from tests.synth.making import digests
 from tests.synth.oracle import changes, check_task, connected, key, read_rows
 
 GRAPHS_ALONE = Settings(trajectories=0)
+TASKS = 1000 if FULL else 300
 Rows = list[dict[str, Any]]
 
 
@@ -44,34 +46,34 @@ def known() -> Mapping[str, Mapping[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def thousand(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("compose") / "tasks"
-    compose(sample_pool(), out, Settings(), tasks=1000)
+    compose(sample_pool(), out, Settings(), tasks=TASKS)
     return out
 
 
-def test_a_thousand_distinct_tasks_satisfy_every_constraint(thousand: Path) -> None:
-    rows = read_rows(thousand / "tasks.jsonl")
-    initial = json.loads((thousand / "compose.json").read_text())["made"]["initial"]
+def test_many_distinct_tasks_satisfy_every_constraint(many: Path) -> None:
+    rows = read_rows(many / "tasks.jsonl")
+    initial = json.loads((many / "compose.json").read_text())["made"]["initial"]
     for row in rows:
         check_task(row, known(), initial=initial)
         assert connected(row)
-    assert len({key(row) for row in rows}) == len(rows) == 1000
-    assert [row["task_id"] for row in rows] == [str(number) for number in range(1000)]
+    assert len({key(row) for row in rows}) == len(rows) == TASKS
+    assert [row["task_id"] for row in rows] == [str(number) for number in range(TASKS)]
 
 
-def test_subtasks_of_a_task_serve_its_intent(thousand: Path) -> None:
-    rows = read_rows(thousand / "tasks.jsonl")
+def test_subtasks_of_a_task_serve_its_intent(many: Path) -> None:
+    rows = read_rows(many / "tasks.jsonl")
     for row in rows:
         for name in row["subtasks"].values():
             assert row["task_intent"] in known()[name]["task_intents"]
     assert len({row["task_intent"] for row in rows}) == 12
 
 
-def test_some_tasks_have_a_subtask_more_than_once(thousand: Path) -> None:
-    rows = read_rows(thousand / "tasks.jsonl")
+def test_some_tasks_have_a_subtask_more_than_once(many: Path) -> None:
+    rows = read_rows(many / "tasks.jsonl")
     repeated = [row for row in rows if len(set(row["subtasks"].values())) < len(row["subtasks"])]
-    assert len(repeated) > 100
+    assert len(repeated) > TASKS / 10
     for row in repeated:
         for node, name in row["subtasks"].items():
             assert node.startswith(name)
@@ -79,8 +81,8 @@ def test_some_tasks_have_a_subtask_more_than_once(thousand: Path) -> None:
             assert (node == name) == alone
 
 
-def test_the_graph_can_be_read_from_every_instruction(thousand: Path) -> None:
-    for row in read_rows(thousand / "tasks.jsonl"):
+def test_the_graph_can_be_read_from_every_instruction(many: Path) -> None:
+    for row in read_rows(many / "tasks.jsonl"):
         nodes = row["dag"]["nodes"]
         edges = sorted(
             (nodes.index(first), nodes.index(second))
@@ -90,14 +92,14 @@ def test_the_graph_can_be_read_from_every_instruction(thousand: Path) -> None:
         assert infer(row["task_instruction"]) == edges
 
 
-def test_a_trajectory_is_that_of_its_subtasks_in_its_order(thousand: Path) -> None:
-    tasks = {row["task_id"]: row for row in read_rows(thousand / "tasks.jsonl")}
+def test_a_trajectory_is_that_of_its_subtasks_in_its_order(many: Path) -> None:
+    tasks = {row["task_id"]: row for row in read_rows(many / "tasks.jsonl")}
     done = {
         (row["subtask_id"], row["instruction"]): row
         for row in read_rows(sample_pool() / "subtask_trajectories.jsonl")
     }
-    rows = read_rows(thousand / "trajectories.jsonl")
-    assert len(rows) == 1000
+    rows = read_rows(many / "trajectories.jsonl")
+    assert len(rows) == TASKS
     for row in rows:
         task = tasks[row["task_id"]]
         number = int(row["trajectory_id"].removeprefix(f"{row['task_id']}(").rstrip(")"))
@@ -119,16 +121,16 @@ def test_a_trajectory_is_that_of_its_subtasks_in_its_order(thousand: Path) -> No
             assert mine == {**theirs, "step": place}
 
 
-def test_the_first_trajectory_changes_applications_as_rarely_as_any_order(thousand: Path) -> None:
-    tasks = {row["task_id"]: row for row in read_rows(thousand / "tasks.jsonl")}
-    for row in read_rows(thousand / "trajectories.jsonl"):
+def test_the_first_trajectory_changes_applications_as_rarely_as_any_order(many: Path) -> None:
+    tasks = {row["task_id"]: row for row in read_rows(many / "tasks.jsonl")}
+    for row in read_rows(many / "trajectories.jsonl"):
         task = tasks[row["task_id"]]
         counts = [changes(order, task["application"]) for order in task["successful_topo"]]
         assert changes(row["topological_order"], task["application"]) == min(counts)
 
 
-def test_the_folder_loads_with_its_media(thousand: Path) -> None:
-    source = load(thousand)
+def test_the_folder_loads_with_its_media(many: Path) -> None:
+    source = load(many)
     assert not [finding for finding in source.findings if finding.severity == "error"]
     assert {finding.code for finding in source.findings} <= {"orders-incomplete"}
     assert {step.screen for step in source.steps} == {(640, 400)}
@@ -136,18 +138,18 @@ def test_the_folder_loads_with_its_media(thousand: Path) -> None:
     assert all(task.target(step) for step in source.steps[:500])
 
 
-def test_pictures_are_there_once_and_cost_nothing(thousand: Path) -> None:
-    pictures = list((thousand / "observations").iterdir())
-    rows = read_rows(thousand / "trajectories.jsonl")
+def test_pictures_are_there_once_and_cost_nothing(many: Path) -> None:
+    pictures = list((many / "observations").iterdir())
+    rows = read_rows(many / "trajectories.jsonl")
     named = {shot for row in rows for shot in row["observations"]}
     assert named <= {f"observations/{path.name}" for path in pictures}
     for path in pictures:
         assert path.samefile(sample_pool() / "observations" / path.name)
 
 
-def test_the_report_counts_what_is_there(thousand: Path) -> None:
-    report = json.loads((thousand / "compose.json").read_text())
-    rows, made = read_rows(thousand / "tasks.jsonl"), report["made"]
+def test_the_report_counts_what_is_there(many: Path) -> None:
+    report = json.loads((many / "compose.json").read_text())
+    rows, made = read_rows(many / "tasks.jsonl"), report["made"]
     for name in DIMENSIONS:
         counted = Counter(row["levels"][name] for row in rows)
         assert {level: count for level, count in made["levels"][name].items() if count} == counted
@@ -157,7 +159,7 @@ def test_the_report_counts_what_is_there(thousand: Path) -> None:
     sizes = Counter(str(len(row["dag"]["nodes"])) for row in rows)
     assert made["values"]["instruction"] == sizes
     assert made["sums"]["words"] == sum(len(row["task_instruction"].split()) for row in rows)
-    assert made["sums"]["steps"] == len(load(thousand, check_media=False).steps)
+    assert made["sums"]["steps"] == len(load(many, check_media=False).steps)
     search = made["search"]
     others = sum(search[name] for name in ("isomorphic_copies", "other_levels", "no_graph"))
     assert search["attempts"] == len(rows) + others

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.full import FULL
 from tests.synth.composing import sample_pool
 from tests.synth.making import digests
 from tests.synth.oracle import read_rows
@@ -89,14 +90,14 @@ def test_bad_usage_is_said_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("stage", "how"),
     [
-        ("lots", signal.SIGKILL),
         ("parts", signal.SIGINT),
+        pytest.param("lots", signal.SIGKILL, marks=pytest.mark.full("seconds each")),
         pytest.param("lots", signal.SIGINT, marks=pytest.mark.full("seconds each")),
         pytest.param("parts", signal.SIGKILL, marks=pytest.mark.full("seconds each")),
     ],
 )
 def test_a_stopped_command_goes_on(tmp_path: Path, stage: str, how: signal.Signals) -> None:
-    count = 1500 if stage == "lots" else 700
+    count = 1500 if stage == "lots" else 700 if FULL else 400
     options = [*COMPOSE, str(sample_pool()), str(tmp_path / "out"), "--tasks", str(count)]
     process = subprocess.Popen(
         [*OMNIDATA, *options, "--workers", "2"],

@@ -155,7 +155,7 @@ def composed(rows: Sequence[Mapping[str, Any]], rule: EdgeRule) -> tuple[Pool, l
 
 
 @settings(
-    max_examples=400 if FULL else 40,
+    max_examples=400 if FULL else 12,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=True,

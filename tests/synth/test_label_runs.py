@@ -44,7 +44,10 @@ def begin(server: Server, *arguments: str | Path) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "how",
+    [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.full("seconds each"))],
+)
 def test_a_stopped_command_goes_on_and_nothing_half_done_is_seen(
     tmp_path: Path, how: signal.Signals
 ) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import json
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -114,19 +116,29 @@ def test_evaluation_functions_are_python_that_takes_the_parameters() -> None:
         assert [argument.arg for argument in found[0].args.args] == list(subtask.parameters[0])
 
 
-def test_equal_seeds_make_equal_bytes_and_others_do_not(tmp_path: Path) -> None:
-    make_pool(tmp_path / "again")
+@pytest.fixture(scope="module")
+def again(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Mapping[str, Any]]:
+    """The sample pool made a second time, and its report."""
+    out = tmp_path_factory.mktemp("again") / "pool"
+    return out, make_pool(out)
+
+
+def test_equal_seeds_make_equal_bytes(again: tuple[Path, Mapping[str, Any]]) -> None:
+    assert digests(again[0]) == digests(sample_pool())
+
+
+@pytest.mark.full("a second pool is drawn")
+def test_another_seed_makes_other_bytes(tmp_path: Path) -> None:
     make_pool(tmp_path / "other", seed=1)
-    assert digests(tmp_path / "again") == digests(sample_pool())
     assert digests(tmp_path / "other").keys() != digests(sample_pool()).keys()
 
 
-def test_a_pool_of_another_seed_is_refused(tmp_path: Path) -> None:
-    report = make_pool(tmp_path / "pool")
-    assert report == make_pool(tmp_path / "pool")
-    assert report == json.loads((tmp_path / "pool" / "pool.json").read_text("utf-8"))
+def test_a_pool_of_another_seed_is_refused(again: tuple[Path, Mapping[str, Any]]) -> None:
+    pool, report = again
+    assert report == make_pool(pool)
+    assert report == json.loads((pool / "pool.json").read_text("utf-8"))
     with pytest.raises(DataError, match="seed: 0 there, 1 now"):
-        make_pool(tmp_path / "pool", seed=1)
+        make_pool(pool, seed=1)
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:

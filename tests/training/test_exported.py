@@ -18,6 +18,7 @@ from tests.adapters.local_models import FAMILIES, checkpoint
 from tests.conftest import Once
 from tests.export.small import STUDIO, studio
 from tests.export.test_readers import child, installed
+from tests.full import in_gate
 from tests.training.exporting import collator, data_tree, examples, good_export, written
 from tests.training.test_feeding import loader, same
 
@@ -76,7 +77,7 @@ def test_the_prompt_comes_back_as_the_evaluation_has_it(
         assert target and example.answer == target.text
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", in_gate(FAMILIES, 1, "a model of each family"))
 def test_every_family_is_taught_the_same_by_rows_and_steps(
     once: Once, data: Path, good: Path, family: Family
 ) -> None:

@@ -39,6 +39,7 @@ def finetune(out: Path, *arguments: str, limit_s: int) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.full("a minute of training")
 def test_a_tiny_model_learns_to_listen(tmp_path: Path) -> None:
     """On held-out episodes whose answer is only heard; twins are alike in all else."""
     data = ("--only", "audio", "--episodes", "320", "--format", "llamafactory")
@@ -83,6 +84,7 @@ def test_a_tiny_model_learns_from_each_form_of_data_what_the_form_holds(
                     assert table[control][medium] >= 0.8, control
 
 
+@pytest.mark.full("half a minute of training")
 def test_the_same_command_trains_lora_weights_on_data_of_ones_own(
     tmp_path: Path, once: Once
 ) -> None:
