@@ -49,8 +49,10 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
+# Rooms whose tests are many and quick, and start few processes.
+FAST := omnidata/metrics $(addprefix tests/,compare loaders media metrics pyautogui run tasks)
 check: lint
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow" $(FAST)
 
 test: lint $(VENV)/browser.stamp
 	$(PYTEST)

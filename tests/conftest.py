@@ -28,8 +28,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave what is marked `full` to `make test-full`, and say so and why."""
+    """Leave what is marked `full` to `make test-full`, and say so and why.
+
+    Tests that need what is dear to make are slow ones, which `make check` leaves to `make test`.
+    """
     for item in items:
+        if "once" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
         if not FULL and (mark := item.get_closest_marker("full")):
             (why,) = mark.args
             item.add_marker(pytest.mark.skip(reason=f"{why}: `make test-full` runs it"))

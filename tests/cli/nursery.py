@@ -34,9 +34,8 @@ def serve() -> None:
             with suppress(ImportError):  # of an extra that is not installed
                 import_module(name)
     command = typer.main.get_command(import_module("omnidata.cli").app)
-    typer.main.get_command = lambda typer_instance: (
-        command
-    )  # making it takes longer than most help texts
+    # It takes longer to make than most help texts to print.
+    typer.main.get_command = lambda typer_instance: command
     gc.freeze()  # a child that looks for garbage would copy all of this
     for line in sys.stdin:
         order = json.loads(line)
