@@ -14,6 +14,7 @@ import pytest
 from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.data.test_validate import write
 from tests.data.tiny import endless, mp4
+from tests.full import in_gate
 from tests.trees import row, write_rows
 
 
@@ -174,7 +175,7 @@ needs_proc = pytest.mark.skipif(
 
 
 @needs_proc
-@pytest.mark.parametrize("form", [(), ("--json",)])
+@pytest.mark.parametrize("form", in_gate([(), ("--json",)], 1, "seconds each"))
 def test_an_interrupt_prints_what_was_found_and_exits_with_130(
     tmp_path: Path, form: tuple[str, ...]
 ) -> None:

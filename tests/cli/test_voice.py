@@ -14,6 +14,7 @@ import pytest
 
 from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.data.voice.speakers import command
+from tests.full import in_gate
 from tests.trees import row, write_rows
 
 
@@ -83,7 +84,7 @@ def test_a_missing_extra_is_named_with_its_remedy(sample: Path, tmp_path: Path) 
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("stop", in_gate([signal.SIGINT, signal.SIGKILL], 1, "seconds each"))
 def test_a_stopped_call_is_resumed(tmp_path: Path, stop: signal.Signals) -> None:
     rows = [row(f"E{n}", app="TED", instruction_en=f"Tap number {n}") for n in range(8)]
     data = write_rows(tmp_path / "steps.json", rows)

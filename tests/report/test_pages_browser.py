@@ -10,6 +10,7 @@ import pytest
 
 from omnidata.report import pages
 from tests.conftest import Once
+from tests.full import in_gate
 from tests.report.planted_run import (
     BESIDE,
     CAUSE,
@@ -144,7 +145,7 @@ def test_strips_show_where_the_run_of_correct_steps_broke(reports: Path, visit: 
     assert page.locator(".row", has_text="Chirp/C005").locator(".cell.broke").count() == 0
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", in_gate(FORMS, 1, "a browser for each"))
 def test_keys_lead_through_the_chosen_steps_and_back(reports: Path, visit: Open, form: str) -> None:
     page = visit(address(reports, form))
     page.keyboard.press("Tab")
