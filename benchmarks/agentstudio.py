@@ -22,13 +22,17 @@ from typing import Any
 
 import numpy as np
 
-from omnidata.loaders.agentstudio_window import shown
-from omnidata.metrics.agentstudio_idm import letters_of
-from omnidata.metrics.agentstudio_letters import read_letters, released_letters
-from omnidata.metrics.agentstudio_point import read_point, read_released
 from omnidata.predictions import read
-from omnidata.run.score import score
+from omnidata.run.scoring import score
 from omnidata.tasks import get_task
+from omnidata.tasks.agentstudio.answers import (
+    read_letters,
+    read_point,
+    read_released,
+    released_letters,
+)
+from omnidata.tasks.agentstudio.rows import shown
+from omnidata.tasks.agentstudio.rules import letters_of
 from omnidata.types import Source, Step, Task
 
 FILES = {

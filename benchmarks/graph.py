@@ -22,12 +22,11 @@ from typing import Any
 
 from graph_pool import INTENTS, SUBTASKS, write_pool
 
-from omnidata.data.validate.pool import cores
+from omnidata.data.media_checks import cores
 from omnidata.graphs import Graph
 from omnidata.jsontext import decode
-from omnidata.metrics.graph import TaskScore, score_task
 from omnidata.metrics.graph_coherence import Bounds, coherence, most_coherent
-from omnidata.metrics.graph_totals import total
+from omnidata.metrics.graphs import TaskScore, score_task, total
 from omnidata.synth.compose import Settings, compose
 from omnidata.synth.compose.levels import Levels
 

@@ -26,7 +26,7 @@ from omnidata.adapters.tiny import make_tiny
 from omnidata.data.sample import make_sample
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
-from omnidata.tasks.options import parse
+from omnidata.tasks.base import parse
 from omnidata.types import GenerationParams, Request, Source
 
 TASK = get_task("omnigui")

@@ -23,8 +23,8 @@ import numpy as np
 from media_timing import compare
 from PIL import Image
 
-from omnidata.data.encode import encode_mp4, encode_wav
 from omnidata.media import frames, image, samples
+from omnidata.media.encoding import encode_mp4, encode_wav
 from omnidata.types import MediaRef
 
 STEPS = 24

@@ -23,14 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.data.sample import make_sample
-from omnidata.report.pages import MOST_IN_FILE
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
+from omnidata.viewer import MOST_IN_FILE
 
 _CHILD = """
 import json, resource, sys, time
 from pathlib import Path
-from omnidata.report import pages, read_run
+from omnidata.analysis import pages, read_run
 began = time.perf_counter()
 pages.write(read_run(Path(sys.argv[1])), Path(sys.argv[2]))
 print(json.dumps([time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from omnidata.actions import Action, Box, Primitive
 from omnidata.data.convert import convert
-from omnidata.loaders.omnigui import TAGS
-from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS
-from omnidata.loaders.omnigui_rows import ROLES
+from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS
+from omnidata.tasks.omnigui.load import TAGS
+from omnidata.tasks.omnigui.rows import ROLES
 from omnidata.types import MediaRef, Source, Step
 
 LIMIT_S, LIMIT_MB = 1.0, 300.0

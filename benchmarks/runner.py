@@ -35,12 +35,12 @@ from PIL import Image
 
 from omnidata.actions import Action, Box, Primitive
 from omnidata.adapters import get_adapter
-from omnidata.data.encode import encode_mp4, encode_wav
-from omnidata.loaders.omnigui import TAGS
-from omnidata.loaders.omnigui_rows import ROLES
+from omnidata.media.encoding import encode_mp4, encode_wav
+from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
-from omnidata.run.limits import Limits
 from omnidata.tasks import get_task
+from omnidata.tasks.omnigui.load import TAGS
+from omnidata.tasks.omnigui.rows import ROLES
 from omnidata.types import MediaRef, Source, Step
 
 SERVER = Path(__file__).with_name("runner_server.py")

@@ -27,7 +27,7 @@ import msgspec
 import numpy as np
 
 from omnidata.predictions import read
-from omnidata.run.score import score
+from omnidata.run.scoring import score
 from omnidata.tasks import get_task
 from omnidata.types import Source, Task
 

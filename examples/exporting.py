@@ -12,13 +12,14 @@ from typing import Any, Literal
 from omnidata.actions import Action
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.export import Options, export
-from omnidata.export.formats import HOLDS, FormatName
-from omnidata.run.select import read_exclude
+from omnidata.run.selection import read_exclude
 from omnidata.run.splits import split_of
 from omnidata.tasks import get_task
-from omnidata.tasks.omnigui import OmniGui
+from omnidata.tasks.omnigui.task import OmniGui
 from omnidata.torch import exported_table, training_stream
+from omnidata.training.export import export
+from omnidata.training.formats import HOLDS, FormatName
+from omnidata.training.rows import Options
 from omnidata.types import Conversation, Message, Modality, Part, Source, Step, Task
 
 Form = Literal["parquet", "llamafactory", "swift", "qwen-vl"]

@@ -26,13 +26,13 @@ from typing import get_args
 
 from exporting import Exported, Form, exported, media_of, task_of
 
-from omnidata.ablate import MEDIUM, altered
 from omnidata.adapters.tiny import make_tiny
+from omnidata.analysis.controls import MEDIUM, altered
 from omnidata.errors import OmnidataError
 from omnidata.run.evaluate import evaluate
 from omnidata.synth.episodes import Settings, make_episodes
 from omnidata.tasks import NAMES
-from omnidata.tasks.options import parse
+from omnidata.tasks.base import parse
 from omnidata.torch import OmniCollator, check
 from omnidata.types import Source, Step, Task
 

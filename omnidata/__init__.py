@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from omnidata.actions import Action, Primitive
     from omnidata.errors import OmnidataError
     from omnidata.files import following
-    from omnidata.loaders.registry import load_dataset, register
+    from omnidata.loaders.hub import load_dataset, register
     from omnidata.run.evaluate import evaluate
-    from omnidata.run.score import score
+    from omnidata.run.scoring import score
     from omnidata.tasks import get_task
     from omnidata.types import Step
 
@@ -42,9 +42,9 @@ _HOMES = {
     "evaluate": "omnidata.run.evaluate",
     "following": "omnidata.files",
     "get_task": "omnidata.tasks",
-    "load_dataset": "omnidata.loaders.registry",
-    "register": "omnidata.loaders.registry",
-    "score": "omnidata.run.score",
+    "load_dataset": "omnidata.loaders.hub",
+    "register": "omnidata.loaders.hub",
+    "score": "omnidata.run.scoring",
 }
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Literal
 
+Pair = tuple[float, float]
+"""A place as x and y, in whatever unit is said beside it."""
+
 Space = Literal["px", "rel", "norm1000"]
 Screen = tuple[int, int]
 """Width and height of a screenshot in pixels."""

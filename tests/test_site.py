@@ -88,7 +88,7 @@ def test_the_site_loads_nothing_from_outside(pages: dict[Path, Page]) -> None:
 
 def test_a_page_of_the_api_has_what_docstrings_say(pages: dict[Path, Page]) -> None:
     ids = {name for page in pages.values() for name in page.ids}
-    assert {"omnidata.types.Step", "omnidata.metrics.graph.coverage"} <= ids
+    assert {"omnidata.types.Step", "omnidata.metrics.graphs.coverage"} <= ids
     assert {"omnidata.tasks.base.Benchmark.answer", "omnidata.adapters.base.Model"} <= ids
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omnidata.loaders.omnigui import load
+from omnidata.tasks.omnigui.load import load
 from omnidata.types import Source
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"

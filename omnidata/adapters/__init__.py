@@ -74,11 +74,11 @@ def get_adapter(
         if value is not None:
             raise UsageError("only presets, openai: and gemini: have that", where=flag)
     if kind == "baseline":
-        from omnidata.adapters.baselines import Baseline
+        from omnidata.adapters.offline import Baseline
 
         return Baseline(rest, steps, task.baseline(rest, steps, options))
     if kind == "replay" and rest:
-        from omnidata.adapters.replay import Replay
+        from omnidata.adapters.offline import Replay
 
         if options:
             raise UsageError("replay has no options", where=f"-M {next(iter(options))}=...")

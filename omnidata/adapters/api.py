@@ -12,15 +12,14 @@ from typing import Any, ClassVar
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.addresses import secrets_in
-from omnidata.adapters.base import Model
-from omnidata.adapters.capabilities import RenderedMessage
-from omnidata.adapters.counts import counted, tokens
+from omnidata.adapters.base import Model, RenderedMessage
 from omnidata.adapters.finish_reasons import is_another
+from omnidata.adapters.http import secrets_in
 from omnidata.adapters.keys import Key
-from omnidata.adapters.layout import arrange
+from omnidata.adapters.media_budget import arrange
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import lacking, render
+from omnidata.adapters.token_usage import counted, tokens
 from omnidata.errors import UsageError
 from omnidata.types import (
     Completion,

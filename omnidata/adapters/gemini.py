@@ -3,19 +3,205 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import aiohttp
+import msgspec
+from google.genai.files import AsyncFiles
+from google.genai.types import File, FileState, UploadFileConfig
 
 from omnidata.adapters.api import ApiModel
-from omnidata.adapters.capabilities import RenderedMessage, RenderedPart
-from omnidata.adapters.http import fault, sendable
-from omnidata.adapters.session import open_session
+from omnidata.adapters.base import RenderedMessage, RenderedPart
+from omnidata.adapters.finish_reasons import delivered, reported
+from omnidata.adapters.http import fault, open_session, parsed, sendable
+from omnidata.adapters.token_usage import counted, in_snake_case
 from omnidata.errors import CallError, PlatformError
 from omnidata.types import Completion, GenerationParams
+
+# What Gemini answered: text, refusal, length cut, tokens.
+
+_EXCERPT = 300
+
+
+class _Named(msgspec.Struct, rename="camel"):
+    """The API's names are in camel case."""
+
+
+class _Part(_Named):
+    text: str = ""
+    thought: bool = False
+    function_call: Any = None
+
+
+class _Content(_Named):
+    parts: list[_Part] | None = None
+
+
+class _Candidate(_Named):
+    content: _Content | None = None
+    finish_reason: str | None = None
+    finish_message: str | None = None
+
+
+class _Feedback(_Named):
+    block_reason: str | None = None
+    block_reason_message: str | None = None
+
+
+class _Answer(_Named):
+    candidates: list[_Candidate] | None = None
+    prompt_feedback: _Feedback | None = None
+    usage_metadata: Any = None
+    model_version: Any = None
+    error: Any = None
+
+
+def completion(body: str, where: str) -> Completion:
+    """The answer; thoughts are left out of its text.
+
+    A blocked prompt and a candidate that was stopped for its content are refusals. A candidate that
+    stopped for another reason than its end or its length is no answer.
+
+    Args:
+        body: the JSON that the server sent.
+        where: the server's address, for errors.
+
+    Raises:
+        CallError: there is no candidate, or it is no answer.
+    """
+    try:
+        answer = msgspec.convert(parsed(body), _Answer)
+    except (ValueError, RecursionError):
+        said = " ".join(body[:_EXCERPT].split())
+        raise CallError(f"the answer cannot be read: {said or '(nothing)'}", where=where) from None
+    if answer.error:
+        raise reported(answer.error, where=where)
+    model = answer.model_version
+    about = Completion(
+        usage=in_snake_case(counted(answer.usage_metadata, str)),
+        receipt={"model": model[:_EXCERPT]} if isinstance(model, str) else {},
+    )
+    feedback = answer.prompt_feedback
+    if feedback and feedback.block_reason:
+        said = f"{feedback.block_reason} {feedback.block_reason_message or ''}".rstrip()
+        error = f"the prompt was blocked: {said}"
+        return msgspec.structs.replace(about, delivery="refused", error=error)
+    if not answer.candidates:
+        raise CallError("the answer has no candidate", where=where)
+    candidate = answer.candidates[0]
+    message = candidate.finish_message or ""
+    delivery = delivered(candidate.finish_reason, message, where=where)
+    if delivery == "truncated":
+        error = "the answer was cut at its greatest length"
+    else:
+        error = f"{candidate.finish_reason} {message}".strip()[:_EXCERPT]
+    parts = (candidate.content.parts if candidate.content else None) or []
+    return msgspec.structs.replace(
+        about,
+        delivery=delivery,
+        text="".join(part.text for part in parts if not part.thought),
+        error="" if delivery == "ok" else error,
+    )
+
+
+# Media too large for a request: uploaded once in a run through Google's File API.
+
+_FIRST_WAIT_S = 0.25
+_LONGEST_WAIT_S = 4.0
+_REMAINING = timedelta(hours=1)
+_DELETIONS = 16
+
+
+class Uploads:
+    """The files of a run, by the hash of their content.
+
+    An upload goes on when the call that started it is given up, so that the next attempt finds it
+    further on. The service keeps files for 48 hours; one that is about to expire is sent again.
+
+    Args:
+        files: the File API of an open client.
+    """
+
+    def __init__(self, files: AsyncFiles) -> None:
+        """Nothing is uploaded."""
+        self._files = files
+        self._tasks: dict[Hashable, asyncio.Task[File]] = {}
+        self._names: list[str] = []
+
+    async def uri(self, part: RenderedPart) -> str:
+        """Where the service keeps the medium, once the model can read it.
+
+        Raises:
+            CallError: it cannot be uploaded, or the service cannot read it.
+        """
+        key = (part.sha256, part.mime)
+        task = self._tasks.get(key)
+        if task is None or _useless(task):
+            task = self._tasks[key] = asyncio.create_task(self._upload(part))
+            task.add_done_callback(_look_at)
+        uri = (await asyncio.shield(task)).uri
+        if not uri:
+            raise CallError("the File API gave no address for an uploaded file")
+        return uri
+
+    async def _upload(self, part: RenderedPart) -> File:
+        file = await self._files.upload(
+            file=io.BytesIO(part.data), config=UploadFileConfig(mime_type=part.mime)
+        )
+        if not file.name:
+            raise CallError("the File API gave no name to an uploaded file")
+        self._names.append(file.name)
+        wait = _FIRST_WAIT_S
+        while file.state == FileState.PROCESSING:
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, _LONGEST_WAIT_S)
+            file = await self._files.get(name=file.name or self._names[-1])
+        if file.state == FileState.FAILED:
+            said = file.error.message if file.error else ""
+            raise CallError(
+                f"the File API cannot read the {part.role or part.kind}"
+                + (f": {said}" if said else ""),
+                expected=f"a file that Google's servers can decode as {part.mime}",
+                transient=False,
+            )
+        return file
+
+    async def close(self) -> None:
+        """Delete what was uploaded; what cannot be deleted expires within 48 hours."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        slots = asyncio.Semaphore(_DELETIONS)
+        await asyncio.gather(*(self._delete(name, slots) for name in self._names))
+
+    async def _delete(self, name: str, slots: asyncio.Semaphore) -> None:
+        async with slots:
+            with contextlib.suppress(CallError):
+                await self._files.delete(name=name)
+
+
+def _useless(task: asyncio.Task[File]) -> bool:
+    """Whether an upload came to nothing or its file is about to expire."""
+    if not task.done():
+        return False
+    if task.cancelled() or task.exception():
+        return True
+    expires = task.result().expiration_time
+    return expires is not None and expires < datetime.now(UTC) + _REMAINING
+
+
+def _look_at(task: asyncio.Task[File]) -> None:
+    """Retrieve the error, which asyncio would otherwise report when nobody waits any more."""
+    if not task.cancelled():
+        task.exception()
+
 
 try:
     from google import genai
@@ -27,8 +213,6 @@ except ImportError as error:
         remedy="pip install 'omnidata[gemini]'",
     ) from error
 
-from omnidata.adapters.gemini_answers import completion
-from omnidata.adapters.gemini_files import Uploads
 
 ADDRESS = "https://generativelanguage.googleapis.com"
 API_VERSION = "v1beta"

@@ -11,12 +11,11 @@ import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.api import ApiModel
-from omnidata.adapters.capabilities import RenderedMessage, RenderedPart
+from omnidata.adapters.base import RenderedMessage, RenderedPart
 from omnidata.adapters.finish_reasons import delivered, reported, tool_called
-from omnidata.adapters.http import fault, parsed
+from omnidata.adapters.http import MAX_ANSWER_BYTES, MAX_ERROR_BYTES, fault, parsed
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
-from omnidata.adapters.session import MAX_ANSWER_BYTES, MAX_ERROR_BYTES
 from omnidata.errors import CallError, PlatformError
 from omnidata.types import Completion, GenerationParams
 

@@ -21,11 +21,11 @@ from omnidata.cli import (
     audit,
     compare,
     convert,
-    data,
     demo,
     doctor,
     evaluate,
     export,
+    info,
     merge,
     report,
     score,
@@ -68,7 +68,7 @@ app = typer.Typer(
 _VERBS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
     "Start": {"demo": demo.demo, "doctor": doctor.doctor},
     "Data": {
-        "info": data.info,
+        "info": info.info,
         "view": view.view,
         "validate": validate.validate,
         "audit": audit.audit,

@@ -9,13 +9,12 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.limits import limited
-from omnidata.cli.roots import reading_data
+from omnidata.cli.arguments import limited, reading_data
 from omnidata.errors import counted
 
 if TYPE_CHECKING:
-    from omnidata.ablate import Ablation
-    from omnidata.run.limits import Limits
+    from omnidata.analysis.ablation import Ablation
+    from omnidata.run.cost import Limits
     from omnidata.run.suite import Outcome
 
 Format = Literal["terminal", "md", "csv", "json"]
@@ -69,12 +68,12 @@ def ablate(
 
     Example: omnidata ablate omnigui omnidata-demo/data --model baseline:random --out ablation
     """
-    from omnidata.ablate import Plan, settings
-    from omnidata.ablate import ablate as run
-    from omnidata.run.score import get_profile
+    from omnidata.analysis.ablation import Plan, settings
+    from omnidata.analysis.ablation import ablate as run
+    from omnidata.run.scoring import get_profile
     from omnidata.run.suite import ModelRow
     from omnidata.tasks import get_task
-    from omnidata.tasks.options import parse
+    from omnidata.tasks.base import parse
 
     options = parse(task_options, "-T")
     chosen = settings(modalities, instructions, controls, options)
@@ -117,7 +116,7 @@ def _note(outcome: Outcome) -> None:
 
 
 def _show(found: Ablation, form: Format) -> None:
-    from omnidata.ablate import shown
+    from omnidata.analysis import ablation as shown
 
     if form == "json":
         terminal.print_json(found.as_dict())

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
+
+from omnidata.cli import terminal
+from omnidata.errors import DataError, OmnidataError, UsageError, meant
 
 
 def _held(context: typer.Context, place: Path | None) -> Path | None:
     """What the user meant: the place, or the folder `data` in it."""
-    from omnidata.cli.which import data_of
-
     return place and data_of(context.params.get("task"), place)
 
 
@@ -93,3 +97,187 @@ Gpus = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="Run in N processes, each with a GPU of its own."),
 ]
+
+
+# The options that bound what a run may use, the same for every verb that asks a model.
+
+_HINTS: dict[str, Any] = {
+    "concurrency": Annotated[
+        int | None, typer.Option(help="Requests in flight at most; fewer after a refusal.")
+    ],
+    "rpm": Annotated[float | None, typer.Option(help="Requests per minute at most.")],
+    "tpm": Annotated[float | None, typer.Option(help="Tokens per minute at most.")],
+    "timeout": Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="One attempt may take so long.")
+    ],
+    "attempts": Annotated[int, typer.Option(help="One request is sent so often at most.")],
+    "max_cost": Annotated[
+        float | None, typer.Option(help="Stop before the run costs more; needs --prices.")
+    ],
+    "max_tokens": Annotated[int | None, typer.Option(help="Stop before the run uses more tokens.")],
+    "prices": Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What models cost (docs/evaluate.md).")
+    ],
+    "cache": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep answers in this database and use them."),
+    ],
+}
+_FIELDS = {"rpm": "requests_per_minute", "tpm": "tokens_per_minute", "timeout": "timeout_s"}
+_DEFAULTS = {"attempts": 6}
+
+
+def limited(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb an option for each limit in place of its parameter `limits`.
+
+    Args:
+        verb: takes `limits`, an `omnidata.run.cost.Limits`, by keyword only.
+
+    Raises:
+        UsageError: when called, a limit lets nothing through.
+    """
+    verb.__annotations__.pop("limits")  # its class is imported when the verb runs
+    hints = get_type_hints(verb, include_extras=True) | _HINTS
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(verb).parameters.values():
+        if parameter.name != "limits":
+            parameters.append(parameter.replace(annotation=hints[parameter.name]))
+            continue
+        for name, hint in _HINTS.items():
+            default = _DEFAULTS.get(name)
+            option = inspect.Parameter(name, parameter.kind, default=default, annotation=hint)
+            parameters.append(option)
+
+    @wraps(verb)
+    def taking_options(**given: Any) -> None:
+        from omnidata.run.cost import Limits
+
+        limits = Limits(**{_FIELDS.get(name, name): given.pop(name) for name in _HINTS})
+        verb(**given, limits=limits)
+
+    taking_options.__annotations__ = hints
+    vars(taking_options)["__signature__"] = inspect.Signature(parameters)
+    return taking_options
+
+
+# The option that lets data lead outside, the same for every verb that reads data.
+
+_NAME = "media_root"
+_HINT = Annotated[
+    list[Path],
+    typer.Option(
+        "--media-root",
+        metavar="FOLDER",
+        help="Links and linked repositories may lead there, outside DATA (repeatable).",
+        default_factory=list,
+        show_default=False,
+    ),
+]
+
+
+def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb that reads data the option `--media-root`.
+
+    Raises:
+        UsageError: when called, a folder is none.
+    """
+    hints = get_type_hints(verb, include_extras=True) | {_NAME: _HINT}
+    parameters = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[parameter.name])
+        for parameter in inspect.signature(verb).parameters.values()
+    ]
+    parameters.append(inspect.Parameter(_NAME, inspect.Parameter.KEYWORD_ONLY, annotation=_HINT))
+
+    @wraps(verb)
+    def taking_roots(**given: Any) -> None:
+        from omnidata.files import following
+
+        roots: list[Path] = given.pop(_NAME)
+        with following(roots):
+            if roots:
+                told = ", ".join(str(root.resolve()) for root in roots)
+                terminal.note(f"files outside the data may be opened below {told}")
+            verb(**given)
+
+    taking_roots.__annotations__ = hints
+    vars(taking_roots)["__signature__"] = inspect.Signature(parameters)
+    return taking_roots
+
+
+# The benchmark that data are rows of, where the user does not name it.
+
+
+def data_of(task: str | None, place: Path) -> Path:
+    """The place, or its folder `data` where only that holds data: what `omnidata demo` was given.
+
+    Args:
+        task: the benchmark, built in or a plug-in's; None where it is not known yet.
+        place: as the user named it.
+    """
+    from omnidata.files import inside, real
+
+    inner = place / "data"
+    own = inner.is_dir() and inside(real(inner), [real(place)])  # and no link of somebody else's
+    if not own or _holds(place, task) or not _holds(inner, task):
+        return place
+    terminal.note(f"{place} itself is no data, {inner} is: it is what is read")
+    return inner
+
+
+def _holds(place: Path, task: str | None) -> bool:
+    """Whether some benchmark's rows are there; a plug-in alone can say whether they are its own."""
+    from omnidata.loaders.detect import SIGNATURES, recognised
+    from omnidata.loaders.repository import is_repository
+    from omnidata.tasks import PLUGINS, get_task
+
+    if is_repository(place):
+        return True
+    if task is None or task in SIGNATURES or task not in PLUGINS.names():
+        return bool(recognised(place))
+    try:
+        get_task(task).load(place, check_media=False)
+    except (OmnidataError, OSError):  # plug-ins need not know our errors
+        return False
+    return True
+
+
+def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> str:
+    """The benchmark that the data are rows of.
+
+    Args:
+        data: the dataset's folder or file.
+        usage: of the verb, for messages.
+        naming: the command for a task and its data.
+
+    Raises:
+        UsageError: they may be several's, or a benchmark is named in place of the data.
+        DataError: nothing is there, or rows of no benchmark.
+    """
+    from omnidata.loaders.detect import either, recognised
+    from omnidata.tasks import NAMES
+
+    if not data.exists():
+        if str(data) in NAMES:
+            raise UsageError("there is no data to look at", expected=naming(str(data), "DATA"))
+        raise DataError(
+            "there is no such file or folder",
+            where=str(data),
+            expected="the dataset's place",
+            remedy=meant(str(data), NAMES),
+        )
+    found = recognised(data)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(
+            f"these may be rows of {either(found)}",
+            where=str(data),
+            expected=usage,
+            remedy=f"name the task: {naming(found[0], data)}",
+        )
+    raise DataError(
+        "these are rows of no benchmark that is known, or broken ones",
+        where=str(data),
+        expected=f"data of {either(list(NAMES))}",
+        remedy=f"name the task to see what is wrong: {naming('TASK', data)}",
+    )

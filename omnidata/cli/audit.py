@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Json, Profile, TaskName, TaskOptions
-from omnidata.cli.roots import reading_data
+from omnidata.cli.arguments import Data, Json, Profile, TaskName, TaskOptions, reading_data
 from omnidata.errors import counted
 
 if TYPE_CHECKING:
-    from omnidata.audit import Report, Rule
+    from omnidata.analysis.audit import Report, Rule
     from omnidata.tasks.published import Published
 
 
@@ -33,10 +32,10 @@ def audit(
 
     Example: omnidata audit omnigui omnidata-demo/data
     """  # fmt: skip
-    from omnidata.audit import audit as run
-    from omnidata.run.score import get_profile
+    from omnidata.analysis.audit import audit as run
+    from omnidata.run.scoring import get_profile
     from omnidata.tasks import get_task
-    from omnidata.tasks.options import parse
+    from omnidata.tasks.base import parse
     from omnidata.tasks.published import published
 
     benchmark = get_task(task, parse(task_options, "-T"))

@@ -9,11 +9,11 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.roots import reading_data
+from omnidata.cli.arguments import reading_data
 
 if TYPE_CHECKING:
-    from omnidata.compare import Comparison
-    from omnidata.compare.shown import Reports
+    from omnidata.analysis.comparison import Comparison
+    from omnidata.analysis.comparison_tables import Reports
 
 Format = Literal["terminal", "md", "csv", "json"]
 
@@ -48,8 +48,8 @@ def compare(
 
     Example: omnidata compare runs/center runs/random
     """
-    from omnidata.compare import compare as run
-    from omnidata.compare import shown
+    from omnidata.analysis import comparison_tables as shown
+    from omnidata.analysis.comparison import compare as run
 
     reports = shown.Reports(pages_a, pages_b)
     with terminal.counter("resampling"):
@@ -64,7 +64,7 @@ def compare(
 
 
 def _print(found: Comparison, reports: Reports) -> None:
-    from omnidata.compare import shown
+    from omnidata.analysis import comparison_tables as shown
 
     for line in shown.facts(found):
         terminal.note(line)

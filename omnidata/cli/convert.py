@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, TaskName
-from omnidata.cli.roots import reading_data
+from omnidata.cli.arguments import Data, TaskName, reading_data
 from omnidata.errors import counted
 
 

@@ -15,7 +15,7 @@ from omnidata.cli import terminal
 from omnidata.cli.arguments import Json
 
 if TYPE_CHECKING:
-    from omnidata.doctor import Check
+    from omnidata.data.doctor import Check
 
 _LIMIT = 120.0  # a first import from a network disk is slow
 _DETAIL = 20
@@ -35,7 +35,7 @@ def doctor(
 
     Example: omnidata doctor
     """  # fmt: skip
-    from omnidata.doctor import examine
+    from omnidata.data.doctor import examine
 
     with terminal.progress("loading packages") as progress:
         checks = asyncio.run(examine(time_limit=time_limit, progress=progress))

@@ -9,11 +9,10 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.limits import limited
-from omnidata.cli.roots import reading_data
+from omnidata.cli.arguments import limited, reading_data
 
 if TYPE_CHECKING:
-    from omnidata.run.limits import Limits
+    from omnidata.run.cost import Limits
 
 
 @reading_data
@@ -52,10 +51,9 @@ def evaluate(
     """
     from omnidata.adapters import get_adapter
     from omnidata.run.evaluate import evaluate as run
-    from omnidata.run.select import read_exclude
-    from omnidata.run.shards import parse_shard
+    from omnidata.run.selection import parse_shard, read_exclude
     from omnidata.tasks import get_task
-    from omnidata.tasks.options import parse
+    from omnidata.tasks.base import parse
 
     part = parse_shard(shard) if shard else None
     if gpus and not dry_run and not (out / "run.json").exists():
@@ -77,7 +75,7 @@ def evaluate(
         asks=not dry_run,
     )
     if dry_run:
-        from omnidata.cli.preview import print_preview
+        from omnidata.cli.runs import print_preview
         from omnidata.run.dryrun import dry_run as preview
 
         seen = preview(

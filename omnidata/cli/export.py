@@ -11,11 +11,11 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.roots import reading_data
+from omnidata.cli.arguments import reading_data
 from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
-    from omnidata.export import Exported
+    from omnidata.training.export import Exported
 
 _SHOWN = 10
 
@@ -97,13 +97,14 @@ def export(
 
     Example: omnidata export omnigui omnidata-demo/data train --format llamafactory
     """
-    from omnidata.export import Options, Sizing
-    from omnidata.export import export as run
-    from omnidata.export.formats import FormatName, Objects
-    from omnidata.run.select import read_exclude
+    from omnidata.run.selection import read_exclude
     from omnidata.run.splits import parse_shares
     from omnidata.tasks import get_task
-    from omnidata.tasks.options import parse
+    from omnidata.tasks.base import parse
+    from omnidata.training.export import export as run
+    from omnidata.training.formats import FormatName, Objects
+    from omnidata.training.media_store import Sizing
+    from omnidata.training.rows import Options
 
     if frames is not None and video != "frames":
         raise UsageError(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from omnidata.cli import arguments as args
-from omnidata.cli.roots import reading_data
+from omnidata.cli.arguments import reading_data
 from omnidata.cli.runs import lacking, print_run
 
 
@@ -33,8 +33,8 @@ def merge(
     Example: omnidata merge runs/part-1 runs/part-2 --out runs/whole
     """
     from omnidata.run.merge import merge as join
-    from omnidata.run.recorded import recorded_task
     from omnidata.run.run_files import read_info
+    from omnidata.run.scoring import recorded_task
 
     results = join(runs, out, data=data, profile=profile)
     print_run(results, recorded_task(read_info(out)), out, as_json)

@@ -9,7 +9,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.roots import reading_data
+from omnidata.cli.arguments import reading_data
 from omnidata.cli.runs import legend_of
 from omnidata.errors import UsageError
 
@@ -68,9 +68,9 @@ def report(
 
     Example: omnidata report runs/full runs/no-audio --published --format md
     """
-    from omnidata.report.report import report as make
-    from omnidata.report.runs import read_runs
-    from omnidata.tasks.options import parse
+    from omnidata.analysis.report import report as make
+    from omnidata.analysis.runs import read_runs
+    from omnidata.tasks.base import parse
 
     if hub_datasets and not card:
         raise UsageError(
@@ -103,17 +103,17 @@ def report(
             if legend:
                 terminal.note_legend(legend)
     if figures:
-        from omnidata.report.figures import draw
+        from omnidata.analysis.figures import draw
 
         for path in draw(found, figures):
             terminal.note(f"figure: {path}")
     if card:
-        from omnidata.report.card import write
+        from omnidata.analysis.card import write
 
         for path in write(found, card, parse(hub_datasets, "--hub-dataset")):
             terminal.note(f"card: {path}")
     if html:
-        from omnidata.report import pages
+        from omnidata import viewer as pages
 
         with terminal.progress("pages") as progress:
             pages.write(found[0], html, data=data, progress=progress)

@@ -10,7 +10,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.roots import reading_data
+from omnidata.cli.arguments import reading_data
 from omnidata.errors import RunError, UsageError
 from omnidata.storage import is_unfinished
 
@@ -67,13 +67,12 @@ def score(
     """
     from omnidata.predictions import read
     from omnidata.run.logs import read_log
-    from omnidata.run.recorded import recorded_steps, recorded_task
     from omnidata.run.run_files import read_info
-    from omnidata.run.score import get_profile
-    from omnidata.run.score import score as run
-    from omnidata.run.select import whole_episodes
+    from omnidata.run.scoring import get_profile, recorded_steps, recorded_task
+    from omnidata.run.scoring import score as run
+    from omnidata.run.selection import whole_episodes
     from omnidata.run.textless import scorer_of
-    from omnidata.tasks.options import parse
+    from omnidata.tasks.base import parse
 
     scorer = scorer_of(task)
     undecided = not (profile or harness)

@@ -10,7 +10,7 @@ import typer
 
 from omnidata.cli import terminal
 from omnidata.errors import UsageError, counted
-from omnidata.loaders.omnigui_apps import Dependency, Dimension, Language
+from omnidata.loaders.apps import Dependency, Dimension, Language
 
 if TYPE_CHECKING:
     from omnidata.data.segment import Segmented
@@ -71,8 +71,9 @@ def segment(
 
     Example: omnidata segment recording.mp4 actions.jsonl data --app TED --instruction-en "Like it."
     """
-    from omnidata.data.segment import LEAD_S, LONGEST_S, Cut, Labels
     from omnidata.data.segment import segment as run
+    from omnidata.data.segment.log import Labels
+    from omnidata.data.segment.plan import LEAD_S, LONGEST_S, Cut
 
     cut = Cut(
         offset_s=_seconds("--offset", offset, low=-math.inf),

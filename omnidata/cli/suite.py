@@ -11,7 +11,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.roots import reading_data
+from omnidata.cli.arguments import reading_data
 
 if TYPE_CHECKING:
     from omnidata.run.engine import Progress

@@ -11,13 +11,13 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.limits import limited
+from omnidata.cli.arguments import limited
 from omnidata.errors import Finding, counted
 
 if TYPE_CHECKING:
-    from omnidata.run.limits import Limits
+    from omnidata.run.cost import Limits
     from omnidata.synth.compose import Author
-    from omnidata.synth.compose.order import EdgeRule
+    from omnidata.synth.compose.partial_plan import EdgeRule
 
 _SHOWN = 10
 _DIMENSIONS = ("dependency", "instruction", "knowledge", "hierarchy", "branch")
@@ -119,7 +119,7 @@ def compose(
 
     Example: omnidata synth compose pool tasks --tasks 1000 --level hierarchy=hard
     """
-    from omnidata.data.validate.pool import cores
+    from omnidata.data.media_checks import cores
     from omnidata.synth.compose import REPORT, Settings, run_folder
     from omnidata.synth.compose import compose as run
     from omnidata.synth.compose.levels import parse_levels
@@ -152,7 +152,7 @@ def compose(
             progress=progress,
         )
     if plot is not None:
-        from omnidata.synth.compose.figure import draw
+        from omnidata.synth.compose.parts import draw
 
         draw(report["made"], plot)
         terminal.note(f"figure: {plot}")
@@ -173,9 +173,8 @@ def _author(
     """Who writes; None for the template, beside which options of a model mean nothing."""
     from omnidata.adapters import get_adapter
     from omnidata.errors import UsageError
-    from omnidata.synth.compose.asking import Author
-    from omnidata.synth.compose.questions import Questions
-    from omnidata.tasks.options import parse
+    from omnidata.synth.compose.instructions import Author, Questions
+    from omnidata.tasks.base import parse
 
     options = parse(model_options, "-M")
     if model is None:

@@ -10,12 +10,11 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.limits import limited
-from omnidata.cli.roots import reading_data
+from omnidata.cli.arguments import limited, reading_data
 from omnidata.errors import Finding, counted
 
 if TYPE_CHECKING:
-    from omnidata.run.limits import Limits
+    from omnidata.run.cost import Limits
     from omnidata.synth.asking import Done
     from omnidata.types import Adapter, Source, Task
 
@@ -60,8 +59,8 @@ def label(
     """
     from omnidata.synth import label as labelling
     from omnidata.tasks import get_task
-    from omnidata.tasks.omnigui_idm import OmniGuiIdm
-    from omnidata.tasks.options import parse
+    from omnidata.tasks.base import parse
+    from omnidata.tasks.omnigui.idm import OmniGuiIdm
 
     task = OmniGuiIdm(parse(task_options, "-T"))
     options = parse(model_options, "-M")
@@ -125,8 +124,8 @@ def filter_(
     """
     from omnidata.synth import filter as filtering
     from omnidata.tasks import get_task
-    from omnidata.tasks.omnigui_critic import OmniGuiCritic
-    from omnidata.tasks.options import parse
+    from omnidata.tasks.base import parse
+    from omnidata.tasks.omnigui.critic import OmniGuiCritic
 
     task = OmniGuiCritic(parse(task_options, "-T"))
     options = parse(model_options, "-M")
@@ -185,7 +184,7 @@ def _adapter(
 def _preview(
     task: Task, source: Source, adapter: Adapter, run: Path, limits: Limits, as_json: bool
 ) -> None:
-    from omnidata.cli.preview import print_preview
+    from omnidata.cli.runs import print_preview
     from omnidata.run.dryrun import dry_run
 
     print_preview(dry_run(task, source, adapter, run, limits), as_json)

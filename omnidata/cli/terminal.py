@@ -16,7 +16,7 @@ from omnidata.errors import counted
 
 if TYPE_CHECKING:
     from omnidata.errors import Finding
-    from omnidata.metrics.proportion import Method
+    from omnidata.metrics.intervals import Method
     from omnidata.types import Source
 
 Columns = Mapping[str, Literal["share", "number"]]
@@ -131,7 +131,7 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    from omnidata.report.printing import bands
+    from omnidata.analysis.tables import bands
 
     lines = [[_cell(cell) for cell in row] for row in rows]
     longest: int | None = None

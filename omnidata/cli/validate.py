@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, TaskName
-from omnidata.cli.roots import reading_data
+from omnidata.cli.arguments import Data, TaskName, reading_data
 from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
+    from omnidata.data.media_checks import Outcome
     from omnidata.data.validate import Report
-    from omnidata.data.validate.media import Outcome
     from omnidata.errors import Finding
 
 _HEAD = "# Steps to leave out, by omnidata validate"
@@ -48,7 +47,8 @@ def validate(
 
     Example: omnidata validate omnigui omnidata-demo/data --quarantine bad.txt
     """
-    from omnidata.data.validate import LIMIT_S, key, look, references, report
+    from omnidata.data.media_checks import LIMIT_S, key, look, references
+    from omnidata.data.validate import report
     from omnidata.tasks import get_task
 
     if quarantine is not None:

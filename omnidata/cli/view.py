@@ -9,12 +9,11 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.roots import reading_data
-from omnidata.cli.which import data_of, only_task
+from omnidata.cli.arguments import data_of, only_task, reading_data
 from omnidata.errors import UsageError
 
 if TYPE_CHECKING:
-    from omnidata.report.pages.book import Book
+    from omnidata.viewer.report_data import Book
 
 _USAGE = "omnidata view DATA, omnidata view TASK DATA, or omnidata view RUN"
 _RUN = ("run.json", "results.json")
@@ -53,8 +52,8 @@ def view(
 
     Example: omnidata view omnigui omnidata-demo/data
     """
-    from omnidata.report.pages.server import serve
-    from omnidata.run.loop import run_loop
+    from omnidata.run.evaluate import run_loop
+    from omnidata.viewer.server import serve
 
     place = data
     if place is None:
@@ -89,10 +88,10 @@ def view(
 
 def _book(data: Path, task: str | None, of: Path | None, task_options: list[str]) -> Book:
     """What is to be shown: a run folder's answers, or a dataset."""
-    from omnidata.report.pages.book import open_data, open_run
-    from omnidata.run.scored import read_run
+    from omnidata.run.scoring import read_run
     from omnidata.tasks import get_task
-    from omnidata.tasks.options import parse
+    from omnidata.tasks.base import parse
+    from omnidata.viewer.report_data import open_data, open_run
 
     if data.is_dir() and any((data / name).is_file() for name in _RUN):
         for given, where in ((task, f"the task {task}"), (task_options, "-T")):

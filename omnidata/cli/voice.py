@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Where
-from omnidata.cli.roots import reading_data
+from omnidata.cli.arguments import Data, Where, reading_data
 from omnidata.errors import UsageError, counted
 
 
@@ -47,11 +46,11 @@ def voice(
             where=f"--time-limit {time_limit:g}",
             expected="--command as well",
         )
-    from omnidata.data.voice import Command, Espeak, render
-    from omnidata.data.voice.command import SECONDS
-    from omnidata.run.select import select
+    from omnidata.data.voice import render
+    from omnidata.data.voice_engines import SECONDS, Command, Espeak
+    from omnidata.run.selection import select
     from omnidata.tasks import get_task
-    from omnidata.tasks.options import parse
+    from omnidata.tasks.base import parse
 
     engine = Command(command, seconds=time_limit or SECONDS) if command is not None else Espeak()
     source = get_task("omnigui").load(data, check_media=False)

@@ -15,21 +15,21 @@ from omnidata.types import Step
 Named = Callable[[Step], Step]
 """Raises `UnusableRowError` where the step lacks what every step of the benchmark has."""
 
-_HOME = "omnidata.loaders"
+_HOME = "omnidata.tasks"
 _RULES: Mapping[str, str] = {
-    "omnigui": f"{_HOME}.omnigui",
+    "omnigui": f"{_HOME}.omnigui.load",
     **dict.fromkeys(
-        ("groundui", "idm-single", "idm-multiple", "criticbench"), f"{_HOME}.agentstudio"
+        ("groundui", "idm-single", "idm-multiple", "criticbench"), f"{_HOME}.agentstudio.load"
     ),
-    "omnibench": f"{_HOME}.omnibench_steps",
-    "osworld": f"{_HOME}.osworld_steps",
-    "screenspot": f"{_HOME}.screenspot",
+    "omnibench": f"{_HOME}.omnibench.load",
+    "osworld": f"{_HOME}.osworld.load",
+    "screenspot": f"{_HOME}.screenspot.load",
 }
 """Benchmark -> the module whose `named(step)` gives the step with its episode and its group.
 
 Steps of other benchmarks belong to their episodes, as `Step` names them.
 """
-_BY_EPISODE: Mapping[str, str] = {"omnigui": f"{_HOME}.omnigui"}
+_BY_EPISODE: Mapping[str, str] = {"omnigui": f"{_HOME}.omnigui.load"}
 """Benchmark -> the module whose `together(steps, note)` settles the group of a whole episode, where
 the rows of one may name different groups."""
 

@@ -19,11 +19,10 @@ from typing import Any
 
 from omnidata.errors import DataError, FileError, Finding, MediaError
 from omnidata.files import bounds, inside, naming, read_file, real, remember_bounds, staying_in
+from omnidata.loaders.files import check_media_files
 from omnidata.loaders.grouping import UnusableRowError, together
-from omnidata.loaders.media_files import check_media_files
-from omnidata.loaders.parquet_rows import check, leaves, rows
-from omnidata.loaders.rows import BELONGING, Reader, tag_column
-from omnidata.loaders.subsets import subset_key
+from omnidata.loaders.parquet import check, leaves, rows
+from omnidata.loaders.rows import BELONGING, Reader, subset_key, tag_column
 from omnidata.media import Budget, resolve
 from omnidata.types import Cell, MediaRef, Modality, Source, Step
 

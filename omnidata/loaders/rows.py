@@ -7,16 +7,18 @@ JSON. Lists of structs, float64 and plain strings are what `datasets` 3.6 to 5.2
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from omnidata.actions import Action, Box, Point, Primitive, Region, Space
+from omnidata.loaders.apps import app_key
 from omnidata.loaders.grouping import rule
 from omnidata.types import MediaRef, Modality, Source, Step
 
 if TYPE_CHECKING:
     import datasets
+
 
 BELONGING: Mapping[str, str] = {"episode_name": "episode", "split_group": "group"}
 """Columns of `Step.episode` and `Step.group`: only for steps of other distributions that do not
@@ -250,3 +252,79 @@ def _read_region(row: Mapping[str, Any]) -> Region:
     if row["is_point"]:
         return Point(row["left"], row["top"], space)
     return Box(row["left"], row["top"], row["right"], row["bottom"], space)
+
+
+# Which subsets a dataset has: one rule for every way into `datasets`.
+#
+# `all`, and every value of every tag. Case is ignored, and an app is known by any of its spellings.
+# A label of another tag comes before an app of the same name.
+
+ALL = "all"
+_APP = "app"
+_FORBIDDEN = '<>:"/\\|?*'  # `datasets` makes folders of the names
+_LONGEST = 100  # bytes; the folder's name gets more
+
+
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """A choice of steps.
+
+    Attributes:
+        name: as the data spells it first.
+        values: the pairs of tag and value of which a step has one; empty for `all`.
+    """
+
+    name: str
+    values: frozenset[tuple[str, str]]
+
+    def has(self, step: Step) -> bool:
+        """Whether the step belongs to it."""
+        return not self.values or any(pair in self.values for pair in step.tags.items())
+
+
+def subset_key(name: str) -> str:
+    """What is the same in every spelling of a subset.
+
+    Examples:
+        >>> subset_key("Google_Translate") == subset_key("GTrans"), subset_key("ZH")
+        (True, 'zh')
+    """
+    return app_key(name)
+
+
+def subsets(steps: Iterable[Step]) -> tuple[list[Subset], list[str]]:
+    """The subsets, `all` first, and the values that cannot name one.
+
+    Args:
+        steps: of the dataset.
+    """
+    pairs = {pair for step in steps for pair in step.tags.items()}
+    reserved = {subset_key(ALL), subset_key("default")}
+    labels = {subset_key(value) for tag, value in pairs if tag != _APP}
+    groups: dict[str, set[tuple[str, str]]] = {}
+    unnamable = set()
+    for tag, value in pairs:
+        key = subset_key(value)
+        if key in reserved or (tag == _APP and key in labels):
+            unnamable.add(value)
+        else:
+            groups.setdefault(key, set()).add((tag, value))
+    found = []
+    for group in groups.values():
+        names = sorted(value for _, value in group if _can_name(value))
+        if names:
+            found.append(Subset(names[0], frozenset(group)))
+        else:
+            unnamable |= {value for _, value in group}
+    found.sort(key=lambda subset: subset.name)
+    return [Subset(ALL, frozenset()), *found], sorted(unnamable)
+
+
+def _can_name(value: str) -> bool:
+    long = len(value.encode("utf-8", "replace")) > _LONGEST
+    return value.isprintable() and not long and not any(c in _FORBIDDEN for c in value)
+
+
+def find(found: Sequence[Subset], name: str) -> Subset | None:
+    """The subset of that name, in any spelling."""
+    return next((s for s in found if subset_key(s.name) == subset_key(name)), None)

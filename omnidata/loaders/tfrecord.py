@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from omnidata.errors import DataError
-from omnidata.media.unpacked import unpacked
+from omnidata.media.storage import unpacked
 
 MAX_RECORD = 256 * 1024**2
 """Bytes of a record: an episode of a hundred screenshots has about as many as PNGs."""
@@ -127,3 +129,234 @@ def _broken(where: str, what: str) -> DataError:
         expected="a whole TFRecord file, packed with gzip or not",
         remedy="download the file again, or take it away",
     )
+
+
+# Protocol buffers without their schemas: the fields of a message, and where they lie.
+#
+# The format is Google's (protobuf.dev, "Encoding"). Nothing is copied: what is not a number is told
+# by its place, which is what a screenshot in a file of gigabytes is found by.
+
+Value = int | slice
+"""A varint's number (unsigned), or where the bytes of a field of another type lie."""
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+_SIZES = {FIXED64: 8, FIXED32: 4}
+_MAX_SHIFT = 63
+
+
+def whole(data: bytes) -> slice:
+    """All of the data."""
+    return slice(0, len(data))
+
+
+def fields(data: bytes, message: slice) -> Iterator[tuple[int, int, Value]]:
+    """The fields of a message: number, wire type, value; in their order.
+
+    Args:
+        data: what the message lies in.
+        message: where.
+
+    Raises:
+        ValueError: the bytes are no message.
+
+    Examples:
+        >>> list(fields(bytes([8, 150, 1, 18, 2, 72, 105]), slice(0, 7)))
+        [(1, 0, 150), (2, 2, slice(5, 7, None))]
+    """
+    at, end = message.start, message.stop
+    while at < end:
+        tag = data[at]  # nearly all tags and sizes are one byte
+        at += 1
+        if tag >= 0x80:
+            tag, at = _varint(data, at - 1, end)
+        number, kind = tag >> 3, tag & 7
+        if not number:
+            raise ValueError("a field has the number 0")
+        if kind == VARINT:
+            value, at = _varint(data, at, end)
+            yield number, kind, value
+            continue
+        if kind == BYTES:
+            size, at = _varint(data, at, end)
+        elif kind in _SIZES:
+            size = _SIZES[kind]
+        else:
+            raise ValueError(f"a field has the wire type {kind}")
+        if size > end - at:
+            raise ValueError("a field is longer than its message")
+        yield number, kind, slice(at, at + size)
+        at += size
+
+
+def inner(data: bytes, message: slice, wanted: int) -> Iterator[slice]:
+    """Where the fields of that number lie which are messages or bytes.
+
+    Raises:
+        ValueError: the bytes are no message.
+    """
+    for number, _, value in fields(data, message):
+        if number == wanted and isinstance(value, slice):
+            yield value
+
+
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < end:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift > _MAX_SHIFT:
+            raise ValueError("a number has more than 64 bits")
+    raise ValueError("the message ends within a number")
+
+
+def varints(data: bytes, value: Value) -> list[int]:
+    """The numbers of one occurrence of a repeated field, packed or not.
+
+    Raises:
+        ValueError: the bytes are no numbers.
+    """
+    if isinstance(value, int):
+        return [value]
+    found, at = [], value.start
+    while at < value.stop:
+        number, at = _varint(data, at, value.stop)
+        found.append(number)
+    return found
+
+
+def floats(data: bytes, value: Value) -> list[float]:
+    """The 32-bit numbers of one occurrence of a repeated field, packed or not.
+
+    Raises:
+        ValueError: the bytes are no numbers.
+    """
+    if isinstance(value, int) or (value.stop - value.start) % 4:
+        raise ValueError("a list of floats has another type")
+    return list(struct.unpack(f"<{(value.stop - value.start) // 4}f", data[value]))
+
+
+def signed(number: int, bits: int = 64) -> int:
+    """A varint as the signed number that it stands for.
+
+    Examples:
+        >>> signed(2**64 - 1)
+        -1
+    """
+    number &= (1 << bits) - 1
+    return number - (1 << bits) if number >> (bits - 1) else number
+
+
+# TensorFlow's `tf.train.Example`: named lists of texts, whole numbers or 32-bit numbers.
+#
+# Example  { Features features = 1; }
+# Features { map<string, Feature> feature = 1; }   an entry has its key in 1 and its value in 2
+# Feature  { BytesList 1 | FloatList 2 | Int64List 3 }, each with `repeated value = 1`
+
+_BYTES, _FLOATS, _NUMBERS = 1, 2, 3
+_MOST = 100_000
+"""Features of an example, and values of a feature; a packed file of kilobytes may hold millions."""
+_LONGEST = 10 * _MOST
+"""Bytes of the largest packed list: a number takes up to ten."""
+_MAX_TEXT = 16 * 1024**2
+"""Bytes of all texts of a feature; pictures and forests are not taken for texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An example.
+
+    Attributes:
+        data: the record that it was read from.
+        texts: by name, where in `data` each text or picture lies.
+        numbers: by name; of features that have neither, the list is empty and in here.
+    """
+
+    data: bytes
+    texts: Mapping[str, list[slice]]
+    numbers: Mapping[str, list[float]]
+
+    def text(self, name: str) -> list[str]:
+        r"""A feature's texts; what is no UTF-8 keeps its value in lone surrogates.
+
+        Raises:
+            ValueError: they have more than 16 MiB.
+        """
+        parts = self.texts.get(name, [])
+        if sum(part.stop - part.start for part in parts) > _MAX_TEXT:
+            raise ValueError(f"a feature has texts of more than {_MAX_TEXT} bytes")
+        return [self.data[part].decode("utf-8", "surrogateescape") for part in parts]
+
+    def as_json(self, *, but: str = "") -> dict[str, Any]:
+        """All features as JSON values, except one.
+
+        Raises:
+            ValueError: as `text`.
+        """
+        found: dict[str, Any] = {name: self.text(name) for name in self.texts if name != but}
+        return {**found, **{name: own for name, own in self.numbers.items() if name != but}}
+
+
+def read_example(data: bytes) -> Example:
+    """An example and its features.
+
+    Raises:
+        ValueError: the bytes are no example, or one of more than 100,000 features, or values of a
+            feature.
+    """
+    texts: dict[str, list[slice]] = {}
+    numbers: dict[str, list[float]] = {}
+    for features in inner(data, whole(data), 1):
+        for count, entry in enumerate(inner(data, features, 1)):
+            if count == _MOST:
+                raise ValueError(f"it has more than {_MOST} features")
+            name = "".join(
+                data[key].decode("utf-8", "surrogateescape") for key in inner(data, entry, 1)
+            )
+            numbers.setdefault(name, [])
+            for feature in inner(data, entry, 2):
+                _read(data, feature, name, texts, numbers)
+    return Example(data, texts, {name: own for name, own in numbers.items() if name not in texts})
+
+
+def _read(
+    data: bytes,
+    feature: slice,
+    name: str,
+    texts: dict[str, list[slice]],
+    numbers: dict[str, list[float]],
+) -> None:
+    for kind, _, values in fields(data, feature):
+        if not isinstance(values, slice):
+            continue
+        if kind == _BYTES:
+            own = texts.setdefault(name, [])
+            own += islice(inner(data, values, 1), _MOST + 1 - len(own))
+            _check_count(own)
+            continue
+        for at, _, value in fields(data, values):
+            if isinstance(value, slice) and value.stop - value.start > _LONGEST:
+                raise ValueError(f"a list has more than {_LONGEST} bytes")
+            if at == 1 and kind == _FLOATS:
+                numbers[name] += floats(data, value)
+            elif at == 1 and kind == _NUMBERS:
+                numbers[name] += [signed(number) for number in varints(data, value)]
+            _check_count(numbers[name])
+
+
+def _check_count(values: Sequence[object]) -> None:
+    if len(values) > _MOST:
+        raise ValueError(f"a feature has more than {_MOST} values")
+
+
+def as_bytes(text: str) -> bytes:
+    r"""The bytes that `Example.text` has made a text of.
+
+    Examples:
+        >>> as_bytes("caf\xe9\udcff")
+        b'caf\xc3\xa9\xff'
+    """
+    return text.encode("utf-8", "surrogateescape")

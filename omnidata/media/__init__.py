@@ -6,8 +6,6 @@ is not a whole medium inside the dataset's folder.
 
 from omnidata.media.clip import Frames, frames
 from omnidata.media.encoding import png, resized, wav, within
-from omnidata.media.glance import Glance, glance, hold
-from omnidata.media.held import Held
 from omnidata.media.paths import (
     DEFAULT_BUDGET,
     Budget,
@@ -19,9 +17,9 @@ from omnidata.media.paths import (
     unsafe,
 )
 from omnidata.media.picture import Picture, Placement, image, image_size
-from omnidata.media.probing import Probe, check, examine, probe
+from omnidata.media.probing import Glance, Probe, check, examine, glance, hold, probe
 from omnidata.media.sound import samples
-from omnidata.media.stored import read_bytes, stored
+from omnidata.media.storage import Held, read_bytes, stored
 
 __all__ = [
     "DEFAULT_BUDGET",

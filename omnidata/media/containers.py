@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from omnidata.errors import MediaError, MediaFault
 from omnidata.media.paths import Budget, place
-from omnidata.media.stored import stored
+from omnidata.media.storage import stored
 from omnidata.types import MediaRef, Modality
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from omnidata.actions import Screen
 from omnidata.errors import MediaError
 from omnidata.media.paths import DEFAULT_BUDGET, Budget, place
-from omnidata.media.stored import stored
+from omnidata.media.storage import stored
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:

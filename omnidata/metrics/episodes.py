@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.metrics.proportion import named_methods, spread
+from omnidata.metrics.intervals import named_methods, spread
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -8,15 +8,12 @@ from typing import Any
 
 from omnidata import predictions
 from omnidata.adapters.api import ApiModel
-from omnidata.adapters.layout import arrange
+from omnidata.adapters.media_budget import arrange
 from omnidata.errors import MediaError, counted
 from omnidata.run.adapter_contract import check_adapter, check_taken, rendered
+from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.folder import TRANSIENT
-from omnidata.run.limits import Limits
-from omnidata.run.prices import Budget
-from omnidata.run.select import select
-from omnidata.run.shards import Shard, shard
-from omnidata.run.usage import Tokens
+from omnidata.run.selection import Shard, select, shard
 from omnidata.types import (
     Adapter,
     Conversation,

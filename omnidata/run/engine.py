@@ -16,17 +16,13 @@ import msgspec
 from omnidata.actions import Action
 from omnidata.errors import AdapterError, CallError, MediaError
 from omnidata.run.adapter_contract import check_reasons, rendered, slip
-from omnidata.run.ahead import Ahead
-from omnidata.run.breaker import Breaker
 from omnidata.run.cache import ResponseCache, key
+from omnidata.run.cost import Budget, Limits
 from omnidata.run.folder import TRANSIENT, RunFolder
-from omnidata.run.limits import Limits
 from omnidata.run.media_stamps import stamps
-from omnidata.run.meter import Meter
-from omnidata.run.prices import Budget
-from omnidata.run.rates import Rates
-from omnidata.run.retry import pause
-from omnidata.run.window import Window
+from omnidata.run.pacing import Breaker, Rates, Window, pause
+from omnidata.run.prefetch import Ahead
+from omnidata.run.timing import Meter
 from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Request, Step, Task
 
 Progress = Callable[[int, int], None]

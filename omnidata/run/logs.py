@@ -14,10 +14,10 @@ from typing import Any
 
 from omnidata.errors import PredictionError, UsageError
 from omnidata.files import LINE, STREAMED, lines, open_file
-from omnidata.loaders.omnigui_apps import app_key
-from omnidata.loaders.omnigui_files import as_name
+from omnidata.loaders.apps import app_key
 from omnidata.predictions import Prediction
 from omnidata.run.log_rows import Rows, Said, differing, leaves
+from omnidata.tasks.omnigui.files import as_name
 from omnidata.types import Source, Step
 
 _FAILED = "[LMMS_EVAL_REQUEST_FAILED"  # stands where an answer would, after all retries

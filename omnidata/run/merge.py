@@ -12,10 +12,9 @@ from omnidata.errors import PredictionError, RunError, UsageError, counted
 from omnidata.files import LINE
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
-from omnidata.run.recorded import recorded_steps, recorded_task
 from omnidata.run.run_files import read_info
-from omnidata.run.score import get_profile, score
-from omnidata.run.select import whole_episodes
+from omnidata.run.scoring import get_profile, recorded_steps, recorded_task, score
+from omnidata.run.selection import whole_episodes
 from omnidata.run.settings import changes, described
 from omnidata.storage import atomic_write, open_own, write_json
 from omnidata.types import Source, Step

@@ -12,15 +12,14 @@ import msgspec
 from omnidata.errors import DataError, Finding, PredictionError
 from omnidata.files import LINE, STREAMED, lines, open_file
 from omnidata.jsontext import BROKEN, decode
-from omnidata.loaders.omnibench import read_library
-from omnidata.loaders.omnibench_library import TaskGraph
-from omnidata.loaders.recognition import reading
+from omnidata.loaders.detect import reading
+from omnidata.loaders.load import refuse_findings
 from omnidata.loaders.repository import is_repository
-from omnidata.loaders.strict import refuse_findings
-from omnidata.metrics.graph import ProfileName, TaskScore, score_task
-from omnidata.metrics.graph_totals import total
-from omnidata.metrics.proportion import named_methods
+from omnidata.loaders.task_library import TaskGraph
+from omnidata.metrics.graphs import ProfileName, TaskScore, score_task, total
+from omnidata.metrics.intervals import named_methods
 from omnidata.run.textless import Scored
+from omnidata.tasks.omnibench.load import read_library
 
 PROFILES: Final[tuple[ProfileName, ...]] = get_args(ProfileName)
 NEEDS_ANSWERS: Final = True
@@ -82,7 +81,8 @@ def score(
     """Score what agents completed.
 
     Args:
-        data: tasks (`omnidata.loaders.omnibench.read_library`); every node's application stands in
+        data: tasks (`omnidata.tasks.omnibench.load.read_library`); every node's application stands
+            in
             the task's `application`, or the subtasks are there too.
         answers: JSON lines of {"task_id", "executed": [node, ...]}, at most one for each task.
         profile: one of `PROFILES`.

@@ -13,16 +13,14 @@ from statistics import fmean
 from typing import Any, Final, Literal
 
 from omnidata.errors import DataError, Finding
-from omnidata.loaders.osworld import rollouts
-from omnidata.loaders.osworld_domains import groups, sets
-from omnidata.loaders.osworld_result import Result, read_result
-from omnidata.loaders.osworld_tree import RESULT, Rollout
-from omnidata.loaders.recognition import reading
+from omnidata.loaders.detect import reading
+from omnidata.loaders.load import refuse_findings
 from omnidata.loaders.repository import is_repository
-from omnidata.loaders.strict import refuse_findings
-from omnidata.metrics.osworld import RATES, Example, total
-from omnidata.metrics.proportion import named_methods
+from omnidata.metrics.intervals import named_methods
+from omnidata.metrics.rollouts import RATES, Example, total
 from omnidata.run.textless import Scored
+from omnidata.tasks.osworld.load import rollouts
+from omnidata.tasks.osworld.tree import RESULT, Result, Rollout, groups, read_result, sets
 
 PROFILES: Final[Sequence[str]] = ("osworld", "osworld-windows")
 """Named after the sets of examples that are the whole of `SR_all`."""

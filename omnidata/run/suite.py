@@ -14,12 +14,12 @@ import msgspec
 from omnidata.adapters import get_adapter
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.files import read_settings
+from omnidata.run.cost import Limits
 from omnidata.run.engine import Progress
 from omnidata.run.escaping import file_name
 from omnidata.run.evaluate import evaluate
-from omnidata.run.limits import Limits
-from omnidata.run.score import get_profile
-from omnidata.run.select import read_exclude
+from omnidata.run.scoring import get_profile
+from omnidata.run.selection import read_exclude
 from omnidata.tasks import get_task
 from omnidata.types import Source, Task
 

@@ -11,13 +11,13 @@ from typing import Any
 from omnidata import predictions
 from omnidata.errors import DataError, Finding
 from omnidata.jsontext import encode
-from omnidata.loaders.omnigui_tree import TreeEpisode, TreeWriter
+from omnidata.loaders.episode_tree import TreeEpisode, TreeWriter
 from omnidata.predictions import Prediction
+from omnidata.run.cost import Limits
 from omnidata.run.engine import Progress
 from omnidata.run.evaluate import evaluate
-from omnidata.run.limits import Limits
 from omnidata.run.run_files import read_info
-from omnidata.synth.tree_staging import TreeStaging
+from omnidata.synth.folder import TreeStaging
 from omnidata.types import Adapter, GenerationParams, Source, Task
 
 UNLIMITED = Limits()

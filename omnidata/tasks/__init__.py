@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 _HOME = "omnidata.tasks"
 _MODULES: Mapping[str, str] = {
-    "omnigui": f"{_HOME}.omnigui",
+    "omnigui": f"{_HOME}.omnigui.task",
     **dict.fromkeys(
-        ("groundui", "idm-single", "idm-multiple", "criticbench"), f"{_HOME}.agentstudio"
+        ("groundui", "idm-single", "idm-multiple", "criticbench"), f"{_HOME}.agentstudio.task"
     ),
-    "omnibench": f"{_HOME}.omnibench",
-    "osworld": f"{_HOME}.osworld",
-    "aitw": f"{_HOME}.aitw",
-    "androidcontrol": f"{_HOME}.androidcontrol",
-    "agentnet": f"{_HOME}.agentnet",
-    "screenspot": f"{_HOME}.screenspot",
-    "omnigui-idm": f"{_HOME}.omnigui_idm",
-    "omnigui-critic": f"{_HOME}.omnigui_critic",
+    "omnibench": f"{_HOME}.omnibench.task",
+    "osworld": f"{_HOME}.osworld.task",
+    "aitw": f"{_HOME}.aitw.task",
+    "androidcontrol": f"{_HOME}.androidcontrol.task",
+    "agentnet": f"{_HOME}.agentnet.task",
+    "screenspot": f"{_HOME}.screenspot.task",
+    "omnigui-idm": f"{_HOME}.omnigui.idm",
+    "omnigui-critic": f"{_HOME}.omnigui.critic",
 }
 """Task -> the module whose `make(name, options)` sets it up."""
 

@@ -11,8 +11,62 @@ from typing import Any
 
 from omnidata.actions import Action, Screen, Space
 from omnidata.errors import UsageError
-from omnidata.tasks.options import resolve
 from omnidata.types import Conversation, Message, Part, Profile, Source, Step, Target
+
+# Options given as `key=value`, checked against what exists.
+
+
+def resolve(
+    given: Mapping[str, str], allowed: Mapping[str, Sequence[str]], flag: str
+) -> dict[str, str]:
+    """The options in force: what was given, else each option's first value.
+
+    Args:
+        given: as the user wrote them.
+        allowed: option -> its values, the default first; a single value "" allows any text.
+        flag: how the options are given, for the message.
+
+    Raises:
+        UsageError: an option or a value that does not exist.
+
+    Examples:
+        >>> resolve({"history": "none"}, {"history": ("gold", "none"), "voice": ("",)}, "-T")
+        {'history': 'none', 'voice': ''}
+    """
+    for name, value in given.items():
+        if name not in allowed:
+            raise UsageError(
+                f'there is no option "{name}"',
+                where=f"{flag} {name}={value}",
+                expected=f"one of {', '.join(allowed) or '(no options)'}",
+            )
+        values = allowed[name]
+        if values != ("",) and value not in values:
+            raise UsageError(
+                f'"{value}" is no value of "{name}"',
+                where=f"{flag} {name}={value}",
+                expected=f"one of {', '.join(values)}",
+            )
+    return {name: given.get(name, values[0]) for name, values in allowed.items()}
+
+
+def parse(pairs: Sequence[str], flag: str) -> dict[str, str]:
+    """`["a=1", "b=2"]` as a mapping.
+
+    Raises:
+        UsageError: an item without "=", or a key given twice.
+    """
+    options: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key or key in options:
+            raise UsageError(
+                "an option is given twice" if key in options else "an option has no value",
+                where=f"{flag} {pair}",
+                expected=f"{flag} key=value, each key once",
+            )
+        options[key] = value
+    return options
 
 
 class Benchmark(ABC):

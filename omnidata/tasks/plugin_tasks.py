@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.files import staying_in
-from omnidata.loaders.strict import refuse_findings
+from omnidata.loaders.load import refuse_findings
 from omnidata.loaders.torn import torn_episodes
 from omnidata.plugins import Blame
 from omnidata.types import (

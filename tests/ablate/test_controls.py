@@ -11,16 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata import media
-from omnidata.ablate import CONTROLS, MEDIUM, Altered, Control, altered
-from omnidata.ablate.nothing import nothing_in
-from omnidata.ablate.partners import partners
 from omnidata.actions import Action, Primitive
+from omnidata.analysis.controls import (
+    CONTROLS,
+    MEDIUM,
+    Altered,
+    Control,
+    altered,
+    nothing_in,
+    partners,
+)
 from omnidata.data.convert import convert
 from omnidata.errors import RunError
-from omnidata.loaders.omnigui import load, named
 from omnidata.run.evaluate import evaluate
-from omnidata.run.scored import read_run
+from omnidata.run.scoring import read_run
 from omnidata.tasks import get_task
+from omnidata.tasks.omnigui.load import load, named
 from omnidata.types import MediaRef, Source, Step
 from tests.conftest import Once
 from tests.data.segment.films import film, noise

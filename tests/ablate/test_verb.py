@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from omnidata.ablate import settings
+from omnidata.analysis.ablation import settings
 from omnidata.errors import UsageError
-from omnidata.loaders.omnigui import load
-from omnidata.tasks.omnigui_prompt import voice_file
+from omnidata.tasks.omnigui.load import load
+from omnidata.tasks.omnigui.prompt import voice_file
 from tests.ablate import senses
 from tests.cli.running import omnidata
 from tests.conftest import Once

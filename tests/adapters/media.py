@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from omnidata.adapters.capabilities import RenderedMessage, RenderedPart
-from omnidata.data.encode import encode_mp4, encode_wav
+from omnidata.adapters.base import RenderedMessage, RenderedPart
+from omnidata.media.encoding import encode_mp4, encode_wav
 from omnidata.types import Conversation, MediaRef, Message, Modality, Part
 
 Pixels = npt.NDArray[np.uint8]

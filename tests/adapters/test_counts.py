@@ -7,9 +7,9 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omnidata.adapters.counts import counted, tokens
 from omnidata.adapters.keys import Key
-from omnidata.run.usage import Tokens
+from omnidata.adapters.token_usage import counted, tokens
+from omnidata.run.cost import Tokens
 
 CANARY = "canary_0123456789"
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just(CANARY)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from omnidata.adapters.capabilities import Capabilities
-from omnidata.adapters.fitting import fit
+from omnidata.adapters.base import Capabilities
+from omnidata.adapters.media_budget import fit
 from omnidata.adapters.render import lacking, render
 from omnidata.errors import UsageError
 from omnidata.types import Conversation, MediaRef, Modality, Part

@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 from aiohttp import FormData
 
-from omnidata.adapters.baichuan import Baichuan
-from omnidata.adapters.capabilities import Capabilities
-from omnidata.adapters.flat import FlatModel, form
+from omnidata.adapters.base import Capabilities
+from omnidata.adapters.form_api import Baichuan, FlatModel, MiniCPM, Vita, form
 from omnidata.adapters.keys import Key
-from omnidata.adapters.layout import ReleaseRules
-from omnidata.adapters.minicpm import MiniCPM
+from omnidata.adapters.media_budget import ReleaseRules
 from omnidata.adapters.presets import Preset
-from omnidata.adapters.vita import Vita
 from omnidata.errors import CallError, UsageError
 from omnidata.types import Completion, GenerationParams, Message, Part, Request
 from tests.adapters.servers import (
@@ -334,7 +331,7 @@ def test_large_media_arrive_whole(shown: Shown) -> None:
     """Longer than what aiohttp sends in one piece."""
     import numpy as np
 
-    from omnidata.data.encode import AUDIO_RATE, encode_wav
+    from omnidata.media.encoding import AUDIO_RATE, encode_wav
 
     noise = np.random.default_rng(1).uniform(-1, 1, 90 * AUDIO_RATE)
     (shown.folder / "long.wav").write_bytes(encode_wav(noise))

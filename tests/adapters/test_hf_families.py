@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from omnidata.adapters.hf import families
+from omnidata.adapters.hf import options
 from omnidata.adapters.tiny import Family
 from omnidata.types import Message, Part
 from tests.adapters import tiny_others
@@ -57,7 +57,7 @@ def test_all_that_a_processor_takes_for_media_in_a_text_is_known(
     tokenizer = AutoProcessor.from_pretrained(made).tokenizer  # type: ignore[no-untyped-call]  # theirs has no types
     named = tokenizer.special_tokens_map
     turns = ("bos_token", "eos_token", "pad_token")
-    known = families.FAMILIES[AutoConfig.from_pretrained(made).model_type]
+    known = options.FAMILIES[AutoConfig.from_pretrained(made).model_type]
     assert {named[name] for name in named if name not in turns} == set(known.tokens)
     added = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
     assert added <= {*known.tokens, *known.controls}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.adapters import session
+from omnidata.adapters import http
 from omnidata.adapters.http import fault, retry_after
 from omnidata.adapters.keys import Key
 from omnidata.errors import CallError
@@ -22,7 +22,7 @@ BODY = b'{"messages": [{"role": "user", "content": "x"}]}'
 
 def post(url: str, headers: dict[str, str] | None = None) -> bytes:
     async def run() -> bytes:
-        async with session.open_session(Key()) as opened:
+        async with http.open_session(Key()) as opened:
             headers_sent = {"Content-Type": "application/json", **(headers or {})}
             async with opened.post(url, data=BODY, headers=headers_sent) as response:
                 return await response.read()
@@ -120,7 +120,7 @@ def test_a_long_body_is_quoted_in_part() -> None:
 def test_an_answer_longer_than_any_is_not_read_to_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(session, "MAX_ANSWER_BYTES", 1000)
+    monkeypatch.setattr(http, "MAX_ANSWER_BYTES", 1000)
     long = Fault(text="x" * 5000)
     with running(MiniCPMServer(), [long]) as server, pytest.raises(CallError) as caught:
         post(server.url + MiniCPMServer.path)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.adapters.layout import ReleaseRules, arrange
+from omnidata.adapters.media_budget import ReleaseRules, arrange
 from omnidata.types import Conversation, MediaRef, Message, Modality, Part
 
 BLOCK = "[System Instructions]\nBe an agent.\n[End System Instructions]"

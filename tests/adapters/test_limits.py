@@ -7,9 +7,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.adapters.capabilities import Capabilities
-from omnidata.adapters.fitting import lacking
-from omnidata.adapters.limits import excess
+from omnidata.adapters.base import Capabilities
+from omnidata.adapters.media_budget import excess, lacking
 from omnidata.types import MediaRef, Message, Modality, Part
 
 KINDS: tuple[Modality, ...] = ("image", "video", "audio")

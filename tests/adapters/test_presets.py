@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.adapters import get_adapter, presets
-from omnidata.adapters.model_options import Options
-from omnidata.adapters.presets import Preset
+from omnidata.adapters.presets import Options, Preset
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
 from omnidata.types import Adapter, GenerationParams

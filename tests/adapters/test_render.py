@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from omnidata.adapters.capabilities import Capabilities
+from omnidata.adapters.base import Capabilities
 from omnidata.adapters.render import render
 from omnidata.errors import MediaError
 from omnidata.types import Cell, MediaRef, Modality

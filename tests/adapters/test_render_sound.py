@@ -10,7 +10,7 @@ import av
 import numpy as np
 import pytest
 
-from omnidata.adapters.capabilities import Capabilities
+from omnidata.adapters.base import Capabilities
 from omnidata.adapters.render import render
 from omnidata.errors import MediaError
 from omnidata.types import MediaRef

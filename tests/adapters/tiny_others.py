@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from omnidata.adapters.tiny.vocabulary import tokenizer
+from omnidata.adapters.tiny import tokenizer
 
 _TEMPLATE = """\
 {% for message in messages %}

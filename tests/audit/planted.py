@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from omnidata.audit import Report, audit
+from omnidata.analysis.audit import Report, audit
 from omnidata.tasks import get_task
 from tests.loaders.agentstudio import act, trajectory
 from tests.trees import write_lines

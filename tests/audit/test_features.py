@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from omnidata.audit.features import MAX_BINS, features
-from omnidata.audit.shuffle import groups, shuffled
+from omnidata.analysis.audit_learning import MAX_BINS, features, groups, shuffled
 from omnidata.tasks import get_task
 from omnidata.types import Conversation, MediaRef, Message, Part
 from tests.loaders.agentstudio import act, trajectory

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omnidata.loaders.agentstudio_files import TASKS, TaskName
 from omnidata.predictions import Prediction
-from omnidata.run.score import score
+from omnidata.run.scoring import score
 from omnidata.tasks import get_task
+from omnidata.tasks.agentstudio.files import TASKS, TaskName
 from omnidata.tasks.published import published
 from tests.audit.planted import rows
 from tests.cli.running import as_json, omnidata

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.loaders.omnigui import load
+from omnidata.tasks.omnigui.load import load
 from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.trees import row, write_app, write_lines, write_rows
 
@@ -218,7 +218,7 @@ def test_info_without_data_lists_what_is_supported() -> None:
 
 def test_the_counts_are_compared_with_table7(tmp_path: Path) -> None:
     """A dataset with the published counts passes; one with an episode less does not."""
-    from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS, table7
+    from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS, table7
 
     levels = []
     for app in table7()["apps"]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.loaders.omnigui import load
+from omnidata.tasks.omnigui.load import load
 from tests.adapters.servers import Fault
 from tests.cli.asking import WAIT, evaluate, info, server
 from tests.cli.running import OMNIDATA, as_json, omnidata

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from omnidata.errors import DataError
-from omnidata.loaders.subsets import subset_key
+from omnidata.loaders.rows import subset_key
 from omnidata.tasks import NAMES, get_task
 from tests.cli.running import as_json, omnidata
 from tests.loaders.agentstudio import REAL, ground, single, trajectory, write

@@ -10,10 +10,10 @@ import pytest
 
 from omnidata.actions import answer
 from omnidata.errors import PredictionError
-from omnidata.loaders import screenspot
-from omnidata.loaders.omnigui import load
 from omnidata.run.logs import read_log
 from omnidata.tasks import get_task
+from omnidata.tasks.omnigui.load import load
+from omnidata.tasks.screenspot import load as screenspot
 from omnidata.types import Source
 from tests.cli.running import as_json, omnidata
 from tests.loaders.agentstudio import ground, pictures, write

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from omnidata.loaders import osworld
-from omnidata.loaders.osworld_domains import sets
-from omnidata.loaders.registry import load_dataset
+from omnidata.loaders.hub import load_dataset
 from omnidata.media import probe
 from omnidata.tasks import get_task
+from omnidata.tasks.osworld import load
+from omnidata.tasks.osworld.tree import sets
 from tests.cli.running import as_json, omnidata
 from tests.loaders.agentstudio import ground, write
 from tests.loaders.osworld import RUN, line, plain, recording, results, rollout
@@ -244,13 +244,13 @@ def test_every_verb_takes_the_tree(tmp_path: Path) -> None:
 
 def test_a_tree_goes_into_parquet_and_back_with_its_clips(tmp_path: Path) -> None:
     data, out = plain(tmp_path / "tree"), tmp_path / "parquet"
-    made = osworld.load(data)
+    made = load.load(data)
     linked = omnidata("convert", "osworld", data, tmp_path / "no", "--link", code=2)
     assert "cannot be linked" in linked.stderr
     omnidata("convert", "osworld", data, out, "--embed")
     shutil.rmtree(data)
     back = get_task("osworld").load(out)
-    assert osworld.dump(back.steps) == osworld.dump(made.steps)
+    assert load.dump(back.steps) == load.dump(made.steps)
     for one, other in zip(back.steps, made.steps, strict=True):
         assert (one.sample_id, one.action, one.history) == (
             other.sample_id, other.action, other.history,

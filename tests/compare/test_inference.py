@@ -10,14 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from omnidata.compare.inference import (
-    Estimate,
-    Floats,
-    Sums,
-    corrected,
-    estimate,
-    mcnemar,
-)
+from omnidata.analysis.inference import Estimate, Floats, Sums, corrected, estimate, mcnemar
 from tests.full import FULL
 
 

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from omnidata.compare import Comparison, compare
-from omnidata.compare.shown import facts
+from omnidata.analysis.comparison import Comparison, compare
+from omnidata.analysis.comparison_tables import facts
 from omnidata.errors import RunError, UsageError
 from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
 from omnidata.run.omnibench_score import score as score_graphs
-from omnidata.run.score import get_profile, score
-from omnidata.run.scored import read_run
-from omnidata.run.select import whole_episodes
+from omnidata.run.scoring import get_profile, read_run, score
+from omnidata.run.selection import whole_episodes
 from omnidata.run.textless import write as write_scores
 from omnidata.tasks import get_task
 from omnidata.types import Source, Step

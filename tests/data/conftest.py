@@ -9,7 +9,7 @@ import pytest
 
 from omnidata.data.convert import convert
 from omnidata.files import following
-from omnidata.loaders.omnigui import load
+from omnidata.tasks.omnigui.load import load
 from tests.conftest import Once
 
 

@@ -17,8 +17,8 @@ import omnidata
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, MissingMediaError, UsageError
 from omnidata.files import following
-from omnidata.loaders.omnigui import load
 from omnidata.media import frames, image, read_bytes, samples
+from omnidata.tasks.omnigui.load import load
 from tests.cli.running import as_json
 from tests.cli.running import omnidata as run
 from tests.data.converting import EMBEDDED_FIRST, plainly, said, small
@@ -188,8 +188,8 @@ def test_large_sources_are_cut_into_shards_and_row_groups(
 ) -> None:
     data = small(tmp_path / "data", sample, "C001", "C002", "C005")
     source = load(data)
-    monkeypatch.setattr("omnidata.data.convert.shards._SHARD_BYTES", 300_000)
-    monkeypatch.setattr("omnidata.data.convert.shards._GROUP_BYTES", 150_000)
+    monkeypatch.setattr("omnidata.data.convert_shards._SHARD_BYTES", 300_000)
+    monkeypatch.setattr("omnidata.data.convert_shards._GROUP_BYTES", 150_000)
     convert(source, tmp_path / "out", embed=True)
     assert [said(s) for s in load(tmp_path / "out").steps] == [said(s) for s in source.steps]
     groups = 0

@@ -12,8 +12,8 @@ import pytest
 
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, UsageError
-from omnidata.loaders.omnigui import load
 from omnidata.media import read_bytes
+from omnidata.tasks.omnigui.load import load
 from tests.cli.running import OMNIDATA
 from tests.cli.running import omnidata as run
 from tests.data.converting import LINK_AND_EMBED, StoppedError, said, small, stop

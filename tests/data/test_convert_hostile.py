@@ -20,8 +20,8 @@ from omnidata.data.convert import convert
 from omnidata.data.validate import validate
 from omnidata.errors import DataError, MediaError
 from omnidata.files import following
-from omnidata.loaders.omnigui import load
 from omnidata.media import image, read_bytes, samples
+from omnidata.tasks.omnigui.load import load
 from omnidata.types import Source
 from tests.cli.running import omnidata as run
 from tests.data.converting import LINK_AND_EMBED, plainly, small

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from omnidata.data.convert import convert
-from omnidata.loaders.omnigui import load
+from omnidata.tasks.omnigui.load import load
 from tests.conftest import Once
 from tests.trees import row, write_app
 

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from omnidata.data import plots
-from omnidata.loaders.omnigui import load
-from omnidata.loaders.omnigui_counts import count, distribution
 from omnidata.run import figures
+from omnidata.tasks.omnigui.counts import count, distribution
+from omnidata.tasks.omnigui.load import load
 from omnidata.types import Source
 from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.trees import row, write_app, write_rows

@@ -15,7 +15,7 @@ from omnidata.actions import Action, Primitive
 from omnidata.data.convert import convert
 from omnidata.data.validate import Report, validate
 from omnidata.files import following
-from omnidata.loaders.omnigui_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
 from omnidata.tasks import get_task
 from omnidata.types import Source
 from tests.data.planted import STEPS

@@ -10,8 +10,8 @@ from typing import get_args
 
 import pytest
 
-from omnidata.data.validate.codes import CODES
-from omnidata.data.validate.media import NoAnswer
+from omnidata.data.media_checks import NoAnswer
+from omnidata.data.validate import CODES
 from omnidata.errors import MediaFault
 
 ROOT = Path(__file__).parents[2]
@@ -95,7 +95,8 @@ def test_the_table_has_the_severities_of_the_code() -> None:
 
 
 def test_every_threshold_in_the_table_is_that_of_the_code() -> None:
-    from omnidata.data.validate import LIMIT_S, steps
+    from omnidata.data import validate as steps
+    from omnidata.data.media_checks import LIMIT_S
     from omnidata.media import DEFAULT_BUDGET, probing
 
     text = TABLE.read_text("utf-8")

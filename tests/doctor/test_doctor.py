@@ -185,7 +185,7 @@ cuda = SimpleNamespace(
 
 
 def test_an_absent_package_is_no_fault_unless_omnidata_always_needs_it() -> None:
-    from omnidata.doctor import Check
+    from omnidata.data.doctor import Check
 
     assert not Check("local", "torch", "absent").fault
     assert Check("base", "isal", "absent").fault
@@ -194,7 +194,7 @@ def test_an_absent_package_is_no_fault_unless_omnidata_always_needs_it() -> None
 def test_the_examining_process_imports_nothing_heavy(tmp_path: Path) -> None:
     broken.out_of_order(tmp_path)
     code = (
-        "import asyncio, sys; from omnidata.doctor import examine\n"
+        "import asyncio, sys; from omnidata.data.doctor import examine\n"
         "asyncio.run(examine(time_limit=60))\n"
         "print([m for m in ('torch', 'datasets', 'numpy', 'av', 'PIL') if m in sys.modules])"
     )

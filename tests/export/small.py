@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.actions import Action, Box, Primitive
-from omnidata.export import Exported, Options, export
-from omnidata.loaders.omnigui_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
 from omnidata.tasks import get_task
+from omnidata.training.export import Exported, export
+from omnidata.training.rows import Options
 from omnidata.types import Source
 from tests.data.tiny import SIZE, mp4, png, wav
 from tests.loaders import agentstudio

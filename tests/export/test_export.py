@@ -15,8 +15,10 @@ from omnidata import media
 from omnidata.actions import Action, Primitive
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, UsageError
-from omnidata.export import Options, Sizing, export
 from omnidata.tasks import get_task
+from omnidata.training.export import export
+from omnidata.training.media_store import Sizing
+from omnidata.training.rows import Options
 from omnidata.types import MediaRef
 from tests.data.tiny import SIZE, png
 from tests.export.small import (

@@ -11,12 +11,12 @@ import pytest
 
 from omnidata import media
 from omnidata.actions import Action, Box, Primitive
-from omnidata.adapters.capabilities import Capabilities, RenderedPart
-from omnidata.adapters.hf.families import CONTROLS, TOKENS
+from omnidata.adapters.base import Capabilities, RenderedPart
+from omnidata.adapters.hf.options import CONTROLS, TOKENS
 from omnidata.adapters.render import render
 from omnidata.errors import UsageError
-from omnidata.export import Sizing
 from omnidata.tasks import get_task
+from omnidata.training.media_store import Sizing
 from omnidata.types import MediaRef, Modality
 from tests.export.small import (
     BACK,

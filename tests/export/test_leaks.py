@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from omnidata.export import Exported
-from omnidata.run.select import read_exclude
+from omnidata.run.selection import read_exclude
+from omnidata.training.export import Exported
 from tests.data.tiny import SIZE
 from tests.export.small import TAP, codes, folder, load, rows, studio, tree, written
 from tests.loaders.agentstudio import ground, pictures, write

@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from omnidata.export import Sizing
 from omnidata.tasks import get_task
+from omnidata.training.media_store import Sizing
 from tests.conftest import Once
 from tests.export.small import answer, load, rows, tree, written
 

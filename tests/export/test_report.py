@@ -14,9 +14,10 @@ from PIL import Image
 
 from omnidata import media
 from omnidata.actions import Action, Box, Primitive
-from omnidata.export import Exported, Options, export
 from omnidata.synth.episodes import Settings, make_episodes
 from omnidata.tasks import get_task
+from omnidata.training.export import Exported, export
+from omnidata.training.rows import Options
 from omnidata.types import MediaRef, Source
 from tests.cli.running import as_json, omnidata
 from tests.data.tiny import SIZE

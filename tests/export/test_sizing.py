@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from omnidata.errors import MediaError, UsageError
-from omnidata.export.sizing import Factor, Sizing
+from omnidata.training.media_store import Factor, Sizing
 
 sides = st.integers(1, 6000)
 factors: st.SearchStrategy[Factor] = st.sampled_from([28, 32])

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from omnidata.data.convert import convert
 from omnidata.errors import UsageError
-from omnidata.loaders.omnigui import named
-from omnidata.loaders.omnigui_apps import app_key
-from omnidata.loaders.opening import opened
+from omnidata.loaders.apps import app_key
+from omnidata.loaders.load import opened
 from omnidata.run.splits import SHARES, Split, parse_shares, split_of
 from omnidata.tasks import get_task
+from omnidata.tasks.omnigui.load import named
 from omnidata.types import Source, Step
 from tests.loaders import desk, phones
 from tests.loaders.agentstudio import act, ground, single, write

@@ -13,7 +13,7 @@ import pytest
 
 from omnidata.data.convert import convert
 from omnidata.errors import UsageError
-from omnidata.export import Sizing
+from omnidata.training.media_store import Sizing
 from tests.export.small import ACTIONS, TAP, codes, folder, load, rows, tree, written
 
 

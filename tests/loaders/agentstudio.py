@@ -10,7 +10,7 @@ from typing import Any
 
 from PIL import Image
 
-from omnidata.loaders.agentstudio_files import TaskName
+from omnidata.tasks.agentstudio.files import TaskName
 from omnidata.types import Source
 from tests.trees import SHARED
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from omnidata.data.encode import Frame, encode_mp4
 from omnidata.media import png
+from omnidata.media.encoding import Frame, encode_mp4
 from omnidata.types import Source
 
 SIZE = (192, 108)

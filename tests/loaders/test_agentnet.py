@@ -16,9 +16,9 @@ from omnidata import media
 from omnidata.actions import Box, Point, Primitive
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders.agentnet import dump, load
-from omnidata.loaders.agentnet_rows import truths_of
-from omnidata.loaders.recognition import recognised
+from omnidata.loaders.detect import recognised
+from omnidata.tasks.agentnet.load import dump, load
+from omnidata.tasks.agentnet.rows import truths_of
 from omnidata.types import Cut
 from tests.loaders.agentstudio import codes
 from tests.loaders.desk import SCREEN, agentnet, bench, bench_step, click, gold, trajectory

@@ -10,11 +10,10 @@ import pytest
 
 from omnidata.actions import Box, Point
 from omnidata.errors import DataError
-from omnidata.loaders.agentstudio import UNKNOWN, load
-from omnidata.loaders.agentstudio_boxes import action_box, target_box
-from omnidata.loaders.agentstudio_files import TaskName
-from omnidata.loaders.agentstudio_window import shown, window
 from omnidata.media import image
+from omnidata.tasks.agentstudio.files import TaskName
+from omnidata.tasks.agentstudio.load import UNKNOWN, load
+from omnidata.tasks.agentstudio.rows import action_box, shown, target_box, window
 from tests.loaders.agentstudio import (
     REAL,
     act,

@@ -11,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.errors import DataError, MediaError
-from omnidata.loaders.agentstudio import load
-from omnidata.loaders.agentstudio_boxes import action_box, target_box
-from omnidata.loaders.agentstudio_files import TASKS, TaskName
-from omnidata.loaders.agentstudio_rows import MAX_ACTIONS
-from omnidata.loaders.agentstudio_window import window
 from omnidata.media import image
+from omnidata.tasks.agentstudio.files import TASKS, TaskName
+from omnidata.tasks.agentstudio.load import load
+from omnidata.tasks.agentstudio.rows import MAX_ACTIONS, action_box, target_box, window
 from tests.loaders.agentstudio import SPACE, act, codes, ground, single, trajectory, write
 
 NAN = float("nan")

@@ -17,9 +17,9 @@ from omnidata.data.convert import convert
 from omnidata.data.validate import validate
 from omnidata.errors import DataError
 from omnidata.files import following
-from omnidata.loaders.agentstudio import UNKNOWN, load
-from omnidata.loaders.agentstudio_files import TASKS, TaskName
 from omnidata.media import image, read_bytes
+from omnidata.tasks.agentstudio.files import TASKS, TaskName
+from omnidata.tasks.agentstudio.load import UNKNOWN, load
 from omnidata.types import Source, Step
 from tests.loaders.agentstudio import (
     REAL,

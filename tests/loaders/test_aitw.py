@@ -16,11 +16,11 @@ from omnidata import media
 from omnidata.actions import Point, Primitive
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders.aitw import dump, load
-from omnidata.loaders.aitw_rows import truth_of
-from omnidata.loaders.recognition import recognised
-from omnidata.phone import Kind
+from omnidata.loaders.detect import recognised
 from omnidata.tasks import get_task
+from omnidata.tasks.aitw.load import dump, load
+from omnidata.tasks.aitw.rows import truth_of
+from omnidata.tasks.phones.actions import Kind
 from omnidata.types import Source, Step
 from tests.loaders import phones
 from tests.loaders.omnibench import codes

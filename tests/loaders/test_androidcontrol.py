@@ -13,10 +13,10 @@ from omnidata import media
 from omnidata.actions import Action, Point, Primitive
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders.androidcontrol import dump, fingerprint, load
-from omnidata.loaders.androidcontrol_rows import truth_of
-from omnidata.loaders.recognition import recognised
-from omnidata.phone import Kind
+from omnidata.loaders.detect import recognised
+from omnidata.tasks.androidcontrol.load import dump, fingerprint, load
+from omnidata.tasks.androidcontrol.rows import truth_of
+from omnidata.tasks.phones.actions import Kind
 from tests.loaders import phones
 from tests.loaders.omnibench import codes
 from tests.loaders.phones import CLICK, SCREEN, SCROLL, episode, forest, records

@@ -12,7 +12,7 @@ import pytest
 
 import omnidata
 from omnidata.errors import DataError, UsageError
-from omnidata.loaders.omnigui import load
+from omnidata.tasks.omnigui.load import load
 from omnidata.types import Step
 from tests.trees import row, write_app, write_rows
 

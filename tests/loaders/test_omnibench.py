@@ -15,9 +15,17 @@ import omnidata
 from omnidata.errors import DataError, FileError, MediaError
 from omnidata.files import following
 from omnidata.graphs import Graph
-from omnidata.loaders.omnibench import load, read_library
-from omnidata.loaders.omnibench_library import Library, Subtask, TaskGraph, Trajectory
-from omnidata.loaders.omnibench_writer import CONTENTS, copy_pictures, row_of, write_library
+from omnidata.loaders.task_library import (
+    CONTENTS,
+    Library,
+    Subtask,
+    TaskGraph,
+    Trajectory,
+    copy_pictures,
+    row_of,
+    write_library,
+)
+from omnidata.tasks.omnibench.load import load, read_library
 from tests.loaders.omnibench import (
     APPS,
     COMPARISON,

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from omnidata.actions import Action, Box, Point, Primitive
-from omnidata.loaders.omnigui import load
+from omnidata.tasks.omnigui.load import load
 from tests.trees import codes, load_rows, row, write_app, write_lines, write_rows
 
 RECT = Box(210, 786, 351, 850, "px")

@@ -13,7 +13,7 @@ from PIL import Image
 
 from omnidata.actions import Action, Box, Primitive
 from omnidata.errors import DataError
-from omnidata.loaders.omnigui import load
+from omnidata.tasks.omnigui.load import load
 from tests.trees import (
     ABSENT,
     NO_SHARED,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from omnidata.loaders.omnigui_apps import table7
-from omnidata.loaders.omnigui_counts import KEYS, compare, count, distribution
+from omnidata.loaders.apps import table7
+from omnidata.tasks.omnigui.counts import KEYS, compare, count, distribution
 from omnidata.types import Step
 from tests.trees import NO_SHARED, SHARED
 

@@ -12,8 +12,8 @@ import pytest
 from omnidata import media
 from omnidata.actions import Point, Primitive
 from omnidata.errors import DataError, MediaError
-from omnidata.loaders import osworld
-from omnidata.loaders.recognition import recognised
+from omnidata.loaders.detect import recognised
+from omnidata.tasks.osworld import load as osworld
 from omnidata.types import Cut, MediaRef, Source, Step
 from tests.loaders.osworld import (
     RUN,

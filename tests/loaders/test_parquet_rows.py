@@ -11,8 +11,9 @@ import pytest
 
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders import agentstudio, parquet_rows, repository
-from omnidata.loaders.omnigui import load
+from omnidata.loaders import parquet, repository
+from omnidata.tasks.agentstudio import load as agentstudio
+from omnidata.tasks.omnigui.load import load
 from tests.measured import cost
 from tests.trees import row, write_rows
 
@@ -31,7 +32,7 @@ def write(path: Path, columns: dict[str, Any], **options: Any) -> Path:
 
 def read(path: Path) -> list[dict[str, Any]]:
     with pq.ParquetFile(path) as file:
-        return list(parquet_rows.rows(path, file, parquet_rows.leaves(file)))
+        return list(parquet.rows(path, file, parquet.leaves(file)))
 
 
 PLAIN = {"use_dictionary": False, "data_page_size": 1, "write_batch_size": 1}
@@ -125,7 +126,7 @@ def test_a_row_group_of_hundreds_of_megabytes_is_read_row_by_row(tmp_path: Path)
     texts = [f"{number} and so on, " * 4000 for number in range(5000)]  # 380 MB, 1 MB in the file
     path = write(tmp_path / "a.parquet", {"t": texts}, data_page_size=1 << 20, use_dictionary=False)
     with pq.ParquetFile(path) as file:
-        found = parquet_rows.rows(path, file, ["t"])
+        found = parquet.rows(path, file, ["t"])
         assert all(row["t"] == text for row, text in zip(found, texts, strict=True))
 
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import omnidata
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders.recognition import SIGNATURES, reading, recognised
-from omnidata.loaders.registry import BUILDERS
+from omnidata.loaders.detect import SIGNATURES, reading, recognised
+from omnidata.loaders.hub import BUILDERS
 from omnidata.loaders.repository import MANIFEST
 from omnidata.tasks import NAMES, get_task
 from tests.loaders.agentstudio import columnwise, ground, single, trajectory, write

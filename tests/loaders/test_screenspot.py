@@ -13,9 +13,8 @@ import omnidata
 from omnidata.actions import Box
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders.recognition import recognised
-from omnidata.loaders.screenspot import dump, load
-from omnidata.loaders.screenspot_rows import Boxes, box_of
+from omnidata.loaders.detect import recognised
+from omnidata.tasks.screenspot.load import Boxes, box_of, dump, load
 from tests.loaders.agentstudio import codes
 from tests.loaders.desk import SCREEN, pro, screenspot, spot
 from tests.trees import write_lines

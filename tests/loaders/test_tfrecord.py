@@ -15,12 +15,20 @@ from hypothesis import strategies as st
 
 from omnidata import media
 from omnidata.errors import DataError, MediaError
-from omnidata.loaders import aitw, androidcontrol, tfrecord
-from omnidata.loaders.a11y_forest import bounds_of, pack, unpack
-from omnidata.loaders.tfexample import as_bytes, read_example
-from omnidata.loaders.tfrecord import Record, is_tfrecord, records
-from omnidata.loaders.wire import fields, whole
-from omnidata.media import unpacked
+from omnidata.loaders import tfrecord
+from omnidata.loaders.tfrecord import (
+    Record,
+    as_bytes,
+    fields,
+    is_tfrecord,
+    read_example,
+    records,
+    whole,
+)
+from omnidata.media import storage
+from omnidata.tasks.aitw import load as aitw
+from omnidata.tasks.androidcontrol import load as androidcontrol
+from omnidata.tasks.androidcontrol.rows import bounds_of, pack, unpack
 from omnidata.types import MediaRef, Stretch
 from tests.loaders import phones
 from tests.measured import cost
@@ -191,7 +199,7 @@ def test_a_forest_gives_windows_before_their_elements() -> None:
 def test_a_packed_forest_that_unpacks_to_gigabytes_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("omnidata.loaders.a11y_forest.MAX_BYTES", 1000)
+    monkeypatch.setattr("omnidata.tasks.androidcontrol.rows.MAX_BYTES", 1000)
     assert unpack(pack(bytes(999))) == bytes(999)
     with pytest.raises(ValueError, match="more than 1000"):
         unpack(pack(bytes(1001)))
@@ -200,7 +208,7 @@ def test_a_packed_forest_that_unpacks_to_gigabytes_is_refused(
 @pytest.fixture
 def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, bytes]:
     """A gzip file of two members, whose states are kept every 64 KB, and what it holds."""
-    monkeypatch.setattr(unpacked, "SPACING", 64 * 1024)
+    monkeypatch.setattr(storage, "SPACING", 64 * 1024)
     draw = np.random.default_rng(0)
     content = draw.integers(0, 4, 1_500_000, np.uint8).tobytes()
     path = tmp_path / "a.gz"
@@ -212,7 +220,7 @@ def test_any_stretch_of_a_gzip_file_is_read_in_any_order_by_any_thread(
     packed: tuple[Path, bytes],
 ) -> None:
     path, content = packed
-    found = unpacked.unpacked(path)
+    found = storage.unpacked(path)
     draw = np.random.default_rng(1)
     places = [(int(at), int(size)) for at, size in draw.integers(0, 1_400_000, (60, 2)) // (1, 9)]
     with ThreadPoolExecutor(4) as pool:
@@ -225,14 +233,14 @@ def test_any_stretch_of_a_gzip_file_is_read_in_any_order_by_any_thread(
 def test_zeros_after_a_gzip_stream_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(gzip.compress(b"abc") + bytes(600_000) + gzip.compress(b"def") + bytes(9))
-    assert unpacked.unpacked(path).read(0, 100) == b"abcdef"
+    assert storage.unpacked(path).read(0, 100) == b"abcdef"
 
 
 def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "a"
     for content in (b"first", b"second one"):
         path.write_bytes(gzip.compress(content))
-        assert unpacked.unpacked(path).read(0, 99) == content
+        assert storage.unpacked(path).read(0, 99) == content
 
 
 def shot(root: Path, offset: int, size: int, **changes: object) -> MediaRef:

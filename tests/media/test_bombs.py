@@ -12,11 +12,10 @@ import av
 import pytest
 from PIL import Image
 
-from omnidata.data.validate.media import Fault, look
+from omnidata.data.media_checks import Fault, look
 from omnidata.errors import MediaError
-from omnidata.export.sizing import Sizing
-from omnidata.export.store import Broken, Kept, Store, key
 from omnidata.media import Budget, examine, frames, glance, hold, image, image_size
+from omnidata.training.media_store import Broken, Kept, Sizing, Store, key
 from omnidata.types import MediaRef
 from tests.media.bombs import growing, progressive, write_png
 

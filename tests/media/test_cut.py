@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from omnidata import media
-from omnidata.data.encode import encode_mp4
 from omnidata.errors import MediaError, MissingMediaError
 from omnidata.media import Budget, frames, image, place, probe, read_bytes, resolve
-from omnidata.media.cut import recorded_seconds
+from omnidata.media.encoding import encode_mp4
+from omnidata.media.segments import recorded_seconds
 from omnidata.types import Cut, MediaRef, Modality
 from tests.trees import NO_SHARED, SHARED
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from omnidata import viewer
 from omnidata.data.validate import validate
-from omnidata.report import pages
 from omnidata.run.evaluate import evaluate
-from omnidata.run.scored import read_run
+from omnidata.run.scoring import read_run
 from omnidata.tasks import get_task
 from omnidata.types import Source
 from tests.export.small import TAP, codes, folder, load, tree, written
@@ -70,7 +70,7 @@ def test_pages_show_the_rest(source: Source, tmp_path: Path) -> None:
     lines = [json.dumps({"sample_id": step.sample_id, "output": "x"}) for step in source.steps]
     answers.write_text("\n".join(lines))
     evaluate(get_task("omnigui"), source, f"replay:{answers}", tmp_path / "run")
-    pages.write(read_run(tmp_path / "run"), tmp_path / "pages.html")
+    viewer.write(read_run(tmp_path / "run"), tmp_path / "pages.html")
     assert (tmp_path / "pages.html").stat().st_size > 10_000
 
 

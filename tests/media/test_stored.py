@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from omnidata.data.encode import encode_mp4, encode_wav
 from omnidata.errors import MediaError, MissingMediaError
 from omnidata.media import Budget, frames, linkable, probe, read_bytes, resolve, samples
+from omnidata.media.encoding import encode_mp4, encode_wav
 from omnidata.types import Cell, MediaRef, Modality
 
 ROWS, GROUP = 20, 6

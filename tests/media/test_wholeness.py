@@ -19,7 +19,7 @@ from PIL import Image
 
 from omnidata.errors import MediaError
 from omnidata.media import examine
-from omnidata.media.wholeness import cut_short, torn
+from omnidata.media.truncation import cut_short, torn
 from omnidata.types import MediaRef, Modality
 from tests.data.tiny import mp4, wav
 from tests.trees import NO_SHARED, SHARED

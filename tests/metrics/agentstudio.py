@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from omnidata.loaders.agentstudio_window import shown
-from omnidata.metrics.agentstudio_idm import letters_of
+from omnidata.tasks.agentstudio.rows import shown
+from omnidata.tasks.agentstudio.rules import letters_of
 from tests.trees import NO_SHARED, SHARED
 
 Row = dict[str, Any]

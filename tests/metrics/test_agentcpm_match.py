@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from omnidata.metrics.agentcpm_match import (
+from omnidata.tasks.phones.actions import Kind, Move, Pair, Rect, Truth
+from omnidata.tasks.phones.agentcpm import (
     fixed,
     fixed_androidcontrol,
     released,
     released_androidcontrol,
     type_of,
 )
-from omnidata.phone import Kind, Move, Pair, Rect, Truth
 
 BOTH = (released, fixed)
 CONTROL = (released_androidcontrol, fixed_androidcontrol)

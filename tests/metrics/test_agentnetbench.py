@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.agentnet import TYPES, Deed, deed_of_object, spelled
-from omnidata.metrics.agentnetbench import REACH, Rule, judge
-from omnidata.metrics.agentnetbench_answer import parse
+from omnidata.tasks.agentnet.actions import TYPES, Deed, deed_of_object, spelled
+from omnidata.tasks.agentnet.rules import REACH, Rule, judge, parse
 
 BOTH: tuple[Rule, ...] = ("released", "fixed")
 both = pytest.mark.parametrize("rule", BOTH)

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
-from omnidata.metrics.agentstudio_critic import read_success, released_score
-from omnidata.metrics.agentstudio_idm import judge_multiple, judge_single
-from omnidata.metrics.agentstudio_point import judge_point, judge_released
-from omnidata.metrics.agentstudio_report import critic_report, score_report
+from omnidata.tasks.agentstudio.answers import judge_point, judge_released
+from omnidata.tasks.agentstudio.release_report import critic_report, score_report
+from omnidata.tasks.agentstudio.rules import (
+    judge_multiple,
+    judge_single,
+    read_success,
+    released_score,
+)
 from tests.metrics.agentstudio import Row, real_rows, reference, respond, shared_cases
 
 

@@ -11,16 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
-from omnidata.metrics.agentstudio_critic import (
-    RATES,
-    Confusion,
-    rates,
-    read_success,
-    released_score,
-)
-from omnidata.metrics.agentstudio_report import critic_report
-from omnidata.metrics.agentstudio_totals import critic_table
-from omnidata.metrics.proportion import wilson
+from omnidata.metrics.classification import RATES, Confusion, rates
+from omnidata.metrics.intervals import wilson
+from omnidata.metrics.row_tables import critic_table
+from omnidata.tasks.agentstudio.release_report import critic_report
+from omnidata.tasks.agentstudio.rules import read_success, released_score
 from tests.full import FULL
 
 # --- responses ------------------------------------------------------------------------------------

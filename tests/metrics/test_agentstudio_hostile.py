@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
-from omnidata.metrics.agentstudio_answer import answers
-from omnidata.metrics.agentstudio_critic import read_success
-from omnidata.metrics.agentstudio_letters import (
+from omnidata.tasks.agentstudio.answers import (
+    answers,
     read_letter,
     read_letters,
+    read_point,
+    read_released,
     released_letter,
     released_letters,
 )
-from omnidata.metrics.agentstudio_point import read_point, read_released
+from omnidata.tasks.agentstudio.rules import read_success
 from tests.full import FULL
 
 UNITS = {
@@ -106,11 +107,11 @@ def test_the_pieces_after_answer_do_not_overlap() -> None:
 
 # --- why: no pattern can go back ------------------------------------------------------------------
 
-MODULES = ("agentstudio_answer", "agentstudio_critic", "agentstudio_letters", "agentstudio_point")
+MODULES = ("answers", "rules")
 PATTERNS = {
     f"{module}.{name}": value
     for module in MODULES
-    for name, value in vars(import_module(f"omnidata.metrics.{module}")).items()
+    for name, value in vars(import_module(f"omnidata.tasks.agentstudio.{module}")).items()
     if isinstance(value, re.Pattern)
 }
 

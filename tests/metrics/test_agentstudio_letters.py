@@ -8,18 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from omnidata.metrics.agentstudio_idm import (
-    edit_distance,
-    judge_multiple,
-    judge_single,
-    letters_of,
-)
-from omnidata.metrics.agentstudio_letters import (
+from omnidata.metrics.edit_distance import edit_distance
+from omnidata.tasks.agentstudio.answers import (
     read_letter,
     read_letters,
     released_letter,
     released_letters,
 )
+from omnidata.tasks.agentstudio.rules import judge_multiple, judge_single, letters_of
 from tests.full import FULL
 
 SPACE = ["scroll up", "complete", "click", "enter", "right", "left", "type", "scroll down", "back"]

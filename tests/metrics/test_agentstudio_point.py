@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from omnidata.actions import Space
-from omnidata.metrics.agentstudio_point import (
+from omnidata.tasks.agentstudio.answers import (
     PointVerdict,
     judge_point,
     judge_released,

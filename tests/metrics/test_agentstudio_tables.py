@@ -13,21 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnidata.loaders.agentstudio_boxes import family
-from omnidata.metrics.agentstudio_critic import RATES, Confusion
-from omnidata.metrics.agentstudio_report import score_report
-from omnidata.metrics.agentstudio_totals import (
-    PLATFORMS,
-    by_group,
-    critic_table,
-    means,
-)
-from omnidata.metrics.proportion import wilson
+from omnidata.metrics.classification import RATES, Confusion
+from omnidata.metrics.intervals import wilson
+from omnidata.metrics.row_tables import PLATFORMS, by_group, critic_table, means
+from omnidata.tasks.agentstudio.release_report import score_report
+from omnidata.tasks.agentstudio.rows import family
 
 Table = dict[str, Any]
 
 PUBLISHED: dict[str, Any] = json.loads(
-    resources.files("omnidata.metrics").joinpath("agentstudio_tables.json").read_text("utf-8")
+    resources.files("omnidata.tasks.agentstudio")
+    .joinpath("published_tables.json")
+    .read_text("utf-8")
 )
 HALF = 0.05 + 1e-9
 """Half of the last printed digit, which is rounded either way."""

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.metrics.aitw_match import dual_point, fixed, released
-from omnidata.phone import Kind, Move, Pair, Rect, Truth
+from omnidata.tasks.phones.actions import Kind, Move, Pair, Rect, Truth
+from omnidata.tasks.phones.aitw_rules import dual_point, fixed, released
 
 BOTH = (released, fixed)
 

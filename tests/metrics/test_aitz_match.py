@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from omnidata.metrics.aitz_match import direction_of, fixed, released
-from omnidata.phone import DIRECTIONS, Kind, Move, Pair, Rect, Truth
+from omnidata.tasks.phones.actions import DIRECTIONS, Kind, Move, Pair, Rect, Truth
+from omnidata.tasks.phones.aitz_rules import direction_of, fixed, released
 
 SCREEN = (1000, 1000)
 YES, NO, OTHER = (True, True), (True, False), (False, False)

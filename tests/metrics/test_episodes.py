@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from omnidata.metrics import episodes
 from omnidata.metrics.episodes import METRICS, StepVerdicts
-from omnidata.metrics.proportion import wilson
+from omnidata.metrics.intervals import wilson
 
 Row = tuple[bool, bool, bool]
 """Type match, exact match and format of one step."""

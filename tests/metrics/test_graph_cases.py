@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from omnidata.graphs import Graph
-from omnidata.metrics.graph import score_task, states
-from omnidata.metrics.graph_release import longest_possible_run, longest_run
+from omnidata.metrics.graphs import longest_possible_run, longest_run, score_task, states
 from tests.trees import NO_SHARED, SHARED
 
 CASES = SHARED / "cases" / "omnibench_sample.jsonl"

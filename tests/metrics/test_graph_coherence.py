@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from omnidata.graphs import MAX_NODES, Graph
 from omnidata.metrics.graph_coherence import Bounds, coherence, most_coherent
 from omnidata.metrics.graph_complexity import complexity
-from omnidata.metrics.graph_release import longest_possible_run, longest_run
+from omnidata.metrics.graphs import longest_possible_run, longest_run
 from tests.full import FULL
 from tests.task_graphs import CROSSED, Task, all_orders, graphs, tasks
 

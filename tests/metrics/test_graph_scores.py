@@ -13,11 +13,10 @@ import pytest
 
 from omnidata.errors import DataError
 from omnidata.graphs import Graph
-from omnidata.metrics.agentstudio_totals import means
-from omnidata.metrics.graph import TaskScore, score_task, states
 from omnidata.metrics.graph_coherence import Bounds, most_coherent
 from omnidata.metrics.graph_complexity import DIMENSIONS, capabilities, complexity, eligible, level
-from omnidata.metrics.graph_totals import sensitivity, total
+from omnidata.metrics.graphs import TaskScore, score_task, sensitivity, states, total
+from omnidata.metrics.row_tables import means
 from tests.task_graphs import CHAIN, CROSSED, MEETING, TABLE_10, TWICE, Task
 
 

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.loaders.osworld_domains import groups, sets
-from omnidata.loaders.osworld_result import read_score
-from omnidata.metrics.osworld import Example, grouped, published, total
-from omnidata.metrics.osworld_acts import NEAR, Act, acts, judge
-from omnidata.metrics.osworld_answer import Said, parse
-from omnidata.pyautogui import read_turn
+from omnidata.metrics.rollouts import Example, grouped, published, total
+from omnidata.tasks.desktops import read_turn
+from omnidata.tasks.osworld.actions import NEAR, Act, Said, acts, judge, parse
+from omnidata.tasks.osworld.tree import groups, read_score, sets
 
 SIZES = sets()["osworld"]
 SCREEN = (1000, 1000)

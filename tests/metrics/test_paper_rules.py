@@ -24,10 +24,9 @@ from omnidata.actions import (
     Space,
     answer,
 )
-from omnidata.metrics.omnigui_answer import Answer, Unread
-from omnidata.metrics.omnigui_paper import Match, judge
-from omnidata.metrics.omnigui_parser import parse
 from omnidata.tasks import get_task
+from omnidata.tasks.omnigui.answers import Answer, Unread, parse
+from omnidata.tasks.omnigui.rules import Match, judge_paper
 from omnidata.types import Step
 from tests.full import FULL
 from tests.metrics.mutations import STEP_CASES, corpus, mutants
@@ -115,9 +114,9 @@ def test_the_experts_answer_is_an_exact_match_in_every_unit(
 ) -> None:
     action, screen = target
     given_back = read(answer(action, screen, space=space), ascii_only=ascii_only)
-    assert judge(action, screen, given_back, space) == Match(True, True, placed(action))
+    assert judge_paper(action, screen, given_back, space) == Match(True, True, placed(action))
     if space == "norm1000":
-        assert judge(action, screen, given_back, "auto").exact
+        assert judge_paper(action, screen, given_back, "auto").exact
 
 
 @pytest.mark.parametrize("space", ["norm1000", "px", "rel"])
@@ -127,7 +126,7 @@ def test_the_experts_answer_hits_a_target_of_a_single_pixel(space: Space) -> Non
     for width in range(1, 60):
         for x in range(width + 1):
             action = Action(Primitive.TAP, (Box(x, 7, x, 7, "px"),))
-            if not judge(
+            if not judge_paper(
                 action, (width, 9), read(answer(action, (width, 9), space=space)), space
             ).exact:
                 missed.append((width, x))
@@ -140,7 +139,7 @@ def test_a_point_hits_the_box_that_is_that_point_in_the_same_unit(
     x: float, y: float, screen: Screen
 ) -> None:
     action = Action(Primitive.TAP, (Box(x, y, x, y, "norm1000"),))
-    assert judge(action, screen, Answer(0, (x, y)), "norm1000") == EXACT
+    assert judge_paper(action, screen, Answer(0, (x, y)), "norm1000") == EXACT
 
 
 @settings(deadline=None)
@@ -151,7 +150,7 @@ def test_another_primitive_matches_in_nothing(
     action, screen = target
     assume(kind != action.kind)
     body = answer(action, screen)
-    found = judge(action, screen, read({**body, "action_type": int(kind)}), "norm1000")
+    found = judge_paper(action, screen, read({**body, "action_type": int(kind)}), "norm1000")
     assert (found.type, found.exact) == (False, False)
 
 
@@ -159,7 +158,7 @@ def test_another_primitive_matches_in_nothing(
 @given(targets())
 def test_no_answer_matches_in_nothing(target: tuple[Action, Screen]) -> None:
     action, screen = target
-    assert judge(action, screen, None, "norm1000") == Match(False, False, placed(action))
+    assert judge_paper(action, screen, None, "norm1000") == Match(False, False, placed(action))
 
 
 @settings(deadline=None)
@@ -168,7 +167,7 @@ def test_an_answer_without_its_parameters_matches_in_type_alone(
     target: tuple[Action, Screen],
 ) -> None:
     action, screen = target
-    bare = judge(action, screen, Answer(int(action.kind)), "norm1000")
+    bare = judge_paper(action, screen, Answer(int(action.kind)), "norm1000")
     needs = action.kind in PLACED or action.kind is Primitive.INPUT
     assert (bare.type, bare.exact) == (True, not needs)
 
@@ -206,9 +205,11 @@ def test_a_pixel_beyond_an_edge_misses_and_the_edge_itself_hits(
     box, screen = case
     inside, outside = around(box, data)
     for point in inside:
-        assert judge(Action(kind, (box,)), screen, read(placing(kind, point)), "px") == EXACT, point
+        assert (
+            judge_paper(Action(kind, (box,)), screen, read(placing(kind, point)), "px") == EXACT
+        ), point
     for point in outside:
-        found = judge(Action(kind, (box,)), screen, read(placing(kind, point)), "px")
+        found = judge_paper(Action(kind, (box,)), screen, read(placing(kind, point)), "px")
         assert found == TYPE_ONLY, point
 
 
@@ -223,23 +224,27 @@ def test_a_swipe_that_ends_beside_its_lift_target_is_not_exact(
     for points_, wanted in ((inside, EXACT), (outside, TYPE_ONLY)):
         for point in points_:
             body = {"action_type": kind, "start_coordinate": [1, 1], "end_coordinate": point}
-            assert judge(Action(kind, (start,), (box,)), screen, read(body), "px") == wanted
-            assert judge(Action(kind, (start,)), screen, read(body), "px") == EXACT
+            assert judge_paper(Action(kind, (start,), (box,)), screen, read(body), "px") == wanted
+            assert judge_paper(Action(kind, (start,)), screen, read(body), "px") == EXACT
             turned = {"action_type": kind, "start_coordinate": point, "end_coordinate": [1, 1]}
-            assert judge(Action(kind, (box,), (start,)), screen, read(turned), "px") == wanted
+            assert judge_paper(Action(kind, (box,), (start,)), screen, read(turned), "px") == wanted
 
 
 def test_a_swipe_without_an_end_is_exact_only_where_the_data_has_no_lift() -> None:
     box = Box(10, 10, 20, 20, "px")
     body = {"action_type": 3, "start_coordinate": [15, 15]}
-    assert judge(Action(Primitive.SWIPE_UP, (box,)), SCREEN, read(body), "px") == EXACT
-    assert judge(Action(Primitive.SWIPE_UP, (box,), (box,)), SCREEN, read(body), "px") == TYPE_ONLY
+    assert judge_paper(Action(Primitive.SWIPE_UP, (box,)), SCREEN, read(body), "px") == EXACT
+    assert (
+        judge_paper(Action(Primitive.SWIPE_UP, (box,), (box,)), SCREEN, read(body), "px")
+        == TYPE_ONLY
+    )
 
 
 def test_each_of_several_boxes_will_do_and_the_gap_between_them_will_not() -> None:
     action = Action(Primitive.TAP, (Box(0, 0, 9, 9, "px"), Box(20, 0, 29, 9, "px")))
     hits = [
-        judge(action, SCREEN, Answer(0, (x, 5)), "px").exact for x in (5, 9, 10, 15, 19, 20, 29, 30)
+        judge_paper(action, SCREEN, Answer(0, (x, 5)), "px").exact
+        for x in (5, 9, 10, 15, 19, 20, 29, 30)
     ]
     assert hits == [True, True, False, False, False, True, True, False]
 
@@ -252,15 +257,17 @@ def test_auto_takes_coordinates_as_pixels_once_one_exceeds_1000(
     pair: tuple[float, float], exact: bool
 ) -> None:
     action = Action(Primitive.TAP, (Box(1001, 80, 1100, 100, "px"),))
-    assert judge(action, (2000, 2000), Answer(0, pair), "auto").exact == exact
+    assert judge_paper(action, (2000, 2000), Answer(0, pair), "auto").exact == exact
 
 
 def test_a_tap_at_the_boxs_pixels_misses_where_the_unit_is_0_to_1000() -> None:
     action = Action(Primitive.TAP, (Box(210, 786, 351, 850, "px"),))
-    assert judge(action, SCREEN, Answer(0, (280, 818)), "px") == EXACT
-    assert judge(action, SCREEN, Answer(0, (280, 818)), "norm1000") == TYPE_ONLY
-    assert judge(action, SCREEN, Answer(0, (487.5, 531.25)), "norm1000") == EXACT  # the corner
-    assert judge(action, SCREEN, Answer(0, (487.6, 531.25)), "norm1000") == TYPE_ONLY
+    assert judge_paper(action, SCREEN, Answer(0, (280, 818)), "px") == EXACT
+    assert judge_paper(action, SCREEN, Answer(0, (280, 818)), "norm1000") == TYPE_ONLY
+    assert (
+        judge_paper(action, SCREEN, Answer(0, (487.5, 531.25)), "norm1000") == EXACT
+    )  # the corner
+    assert judge_paper(action, SCREEN, Answer(0, (487.6, 531.25)), "norm1000") == TYPE_ONLY
 
 
 OFFSETS = [(140, 0), (-140, 0), (0, 140), (0, -140), (84, 112), (-112, 84), (-84, -112), (112, -84)]
@@ -275,8 +282,8 @@ def test_a_point_target_counts_at_140_units_exactly_and_not_beyond(
         action = Action(kind, (target,))
         near = read(placing(kind, [500 + dx, 500 + dy]))
         far = read(placing(kind, [500 + dx * 140.1 / 140, 500 + dy * 140.1 / 140]))
-        assert judge(action, SCREEN, near, "norm1000") == Match(True, True, True)
-        assert judge(action, SCREEN, far, "norm1000") == Match(True, False, True)
+        assert judge_paper(action, SCREEN, near, "norm1000") == Match(True, True, True)
+        assert judge_paper(action, SCREEN, far, "norm1000") == Match(True, False, True)
 
 
 @settings(deadline=None)
@@ -287,7 +294,7 @@ def test_the_radius_of_a_point_target_is_the_same_all_around_on_any_screen(
     action = Action(Primitive.TAP, (Point(screen[0] / 2, screen[1] / 2, "px"),))
     for distance, exact in ((near, True), (far, False)):
         point = (500 + distance * math.cos(angle), 500 + distance * math.sin(angle))
-        assert judge(action, screen, Answer(0, point), "norm1000") == Match(True, exact, True)
+        assert judge_paper(action, screen, Answer(0, point), "norm1000") == Match(True, exact, True)
 
 
 def test_a_lift_target_given_as_a_point_counts_within_140_units_too() -> None:
@@ -295,12 +302,16 @@ def test_a_lift_target_given_as_a_point_counts_within_140_units_too() -> None:
         Primitive.SWIPE_UP, (Box(0, 0, 720, 1600, "px"),), (Point(500, 500, "norm1000"),)
     )
     for x, exact in ((640, True), (640.1, False)):
-        assert judge(action, SCREEN, Answer(3, (1, 1), (x, 500)), "norm1000") == (True, exact, True)
+        assert judge_paper(action, SCREEN, Answer(3, (1, 1), (x, 500)), "norm1000") == (
+            True,
+            exact,
+            True,
+        )
 
 
 def typed(wanted: str, written: str) -> Match:
     body = {"action_type": 7, "text": written}
-    return judge(Action(Primitive.INPUT, text=wanted), SCREEN, read(body), "norm1000")
+    return judge_paper(Action(Primitive.INPUT, text=wanted), SCREEN, read(body), "norm1000")
 
 
 def composed(text: str) -> str:

@@ -16,9 +16,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from omnidata.metrics import omnigui_answer, omnigui_parser
-from omnidata.metrics.omnigui_answer import Answer, Unread
-from omnidata.metrics.omnigui_parser import parse
+from omnidata.tasks.omnigui import answers
+from omnidata.tasks.omnigui.answers import Answer, Unread, parse
 from tests.full import FULL
 from tests.metrics.mutations import (
     ALL_KEYS,
@@ -128,7 +127,7 @@ import coverage
 report, count, seed, paths = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
 tracer = coverage.Coverage(branch=True, data_file=None, config_file=False, include=paths)
 tracer.start()
-from omnidata.metrics.omnigui_parser import parse
+from omnidata.tasks.omnigui.answers import parse
 from tests.metrics.mutations import corpus, mutants
 
 outputs = corpus()
@@ -143,7 +142,7 @@ tracer.json_report(outfile=report)
 
 
 def test_the_mutants_reach_every_branch_of_the_parser(outputs: list[str], tmp_path: Path) -> None:
-    sources = [omnigui_parser.__file__, omnigui_answer.__file__]
+    sources = [answers.__file__, answers.__file__]
     report = tmp_path / "report.json"
     arguments = (str(report), str(MUTANTS), str(SEED), *sources)
     inherited = {

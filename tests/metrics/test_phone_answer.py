@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.metrics.agentcpm_answer import Reading
-from omnidata.metrics.omnigui_answer import Unread
-from omnidata.metrics.phone_answer import Answer, parse, read_prompted
-from omnidata.phone import Kind, Move
+from omnidata.tasks.omnigui.answers import Unread
+from omnidata.tasks.phones.actions import Kind, Move
+from omnidata.tasks.phones.agentcpm import Reading
+from omnidata.tasks.phones.answers import Answer, parse, read_prompted
 
 POINT = (500, 250)
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omnidata.loaders.omnigui_targets import TargetError, read_target
 from omnidata.metrics import episodes
 from omnidata.tasks import get_task
+from omnidata.tasks.omnigui.rows import TargetError, read_target
 from omnidata.types import Profile, Rows, Step
 from tests.metrics.mutations import CASES, STEP_CASES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnidata.actions import Action, Point, Primitive
-from omnidata.pyautogui import nearest, read_code
+from omnidata.tasks.desktops import nearest, read_code
 
 
 def near(text: str) -> Action | None:

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from omnidata.errors import MediaError, MissingMediaError, UsageError
-from omnidata.loaders.omnigui import load
 from omnidata.media import frames, image, samples
+from omnidata.tasks.omnigui.load import load
 from omnidata.torch import Decoding, StepDataset
 from omnidata.types import MediaRef, Step
 from tests.pytorch.small import HEIGHT, SAMPLES, WIDTH, make_step, make_steps

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 import omnidata
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, UsageError
-from omnidata.loaders.omnigui import load
+from omnidata.tasks.omnigui.load import load
 from omnidata.torch import Collate, Decoding, EpisodeSampler, RowSteps, StepDataset, StepStream
 
 HOW = Decoding(num_frames=2)

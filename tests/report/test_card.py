@@ -9,9 +9,9 @@ import pytest
 import yaml
 from huggingface_hub import EvalResultEntry, ModelCard, ModelCardData
 
+from omnidata.analysis.card import write
+from omnidata.analysis.runs import Run
 from omnidata.errors import UsageError
-from omnidata.report.card import write
-from omnidata.report.runs import Run
 from tests.report.made import METRICS, write_run
 
 

@@ -12,9 +12,9 @@ from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from PIL import Image
 
+from omnidata.analysis.figures import draw, drawings
 from omnidata.errors import UsageError
-from omnidata.report.figures import draw, drawings
-from omnidata.run.scored import Run
+from omnidata.run.scoring import Run
 from tests.report.made import totals, write_run
 
 DIMENSIONS = ("localization", "semantic_understanding", "temporal_reasoning")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnidata.analysis.history import compounding, count, tables
+from omnidata.analysis.report import report
 from omnidata.errors import RunError
-from omnidata.report.history import compounding, count, tables
-from omnidata.report.report import report
 from tests.report.made import write_run
 
 # Three episodes: right right wrong wrong / wrong right / right (not judged) wrong.

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnidata import viewer
 from omnidata.actions import Box, Point
 from omnidata.errors import OmnidataError, RunError, UsageError
-from omnidata.report import pages
-from omnidata.report.pages import single as single_file
-from omnidata.report.pages.book import open_run
-from omnidata.report.pages.facts import Facts, facts
-from omnidata.report.pages.gaps import gap, is_inside
 from omnidata.run.evaluate import evaluate
-from omnidata.run.scored import Run, read_run
+from omnidata.run.scoring import Run, read_run
 from omnidata.tasks import get_task
+from omnidata.viewer import outputs as single_file
+from omnidata.viewer.distances import gap, is_inside
+from omnidata.viewer.report_data import open_run
+from omnidata.viewer.step_page import Facts, facts
 from tests.cli.running import omnidata
 from tests.conftest import Once
 from tests.loaders import omnibench
@@ -193,7 +193,7 @@ def test_letters_and_truth_values_are_explained(tmp_path: Path) -> None:
         write(tmp_path / task / "m.jsonl", *rows)
         run = answered(task, tmp_path / task, [said] * 2, tmp_path / f"run-{task}")
         assert told in why(run, 1)["agentstudio-paper"]
-        pages.write(run, tmp_path / f"{task}.html")
+        viewer.write(run, tmp_path / f"{task}.html")
         assert told in html.unescape((tmp_path / f"{task}.html").read_text())
 
 
@@ -207,7 +207,7 @@ def test_desktop_calls_are_explained(tmp_path: Path) -> None:
     said = [why(run, number)["omnibench-step"] for number in range(len(targets))]
     assert "below the target box" in said[0]
     assert any("the expert's action is wheel_mouse_input" in each for each in said)
-    pages.write(run, tmp_path / "report.html")
+    viewer.write(run, tmp_path / "report.html")
     assert "wheel_mouse_input" in (tmp_path / "report.html").read_text()
 
 
@@ -234,8 +234,8 @@ def run(once: Once, sample: Path) -> Run:
 
 
 def test_what_models_say_is_nowhere_markup(run: Run, tmp_path: Path) -> None:
-    pages.write(run, tmp_path / "report.html")
-    pages.write(run, tmp_path / "site")
+    viewer.write(run, tmp_path / "report.html")
+    viewer.write(run, tmp_path / "site")
     whole = (tmp_path / "report.html").read_text(encoding="utf-8")
     step = next(n for n, s in enumerate(open_run(run).steps) if s.sample_id == SPOKEN)
     for text in (whole, (tmp_path / "site" / "steps" / f"{step}.html").read_text("utf-8")):
@@ -253,7 +253,7 @@ def test_instructions_of_the_data_are_nowhere_markup(tmp_path: Path) -> None:
     rows = [row(instruction_en=HOSTILE, episode=HOSTILE[:30])]
     data = write_rows(tmp_path / "steps.json", rows)
     run = answered("omnigui", data, ["{}"], tmp_path / "run")
-    pages.write(run, tmp_path / "report.html")
+    viewer.write(run, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert text.count("<script") == 2
     assert "<img src=x" not in text
@@ -268,7 +268,7 @@ def test_tags_of_the_data_are_nowhere_markup(tmp_path: Path) -> None:
             for name in (HOSTILE, "b")]  # fmt: skip
     data = write(tmp_path / "data" / "s.jsonl", *rows)
     run = answered("idm-single", data, ["Answer: A", "Answer: B"], tmp_path / "run")
-    pages.write(run, tmp_path / "report.html")
+    viewer.write(run, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert text.count("<script") == 2
     assert "<img src=x" not in text
@@ -294,7 +294,7 @@ def test_one_file_holds_no_more_clips_than_it_may(
     }
     for most, held in ((single_file.MOST_HELD, len(tracks)), (9999, 0)):
         monkeypatch.setattr(single_file, "MOST_HELD", most)
-        pages.write(run, tmp_path / "report.html")
+        viewer.write(run, tmp_path / "report.html")
         text = (tmp_path / "report.html").read_text(encoding="utf-8")
         assert len(re.findall(r'<template id="m\d+" data-uri="data:(?:video|audio)/', text)) == held
 
@@ -308,7 +308,7 @@ def test_a_step_without_answer_is_told(run: Run) -> None:
 
 
 def test_links_of_a_folder_lead_to_whole_media(run: Run, tmp_path: Path) -> None:
-    pages.write(run, tmp_path / "a" / "site")
+    viewer.write(run, tmp_path / "a" / "site")
     folder = tmp_path / "a" / "site"
     found = set()
     for page in (folder / "steps").iterdir():
@@ -331,8 +331,8 @@ def test_media_outside_the_data_are_neither_shown_nor_linked(tmp_path: Path) -> 
     pictures(data, ["named.png"])
     (data / "named.png").rename(data / "named.html")
     run = answered("omnigui", data / "steps.json", ["{}"] * 4, tmp_path / "run")
-    pages.write(run, tmp_path / "report.html")
-    pages.write(run, tmp_path / "site")
+    viewer.write(run, tmp_path / "report.html")
+    viewer.write(run, tmp_path / "site")
     written = [tmp_path / "report.html", *(tmp_path / "site" / "steps").iterdir()]
     for path in written:
         text = path.read_text("utf-8")
@@ -344,27 +344,27 @@ def test_media_outside_the_data_are_neither_shown_nor_linked(tmp_path: Path) -> 
 
 def test_pages_replace_pages_and_nothing_else(run: Run, tmp_path: Path) -> None:
     site = tmp_path / "site"
-    pages.write(run, site)
-    pages.write(run, site)
+    viewer.write(run, site)
+    viewer.write(run, site)
     (site / "mine.txt").write_text("kept")
     with pytest.raises(UsageError, match="something here"):
-        pages.write(run, site)
+        viewer.write(run, site)
     assert (site / "mine.txt").read_text() == "kept"
     with pytest.raises(UsageError):
-        pages.write(run, run.path)
+        viewer.write(run, run.path)
     (tmp_path / "folder.html").mkdir()
     with pytest.raises(UsageError, match="a folder is here"):
-        pages.write(run, tmp_path / "folder.html")
+        viewer.write(run, tmp_path / "folder.html")
     assert not [path for path in tmp_path.iterdir() if "unfinished" in path.name]
 
 
 def test_too_many_steps_for_one_file_are_refused_with_a_way_out(tmp_path: Path) -> None:
-    rows = [row(f"T{n}") for n in range(pages.MOST_IN_FILE + 1)]
+    rows = [row(f"T{n}") for n in range(viewer.MOST_IN_FILE + 1)]
     data = write_rows(tmp_path / "steps.json", rows)
     task = get_task("omnigui")
     evaluate(task, task.load(data, check_media=False), "baseline:center", tmp_path / "run")
     with pytest.raises(UsageError) as caught:
-        pages.write(read_run(tmp_path / "run"), tmp_path / "report.html")
+        viewer.write(read_run(tmp_path / "run"), tmp_path / "report.html")
     assert str(tmp_path / "report") in caught.value.remedy
     assert not (tmp_path / "report.html").exists()
 
@@ -386,9 +386,9 @@ def test_imported_answers_are_shown_with_the_data_that_one_names(
 def test_pages_of_other_data_are_refused(run: Run, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "steps.json", [row()])
     with pytest.raises(RunError, match="other annotations"):
-        pages.write(run, tmp_path / "r.html", data=data)
+        viewer.write(run, tmp_path / "r.html", data=data)
     with pytest.raises(OmnidataError):
-        pages.write(run, tmp_path / "r.html", data=tmp_path / "gone")
+        viewer.write(run, tmp_path / "r.html", data=tmp_path / "gone")
     assert not (tmp_path / "r.html").exists()
 
 
@@ -407,7 +407,7 @@ def test_a_control_run_says_that_its_media_were_others(tmp_path: Path) -> None:
     info = json.loads((tmp_path / "run" / "run.json").read_text())
     info["control"] = {"control": "silence"}
     (tmp_path / "run" / "run.json").write_text(json.dumps(info))
-    pages.write(read_run(tmp_path / "run"), tmp_path / "report.html")
+    viewer.write(read_run(tmp_path / "run"), tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
     assert text.count("The model got altered media") == 2
     assert "silence" in text

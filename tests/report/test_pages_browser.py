@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnidata.report import pages
+from omnidata import viewer
 from tests.conftest import Once
 from tests.full import in_gate
 from tests.report.planted_run import (
@@ -40,8 +40,8 @@ def reports(once: Once, sample: Path) -> Path:
         # Links are relative: pages are written where they stay, not where `once` begins.
         stay = folder.parents[1] / _STAY
         run = planted(sample, stay / "run")
-        pages.write(run, stay / "report.html")
-        pages.write(run, stay / "site")
+        viewer.write(run, stay / "report.html")
+        viewer.write(run, stay / "site")
         folder.mkdir(parents=True)
 
     return once("pages", write).with_name(_STAY)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from omnidata.report.pages.book import open_run
-from omnidata.report.pages.facts import Facts, facts
 from omnidata.run.evaluate import evaluate
-from omnidata.run.scored import read_run
+from omnidata.run.scoring import read_run
 from omnidata.tasks import get_task
+from omnidata.viewer.report_data import open_run
+from omnidata.viewer.step_page import Facts, facts
 from tests.loaders import osworld, phones
 from tests.loaders.desk import (
     agentnet,

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
+from omnidata.analysis.runs import grouped, labels, read_run, read_runs, repeats, warnings
 from omnidata.errors import OmnidataError, RunError, UsageError
-from omnidata.report import read_run
-from omnidata.report.runs import grouped, labels, read_runs, repeats, warnings
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from tests.report.made import write_run

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from omnidata.cli.evaluate import evaluate
-from omnidata.run.prices import read_prices
+from omnidata.run.cost import read_prices
 from omnidata.run.suite import read_suite
 
 PAGE = Path(__file__).parents[2] / "docs" / "evaluate.md"

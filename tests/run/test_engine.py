@@ -24,9 +24,9 @@ from omnidata.errors import (
     UnansweredWarning,
     UsageError,
 )
+from omnidata.run.cost import Limits
 from omnidata.run.dryrun import dry_run
 from omnidata.run.evaluate import evaluate
-from omnidata.run.limits import Limits
 from omnidata.tasks import get_task
 from omnidata.types import (
     Completion,

@@ -16,8 +16,8 @@ import pytest
 
 from omnidata.errors import CallError, UnansweredError, UsageError
 from omnidata.predictions import read
+from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
-from omnidata.run.limits import Limits
 from omnidata.tasks import get_task
 from omnidata.types import (
     Completion,

@@ -17,7 +17,7 @@ from omnidata.errors import UsageError
 from omnidata.media import resolve
 from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
-from omnidata.run.select import select, whole_episodes
+from omnidata.run.selection import select, whole_episodes
 from omnidata.tasks import get_task
 from omnidata.types import Completion, GenerationParams, Modality, Prepared, Request, Source
 from tests.trees import read_lines, row, write_rows

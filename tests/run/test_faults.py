@@ -10,8 +10,8 @@ import pytest
 
 from omnidata.adapters import get_adapter
 from omnidata.errors import UnansweredError
+from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
-from omnidata.run.limits import Limits
 from omnidata.tasks import get_task
 from omnidata.types import Source
 from tests.adapters.servers import FINE, ChatCompletions, Fault, Script, Server, running

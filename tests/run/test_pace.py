@@ -12,12 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.errors import CallError
-from omnidata.run.ahead import Ahead
-from omnidata.run.breaker import FAILURES, HOPELESS, Breaker
-from omnidata.run.meter import Meter
-from omnidata.run.rates import Rates
-from omnidata.run.retry import LONGEST_ASKED_S, pause
-from omnidata.run.window import Window
+from omnidata.run.pacing import FAILURES, HOPELESS, LONGEST_ASKED_S, Breaker, Rates, Window, pause
+from omnidata.run.prefetch import Ahead
+from omnidata.run.timing import Meter
 from omnidata.types import Completion, Source, Step
 
 

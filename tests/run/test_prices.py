@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.errors import UsageError
-from omnidata.run.limits import Limits
-from omnidata.run.prices import Budget, Price, read_prices
-from omnidata.run.usage import Tokens
+from omnidata.run.cost import Budget, Limits, Price, Tokens, read_prices
 
 FILE = """
 date = 2026-11-01

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.errors import UsageError
-from omnidata.run.shards import parse_shard, shard
+from omnidata.run.selection import parse_shard, shard
 from omnidata.types import Source, Step
 from tests.trees import load_rows, row
 

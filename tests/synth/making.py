@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from omnidata.actions import answer
-from omnidata.loaders.omnigui import load
 from omnidata.synth.episodes import Settings, make_episodes
+from omnidata.tasks.omnigui.load import load
 from omnidata.types import Step
 
 TINY = Settings(

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from omnidata.errors import DataError, OmnidataError, UsageError
-from omnidata.loaders.omnibench import load
 from omnidata.metrics.graph_complexity import DIMENSIONS
 from omnidata.run.splits import split_of
 from omnidata.synth.compose import Settings, compose
+from omnidata.synth.compose.instructions import infer
 from omnidata.synth.compose.levels import parse_levels
-from omnidata.synth.compose.reading import read_pool
-from omnidata.synth.compose.wording import infer
+from omnidata.synth.compose.pool_reader import read_pool
 from omnidata.tasks import get_task
+from omnidata.tasks.omnibench.load import load
 from tests.full import FULL
 from tests.synth.composing import (
     EMILY,

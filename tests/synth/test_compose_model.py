@@ -19,8 +19,14 @@ from hypothesis import strategies as st
 from omnidata.adapters import get_adapter
 from omnidata.errors import OmnidataError
 from omnidata.synth.compose import Author, Settings, compose
-from omnidata.synth.compose.questions import Questions
-from omnidata.synth.compose.writing import Draft, Misread, ask_to_read, ask_to_write, read_edges
+from omnidata.synth.compose.instructions import (
+    Draft,
+    Misread,
+    Questions,
+    ask_to_read,
+    ask_to_write,
+    read_edges,
+)
 from tests.adapters.servers import FINE, Fault, Server
 from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.full import FULL

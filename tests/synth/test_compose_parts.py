@@ -13,17 +13,15 @@ from hypothesis import strategies as st
 
 from omnidata.errors import UsageError
 from omnidata.graphs import Graph
-from omnidata.loaders.omnibench_graphs import subtask_of
-from omnidata.loaders.omnibench_library import Subtask
+from omnidata.loaders.task_library import Subtask
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, complexity
-from omnidata.synth.compose.identity import identity
+from omnidata.synth.compose.instructions import infer, instruct
 from omnidata.synth.compose.levels import aim, parse_levels
-from omnidata.synth.compose.naming import node_names
-from omnidata.synth.compose.orders import orders_of
-from omnidata.synth.compose.recorded import Recorded
-from omnidata.synth.compose.resources import resources
-from omnidata.synth.compose.stitching import stitch
-from omnidata.synth.compose.wording import infer, instruct
+from omnidata.synth.compose.partial_plan import node_names
+from omnidata.synth.compose.pool_index import resources
+from omnidata.synth.compose.search import identity
+from omnidata.synth.compose.trajectories import Recorded, orders_of, stitch
+from omnidata.tasks.omnibench.rows import subtask_of
 from tests.synth.oracle import connected
 
 Edges = frozenset[tuple[int, int]]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from omnidata.actions import Action, Box, Primitive
-from omnidata.loaders.omnigui import load
-from omnidata.metrics.proportion import wilson
+from omnidata.metrics.intervals import wilson
+from omnidata.tasks.omnigui.load import load
 from tests.adapters.servers import Fault
 from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.data.tiny import png

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from omnidata.actions import Action, Box, Point, Primitive
-from omnidata.loaders.omnigui import load
-from omnidata.metrics.proportion import wilson
+from omnidata.metrics.intervals import wilson
+from omnidata.tasks.omnigui.load import load
 from omnidata.types import Step
 from tests.adapters.servers import Fault
 from tests.cli.running import as_json, omnidata

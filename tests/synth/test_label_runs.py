@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from omnidata.actions import Action, Primitive
-from omnidata.loaders.omnigui import load
 from omnidata.tasks import get_task
+from omnidata.tasks.omnigui.load import load
 from tests.adapters.local_models import checkpoint
 from tests.adapters.servers import Fault, Server
 from tests.cli.running import OMNIDATA, as_json, omnidata

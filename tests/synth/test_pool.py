@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from omnidata.desktop import Click, Finish, Keys, Wheel
 from omnidata.errors import DataError, UsageError
-from omnidata.loaders.omnibench import load, read_library
-from omnidata.loaders.omnibench_apps import table10
-from omnidata.loaders.omnibench_rows import call_of
 from omnidata.synth.pool import make_pool
+from omnidata.tasks.omnibench.actions import Click, Finish, Keys, Wheel
+from omnidata.tasks.omnibench.files import table10
+from omnidata.tasks.omnibench.load import load, read_library
+from omnidata.tasks.omnibench.rows import call_of
 from tests.synth.composing import sample_pool
 from tests.synth.making import digests
 

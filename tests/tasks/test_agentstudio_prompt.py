@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from omnidata.errors import UsageError
-from omnidata.loaders.agentstudio import load
-from omnidata.loaders.agentstudio_files import TaskName
-from omnidata.tasks.agentstudio_prompt import (
+from omnidata.tasks.agentstudio.files import TaskName
+from omnidata.tasks.agentstudio.load import load
+from omnidata.tasks.agentstudio.prompt import (
     OPTIONS,
     Prompt,
     criticbench,
@@ -23,7 +23,7 @@ from omnidata.tasks.agentstudio_prompt import (
     idm_multiple,
     idm_single,
 )
-from omnidata.tasks.options import resolve
+from omnidata.tasks.base import resolve
 from omnidata.types import Conversation, Source, Step
 from tests.loaders.agentstudio import REAL, SPACE, act, ground, single, trajectory, write
 from tests.trees import NO_SHARED, SHARED

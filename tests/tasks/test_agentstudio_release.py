@@ -14,7 +14,7 @@ import pytest
 import omnidata
 from omnidata.errors import UsageError
 from omnidata.predictions import Prediction
-from omnidata.run.score import get_profile, score
+from omnidata.run.scoring import get_profile, score
 from omnidata.types import Source, Task
 from tests.metrics.agentstudio import FILES, Row, respond, shared_cases
 from tests.trees import NO_SHARED, SHARED

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.errors import UsageError
-from omnidata.loaders.omnibench import load
 from omnidata.predictions import Prediction
-from omnidata.run.score import score
+from omnidata.run.scoring import score
 from omnidata.tasks import get_task
-from omnidata.tasks.omnibench_prompt import SPACES, system_prompt
+from omnidata.tasks.omnibench.load import load
+from omnidata.tasks.omnibench.prompt import SPACES, system_prompt
 from omnidata.types import Conversation, Source
 from tests.loaders.omnibench import act, library, pictures, plain, task, trajectory, write
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.loaders.omnibench import load
 from omnidata.tasks import get_task
+from omnidata.tasks.omnibench.load import load
 from omnidata.types import Step, Verdict
 from tests.loaders.omnibench import act, pictures, plain, trajectory, write
 
@@ -249,7 +249,7 @@ def test_no_text_makes_it_raise(text: str) -> None:
 
 @given(st.text())
 def test_every_text_presses_the_same_keys_as_itself(text: str) -> None:
-    from omnidata.metrics.omnibench_keys import presses, same_keys
+    from omnidata.tasks.omnibench.actions import presses, same_keys
 
     assert same_keys(text, text)
     assert presses(text) == presses(text.replace("~", "{ENTER}"))

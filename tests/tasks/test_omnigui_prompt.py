@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from omnidata.errors import DataError, UsageError
-from omnidata.loaders.omnigui import load
 from omnidata.tasks import get_task
-from omnidata.tasks.omnigui_prompt import system_prompt
+from omnidata.tasks.omnigui.load import load
+from omnidata.tasks.omnigui.prompt import system_prompt
 from omnidata.types import Conversation, Part, Step
 from tests.trees import NO_SHARED, SHARED, row, write_rows
 

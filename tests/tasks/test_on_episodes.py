@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from omnidata.errors import UsageError
-from omnidata.loaders.omnigui import load
 from omnidata.tasks import NAMES, ON_EPISODES, get_task
-from omnidata.tasks.omnigui_critic import OmniGuiCritic, by_episode, episode
-from omnidata.tasks.omnigui_idm import OmniGuiIdm, followed, unaskable
+from omnidata.tasks.omnigui.critic import OmniGuiCritic, by_episode, episode
+from omnidata.tasks.omnigui.idm import OmniGuiIdm, followed, unaskable
+from omnidata.tasks.omnigui.load import load
 from omnidata.types import Source, Step
 from tests.trees import load_rows, row
 

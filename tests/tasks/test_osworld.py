@@ -11,7 +11,7 @@ import pytest
 
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
-from omnidata.tasks.osworld_prompt import system_prompt
+from omnidata.tasks.osworld.task import system_prompt
 from omnidata.types import Conversation, Source, Step, Task
 from tests.loaders.osworld import SIZE, line, plain, rollout
 

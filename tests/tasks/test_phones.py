@@ -14,7 +14,7 @@ import pytest
 from omnidata.actions import Space
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
-from omnidata.tasks.phone_prompt import SPACES
+from omnidata.tasks.phones.task import SPACES
 from omnidata.types import Source, Step, Task
 from tests.loaders.phones import (
     CLICK,

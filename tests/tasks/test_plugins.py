@@ -17,7 +17,7 @@ from PIL import Image
 
 import omnidata
 from omnidata import media
-from omnidata.cli.which import data_of
+from omnidata.cli.arguments import data_of
 from omnidata.errors import DataError, MediaError, PluginError, UsageError
 from omnidata.predictions import Prediction
 from omnidata.tasks import get_task
@@ -34,7 +34,7 @@ from dataclasses import replace
 
 from omnidata.actions import Action, Primitive
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.row_profiles import RowProfile
+from omnidata.tasks.profiles import RowProfile
 from omnidata.types import MediaRef, Source, Step, Verdict
 
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from omnidata.actions import Point
-from omnidata.adapters.capabilities import Capabilities
+from omnidata.adapters.base import Capabilities
 from omnidata.adapters.render import render
 from omnidata.errors import PredictionError
-from omnidata.loaders.omnigui import load
 from omnidata.tasks import get_task
-from omnidata.tasks.agentstudio_profiles import PointProfile
-from omnidata.tasks.omnigui import OmniGui
-from omnidata.tasks.resizing import Resizing
+from omnidata.tasks.agentstudio.task import PointProfile
+from omnidata.tasks.coordinates import Resizing
+from omnidata.tasks.omnigui.load import load
+from omnidata.tasks.omnigui.task import OmniGui
 from omnidata.types import Step
 from tests.trees import row, write_rows
 

@@ -26,7 +26,7 @@ import json
 from omnidata.actions import Action, Point, Primitive
 from omnidata.jsontext import objects
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.row_profiles import RowProfile
+from omnidata.tasks.profiles import RowProfile
 from omnidata.types import MediaRef, Source, Step, Verdict
 
 KINDS = {"click": Primitive.TAP, "double_click": Primitive.DOUBLE_TAP, "text": Primitive.INPUT}

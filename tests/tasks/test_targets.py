@@ -24,9 +24,9 @@ from omnidata.actions import (
     answer,
     convert,
 )
-from omnidata.export.sizing import Sizing
-from omnidata.loaders.agentstudio_files import TaskName
 from omnidata.tasks import get_task
+from omnidata.tasks.agentstudio.files import TaskName
+from omnidata.training.media_store import Sizing
 from omnidata.types import PLACE, Step
 from tests.loaders.agentstudio import REAL, act, ground, single, trajectory
 from tests.loaders.agentstudio import write as write_lines

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from omnidata.export import Options, export
 from omnidata.tasks import get_task
+from omnidata.training.export import export
+from omnidata.training.rows import Options
 from omnidata.types import Step, Task
 from tests.adapters.local_models import checkpoint
 from tests.conftest import Once

@@ -11,8 +11,8 @@ import pytest
 from omnidata import media
 from omnidata.adapters.tiny import Family
 from omnidata.errors import DataError
-from omnidata.export import Sizing
 from omnidata.tasks import get_task
+from omnidata.training.media_store import Sizing
 from omnidata.types import Conversation, Message, Part
 from tests.adapters.local_models import FAMILIES, checkpoint
 from tests.conftest import Once

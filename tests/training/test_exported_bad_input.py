@@ -133,7 +133,7 @@ def test_a_bad_row_is_named_by_file_and_line(out: Path, case: str) -> None:
 def test_whatever_a_line_holds_is_an_example_or_an_error_with_a_name(
     good: Path, name: str, value: Any, cut: int | None, form: Any
 ) -> None:
-    from omnidata.torch.exported_row import read
+    from omnidata.training.formats import read
 
     row = json.loads((good / "train.jsonl").read_text("utf-8").splitlines()[0])
     line = json.dumps({**row, name: value}).encode()[:cut]

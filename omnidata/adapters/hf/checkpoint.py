@@ -6,8 +6,7 @@ import logging
 from importlib.util import find_spec
 from typing import Any
 
-from omnidata.adapters.hf.families import Family, family
-from omnidata.adapters.hf.options import LocalOptions
+from omnidata.adapters.hf.options import Family, LocalOptions, family
 from omnidata.errors import CallError, PlatformError, UsageError
 
 _log = logging.getLogger(__name__)

@@ -10,12 +10,12 @@ from typing import Any
 from omnidata.data import overview
 from omnidata.data.overview import Table, share
 from omnidata.errors import counted
-from omnidata.loaders import omnibench
-from omnidata.loaders.omnibench import Metadata
-from omnidata.loaders.omnibench_apps import categories_of
-from omnidata.loaders.omnibench_graphs import said_categories
-from omnidata.loaders.omnibench_library import Library, TaskGraph
+from omnidata.loaders.task_library import Library, TaskGraph
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, complexity, eligible
+from omnidata.tasks.omnibench import load
+from omnidata.tasks.omnibench.files import categories_of
+from omnidata.tasks.omnibench.load import Metadata
+from omnidata.tasks.omnibench.rows import said_categories
 from omnidata.types import Source, Task
 
 _MOST = 30
@@ -37,7 +37,7 @@ class View(overview.View):
     @classmethod
     def read(cls, task: Task, data: Path, *, strict: bool) -> Source:
         """The dataset; tasks and subtasks without a single step are shown too."""
-        return omnibench.load(data, strict=strict, needs_steps=False)
+        return load.load(data, strict=strict, needs_steps=False)
 
     def as_dict(self) -> dict[str, Any]:
         """The counts as JSON values."""

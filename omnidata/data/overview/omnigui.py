@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from omnidata.data import overview
 from omnidata.data.overview import Table, share
 from omnidata.errors import counted
-from omnidata.loaders.omnigui_apps import DEPENDENCIES, DIMENSIONS
-from omnidata.loaders.omnigui_counts import compare, count, distribution
+from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS
+from omnidata.tasks.omnigui.counts import compare, count, distribution
 from omnidata.types import Source
 
 

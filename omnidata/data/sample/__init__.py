@@ -13,12 +13,12 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from omnidata.data.encode import AUDIO_RATE, encode_wav
 from omnidata.data.sample import chirp, homely, parcelo, reelio, sonora
 from omnidata.data.sample.canvas import HEIGHT, WIDTH, Screen
-from omnidata.data.sample.clips import Clip
+from omnidata.data.sample.media import Clip
 from omnidata.data.sample.story import WAIT, Book, Plan, tap
-from omnidata.loaders.omnigui_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.media.encoding import AUDIO_RATE, encode_wav
 
 __all__ = ["make_sample"]
 

@@ -9,14 +9,176 @@ from __future__ import annotations
 
 import colorsys
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from PIL import Image, ImageDraw, ImageFont
 
 from omnidata.actions import Box
-from omnidata.data.sample.icons import Colour, paint_icon
+
+# Icons as strokes on a grid of 24 units, so that the sample needs no picture files.
+
+Colour = tuple[int, int, int]
+Stroke = tuple[str, float, tuple[float, ...]]
+"""A kind (line, circle, box, arc), a width (0 = filled) and numbers.
+
+line: x, y, x, y, ...; circle: x, y, radius; box: left, top, right, bottom, corner radius;
+arc: x, y, radius, from and to in degrees, clockwise from three o'clock.
+"""
+
+ICONS: Mapping[str, tuple[Stroke, ...]] = {
+    "back": (("line", 2, (15, 5, 8, 12, 15, 19)),),
+    "search": (("circle", 2, (11, 11, 6)), ("line", 2, (15.5, 15.5, 20, 20))),
+    "plus": (("line", 2.4, (12, 5, 12, 19)), ("line", 2.4, (5, 12, 19, 12))),
+    "close": (("line", 2.4, (6, 6, 18, 18)), ("line", 2.4, (18, 6, 6, 18))),
+    "check": (("line", 2.8, (5, 12.5, 10, 17.5, 19, 7)),),
+    "home": (("line", 0, (12, 3, 21, 11, 18, 11, 18, 20, 6, 20, 6, 11, 3, 11)),),
+    "person": (("circle", 0, (12, 8, 4.2)), ("arc", 0, (12, 21, 7.5, 180, 360))),
+    "phone": (
+        ("arc", 4.5, (12, 19, 10.5, 205, 335)),
+        ("box", 0, (1, 12.5, 7.5, 17.5, 1.6)),
+        ("box", 0, (16.5, 12.5, 23, 17.5, 1.6)),
+    ),
+    "heart": (
+        ("circle", 0, (8, 9, 4.7)),
+        ("circle", 0, (16, 9, 4.7)),
+        ("line", 0, (3.9, 11.4, 20.1, 11.4, 12, 20.5)),
+    ),
+    "share": (
+        ("line", 2, (7, 12, 17, 6)),
+        ("line", 2, (7, 12, 17, 18)),
+        ("circle", 0, (6, 12, 3)),
+        ("circle", 0, (18, 5.5, 3)),
+        ("circle", 0, (18, 18.5, 3)),
+    ),
+    "save": (("line", 0, (6, 3, 18, 3, 18, 21, 12, 16, 6, 21)),),
+    "play": (("line", 0, (7, 4, 20, 12, 7, 20)),),
+    "pause": (("box", 0, (6, 4, 10, 20, 1)), ("box", 0, (14, 4, 18, 20, 1))),
+    "next": (("line", 0, (5, 5, 15, 12, 5, 19)), ("box", 0, (16, 5, 19, 19, 1))),
+    "previous": (("line", 0, (19, 5, 9, 12, 19, 19)), ("box", 0, (5, 5, 8, 19, 1))),
+    "note": (
+        ("circle", 0, (7.5, 18, 3)),
+        ("circle", 0, (17, 16, 3)),
+        ("line", 2, (9.7, 18, 9.7, 5, 19, 3.5, 19, 16)),
+    ),
+    "headphones": (
+        ("arc", 2, (12, 13, 8, 180, 360)),
+        ("box", 0, (3, 13, 8, 20, 2)),
+        ("box", 0, (16, 13, 21, 20, 2)),
+    ),
+    "send": (("line", 0, (3, 4, 22, 12, 3, 20, 6, 12)),),
+    "cart": (
+        ("line", 2, (2, 4, 5, 4, 8, 15, 18, 15, 21, 7, 6, 7)),
+        ("circle", 0, (9, 19, 1.9)),
+        ("circle", 0, (17, 19, 1.9)),
+    ),
+    "bag": (("box", 0, (4, 8, 20, 21, 3)), ("arc", 2, (12, 8, 4, 180, 360))),
+    "bell": (
+        ("arc", 0, (12, 11, 6.5, 180, 360)),
+        ("box", 0, (5.5, 10, 18.5, 17, 1)),
+        ("circle", 0, (12, 19.5, 2)),
+    ),
+    "lamp": (
+        ("line", 0, (8, 3, 16, 3, 20, 13, 4, 13)),
+        ("line", 2, (12, 13, 12, 20)),
+        ("line", 2.4, (7, 20.5, 17, 20.5)),
+    ),
+    "door": (("box", 2, (6, 3, 18, 21, 1)), ("circle", 0, (14.8, 12, 1.4))),
+    "oven": (
+        ("box", 2, (4, 3, 20, 21, 2)),
+        ("line", 2, (4, 8, 20, 8)),
+        ("box", 0, (7, 11, 17, 18, 1)),
+    ),
+    "fan": tuple(
+        ("arc", 0, (12 + dx, 12 + dy, 5, turn, turn + 180))
+        for dx, dy, turn in ((0, -5, 90), (5, 0, 180), (0, 5, 270), (-5, 0, 0))
+    ),
+    "camera": (
+        ("box", 2, (3, 7, 21, 20, 3)),
+        ("circle", 2, (12, 13.5, 4)),
+        ("box", 0, (8, 4, 16, 8, 1)),
+    ),
+    "shield": (("line", 0, (12, 2, 20, 5, 19, 14, 12, 22, 5, 14, 4, 5)),),
+    "clock": (("circle", 2, (12, 12, 9)), ("line", 2, (12, 6.5, 12, 12, 16, 14))),
+    "film": (("box", 2, (3, 5, 21, 19, 3)), ("line", 0, (10, 8.5, 16, 12, 10, 15.5))),
+    "box": (
+        ("line", 0, (12, 2, 21, 7, 12, 12, 3, 7)),
+        ("line", 0, (3, 8.5, 11.2, 13, 11.2, 22, 3, 17.5)),
+        ("line", 0, (21, 8.5, 12.8, 13, 12.8, 22, 21, 17.5)),
+    ),
+    "mic": (
+        ("box", 0, (9, 3, 15, 14, 3)),
+        ("arc", 2, (12, 11, 6, 0, 180)),
+        ("line", 2, (12, 17, 12, 21)),
+    ),
+    "star": (
+        (
+            "line",
+            0,
+            (12, 2, 15, 8.6, 22, 9.3, 17, 14, 18.2, 21, 12, 17, 5.8, 21, 7, 14, 2, 9.3, 9, 8.6),
+        ),
+    ),
+}
+
+
+def paint_icon(
+    draw: ImageDraw.ImageDraw,
+    name: str,
+    *,
+    centre: tuple[float, float],
+    size: float,
+    fill: tuple[int, ...],
+) -> None:
+    """Draw an icon.
+
+    Args:
+        draw: where.
+        name: a key of `ICONS`.
+        centre: the middle, in pixels of the picture.
+        size: the edge of the grid in pixels.
+        fill: the colour.
+    """
+    origin = (centre[0] - size / 2, centre[1] - size / 2)
+    for stroke in ICONS[name]:
+        _paint(draw, stroke, origin=origin, unit=size / 24, fill=fill)
+
+
+def _paint(
+    draw: ImageDraw.ImageDraw,
+    stroke: Stroke,
+    *,
+    origin: tuple[float, float],
+    unit: float,
+    fill: tuple[int, ...],
+) -> None:
+    kind, thickness, numbers = stroke
+    width = max(1, round(thickness * unit)) if thickness else 0
+    left, top = origin
+    if kind == "line":
+        places = zip(numbers[::2], numbers[1::2], strict=True)
+        points = [(left + x * unit, top + y * unit) for x, y in places]
+        if width:
+            draw.line(points, fill=fill, width=width, joint="curve")
+        else:
+            draw.polygon(points, fill=fill)
+        return
+    style: dict[str, Any] = {"outline": fill, "width": width} if width else {"fill": fill}
+    if kind == "box":
+        x0, y0, x1, y1, radius = (number * unit for number in numbers)
+        box = (left + x0, top + y0, left + x1, top + y1)
+        draw.rounded_rectangle(box, radius, **style)
+        return
+    x, y, radius = left + numbers[0] * unit, top + numbers[1] * unit, numbers[2] * unit
+    around = (x - radius, y - radius, x + radius, y + radius)
+    if kind == "circle":
+        draw.ellipse(around, **style)
+    elif width:
+        draw.arc(around, numbers[3], numbers[4], fill=fill, width=width)
+    else:
+        draw.chord(around, numbers[3], numbers[4], fill=fill)
+
 
 WIDTH, HEIGHT = 720, 1600
 _FINE = 2
@@ -299,3 +461,122 @@ class Canvas:
 @cache
 def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size)
+
+
+# Screens that belong to the phone or that every app has.
+
+_KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+APPS = {"Chirp": "phone", "Sonora": "note", "Reelio": "film", "Parcelo": "bag", "Homely": "home"}
+"""The made-up apps and their icons."""
+
+
+def launcher(hue: float) -> Screen:
+    """The phone's start page; one target per app."""
+    canvas = Canvas(Theme.dark("Phone", hue=hue))
+    canvas.gradient((0, 0, WIDTH, HEIGHT), shade(hue, 0.16, 0.5), shade(hue + 0.12, 0.42, 0.5))
+    canvas.status_bar(WHITE)
+    canvas.text("9:41", (WIDTH // 2, 270), size=130, fill=WHITE)
+    canvas.text("Tuesday, 3 June", (WIDTH // 2, 376), size=34, fill=WHITE)
+    for k, (name, icon) in enumerate(APPS.items()):
+        x, y = 132 + 228 * (k % 3), 700 + 260 * (k // 3)
+        canvas.gradient(
+            (x - 68, y - 68, x + 68, y + 68),
+            shade(hue + 0.19 * k, 0.62, 0.7),
+            shade(hue + 0.19 * k, 0.44, 0.7),
+            radius=36,
+        )
+        canvas.icon(icon, (x, y), size=84, fill=WHITE)
+        canvas.text(name, (x, y + 100), size=27, fill=WHITE)
+        canvas.target(name, (x - 68, y - 68, x + 68, y + 118))
+    canvas.fill((260, 1580, 460, 1588), WHITE, radius=4)
+    return canvas.finish()
+
+
+def done(theme: Theme, *, title: str, note: str) -> Screen:
+    """A page that says that the task is over."""
+    canvas = Canvas(theme, title=theme.name)
+    canvas.disc((WIDTH // 2, 620), 130, GREEN)
+    canvas.icon("check", (WIDTH // 2, 620), size=170, fill=WHITE)
+    canvas.text(title, (WIDTH // 2, 840), size=48, fill=theme.ink, bold=True)
+    canvas.text(note, (WIDTH // 2, 910), size=30, fill=theme.faint)
+    canvas.button("home", (190, 1060, 530, 1160), "Back to start", colour=theme.accent)
+    canvas.navigation(("home", "search", "bell", "person"), active=0)
+    return canvas.finish()
+
+
+def rows(
+    theme: Theme,
+    *,
+    title: str,
+    entries: Sequence[tuple[str, str, str]],
+    first: int = 0,
+    back: bool = False,
+) -> Screen:
+    """A list; targets `row0` ... for what is visible, and `search`.
+
+    Args:
+        theme: the app's colours.
+        title: the text of the app bar.
+        entries: icon, title and note of each row.
+        first: the number of the first visible row; the list is scrolled this far.
+        back: whether there is an arrow in the app bar.
+    """
+    canvas = Canvas(theme, title=title, back=back)
+    canvas.icon("search", (648, 108), size=46, fill=WHITE)
+    canvas.target("search", (608, 68, 688, 148))
+    for k, (icon, name, note) in enumerate(entries[first : first + 8]):
+        tint = shade(0.13 * (first + k) + 0.07, 0.55, 0.5)
+        canvas.row(f"row{first + k}", 190 + 156 * k, icon=icon, title=name, note=note, tint=tint)
+    canvas.target("list", (24, 190, 696, 1440))
+    canvas.navigation(("home", "search", "bell", "person"), active=0)
+    return canvas.finish()
+
+
+def search(
+    theme: Theme,
+    *,
+    query: str = "",
+    results: Sequence[tuple[str, str, str]] = (),
+    title: str = "Search",
+    hint: str = "Type a name",
+) -> Screen:
+    """A page to type on; targets `field` and `result0` ..., a keyboard while there is no result."""
+    canvas = Canvas(theme, title=title, back=True)
+    canvas.fill((24, 190, 696, 282), theme.card, radius=46, outline=theme.accent, width=3)
+    canvas.icon("search", (74, 236), size=40, fill=theme.faint)
+    ink = theme.ink if query else theme.faint
+    canvas.text(query or hint, (116, 236), size=31, fill=ink, anchor="lm")
+    canvas.target("field", (24, 190, 696, 282))
+    for k, (icon, name, note) in enumerate(results):
+        tint = shade(0.13 * k + 0.3, 0.55, 0.5)
+        canvas.row(f"result{k}", 320 + 156 * k, icon=icon, title=name, note=note, tint=tint)
+    if not results:
+        keyboard(canvas)
+    return canvas.finish()
+
+
+def keyboard(canvas: Canvas) -> None:
+    """Draw a keyboard at the bottom."""
+    theme = canvas.theme
+    canvas.fill((0, 1120, WIDTH, HEIGHT), theme.soft)
+    for line, keys in enumerate(_KEYS):
+        left = (WIDTH - 70 * len(keys)) // 2
+        for k, key in enumerate(keys):
+            x, y = left + 70 * k, 1140 + 98 * line
+            canvas.fill((x + 4, y, x + 66, y + 84), theme.card, radius=12)
+            canvas.text(key, (x + 35, y + 42), size=32, fill=theme.ink)
+    canvas.fill((174, 1434, 546, 1518), theme.card, radius=12)
+    canvas.text("space", (360, 1476), size=26, fill=theme.faint)
+    canvas.fill((562, 1434, 706, 1518), theme.accent, radius=12)
+    canvas.icon("check", (634, 1476), size=44, fill=WHITE)
+
+
+def dialog(below: Screen, theme: Theme, *, title: str, note: str, yes: str, no: str) -> Screen:
+    """A question over a darkened page; targets `yes` and `no`."""
+    canvas = Canvas.over(below, theme)
+    canvas.fill((60, 610, 660, 990), theme.card, radius=36)
+    canvas.text(title, (360, 690), size=38, fill=theme.ink, bold=True)
+    canvas.text(note, (360, 770), size=27, fill=theme.faint)
+    canvas.button("no", (90, 860, 350, 956), no)
+    canvas.button("yes", (370, 860, 630, 956), yes, colour=theme.accent)
+    return canvas.finish()

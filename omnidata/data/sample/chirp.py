@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from omnidata.actions import Primitive
-from omnidata.data.encode import Samples
-from omnidata.data.sample import cues, phone
+from omnidata.data.sample import canvas as phone
+from omnidata.data.sample import media
 from omnidata.data.sample.canvas import GREEN, RED, WHITE, WIDTH, Canvas, Screen, Theme, shade
-from omnidata.data.sample.clips import Cue
+from omnidata.data.sample.media import Cue
 from omnidata.data.sample.story import COMPLETE, WAIT, Book, Moment, Task, tap, type_in
+from omnidata.media.encoding import Samples
 
 _NAMES = ("Ada Brook", "Ben Adler", "Cleo Marsh", "Dario Vale", "Esme Holt", "Finn Okoro")
 _NOTES = ("See you at six", "Photo", "Thanks a lot!", "Call me back", "On the train", "Ok")
@@ -99,7 +100,7 @@ def _ringing(book: Book, theme: Theme, inbox: Screen, name: str) -> None:
         endings=[
             [
                 Moment(call, tap(call, "answer"), _ring(book, 1500 * pitch)),
-                Moment(talk, COMPLETE, book.hear(cues.babble(book.noise, seconds=0.5))),
+                Moment(talk, COMPLETE, book.hear(media.babble(book.noise, seconds=0.5))),
             ],
             [
                 Moment(call, tap(call, "decline"), _ring(book, 420 * pitch)),
@@ -110,15 +111,15 @@ def _ringing(book: Book, theme: Theme, inbox: Screen, name: str) -> None:
 
 
 def _ring(book: Book, frequency: float) -> Samples:
-    return book.hear(cues.ring(frequency), seconds=2.0)
+    return book.hear(media.ring(frequency), seconds=2.0)
 
 
 def _hanging_up(book: Book, theme: Theme, name: str) -> None:
     widgets = [("mute", "mic", "Mute"), ("hang_up", "phone", "End"), ("add", "plus", "Add")]
     talk = _call(theme, name, note="On the line", widgets=widgets)
     over = phone.done(theme, title="Call ended", note=name)
-    speech = cues.babble(book.noise, seconds=1.3)
-    signal = cues.over(speech, cues.chime((1320, 990)), at=0.6)
+    speech = media.babble(book.noise, seconds=1.3)
+    signal = media.over(speech, media.chime((1320, 990)), at=0.6)
     hang_up = tap(talk, "hang_up")
     end = Moment(over, COMPLETE, book.hear())
     book.twins(
@@ -172,7 +173,7 @@ def _last_badge(book: Book, theme: Theme, inbox: Screen, names: Sequence[str]) -
 
 def _finding(book: Book, theme: Theme, inbox: Screen, name: str) -> None:
     word = name.split()[0]
-    street = cues.babble(book.noise, seconds=0.9) * 0.3
+    street = media.babble(book.noise, seconds=0.9) * 0.3
     empty = phone.search(theme)
     found = phone.search(theme, query=word, results=[("person", name, "Mobile")])
     chat = _chat(theme, name, bubbles=("Hello!", ".Hi there"))
@@ -192,7 +193,7 @@ def _finding(book: Book, theme: Theme, inbox: Screen, name: str) -> None:
 
 
 def _answering(book: Book, theme: Theme, inbox: Screen, name: str) -> None:
-    ping = cues.chime((880, 1175))
+    ping = media.chime((880, 1175))
     row = inbox.targets["row3"]
     chat = _chat(theme, name, bubbles=("Where are you?",))
     draft = _chat(theme, name, bubbles=("Where are you?",), draft="On my way")
@@ -212,8 +213,8 @@ def _answering(book: Book, theme: Theme, inbox: Screen, name: str) -> None:
         Moment(inbox, tap(inbox, "row3"), book.hear(ping), Cue("flash", (row,), 1, theme.accent)),
         Moment(chat, type_in("On my way"), book.hear()),
         Moment(draft, tap(draft, "send"), book.hear()),
-        Moment(sent, WAIT, book.hear(cues.pluck(1568))),
+        Moment(sent, WAIT, book.hear(media.pluck(1568))),
         Moment(liked, hold, book.hear(ping)),
         Moment(menu, tap(menu, "yes"), book.hear()),
-        Moment(liked, COMPLETE, book.hear(cues.pluck(1047))),
+        Moment(liked, COMPLETE, book.hear(media.pluck(1047))),
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from omnidata.actions import Primitive
-from omnidata.data.sample import cues, phone
+from omnidata.data.sample import canvas as phone
+from omnidata.data.sample import media
 from omnidata.data.sample.canvas import GREEN, RED, WHITE, WIDTH, Canvas, Screen, Theme, shade
-from omnidata.data.sample.clips import Cue
+from omnidata.data.sample.media import Cue
 from omnidata.data.sample.story import (
     BACK,
     COMPLETE,
@@ -137,8 +138,8 @@ def _blinking(book: Book, theme: Theme, devices: list[str]) -> None:
 
 def _alert(book: Book, theme: Theme, house: Screen) -> None:
     notice = _notice(theme)
-    bell = cues.chime((book.rng.uniform(640, 700), book.rng.uniform(500, 540)))
-    smoke = cues.beeps(9, frequency=book.rng.uniform(2700, 3100), every=0.14)
+    bell = media.chime((book.rng.uniform(640, 700), book.rng.uniform(500, 540)))
+    smoke = media.beeps(9, frequency=book.rng.uniform(2700, 3100), every=0.14)
     endings = []
     for name, cue, title in (
         ("unlock", bell, "Door unlocked"),
@@ -171,8 +172,8 @@ def _alarm(book: Book) -> None:
     theme = Theme.dark("Homely", hue=hue)
     clock = _clock(theme, hue=hue)
     frequency = book.rng.uniform(800, 1000)
-    slow = cues.beeps(2, frequency=frequency, every=0.6)
-    fast = cues.beeps(8, frequency=frequency, every=0.15)
+    slow = media.beeps(2, frequency=frequency, every=0.6)
+    fast = media.beeps(8, frequency=frequency, every=0.15)
     endings = []
     for kind, place, cue, title in (
         (Primitive.SWIPE_LEFT, "snooze", slow, "Ten more minutes"),
@@ -230,7 +231,7 @@ def _passing(book: Book, theme: Theme, house: Screen) -> None:
 
 def _lighting(book: Book, theme: Theme, devices: list[str]) -> None:
     off, on = _house(theme, devices), _house(theme, devices, on="lamp")
-    click = cues.pluck(2000, seconds=0.08)
+    click = media.pluck(2000, seconds=0.08)
     book.add(
         Task(
             "semantic_understanding",
@@ -260,7 +261,7 @@ def _reading(book: Book, theme: Theme, house: Screen) -> None:
     ]
     top = phone.rows(theme, title="Event log", entries=entries, back=True)
     low = phone.rows(theme, title="Event log", entries=entries, first=3, back=True)
-    hum = book.hear(cues.babble(book.noise, seconds=0.9) * 0.25)
+    hum = book.hear(media.babble(book.noise, seconds=0.9) * 0.25)
     book.add(
         Task(
             "temporal_reasoning",

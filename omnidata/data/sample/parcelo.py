@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omnidata.data.sample import cues, phone
+from omnidata.data.sample import canvas as phone
+from omnidata.data.sample import media
 from omnidata.data.sample.canvas import WHITE, WIDTH, Canvas, Screen, Theme, shade
-from omnidata.data.sample.clips import Cue
+from omnidata.data.sample.media import Cue
 from omnidata.data.sample.story import (
     COMPLETE,
     HOME,
@@ -185,10 +186,11 @@ def _lockers(book: Book, theme: Theme) -> None:
                 station,
                 tap(station, f"locker{k}"),
                 book.hear(
-                    cues.sequence([cues.tone(f, seconds=0.3) for f in pair], every=0.4), seconds=2.0
+                    media.sequence([media.tone(f, seconds=0.3) for f in pair], every=0.4),
+                    seconds=2.0,
                 ),
             ),
-            Moment(opened, COMPLETE, book.hear(cues.chime((523, 659, 784)))),
+            Moment(opened, COMPLETE, book.hear(media.chime((523, 659, 784)))),
         ]
         for k, pair in enumerate(((low, high), (high, low)))
     ]
@@ -222,8 +224,8 @@ def _buying(book: Book, theme: Theme, shop: Screen, products: list[_Product]) ->
         ),
         Moment(shop, tap(shop, f"item{choice}"), book.hear()),
         Moment(detail, tap(detail, "add"), book.hear()),
-        Moment(cart, tap(cart, "pay"), book.hear(cues.pluck(988))),
-        Moment(paid, COMPLETE, book.hear(cues.chime((659, 784, 1047)))),
+        Moment(cart, tap(cart, "pay"), book.hear(media.pluck(988))),
+        Moment(paid, COMPLETE, book.hear(media.chime((659, 784, 1047)))),
     )
 
 
@@ -231,7 +233,7 @@ def _offer(book: Book, theme: Theme, shop: Screen) -> None:
     offer = phone.dialog(
         shop, theme, title="Today only", note="10 % off everything", yes="Show me", no="No, thanks"
     )
-    shopping = book.hear(cues.music(book.noise, seconds=1.1) * 0.2)
+    shopping = book.hear(media.music(book.noise, seconds=1.1) * 0.2)
     book.add(
         Task(
             "instant_response",

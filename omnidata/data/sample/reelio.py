@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from omnidata.actions import Primitive
-from omnidata.data.sample import cues, phone
+from omnidata.data.sample import canvas as phone
+from omnidata.data.sample import media
 from omnidata.data.sample.canvas import RED, WHITE, WIDTH, Canvas, Screen, Theme, shade
-from omnidata.data.sample.clips import Cue
+from omnidata.data.sample.media import Cue
 from omnidata.data.sample.story import (
     COMPLETE,
     HOME,
@@ -80,11 +81,11 @@ def _film(
 
 def _audience(book: Book, theme: Theme, film: str) -> None:
     page = _film(theme, film)
-    murmur = book.hear(cues.babble(book.noise, seconds=0.9) * 0.3)
+    murmur = book.hear(media.babble(book.noise, seconds=0.9) * 0.3)
     endings = []
     for name, cue in (
-        ("share", cues.laughter(book.noise)),
-        ("like", cues.applause(book.noise)),
+        ("share", media.laughter(book.noise)),
+        ("like", media.applause(book.noise)),
     ):
         after = phone.done(theme, title=name.capitalize() + "d", note=film)
         endings.append(
@@ -111,7 +112,7 @@ def _audience(book: Book, theme: Theme, film: str) -> None:
 def _red_flash(book: Book, theme: Theme, film: str) -> None:
     page, paused = _film(theme, film), _film(theme, film, playing=False)
     flash = Cue("flash", (page.targets["picture"],), book.rng.choice((1, 2)), RED)
-    sound = book.hear(cues.music(book.noise, seconds=1.2) * 0.4, seconds=2.0)
+    sound = book.hear(media.music(book.noise, seconds=1.2) * 0.4, seconds=2.0)
     stop, end = tap(page, "play"), Moment(paused, COMPLETE, book.hear())
     book.twins(
         Task(
@@ -133,7 +134,7 @@ def _red_flash(book: Book, theme: Theme, film: str) -> None:
 def _blinking(book: Book, theme: Theme, film: str) -> None:
     page = _film(theme, film, position=0.6)
     picture = page.targets["picture"]
-    sound = book.hear(cues.music(book.noise, seconds=1.2, held=True) * 0.4, seconds=2.0)
+    sound = book.hear(media.music(book.noise, seconds=1.2, held=True) * 0.4, seconds=2.0)
     after = phone.done(theme, title="Noted", note=film)
     endings = [
         [
@@ -162,7 +163,7 @@ def _commenting(book: Book, theme: Theme, film: str) -> None:
     page = _film(theme, film)
     lower = _film(theme, film, comments=_COMMENTS[2:])
     typing = phone.search(theme, title="Comment", hint="Say something")
-    tune = [book.hear(cues.music(book.noise, seconds=1.0) * 0.5) for _ in range(3)]
+    tune = [book.hear(media.music(book.noise, seconds=1.0) * 0.5) for _ in range(3)]
     book.add(
         Task(
             "localization",
@@ -174,14 +175,14 @@ def _commenting(book: Book, theme: Theme, film: str) -> None:
         Moment(page, across(Primitive.SWIPE_UP, page.targets["comments"]), tune[0]),
         Moment(lower, tap(lower, "field"), tune[1]),
         Moment(typing, type_in(text), tune[2]),
-        Moment(page, COMPLETE, book.hear(cues.pluck(1175))),
+        Moment(page, COMPLETE, book.hear(media.pluck(1175))),
     )
 
 
 def _leaving(book: Book, theme: Theme, films: Sequence[str]) -> None:
     feed = phone.rows(theme, title="Reelio", entries=[("film", name, "New") for name in films])
     page = _film(theme, films[1], position=0.1)
-    street = book.hear(cues.babble(book.noise, seconds=0.9) * 0.3)
+    street = book.hear(media.babble(book.noise, seconds=0.9) * 0.3)
     book.add(
         Task(
             "temporal_reasoning",

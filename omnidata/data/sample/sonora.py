@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from omnidata.actions import Primitive
-from omnidata.data.sample import cues, phone
+from omnidata.data.sample import canvas as phone
+from omnidata.data.sample import media
 from omnidata.data.sample.canvas import WHITE, Canvas, Screen, Theme, shade
 from omnidata.data.sample.story import BACK, COMPLETE, WAIT, Book, Moment, Task, across, tap
 
@@ -88,12 +89,12 @@ def _counting(book: Book, theme: Theme) -> None:
     frequency = book.rng.uniform(700, 1100)
     endings = []
     for number in (2, 3, 4):
-        sound = book.hear(cues.beeps(number, frequency=frequency), seconds=2.0, at=0.5)
+        sound = book.hear(media.beeps(number, frequency=frequency), seconds=2.0, at=0.5)
         after = _quiz(theme, chosen=number)
         endings.append(
             [
                 Moment(quiz, tap(quiz, f"option{number}"), sound),
-                Moment(after, COMPLETE, book.hear(cues.chime((784, 1047)))),
+                Moment(after, COMPLETE, book.hear(media.chime((784, 1047)))),
             ]
         )
     book.twins(
@@ -112,7 +113,7 @@ def _counting(book: Book, theme: Theme) -> None:
 
 def _gliding(book: Book, theme: Theme, songs: list[tuple[str, str]]) -> None:
     now = _player(theme, songs[1], playing=True, position=0.4)
-    tune = book.hear(cues.music(book.noise, seconds=1.2) * 0.5)
+    tune = book.hear(media.music(book.noise, seconds=1.2) * 0.5)
     low, high = 300 * book.rng.uniform(0.9, 1.1), 1200 * book.rng.uniform(0.9, 1.1)
     cover = now.targets["cover"]
     endings = []
@@ -120,7 +121,7 @@ def _gliding(book: Book, theme: Theme, songs: list[tuple[str, str]]) -> None:
         (Primitive.SWIPE_UP, (low, high), songs[2]),
         (Primitive.SWIPE_DOWN, (high, low), songs[0]),
     ):
-        sound = book.hear(cues.glide(*ends), seconds=2.0)
+        sound = book.hear(media.glide(*ends), seconds=2.0)
         after = _player(theme, song, playing=True, position=0.0)
         endings.append(
             [Moment(now, across(kind, cover), sound), Moment(after, COMPLETE, book.hear())]
@@ -144,7 +145,7 @@ def _plucked(book: Book, theme: Theme, library: Screen, song: tuple[str, str]) -
     now = _player(theme, song, playing=True, position=0.1)
     endings = []
     for name, held in (("heart", False), ("share", True)):
-        tune = cues.music(book.noise, seconds=1.4, held=held)
+        tune = media.music(book.noise, seconds=1.4, held=held)
         after = phone.done(theme, title="Thank you", note=song[0])
         endings.append(
             [
@@ -182,8 +183,8 @@ def _steering(book: Book, theme: Theme, library: Screen, songs: list[tuple[str, 
         ),
         Moment(library, tap(library, "row3"), book.hear()),
         Moment(still, tap(still, "play"), book.hear()),
-        Moment(first, tap(first, "next"), book.hear(cues.music(book.noise, seconds=1.0))),
-        Moment(other, COMPLETE, book.hear(cues.music(book.noise, seconds=1.0, held=True))),
+        Moment(first, tap(first, "next"), book.hear(media.music(book.noise, seconds=1.0))),
+        Moment(other, COMPLETE, book.hear(media.music(book.noise, seconds=1.0, held=True))),
     )
 
 
@@ -192,7 +193,7 @@ def _looking_around(
 ) -> None:
     now = _player(theme, songs[2], playing=False, position=0.5)
     following = _player(theme, songs[3], playing=False, position=0.0)
-    sound = book.hear(cues.babble(book.noise, seconds=0.8) * 0.25)
+    sound = book.hear(media.babble(book.noise, seconds=0.8) * 0.25)
     cover = now.targets["cover"]
     book.add(
         Task(

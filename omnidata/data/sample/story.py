@@ -10,12 +10,11 @@ from typing import Literal
 import numpy as np
 
 from omnidata.actions import Action, Box, Primitive
-from omnidata.data.encode import Samples
-from omnidata.data.sample import phone
+from omnidata.data.sample import canvas
 from omnidata.data.sample.canvas import Screen
-from omnidata.data.sample.clips import Cue
-from omnidata.data.sample.cues import over, room
-from omnidata.loaders.omnigui_apps import Dependency, Dimension
+from omnidata.data.sample.media import Cue, over, room
+from omnidata.loaders.apps import Dependency, Dimension
+from omnidata.media.encoding import Samples
 
 WAIT = Action(Primitive.NONE)
 BACK = Action(Primitive.BACK)
@@ -106,7 +105,7 @@ class Book:
         """Begin without episodes."""
         self.app = app
         self.plans: list[Plan] = []
-        self.start = phone.launcher(random.Random(seed).random())
+        self.start = canvas.launcher(random.Random(seed).random())
         self.rng = random.Random(f"{seed}/{app}")
         self.noise = np.random.default_rng(self.rng.getrandbits(64))
 

@@ -15,25 +15,22 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from omnidata.data.validate.pool import Lost, each
+from omnidata.data.media_checks import Lost, each
 from omnidata.errors import DataError, RunError, UsageError
-from omnidata.loaders.omnibench_files import fingerprint
-from omnidata.loaders.omnibench_library import Library
-from omnidata.loaders.omnibench_writer import CONTENTS, write_library
+from omnidata.loaders.task_library import CONTENTS, Library, write_library
 from omnidata.media import resolve
 from omnidata.run.folder import explained
 from omnidata.run.staging import refused
 from omnidata.storage import atomic_write, copy_file
 from omnidata.synth.compose import parts
-from omnidata.synth.compose.asking import Author, Written, explain, write_instructions
-from omnidata.synth.compose.cards import Pool
-from omnidata.synth.compose.finding import Found, find_tasks
-from omnidata.synth.compose.reading import read_pool
-from omnidata.synth.compose.search import Search, Sketch
+from omnidata.synth.compose.instructions import Author, Draft, Written, explain, write_instructions
+from omnidata.synth.compose.parts import Tally
+from omnidata.synth.compose.pool_index import Pool
+from omnidata.synth.compose.pool_reader import read_pool
+from omnidata.synth.compose.search import Found, Search, Sketch, find_tasks
 from omnidata.synth.compose.settings import MOST_TASKS, Settings
-from omnidata.synth.compose.tally import Tally
-from omnidata.synth.compose.writing import Draft
 from omnidata.synth.folder import SynthStaging, read_json
+from omnidata.tasks.omnibench.files import fingerprint
 from omnidata.types import MediaRef
 
 __all__ = ["REPORT", "Author", "Settings", "compose", "run_folder"]

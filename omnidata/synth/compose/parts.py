@@ -5,24 +5,100 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import OmnidataError
 from omnidata.graphs import Graph
 from omnidata.jsontext import encode
 from omnidata.metrics.graph_coherence import coherence
-from omnidata.metrics.graph_complexity import complexity
+from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, Complexity, complexity
+from omnidata.run.figures import save, spellings
 from omnidata.storage import atomic_write
-from omnidata.synth.compose.cards import Card
-from omnidata.synth.compose.naming import node_names
-from omnidata.synth.compose.orders import Orders, orders_of
+from omnidata.synth.compose.instructions import instruct
+from omnidata.synth.compose.partial_plan import node_names
+from omnidata.synth.compose.pool_index import Card
 from omnidata.synth.compose.search import Sketch
-from omnidata.synth.compose.stitching import stitch
-from omnidata.synth.compose.tally import Tally
-from omnidata.synth.compose.wording import instruct
+from omnidata.synth.compose.trajectories import Orders, orders_of, stitch
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# What was composed, counted as OmniBench's figure 3 does; counts of parts add up.
+
+AXES = ("intents", "apps", "categories", "apps_per_task", "repeated_subtasks")
+"""What is counted by tasks, beside the levels and the values of each dimension."""
+
+
+class Tally:
+    """Counts of tasks."""
+
+    def __init__(self) -> None:
+        """Begin at nothing."""
+        self._sums: Counter[str] = Counter()
+        self._axes: dict[str, Counter[str]] = {axis: Counter() for axis in AXES}
+        self._values: dict[str, Counter[int]] = {name: Counter() for name in DIMENSIONS}
+        self._levels: dict[str, Counter[str]] = {name: Counter() for name in DIMENSIONS}
+
+    def add(
+        self,
+        measured: Complexity,
+        *,
+        intent: str,
+        apps: Sequence[str],
+        categories: Iterable[str],
+        repeated: int,
+        sums: Mapping[str, int],
+    ) -> None:
+        """Count a task.
+
+        Args:
+            measured: its complexity.
+            intent: what it is for.
+            apps: of its nodes.
+            categories: of its applications.
+            repeated: subtasks that it has more than once.
+            sums: whatever is added up.
+        """
+        self._sums.update(tasks=1, edges=measured.dependency, subtasks=measured.instruction, **sums)
+        for name, level in measured.levels().items():
+            self._levels[name][level] += 1
+            self._values[name][getattr(measured, name)] += 1
+        self._axes["intents"][intent] += 1
+        self._axes["apps"].update(set(apps))
+        self._axes["categories"].update(set(categories))
+        self._axes["apps_per_task"][str(len(set(apps)))] += 1
+        self._axes["repeated_subtasks"][str(repeated)] += 1
+
+    def merge(self, other: Mapping[str, Any]) -> None:
+        """Add what `as_dict` gave of another one."""
+        self._sums.update(other["sums"])
+        for axis in AXES:
+            self._axes[axis].update(other[axis])
+        for name in DIMENSIONS:
+            self._levels[name].update(other["levels"][name])
+            self._values[name].update({int(k): n for k, n in other["values"][name].items()})
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts as JSON values, in the order of their names."""
+        return {
+            "sums": dict(sorted(self._sums.items())),
+            "levels": {
+                name: {level: self._levels[name][level] for level in LEVELS} for name in DIMENSIONS
+            },
+            "values": {
+                name: {
+                    str(value): self._values[name][value] for value in sorted(self._values[name])
+                }
+                for name in DIMENSIONS
+            },
+            **{axis: dict(sorted(counts.items())) for axis, counts in self._axes.items()},
+        }
+
 
 SIZE = 256
 """Tasks of a part: so much is lost where a process is killed."""
@@ -191,3 +267,82 @@ def _trajectories(
             }
         )
     return rows
+
+
+# The distribution of composed tasks as a figure (OmniBench, figure 3).
+
+_COLOURS = {"easy": "#a9c6e2", "medium": "#5f93c4", "hard": "#2b5c8a"}
+_GREY = "#8a8a8a"
+_MOST_BARS = 20
+_LONGEST = 52
+
+
+def draw(made: Mapping[str, Any], path: Path) -> None:
+    """Write the figure in one move.
+
+    Args:
+        made: of a report.
+        path: see `omnidata.run.figures.check`.
+    """
+    save(lambda: figure(made), path)
+
+
+def figure(made: Mapping[str, Any]) -> Figure:
+    """Four panels: levels of each dimension, subtasks of a task, intents, apps.
+
+    Args:
+        made: of a report.
+    """
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(12, 8), layout="constrained")
+    panels = drawn.subplot_mosaic([["a", "b"], ["c", "d"]], width_ratios=(1.2, 1))
+    total = made["sums"]["tasks"]
+    _levels(panels["a"], made["levels"], total)
+    _sizes(panels["b"], made["values"]["instruction"])
+    _ranked(panels["c"], "(c) Intents", made["intents"])
+    _ranked(panels["d"], "(d) Apps", made["apps"])
+    return drawn
+
+
+def _levels(axes: Axes, levels: Mapping[str, Mapping[str, int]], total: int) -> None:
+    starts = [0] * len(DIMENSIONS)
+    for level in LEVELS:
+        counts = [levels[name][level] for name in DIMENSIONS]
+        bars = axes.barh(DIMENSIONS, counts, left=starts, color=_COLOURS[level], label=level)
+        shares = [f"{100 * count / total:.0f} %" if count else "" for count in counts]
+        ink = "white" if level == "hard" else "black"
+        axes.bar_label(bars, shares, label_type="center", fontsize=8, color=ink)
+        starts = [start + count for start, count in zip(starts, counts, strict=True)]
+    axes.invert_yaxis()
+    axes.legend(ncols=3, frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1))
+    _finish(axes, f"(a) {total:,} tasks by complexity")
+
+
+def _sizes(axes: Axes, values: Mapping[str, int]) -> None:
+    numbers = sorted(map(int, values))
+    axes.bar(numbers, [values[str(number)] for number in numbers], color=_GREY)
+    axes.set_xticks(numbers)
+    _finish(axes, "(b) Subtasks of a task")
+
+
+def _ranked(axes: Axes, title: str, counts: Mapping[str, int]) -> None:
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_BARS]
+    families, written = spellings(name for name, _ in ranked)
+    places: Sequence[int] = range(len(ranked))
+    axes.barh(places, [count for _, count in ranked], color=_GREY)
+    axes.set_yticks(
+        places,
+        [written[name][:_LONGEST] or "-" for name, _ in ranked],
+        fontfamily=families,
+        fontsize=8,
+        parse_math=False,
+    )
+    axes.invert_yaxis()
+    more = f", the {_MOST_BARS} most frequent of {len(counts)}" if len(counts) > _MOST_BARS else ""
+    _finish(axes, title + more)
+
+
+def _finish(axes: Axes, title: str) -> None:
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -8,7 +8,7 @@ from typing import Any
 
 from omnidata.errors import UsageError
 from omnidata.synth.compose.levels import Aim, Levels, aim
-from omnidata.synth.compose.order import EdgeRule
+from omnidata.synth.compose.partial_plan import EdgeRule
 
 MOST_TASKS = 10_000_000
 
@@ -21,7 +21,7 @@ class Settings:
         seed: of everything that chance decides.
         levels: of Table 2 that every task has.
         intents: texts, one of which an intent must contain, whatever the case; empty = all.
-        edges: which edges there are, see `omnidata.synth.compose.order`.
+        edges: which edges there are, see `omnidata.synth.compose.partial_plan`.
         most: subtasks of a task.
         orders: topological orders that a task lists at most; all, where there are no more.
         trajectories: of a task, each along another order; 0 = graphs alone.

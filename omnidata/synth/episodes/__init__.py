@@ -16,15 +16,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from omnidata.data.validate.pool import Lost, each
+from omnidata.data.media_checks import Lost, each
 from omnidata.errors import PlatformError, RunError, UsageError
 from omnidata.run.folder import explained
-from omnidata.synth.episodes import joining, parts
+from omnidata.synth.episodes import parts
+from omnidata.synth.episodes import parts as joining
+from omnidata.synth.episodes.parts import REPORT, EpisodesStaging, Tally
 from omnidata.synth.episodes.settings import Settings
-from omnidata.synth.episodes.sounds import speech
-from omnidata.synth.episodes.staging import REPORT, EpisodesStaging
-from omnidata.synth.episodes.tally import Tally
-from omnidata.synth.episodes.vocabulary import CODES, MEDIA
+from omnidata.synth.episodes.signals import speech
+from omnidata.synth.episodes.theme import CODES, MEDIA
 
 __all__ = ["MOST_EPISODES", "REPORT", "Settings", "make_episodes", "with_speech"]
 
@@ -105,7 +105,7 @@ def _check_range(first: int, episodes: int) -> None:
 def _plan(settings: Settings, first: int, episodes: int) -> dict[str, Any]:
     made_by = {name: version(name) for name in _MADE_BY}
     if "speech" in settings.all_cues:
-        from omnidata.data.voice import Espeak
+        from omnidata.data.voice_engines import Espeak
 
         made_by["speech"] = Espeak().name
     return {

@@ -3,21 +3,53 @@
 from __future__ import annotations
 
 import random
+import struct
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from omnidata.data.encode import Samples, encode_wav
-from omnidata.data.sample.cues import over
-from omnidata.loaders.omnigui_apps import Language
-from omnidata.synth.episodes import sounds
-from omnidata.synth.episodes.motions import Motion, encode_clip
-from omnidata.synth.episodes.padding import pad_mp4, pad_png
+from omnidata.data.sample.media import over
+from omnidata.loaders.apps import Language
+from omnidata.media.encoding import Samples, encode_wav
+from omnidata.synth.episodes import signals
 from omnidata.synth.episodes.pages import Drawing, Page, encode_png
 from omnidata.synth.episodes.plans import GroupPlan, StepPlan
 from omnidata.synth.episodes.settings import Settings
-from omnidata.synth.episodes.vocabulary import CODES
+from omnidata.synth.episodes.signals import Motion, encode_clip
+from omnidata.synth.episodes.theme import CODES
+
+# Files of one size: how many bytes a picture or a clip takes must not tell what it shows.
+
+_END = 12  # bytes of a PNG file's last chunk
+
+
+def pad_png(files: Sequence[bytes]) -> list[bytes]:
+    """PNG files of equal length, by a private chunk that decoders pass over (PNG, 5.4)."""
+    return [
+        file[:-_END] + _chunk(b"paDd", bytes(count)) + file[-_END:]
+        for file, count in zip(files, _missing(files), strict=True)
+    ]
+
+
+def pad_mp4(files: Sequence[bytes]) -> list[bytes]:
+    """MP4 files of equal length, by a box of free space (ISO/IEC 14496-12, 8.1.2)."""
+    return [
+        file + struct.pack(">I4s", 8 + count, b"free") + bytes(count)
+        for file, count in zip(files, _missing(files), strict=True)
+    ]
+
+
+def _missing(files: Sequence[bytes]) -> list[int]:
+    longest = max(map(len, files))
+    return [longest - len(file) for file in files]
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    check = struct.pack(">I", zlib.crc32(kind + content))
+    return struct.pack(">I", len(content)) + kind + content + check
+
 
 _CUE_SHARE = 0.6  # of the sound, that a cue takes
 _LATEST = 0.3  # of the sound, when a cue begins
@@ -114,7 +146,7 @@ class _Maker:
         """The sound, with a cue or without."""
         if cue is None:
             return encode_wav(self._ground)
-        sound = sounds.saying(
+        sound = signals.saying(
             cue,
             code,
             seconds=self._settings.seconds * _CUE_SHARE,
@@ -125,10 +157,10 @@ class _Maker:
 
     def _mixed_ground(self, rng: np.random.Generator) -> Samples:
         seconds = self._settings.seconds
-        ground = sounds.ground(rng, seconds=seconds)
+        ground = signals.ground(rng, seconds=seconds)
         kind = self._step.distraction.noise
         if kind is None:
             return ground
         volume = 0.15 if self._step.medium == "audio" else 0.6
-        noise = sounds.noise(kind, rng, seconds=seconds, volume=volume)
+        noise = signals.noise(kind, rng, seconds=seconds, volume=volume)
         return over(ground, noise, at=0.0)

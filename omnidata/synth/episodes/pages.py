@@ -11,10 +11,8 @@ from typing import Literal
 from PIL import Image, ImageDraw, ImageFont
 
 from omnidata.actions import Screen
-from omnidata.data.sample.canvas import WHITE, Rect, shade
-from omnidata.data.sample.icons import Colour, paint_icon
-from omnidata.synth.episodes.looks import Look, Places
-from omnidata.synth.episodes.vocabulary import CODES, QuestionKind
+from omnidata.data.sample.canvas import WHITE, Colour, Rect, paint_icon, shade
+from omnidata.synth.episodes.theme import CODES, Look, Places, QuestionKind
 
 _FINE_BELOW = 400 * 900  # pixels of a screen that is drawn at twice the size: Pillow has steps
 _PIXEL_FONT = 11  # height of Pillow's bitmap font

@@ -4,20 +4,92 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
 from omnidata.errors import OmnidataError, RunError
-from omnidata.loaders.omnigui_tree import TreeEpisode, TreeStep, TreeWriter
-from omnidata.storage import write_json
+from omnidata.loaders.apps import DIMENSIONS
+from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.storage import atomic_write, write_json
 from omnidata.synth.episodes.media import Files, make_files
 from omnidata.synth.episodes.plans import GroupPlan, plan
 from omnidata.synth.episodes.settings import Settings
-from omnidata.synth.episodes.tally import Tally
-from omnidata.synth.episodes.vocabulary import CODES
+from omnidata.synth.episodes.theme import CODES
+from omnidata.synth.folder import SynthStaging, read_json
+from omnidata.tasks.omnigui.files import SIDE_FILE
+
+# What was made, counted; counts of parts add up to those of the whole.
+
+AXES_OF_STEPS = (
+    "media",
+    "cues",
+    "questions",
+    "primitives",
+    "apps",
+    "languages",
+    "words",
+    "distractors",
+)
+"""What is counted by steps."""
+
+AXES = (*AXES_OF_STEPS, "steps_per_episode")
+"""What is counted; the last by episodes."""
+
+
+class Tally:
+    """Counts of episodes and steps."""
+
+    def __init__(self) -> None:
+        """Begin at nothing."""
+        self._sizes: Counter[str] = Counter()
+        self._axes: dict[str, Counter[str]] = {axis: Counter() for axis in AXES}
+        self._bytes: Counter[str] = Counter()
+
+    def add(self, group: GroupPlan, files: Sequence[Sequence[Files]], *, twins: int) -> None:
+        """Count the first twins of a group; `files` by step and twin."""
+        self._sizes.update(
+            groups=1,
+            incomplete_groups=int(twins < CODES),
+            episodes=twins,
+            steps=twins * len(group.steps),
+        )
+        self._axes["steps_per_episode"][str(len(group.steps))] += twins
+        for step, made in zip(group.steps, files, strict=True):
+            for twin in range(twins):
+                self._axes["primitives"][step.action(twin).kind.name] += 1
+                self._bytes["screenshot"] += len(made[twin].screenshot)
+                self._bytes["video"] += len(made[twin].video)
+                self._bytes["audio"] += len(made[twin].audio)
+            for axis, name in (
+                ("media", step.medium),
+                ("cues", step.cue),
+                ("questions", step.question),
+                ("apps", group.look.name),
+                ("languages", group.look.language),
+                ("words", group.look.words),
+                *(("distractors", name) for name in step.distraction.names()),
+            ):
+                self._axes[axis][name] += twins
+
+    def merge(self, other: Mapping[str, Any]) -> None:
+        """Add what `as_dict` gave of another one."""
+        self._sizes.update(other["sizes"])
+        self._bytes.update(other["bytes"])
+        for axis in AXES:
+            self._axes[axis].update(other[axis])
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts as JSON values, every axis in the order of its names."""
+        return {
+            "sizes": dict(sorted(self._sizes.items())),
+            "bytes": dict(sorted(self._bytes.items())),
+            **{axis: dict(sorted(counts.items())) for axis, counts in self._axes.items()},
+        }
+
 
 GROUPS = 4
 """Groups of a part: so much is lost where a process is killed."""
@@ -156,3 +228,93 @@ def _episode(settings: Settings, group: GroupPlan, twin: int, files: list[Files]
         language=group.look.language,
         extra={"twins": twins},
     )
+
+
+# Trees that one writer wrote in parts become one tree, with the bytes of one written at once.
+
+_OPEN, _CLOSE = b"[\n", b"\n]\n"  # of a JSON array as `TreeWriter` lays it out
+
+
+def join(parts: Sequence[Job], out: Path) -> None:
+    """Move the media of all parts, in order, and write the indexes.
+
+    A call that was interrupted can be made again: what was moved is not looked for, and an index
+    is written from those of the parts, which stay.
+
+    Args:
+        parts: whole.
+        out: the tree's folder.
+    """
+    apps: dict[str, list[Path]] = {}
+    for part in parts:
+        for app in sorted(path for path in (part.path / TREE).iterdir() if path.is_dir()):
+            apps.setdefault(app.name, []).append(app)
+            media = out / app.name / "media"
+            media.mkdir(parents=True, exist_ok=True)
+            for episode in sorted((app / "media").iterdir()):
+                episode.rename(media / episode.name)
+    for name, folders in apps.items():
+        for dimension in DIMENSIONS:
+            lines = (folder / f"{dimension}.jsonl" for folder in folders)
+            _write(out / name / f"{dimension}.jsonl", _contents(lines))
+        index = f"dataset_{name}.json"
+        _write(out / name / index, _array(folder / index for folder in folders))
+    _write(out / SIDE_FILE, _contents(part.path / TREE / SIDE_FILE for part in parts))
+
+
+def _contents(paths: Iterable[Path]) -> Iterator[bytes]:
+    return (path.read_bytes() for path in paths)
+
+
+def _array(paths: Iterable[Path]) -> Iterator[bytes]:
+    """One array of the items of several, without reading them."""
+    yield _OPEN
+    for number, content in enumerate(_contents(paths)):
+        if number:
+            yield b",\n"
+        yield content.removeprefix(_OPEN).removesuffix(_CLOSE)
+    yield _CLOSE
+
+
+def _write(path: Path, pieces: Iterable[bytes]) -> None:
+    with atomic_write(path) as file:
+        file.writelines(pieces)
+
+
+# A dataset in the making.
+
+REPORT = "synth.json"
+_PARTS = ".parts"
+
+
+class EpisodesStaging(SynthStaging):
+    """See `SynthStaging`.
+
+    Attributes:
+        parts: the folder of the parts.
+    """
+
+    noun = "episodes"
+    work = "writing episodes"
+    report = REPORT
+    contents = frozenset()  # the apps have the names that they have
+
+    def __init__(self, out: Path, *, plan: Mapping[str, Any]) -> None:
+        """Look at nothing but names."""
+        super().__init__(out, plan=plan)
+        self.parts = self.path / _PARTS
+
+    def is_ours(self, folder: Path) -> bool:
+        """Whether episodes were made there."""
+        return not folder.is_symlink() and "made" in read_json(folder / REPORT)
+
+    def begin(self) -> None:
+        """Keep the whole parts that an interrupted call has left; see `SynthStaging`."""
+        super().begin()
+        self.parts.mkdir(exist_ok=True)
+        for left in self.parts.glob(f"*{UNFINISHED}"):
+            shutil.rmtree(left, ignore_errors=True)  # its process may be about to notice
+
+    def made(self) -> Mapping[str, Any] | None:
+        """What an interrupted call counted that had only to publish its work; else None."""
+        return read_json(self.path / REPORT).get("made")

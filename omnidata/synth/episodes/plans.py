@@ -15,19 +15,22 @@ from dataclasses import dataclass
 from omnidata.actions import Action, Box, Primitive
 from omnidata.data.sample.canvas import Rect
 from omnidata.data.sample.story import BACK, COMPLETE, HOME, IMPOSSIBLE, WAIT, across, type_in
-from omnidata.loaders.omnigui_apps import Dependency, Dimension, Language
-from omnidata.synth.episodes.looks import ICON_NAMES, Look, Places, look, places
-from omnidata.synth.episodes.motions import Drift, Motion
+from omnidata.loaders.apps import Dependency, Dimension, Language
 from omnidata.synth.episodes.settings import Settings
-from omnidata.synth.episodes.sounds import NOISES, Noise
-from omnidata.synth.episodes.vocabulary import (
+from omnidata.synth.episodes.signals import NOISES, Drift, Motion, Noise
+from omnidata.synth.episodes.theme import (
     CODES,
     CUES,
     FIXED,
+    ICON_NAMES,
     WORDS,
+    Look,
     Medium,
+    Places,
     QuestionKind,
+    look,
     of_medium,
+    places,
 )
 
 _SWIPES = (Primitive.SWIPE_UP, Primitive.SWIPE_DOWN, Primitive.SWIPE_LEFT, Primitive.SWIPE_RIGHT)

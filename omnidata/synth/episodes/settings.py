@@ -12,14 +12,7 @@ from typing import Any
 
 from omnidata.actions import Screen
 from omnidata.errors import UsageError
-from omnidata.synth.episodes.vocabulary import (
-    CUES,
-    MEDIA,
-    QUESTIONS,
-    Medium,
-    QuestionKind,
-    of_medium,
-)
+from omnidata.synth.episodes.theme import CUES, MEDIA, QUESTIONS, Medium, QuestionKind, of_medium
 
 MOST_APPS = 96
 MOST_STEPS = 8

@@ -14,18 +14,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from omnidata.loaders.omnibench_library import Library, Subtask, Trajectory
-from omnidata.loaders.omnibench_writer import write_library
+from omnidata.loaders.task_library import Library, Subtask, Trajectory, write_library
 from omnidata.run.folder import explained
 from omnidata.storage import atomic_write
 from omnidata.synth.episodes.pages import encode_png
 from omnidata.synth.folder import SynthStaging
-from omnidata.synth.pool.apps import APPS
-from omnidata.synth.pool.catalogue import INTENTS, RECIPES, Recipe
-from omnidata.synth.pool.checks import evaluation
+from omnidata.synth.pool.catalogue import INTENTS, RECIPES, Recipe, Values, evaluation
 from omnidata.synth.pool.recording import record
-from omnidata.synth.pool.screens import SIZE, Controls, View, draw
-from omnidata.synth.pool.values import Values
+from omnidata.synth.pool.screens import APPS, SIZE, Controls, View, draw
 from omnidata.synth.templates import filled, places
 
 __all__ = ["REPORT", "make_pool"]

@@ -6,8 +6,23 @@ file, whose name is the parameter of that name; any other is a state that is the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+
+from omnidata.synth.pool.screens import (
+    DAYS,
+    DISHES,
+    FILTERS,
+    LANGUAGES,
+    PEOPLE,
+    STEMS,
+    TOPICS,
+    WINDOWS,
+    Listed,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,3 +347,142 @@ _WORDS = (
 
 RECIPES: tuple[Recipe, ...] = (*_SLIDES, *_PAGES, *_GRIDS, *_PICTURES, *_PEOPLE, *_WORDS)
 """All of them; two need what nobody provides: a memory stick, a tunnel."""
+
+
+# What the places of the sample pool's templates stand for, by seed.
+
+FILES: Mapping[str, tuple[str, int]] = {
+    "deck_path": (".deck", 3),
+    "doc_path": (".page", 3),
+    "sheet_path": (".grid", 3),
+    "img_path": (".png", 4),
+    "pdf_path": (".pdf", 2),
+    "zip_path": (".zip", 2),
+    "audio_path": (".wav", 2),
+    "video_path": (".mp4", 2),
+    "csv_path": (".csv", 2),
+    "script_path": (".code", 2),
+    "text_path": (".txt", 2),
+}
+"""Kinds of files, their endings, and how many of each there are."""
+
+_VALUE_WORDS: Mapping[str, Sequence[str]] = {
+    "name": PEOPLE,
+    "topic": TOPICS,
+    "dish": DISHES,
+    "window": WINDOWS,
+    "filter_name": FILTERS,
+    "day": DAYS,
+    "language": LANGUAGES,
+}
+_LISTS: Mapping[Listed, Sequence[str]] = {
+    "people": PEOPLE,
+    "topics": TOPICS,
+    "dishes": DISHES,
+    "windows": WINDOWS,
+    "files": ("Archive", "Downloads", "Pictures", "Shared", "Work"),
+    "none": (),
+}
+_MOST = 6
+
+
+class Values:
+    """The words of one pool.
+
+    Args:
+        seed: of the pool.
+    """
+
+    def __init__(self, seed: int) -> None:
+        """Choose the names of the files."""
+        self._seed = seed
+        self._files = {
+            kind: [f"D:\\work\\{stem}{ending}" for stem in self._rng(kind).sample(STEMS, count)]
+            for kind, (ending, count) in FILES.items()
+        }
+
+    def listed(self, listed: Listed) -> list[str]:
+        """What a window lists, shuffled."""
+        return self._rng(f"list of {listed}").sample(_LISTS[listed], len(_LISTS[listed]))
+
+    def bindings(self, template: str, places: Sequence[str]) -> list[dict[str, str]]:
+        """Full bindings of a template: every combination of its files, at most `_MOST` of them.
+
+        Two subtasks of a pool know the same files, so that their bindings can agree; other words
+        are drawn anew for each.
+
+        Args:
+            template: names the subtask.
+            places: its parameters.
+        """
+        rng = self._rng(template)
+        files = [place for place in places if place in FILES]
+        combinations = list(product(*(self._files[place] for place in files)))
+        if not files:
+            combinations *= 2
+        if len(combinations) > _MOST:
+            combinations = sorted(rng.sample(combinations, _MOST))
+        found: list[dict[str, str]] = []
+        for names in combinations:
+            chosen = dict(zip(files, names, strict=True))
+            binding = {
+                place: chosen.get(place) or rng.choice(_VALUE_WORDS[place]) for place in places
+            }
+            if binding not in found:
+                found.append(binding)
+        return found
+
+    def _rng(self, what: str) -> random.Random:
+        return random.Random(f"{self._seed}/{what}")
+
+
+# Evaluation functions of the sample pool, as text in the paper's form; nothing here runs them.
+
+_HEAD = """\
+from collections import namedtuple
+
+EvalResult = namedtuple('EvalResult', ['success', 'message', 'progress'])
+
+def evaluate_agent_task_completion({parameters}) -> EvalResult:
+"""
+_CHECK = """\
+    if not {call}:
+        return EvalResult(False, 'Subtask execution failed: {what} is missing.', {done}/{total})
+
+"""
+_LAST = "    return EvalResult(True, 'Subtask completed successfully', {total}/{total})\n"
+_ONE_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def evaluation(recipe: Recipe, places: Sequence[str]) -> str:
+    """The text of a subtask's evaluation function (OmniBench, appendix C.3).
+
+    Args:
+        recipe: the subtask.
+        places: its parameters.
+    """
+    calls = [("check_mouse_clicks", repr(recipe.app), f"the click on {recipe.app}")]
+    for act in recipe.acts:
+        if isinstance(act, Ask):
+            calls.append(("check_mouse_clicks", repr(act.button), f"the click on {act.button}"))
+            calls.append(("check_keyboard_types", _text(act.value), act.question.lower()))
+        elif isinstance(act, Pick):
+            calls.append(("check_mouse_clicks", _text(act.entry), "the choice in the list"))
+        elif isinstance(act, Keys):
+            calls.append(("check_keyboard_types", repr(act.keys), f"the shortcut {act.keys}"))
+        else:
+            calls.append(("check_mouse_clicks", repr(act.button), f"the click on {act.button}"))
+    body = "".join(
+        _CHECK.format(call=f"{check}(text={text})", what=what, done=number, total=len(calls))
+        for number, (check, text, what) in enumerate(calls)
+    )
+    head = _HEAD.format(parameters=", ".join(f"{place}: str" for place in places))
+    return head + body + _LAST.format(total=len(calls))
+
+
+def _text(value: str) -> str:
+    """A Python expression for a text with places."""
+    alone = _ONE_PLACE.fullmatch(value)
+    if alone:
+        return alone[1]
+    return ("f" if _ONE_PLACE.search(value) else "") + repr(value)

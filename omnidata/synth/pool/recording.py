@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omnidata.synth.pool.apps import APPS
 from omnidata.synth.pool.catalogue import Ask, Keys, Pick, Press, Recipe
-from omnidata.synth.pool.screens import CONTENT, FIELD, OK, VISIBLE, Controls, View
+from omnidata.synth.pool.screens import APPS, CONTENT, FIELD, OK, VISIBLE, Controls, View
 from omnidata.synth.templates import filled
 
 _WHEEL = 3

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.actions import Action, Box, Point, Primitive
-from omnidata.data.segment import Cut, segment
+from omnidata.data.segment import segment
 from omnidata.data.segment.agentnet import END_AFTER_S, is_agentnet, read_agentnet
 from omnidata.data.segment.log import Log
+from omnidata.data.segment.plan import Cut
 from omnidata.errors import DataError
 from tests.data.segment.films import film
 

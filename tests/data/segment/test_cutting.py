@@ -11,9 +11,10 @@ import av
 import numpy as np
 import pytest
 
-from omnidata.data.segment import Cut, Segmented, segment
+from omnidata.data.segment import Segmented, segment
+from omnidata.data.segment.plan import Cut
 from omnidata.errors import MediaError
-from omnidata.loaders.omnigui import load
+from omnidata.tasks.omnigui.load import load
 from tests.data.segment.films import Tree, film, noise, number_of, numbered, tap, turn, write_log
 
 

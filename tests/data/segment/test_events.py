@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from omnidata.actions import Box, Point, Primitive
 from omnidata.data.segment import segment
-from omnidata.data.segment.events import read_events
-from omnidata.data.segment.log import Log
+from omnidata.data.segment.log import Log, read_events
 from omnidata.errors import DataError
 from tests.data.segment.films import film, tap, write_log
 

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
-from omnidata.data.segment import LEAD_S, LONGEST_S, Cut, segment
+from omnidata.data.segment import segment
+from omnidata.data.segment.plan import LEAD_S, LONGEST_S, Cut
 from omnidata.errors import DataError, MediaError
-from omnidata.loaders.omnigui import load
+from omnidata.tasks.omnigui.load import load
 from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.data.segment.films import film, noise, tap, write_log
 

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from omnidata.data.voice import Command, Espeak, Voice, VoiceError
-from omnidata.data.voice.texts import language_of
+from omnidata.data.voice import language_of
+from omnidata.data.voice_engines import Command, Espeak, Voice, VoiceError
 from omnidata.errors import UsageError
-from omnidata.loaders.omnigui_apps import Language
+from omnidata.loaders.apps import Language
 from omnidata.media import samples
 from tests.data.voice.speakers import command
 

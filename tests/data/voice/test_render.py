@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from omnidata.data.voice import Command, Espeak, Rendering, render
+from omnidata.data.voice import Rendering, render
+from omnidata.data.voice_engines import Command, Espeak
 from omnidata.errors import RunError
-from omnidata.loaders.omnigui import load
 from omnidata.media import check, probe, samples
 from omnidata.tasks import get_task
-from omnidata.tasks.omnigui_prompt import voice_file
+from omnidata.tasks.omnigui.load import load
+from omnidata.tasks.omnigui.prompt import voice_file
 from omnidata.types import MediaRef
 from tests.data.voice.speakers import PROGRAM, command, steps
 from tests.trees import load_rows, read_lines, row

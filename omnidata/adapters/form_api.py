@@ -1,0 +1,322 @@
+"""Servers with a form of their own: one text, and media in fields beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import aiohttp
+import msgspec
+
+from omnidata import jsontext
+from omnidata.adapters.api import ApiModel
+from omnidata.adapters.base import RenderedMessage, RenderedPart
+from omnidata.adapters.finish_reasons import delivered, reported
+from omnidata.adapters.http import open_session, parsed, sendable
+from omnidata.adapters.keys import Key
+from omnidata.adapters.presets import Preset
+from omnidata.errors import CallError, UsageError
+from omnidata.types import Completion, GenerationParams
+
+_EXCERPT = 200
+_ENDINGS = {
+    "audio/mp4": "m4a",
+    "audio/mpeg": "mp3",
+    "image/jpeg": "jpg",
+    "video/quicktime": "mov",
+    "video/x-matroska": "mkv",
+}
+
+
+class FlatModel(ApiModel):
+    """A model behind a form that has fields for media but no places for them in the text.
+
+    Texts keep their order, and so do media of a kind; which text stands beside which medium is
+    lost. A key, if there is one, is sent as a bearer token.
+
+    Attributes:
+        path: appended to the address, unless it ends with it.
+        most: the limits of the form, by the name that they have in `Capabilities`.
+        controls: the generation settings that the form has fields for.
+
+    Args:
+        preset: the row that describes the model.
+        key: the secret that the server asks for, or none.
+
+    Raises:
+        UsageError: a generation setting that the form has no field for.
+    """
+
+    path: ClassVar[str] = ""
+    most: ClassVar[Mapping[str, int]] = {}
+    controls: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, preset: Preset, key: Key) -> None:
+        """Hold the row against what the form has; no connection is opened yet."""
+        super().__init__(preset, key)
+        for name, value in dataclasses.asdict(preset.params).items():
+            if value is not None and name not in self.controls:
+                raise UsageError(
+                    f'the wire format "{self.wire}" cannot send {name}',
+                    where=f"--model {preset.spec}",
+                    expected=f"{name}=none, which leaves it to the server",
+                )
+        limits: dict[str, Any] = {
+            name: most if (given := getattr(self.capabilities, name)) is None else min(most, given)
+            for name, most in self.most.items()
+        }
+        self.capabilities = dataclasses.replace(self.capabilities, **limits)
+        self.url = preset.base_url.removesuffix(self.path) + self.path
+        self._session: aiohttp.ClientSession | None = None
+
+    async def _post(self, data: io.BytesIO | aiohttp.FormData, mime: str = "") -> dict[str, Any]:
+        """Send a body once.
+
+        Returns:
+            The answer, a JSON object.
+
+        Raises:
+            CallError: there is none.
+        """
+        if self._session is None:
+            self._session = open_session(self.key, bearer=True)
+        headers = {"Content-Type": mime} if mime else {}
+        async with self._session.post(self.url, data=data, headers=headers) as response:
+            body = await response.read()
+        try:
+            answer = parsed(body.decode())
+        except (ValueError, RecursionError):
+            answer = jsontext.BROKEN
+        if not isinstance(answer, dict):
+            raise self._unreadable(body.decode(errors="replace"))
+        if answer.get("error"):
+            raise reported(answer["error"], where=self.url)
+        return answer
+
+    def _text(self, answer: Mapping[str, Any], *names: str) -> str:
+        """The first text that is not empty under one of the names.
+
+        Raises:
+            CallError: there is none of the names.
+        """
+        texts = [answer[name] for name in names if isinstance(answer.get(name), str)]
+        if not texts:
+            raise self._unreadable(jsontext.encode(answer).decode())
+        return next(filter(None, texts), "")
+
+    def _unreadable(self, said: str) -> CallError:
+        excerpt = " ".join(self.key.redact(said).split())[:_EXCERPT]
+        return CallError(
+            f"the answer is not what the server should send: {excerpt}", where=self.url
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+
+def text_of(messages: Sequence[RenderedMessage]) -> str:
+    """All texts in order: those of a message on lines of their own, messages a blank line apart."""
+    turns = ("\n".join(p.text for p in turn.parts if p.kind == "text") for turn in messages)
+    return "\n\n".join(filter(None, turns))
+
+
+def media_of(messages: Sequence[RenderedMessage], kind: str) -> list[RenderedPart]:
+    """All media of a kind, in order."""
+    return [part for turn in messages for part in turn.parts if part.kind == kind]
+
+
+def form(fields: Mapping[str, Any], files: Mapping[str, RenderedPart]) -> aiohttp.FormData:
+    """A multipart body; it can be sent once. Fields that are no text are sent as JSON."""
+    data = aiohttp.FormData(default_to_multipart=True)
+    for name, value in fields.items():
+        text = value if isinstance(value, str) else jsontext.encode(value).decode()
+        data.add_field(name, sendable(text))
+    for name, part in files.items():
+        ending = _ENDINGS.get(part.mime) or part.mime.partition("/")[2].removeprefix("x-")
+        data.add_field(
+            name,
+            io.BytesIO(part.data),
+            filename=f"{part.role or part.kind}.{ending}",
+            content_type=part.mime,
+        )
+    return data
+
+
+# The server of Baichuan-Omni-1.5: a multipart form with one file.
+
+_Form = tuple[str, dict[str, RenderedPart]]
+
+
+class Baichuan(FlatModel):
+    """POST {base} with a text and at most one file: a clip, or an image, or a track.
+
+    The form has no fields for generation settings. The reply is `text`, or `response` in older
+    servers, of which a trailing `<|endoftext|>` is cut off, and blanks at both ends.
+    """
+
+    wire: ClassVar[str] = "baichuan"
+    most: ClassVar[Mapping[str, int]] = {"max_media": 1}
+    ours: ClassVar[frozenset[str]] = frozenset(
+        {"text_query", "image_file", "video_file", "audio_file"}
+    )
+
+    def write(self, messages: Sequence[RenderedMessage]) -> tuple[_Form, int]:
+        """The text and the file."""
+        text = text_of(messages)
+        files = {
+            f"{kind}_file": part
+            for kind in ("image", "video", "audio")
+            for part in media_of(messages, kind)
+        }
+        return (text, files), len(text) + sum(len(part.data) for part in files.values())
+
+    async def send(self, payload: _Form, params: GenerationParams) -> Completion:
+        """One attempt.
+
+        Raises:
+            CallError: no answer came.
+        """
+        text, files = payload
+        fields = {"text_query": text, "generate_audio": False, **self.preset.extra_body}
+        answer = await self._post(form(fields, files))
+        return Completion(text=clean_baichuan(self._text(answer, "text", "response")))
+
+
+def clean_baichuan(text: str) -> str:
+    """The reply without the model's mark.
+
+    Examples:
+        >>> clean_baichuan("PRESS_BACK<|endoftext|>")
+        'PRESS_BACK'
+    """
+    return text.strip().removesuffix("<|endoftext|>").strip()
+
+
+# The server of MiniCPM-o 4.5: JSON with media in base64.
+
+
+class MiniCPM(FlatModel):
+    """POST {base}/v1/chat/completions with one message, any number of images, one clip, one track.
+
+    Not Chat Completions, in spite of its path: the message's content is a string, the media are
+    `images` (a list), `video_base64` and `audio_base64`, and `do_sample` says whether the
+    temperature is above 0. The reply is `text`, or `choices` as in Chat Completions; nothing is cut
+    off it.
+    """
+
+    wire: ClassVar[str] = "minicpm"
+    path: ClassVar[str] = "/v1/chat/completions"
+    most: ClassVar[Mapping[str, int]] = {"max_videos": 1, "max_audios": 1}
+    controls: ClassVar[frozenset[str]] = frozenset({"temperature", "max_new_tokens"})
+    ours: ClassVar[frozenset[str]] = controls | {
+        *("messages", "images", "video_base64", "audio_base64", "do_sample"),
+    }
+
+    def write(self, messages: Sequence[RenderedMessage]) -> tuple[bytes, int]:
+        """The message and its media as JSON."""
+        text = msgspec.Raw(jsontext.encode(text_of(messages)))
+        body: dict[str, Any] = {"messages": [{"role": "user", "content": text}]}
+        if images := media_of(messages, "image"):
+            body["images"] = [part.data for part in images]
+        for kind in ("video", "audio"):
+            for part in media_of(messages, kind):
+                body[f"{kind}_base64"] = part.data
+        encoded = msgspec.json.encode(body)
+        return encoded, len(encoded)
+
+    async def send(self, payload: bytes, params: GenerationParams) -> Completion:
+        """One attempt.
+
+        Raises:
+            CallError: no answer came.
+        """
+        settings = dict(self.preset.extra_body)
+        if params.temperature is not None:
+            settings |= {"temperature": params.temperature, "do_sample": params.temperature > 0}
+        if params.max_new_tokens is not None:
+            settings["max_new_tokens"] = params.max_new_tokens
+        body = payload
+        if settings:
+            body = msgspec.json.encode(settings)[:-1] + b"," + payload[1:]
+        answer = await self._post(io.BytesIO(body), "application/json")
+        usage = answer.get("usage")
+        reason = _reason(answer)
+        return Completion(
+            delivery="ok" if reason is None else delivered(reason, where=self.url),
+            text=self._text(_unwrapped(answer), "text", "content"),
+            usage=usage if isinstance(usage, dict) else {},
+        )
+
+
+def _unwrapped(answer: dict[str, Any]) -> dict[str, Any]:
+    """The object that holds the text: the answer itself, or the message of its first choice."""
+    match answer:
+        case {"text": str(text)} if text:
+            return answer
+        case {"choices": [{"message": dict(message)}, *_]}:
+            return message
+    return answer
+
+
+def _reason(answer: dict[str, Any]) -> str | None:
+    """Why the model stopped, where the server says so; in its own form it does not."""
+    match answer:
+        case {"choices": [{"finish_reason": str(reason)}, *_]} | {"finish_reason": str(reason)}:
+            return reason
+    return None
+
+
+# The server of VITA-1.5: a multipart form.
+
+_MODEL = "qwen2p5_instruct"
+
+
+class Vita(FlatModel):
+    """POST {base}/generate with a question and at most one image, one clip and one track.
+
+    `model_type` and `conv_mode` are `qwen2p5_instruct` unless `extra_body` says otherwise. The
+    reply is `response`, of which the leading ☜ and the trailing `<|im_end|>` are cut off, and
+    blanks at both ends.
+    """
+
+    wire: ClassVar[str] = "vita"
+    path: ClassVar[str] = "/generate"
+    most: ClassVar[Mapping[str, int]] = {"max_images": 1, "max_videos": 1, "max_audios": 1}
+    controls: ClassVar[frozenset[str]] = frozenset({"temperature"})
+    ours: ClassVar[frozenset[str]] = controls | {"question", "image", "video", "audio"}
+
+    def write(self, messages: Sequence[RenderedMessage]) -> tuple[_Form, int]:
+        """The text and the files."""
+        text = text_of(messages)
+        files = {
+            kind: part for kind in ("image", "video", "audio") for part in media_of(messages, kind)
+        }
+        return (text, files), len(text) + sum(len(part.data) for part in files.values())
+
+    async def send(self, payload: _Form, params: GenerationParams) -> Completion:
+        """One attempt.
+
+        Raises:
+            CallError: no answer came.
+        """
+        text, files = payload
+        fields: dict[str, Any] = {"question": text, "model_type": _MODEL, "conv_mode": _MODEL}
+        if params.temperature is not None:
+            fields["temperature"] = f"{params.temperature:g}"
+        fields |= self.preset.extra_body
+        answer = await self._post(form(fields, files))
+        return Completion(text=clean_vita(self._text(answer, "response")))
+
+
+def clean_vita(text: str) -> str:
+    """The reply without the model's marks.
+
+    Examples:
+        >>> clean_vita("☜ PRESS_BACK<|im_end|>")
+        'PRESS_BACK'
+    """
+    return text.lstrip("☜").strip().removesuffix("<|im_end|>").strip()

@@ -1,0 +1,1 @@
+"""Tables, figures, comparison, ablation and audit of runs."""

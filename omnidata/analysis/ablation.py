@@ -1,0 +1,507 @@
+"""Run an ablation and compare its runs: what does a model lose without, or with wrong media?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from omnidata.analysis.comparison import Slice, compare, correct
+from omnidata.analysis.comparison_tables import Shown, number, span, table_markdown
+from omnidata.analysis.controls import CONTROLS, MEDIUM, Altered, Control, altered
+from omnidata.analysis.inference import RESAMPLES
+from omnidata.errors import Finding, OmnidataError, UsageError, counted
+from omnidata.jsontext import encode
+from omnidata.run.cost import Limits
+from omnidata.run.engine import Progress
+from omnidata.run.escaping import csv_text, markdown_text
+from omnidata.run.folder import explained
+from omnidata.run.scoring import Unit
+from omnidata.run.selection import read_exclude, select
+from omnidata.run.suite import Cell, ModelRow, Outcome, TaskRow, run_suite
+from omnidata.storage import atomic_write, write_json
+from omnidata.tasks import get_task
+from omnidata.types import Source, Task
+
+# The runs of an ablation: modalities x instruction forms, and controls at full modalities.
+
+Instruction = Literal["text", "voice"]
+INSTRUCTIONS: tuple[Instruction, ...] = get_args(Instruction)
+_LETTER = {"audio": "A", "video": "V"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One run of an ablation.
+
+    Attributes:
+        instruction: how the model is told what to do.
+        modalities: what it is shown, as `-T modalities`.
+        control: what is wrong with it; None where nothing is.
+    """
+
+    instruction: Instruction
+    modalities: str
+    control: Control | None = None
+
+    @property
+    def name(self) -> str:
+        """For tables and folders."""
+        parts = (self.instruction, self.modalities, self.control)
+        return "-".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be run.
+
+    Attributes:
+        data: the dataset.
+        out: the folder of all of it.
+        model: the SPEC, and how it is reached.
+        settings: in the order of the table; the first is what the others are compared with.
+        task_options: as given with `-T`.
+        model_options: as given with `-M`.
+        profile, where, exclude, limit: as in `omnidata evaluate`.
+        limits: of each run.
+        seed: of the choice of other episodes.
+    """
+
+    data: Path
+    out: Path
+    model: ModelRow
+    settings: Sequence[Setting]
+    task_options: Mapping[str, str]
+    model_options: Mapping[str, str]
+    profile: str | None
+    where: Mapping[str, str]
+    exclude: Path | None
+    limit: int | None
+    limits: Limits
+    seed: int
+
+    @property
+    def controls(self) -> list[Control]:
+        """The controls, each once."""
+        return list(dict.fromkeys(s.control for s in self.settings if s.control))
+
+    def reference(self, setting: Setting) -> Setting | None:
+        """What a setting is compared with; None for the first.
+
+        That is the first of its instruction form; and for the first of a form, the first of all.
+        """
+        first = next(s for s in self.settings if s.instruction == setting.instruction)
+        other = first if first != setting else self.settings[0]
+        return None if other == setting else other
+
+    def cell(self, setting: Setting, exclude: Path | None, limit: int | None) -> Cell:
+        """The run of a setting, for `omnidata.run.suite`.
+
+        Args:
+            setting: one of the plan's.
+            exclude: a file of the steps to leave out.
+            limit: how many of the others to ask about.
+        """
+        options = {**self.task_options, "modalities": setting.modalities}
+        if setting.instruction == "text":
+            options.pop("voice", None)
+        row = TaskRow(
+            "omnigui",
+            str(self.data),
+            name=f"omnigui {setting.name}",
+            profile=self.profile,
+            where=dict(self.where),
+            exclude=str(exclude) if exclude else None,
+            limit=limit,
+        )
+        folder, out = Path(), self.out / "runs" / setting.name
+        varied = {"setting": setting.name}
+        return Cell(row, self.model, options, self.model_options, varied, self.limits, folder, out)
+
+
+def settings(
+    modalities: str,
+    instructions: str | None,
+    controls: str | None,
+    task_options: Mapping[str, str],
+) -> list[Setting]:
+    """The runs that are asked for.
+
+    Args:
+        modalities: values of `-T modalities`, with commas; the first is the full setting.
+        instructions: of `INSTRUCTIONS`, with commas; None: text, and voice where `-T voice` has a
+            folder.
+        controls: of `CONTROLS`, with commas, or "none"; None: all whose medium is in the full
+            setting.
+        task_options: as given with `-T`.
+
+    Raises:
+        UsageError: an unknown or repeated value, voice without a folder, a control of a medium that
+            the full setting lacks, or modalities given twice.
+    """
+    if "modalities" in task_options:
+        raise UsageError(
+            "an ablation sets the modalities itself",
+            where=f"-T modalities={task_options['modalities']}",
+            expected="other options with -T",
+            remedy=f"--modalities {task_options['modalities']}",
+        )
+    shown = _chosen("--modalities", modalities, get_task("omnigui").allowed["modalities"])
+    told = ["text", "voice"] if task_options.get("voice") else ["text"]
+    if instructions is not None:
+        told = _chosen("--instructions", instructions, INSTRUCTIONS)
+    if "voice" in told and not task_options.get("voice"):
+        raise UsageError(
+            "there is no folder of spoken instructions",
+            where=f"--instructions {instructions}",
+            expected="-T voice=DIR beside it",
+            remedy="omnidata voice DATA DIR makes them",
+        )
+    full = shown[0]
+    usable = [name for name in CONTROLS if _LETTER[MEDIUM[name]] in full]
+    wrong = usable if controls is None else _chosen("--controls", controls, (*CONTROLS, "none"))
+    lacking = [name for name in wrong if name != "none" and name not in usable]
+    if lacking or ("none" in wrong and len(wrong) > 1):
+        raise UsageError(
+            f"{lacking[0]} alters what the full setting {full} does not show"
+            if lacking
+            else "controls and none of them",
+            where=f"--controls {controls}",
+            expected=f"of {', '.join(usable) or 'no control'}, or none",
+        )
+    found = []
+    for instruction in INSTRUCTIONS:
+        if instruction in told:
+            found += [Setting(instruction, each) for each in shown]
+            found += [Setting(instruction, full, name) for name in usable if name in wrong]
+    return found
+
+
+def _chosen(flag: str, text: str, allowed: Sequence[str]) -> list[str]:
+    """The items of a list with commas."""
+    items = [item.strip() for item in text.split(",")]
+    for place, item in enumerate(items):
+        if item not in allowed or item in items[:place]:
+            raise UsageError(
+                f'"{item}" comes twice' if item in allowed else f'there is no "{item}"',
+                where=f"{flag} {text}",
+                expected=f"of {', '.join(allowed)}, each once, with commas",
+            )
+    return items
+
+
+AXIS = "dependency"
+"""The tag of the slices, as in the paper's Table 4."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What came of one setting.
+
+    Attributes:
+        setting: the setting.
+        run: its folder.
+        results: the content of `results.json`; None where the run failed.
+        error: why it failed.
+        reference: what it is compared with; None for the first.
+        slices: the differences on each dependency level by name, and "overall"; none for the first,
+            and where one of the two runs failed.
+        warnings: of the comparison.
+    """
+
+    setting: Setting
+    run: Path
+    results: Mapping[str, Any] | None
+    error: str = ""
+    reference: Setting | None = None
+    slices: Mapping[str, Slice] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+
+    def values(self) -> dict[str, Mapping[str, Any]]:
+        """Each dependency level's results by name, and "overall"."""
+        if self.results is None:
+            return {}
+        return {**self.results["by"].get(AXIS, {}), "overall": self.results["overall"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """All settings of one model.
+
+    Attributes:
+        plan: what was asked for.
+        columns: the metrics and their units.
+        rows: one per setting, in the order of the plan.
+        findings: about the controls.
+        tests: how many p were corrected together.
+    """
+
+    plan: Plan
+    columns: Mapping[str, Unit]
+    rows: Sequence[Row]
+    findings: Sequence[Finding]
+    tests: int
+
+    def levels(self) -> list[str]:
+        """The dependency levels that the data have, and "overall"."""
+        names = dict.fromkeys(name for row in self.rows for name in row.values())
+        return [*(name for name in names if name != "overall"), "overall"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The ablation as a JSON object; fractions, not percent."""
+        return {
+            "task": "omnigui",
+            "data": str(self.plan.data),
+            "model": self.plan.model.model,
+            "seed": self.plan.seed,
+            "correction": {"method": "Benjamini-Hochberg", "tests": self.tests},
+            "settings": [self._row(row) for row in self.rows],
+            "findings": [dict(finding.as_dict()) for finding in self.findings],
+        }
+
+    def _row(self, row: Row) -> dict[str, Any]:
+        return {
+            "name": row.setting.name,
+            "instruction": row.setting.instruction,
+            "modalities": row.setting.modalities,
+            "control": row.setting.control,
+            "run": str(row.run),
+            "error": row.error,
+            "results": row.results,
+            "compared_with": row.reference and row.reference.name,
+            "differences": {name: found.as_dict() for name, found in row.slices.items()},
+            "warnings": list(row.warnings),
+        }
+
+
+def ablate(
+    plan: Plan,
+    task: Task,
+    source: Source,
+    *,
+    watch: Callable[[str], AbstractContextManager[Progress]],
+    done: Callable[[Outcome], None] = lambda outcome: None,
+) -> Ablation:
+    """Run every setting, resuming what is there, and compare each with its reference.
+
+    A run that fails does not stop the others. The result is also written to `ablation.json`.
+
+    Args:
+        plan: what to run.
+        task: OmniGUI.
+        source: the plan's data, loaded.
+        watch: makes the context in which a part of the work runs, given its name, and what is told
+            how far it is.
+        done: called after each run.
+
+    Raises:
+        UsageError: the choice of steps is none of the data.
+        RunError: a file cannot be written.
+    """
+    excluded = read_exclude(plan.exclude, source.steps) if plan.exclude else frozenset[str]()
+    worlds = _worlds(plan, source, excluded, watch)
+    with explained(plan.out):
+        plan.out.mkdir(parents=True, exist_ok=True)
+        files = {name: _record(plan, name, found, excluded) for name, found in worlds.items()}
+    controls = {setting.name: setting.control for setting in plan.settings}
+
+    def cell(setting: Setting) -> Cell:
+        if setting.control is None:
+            return plan.cell(setting, plan.exclude, plan.limit)
+        # What is left out must not let in steps that stand behind the limit, which are as ever.
+        lost = len(worlds[setting.control].left_out)
+        limit = None if plan.limit is None else plan.limit - lost
+        return plan.cell(setting, files[setting.control], limit)
+
+    def load(cell: Cell, task: Task) -> Source:
+        control = controls[cell.varied["setting"]]
+        return worlds[control].source if control else source
+
+    outcomes = []
+    for outcome in run_suite(
+        [cell(setting) for setting in plan.settings],
+        loaded=lambda source: None,
+        watch=lambda cell: watch(cell.varied["setting"]),
+        load=load,
+    ):
+        outcomes.append(outcome)
+        done(outcome)
+    rows, tests = _corrected(list(_rows(plan, source, outcomes)))
+    findings = [finding for found in worlds.values() for finding in found.findings]
+    profile = task.profiles[plan.profile or task.default_profile]
+    result = Ablation(plan, profile.columns, rows, findings, tests)
+    with explained(plan.out):
+        write_json(plan.out / "ablation.json", result.as_dict())
+    return result
+
+
+def _worlds(
+    plan: Plan,
+    source: Source,
+    excluded: frozenset[str],
+    watch: Callable[[str], AbstractContextManager[Progress]],
+) -> dict[Control, Altered]:
+    """The data under each control."""
+    chosen = select(source.steps, where=plan.where, exclude=excluded, limit=plan.limit)
+    steps = frozenset(step.sample_id for step in chosen)
+    found: dict[Control, Altered] = {}
+    for control in plan.controls:
+        folder = plan.out / "controls" / control
+        with watch(control) as progress:
+            found[control] = altered(
+                source, control, folder, steps=steps, seed=plan.seed, progress=progress
+            )
+    return found
+
+
+def _record(plan: Plan, control: Control, found: Altered, excluded: frozenset[str]) -> Path | None:
+    """Write which step got whose medium; the file of steps to leave out, if there are any."""
+    folder = plan.out / "controls" / control
+    folder.mkdir(parents=True, exist_ok=True)
+    with atomic_write(folder / "given.jsonl") as file:
+        for name, given in found.given.items():
+            file.write(encode({"sample_id": name, "given": given}) + b"\n")
+    if not found.left_out:
+        return plan.exclude
+    path = folder / "left_out.txt"
+    with atomic_write(path) as file:
+        for name in sorted(excluded | found.left_out):
+            file.write(name.encode("utf-8", "surrogatepass") + b"\n")
+    return path
+
+
+def _rows(plan: Plan, source: Source, outcomes: Sequence[Outcome]) -> Iterator[Row]:
+    """Each setting's results, and its differences where both runs are there."""
+    runs = {outcome.cell.varied["setting"]: outcome for outcome in outcomes}
+    for setting in plan.settings:
+        outcome = runs[setting.name]
+        reference = plan.reference(setting)
+        row = Row(setting, outcome.cell.out, outcome.results, outcome.error, reference)
+        if reference is None or outcome.results is None or not runs[reference.name].results:
+            yield row
+            continue
+        before = runs[reference.name].cell.out
+        try:
+            found = compare(before, row.run, source=source, axes=(AXIS,), seed=plan.seed)
+        except OmnidataError as error:
+            yield replace(row, error=str(error))
+            continue
+        slices = {**found.by(AXIS), "overall": found.overall}
+        yield replace(row, slices=slices, warnings=found.warnings)
+
+
+def _corrected(rows: Sequence[Row]) -> tuple[list[Row], int]:
+    """The rows with all p of the table corrected together, and how many those are."""
+    done, tests = correct([found for row in rows for found in row.slices.values()])
+    slices = iter(done)
+    return [replace(row, slices={name: next(slices) for name in row.slices}) for row in rows], tests
+
+
+# An ablation as people read it, in the shape of the paper's Table 4.
+
+_LEVELS = {
+    "critical": "AV-Critical",
+    "supportive": "AV-Supportive",
+    "present": "AV-Present",
+    "overall": "Overall",
+}
+_SURE = 0.05
+
+
+def tables(found: Ablation) -> list[Shown]:
+    """One table per metric: a row per setting, a value and its difference per level."""
+    levels = found.levels()
+    header = ["setting"]
+    for level in levels:
+        header += [_LEVELS.get(level, level), "change"]
+    return [
+        Shown(
+            f"{metric} (%)" if unit == "share" else metric,
+            tuple(header),
+            [_cells(row, levels, metric, unit) for row in found.rows],
+        )
+        for metric, unit in found.columns.items()
+    ]
+
+
+def _cells(row: Row, levels: list[str], metric: str, unit: Unit) -> tuple[str, ...]:
+    cells = [row.setting.name]
+    values = row.values()
+    for level in levels:
+        cells.append(number(values.get(level, {}).get(metric), unit))
+        sliced = row.slices.get(level)
+        if sliced is None:
+            cells.append("-" if row.reference else "")
+            continue
+        change, q = sliced.metrics[metric], sliced.q[metric]
+        sure = "*" if q is not None and q < _SURE else ""
+        cells.append(f"{number(change.difference, unit, sign=True)}{sure} ({span(change, unit)})")
+    return tuple(cells)
+
+
+def notes(found: Ablation) -> list[str]:
+    """What a reader must know before the numbers."""
+    lines = [
+        f"{row.setting.name}: failed: {row.error.splitlines()[0]}"
+        for row in found.rows
+        if row.error
+    ]
+    lines += [f"{row.setting.name}: {warning}" for row in found.rows for warning in row.warnings]
+    compared = {row.reference.name for row in found.rows if row.reference}
+    lines.append(
+        f"change: setting minus {' or '.join(sorted(compared)) or 'nothing'}, on the steps that "
+        "both have, and its interval: 95 % percentiles of a bootstrap over episodes, twins as one, "
+        f"paired, {RESAMPLES} resamples. *: p below {_SURE}, corrected for the whole table "
+        f"({counted(found.tests, 'test')}; Benjamini-Hochberg)."
+    )
+    return lines
+
+
+def markdown(found: Ablation) -> str:
+    """The ablation as Markdown."""
+    return (
+        "\n\n".join([*map(table_markdown, tables(found)), *map(markdown_text, notes(found))]) + "\n"
+    )
+
+
+_FIELDS = (
+    *("setting", "instruction", "modalities", "control", "compared_with", "level", "metric"),
+    *("value", "difference", "low", "high", "p", "q", "why", "episodes", "differing", "steps"),
+)
+
+
+def as_csv(found: Ablation) -> str:
+    """A line per setting, level and metric; fractions, nothing rounded."""
+    return csv_text(_FIELDS, (line for row in found.rows for line in _records(found, row)))
+
+
+def _records(found: Ablation, row: Row) -> Iterator[dict[str, Any]]:
+    for level, values in row.values().items():
+        for metric in found.columns:
+            record = {
+                "setting": row.setting.name,
+                "instruction": row.setting.instruction,
+                "modalities": row.setting.modalities,
+                "control": row.setting.control,
+                "compared_with": row.reference and row.reference.name,
+                "level": level,
+                "metric": metric,
+                "value": values[metric],
+            }
+            if sliced := row.slices.get(level):
+                change = sliced.metrics[metric]
+                low, high = change.ci95 or (None, None)
+                record |= {
+                    "difference": change.difference,
+                    "low": low,
+                    "high": high,
+                    "p": change.p,
+                    "q": sliced.q[metric],
+                    "why": change.why,
+                    "episodes": change.episodes,
+                    "differing": change.differing,
+                    "steps": sliced.steps,
+                }
+            yield record

@@ -1,0 +1,258 @@
+"""A comparison as people read it: tables of texts, Markdown, CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from omnidata.analysis.comparison import Comparison, Direction, Flip, Slice
+from omnidata.analysis.inference import Estimate
+from omnidata.analysis.pairing import Pair
+from omnidata.errors import counted
+from omnidata.run.escaping import csv_text, markdown_text
+from omnidata.run.scoring import Unit
+from omnidata.run.settings import brief
+
+_FLIPS = 50
+"""So many of each direction are listed in tables; JSON has all."""
+
+
+class Shown(NamedTuple):
+    """A table of texts; the first column is a label, the others are numbers."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+def number(value: float | None, unit: Unit, *, sign: bool = False) -> str:
+    """A value as tables print it: shares in percent, a dash for what is not defined.
+
+    Examples:
+        >>> number(0.1234, "share"), number(-0.5, "number", sign=True), number(None, "share")
+        ('12.3', '-0.50', '-')
+    """
+    if value is None:
+        return "-"
+    shown = f"{100 * value:+.1f}" if unit == "share" else f"{value:+.2f}"
+    if not float(shown):
+        return shown[1:]  # minus nothing is nothing
+    return shown if sign else shown.removeprefix("+")
+
+
+def span(found: Estimate, unit: Unit) -> str:
+    """The interval of a difference, or why there is none."""
+    if found.ci95 is None:
+        return found.why
+    low, high = (number(end, unit, sign=True) for end in found.ci95)
+    return f"{low} to {high}"
+
+
+def probability(p: float | None) -> str:
+    """A p as tables print it; a dash where there is none.
+
+    Examples:
+        >>> probability(0.0371), probability(0.0001), probability(None)
+        ('0.037', '<0.001', '-')
+    """
+    if p is None:
+        return "-"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def facts(found: Comparison) -> list[str]:
+    """What was compared with what, and how."""
+    a, b = found.pair.a, found.pair.b
+    unit = "step" if found.pair.steps else "task"
+    lines = [
+        f"A: {a.name} ({a.path})",
+        f"B: {b.name} ({b.path})",
+        f"{a.task} by {a.profile}: {counted(len(found.pair.ids), unit)} that both have",
+        *_groups(found.pair),
+        *found.warnings,
+    ]
+    if unjudged := len(found.pair.ids) - found.overall.steps:
+        are = "is" if unjudged == 1 else "are"
+        lines.append(f"{counted(unjudged, unit)} without a usable target {are} left out")
+    for each in found.settings:
+        lines.append(f"other settings: {each.name} is {brief(each.a)} in A, {brief(each.b)} in B")
+    return lines
+
+
+def _groups(compared: Pair) -> Iterator[str]:
+    """What is counted as one episode, where it is more than one."""
+    episodes = len({step.episode for step in compared.steps})
+    groups = len({step.group for step in compared.steps})
+    if groups < episodes:
+        yield (
+            f"{counted(episodes, 'episode')} in {counted(groups, 'group')} of what belongs "
+            "together: a group is drawn and swapped as one, and counts as one episode"
+        )
+
+
+def method(found: Comparison) -> str:
+    """How the intervals and p were found, in a few sentences."""
+    text = (
+        "Differences are B - A. Intervals: 95 % percentiles of a bootstrap over episodes, paired, "
+        f"{found.resamples} resamples. p: two-sided, runs swapped episode by episode."
+    )
+    if found.flipping:
+        text += (
+            f" McNemar's exact test of {found.flipping} takes steps for independent and is too "
+            "sure of itself where those of one episode stand or fall together."
+        )
+    if found.tests:
+        text += (
+            f" q: p corrected for all slices and metrics together ({counted(found.tests, 'test')}; "
+            "Benjamini-Hochberg); for McNemar's p, for all slices."
+        )
+    return text
+
+
+def tables(found: Comparison) -> list[Shown]:
+    """One table per metric: a row per slice."""
+    return [_table(found, metric, unit) for metric, unit in found.columns.items()]
+
+
+def _table(found: Comparison, metric: str, unit: Unit) -> Shown:
+    header = ["", "A", "B", "B - A", "95 % interval", "p", "q"]
+    flips = metric == found.flipping
+    if flips:
+        header += ["only A right", "only B right", "McNemar p", "q"]
+    sized = ("episodes", "steps") if found.pair.steps else ("tasks",)
+    rows = []
+    for each in found.slices:
+        value = each.metrics[metric]
+        row = [
+            each.name,
+            number(value.a, unit),
+            number(value.b, unit),
+            number(value.difference, unit, sign=True),
+            span(value, unit),
+            probability(value.p),
+            probability(each.q[metric]),
+        ]
+        if flips and each.flips:
+            row += [
+                str(each.flips.a_only),
+                str(each.flips.b_only),
+                probability(each.flips.p),
+                probability(each.flips_q),
+            ]
+        rows.append((*row, *map(str, (value.episodes, each.steps)[: len(sized)])))
+    title = f"{metric} (%)" if unit == "share" else metric
+    return Shown(title, (*header, *sized), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """Where the HTML reports of the runs are; None for one that is not there.
+
+    Attributes:
+        a, b: a file, or a folder of pages.
+    """
+
+    a: Path | None = None
+    b: Path | None = None
+
+    def links(self, flip: Flip) -> list[str]:
+        """The step's pages."""
+        places = ((self.a, flip.a_page), (self.b, flip.b_page))
+        return [_link(report, page) for report, page in places if report]
+
+
+NO_REPORTS = Reports()
+
+
+def _link(report: Path, page: int) -> str:
+    """The address of a step's page in a report."""
+    if report.name == "index.html" and (report.parent / "steps").is_dir():
+        report = report.parent  # the first page of a folder of pages
+    if report.suffix.lower() in (".html", ".htm"):
+        return f"{quote(str(report))}#step={page}"
+    return quote(str(report / "steps" / f"{page}.html"))
+
+
+def flips(
+    found: Comparison, direction: Direction, reports: Reports = NO_REPORTS
+) -> list[tuple[str, list[str]]]:
+    """The first steps that flipped that way: sample id, and the addresses of its pages."""
+    chosen = [flip for flip in found.flips if flip.direction == direction]
+    lines = [(flip.sample_id, reports.links(flip)) for flip in chosen[:_FLIPS]]
+    if len(chosen) > _FLIPS:
+        lines.append((f"... and {len(chosen) - _FLIPS} more (all with --format json)", []))
+    return lines
+
+
+def markdown(found: Comparison, reports: Reports = NO_REPORTS) -> str:
+    """The comparison as Markdown."""
+    parts = ["\n".join(f"- {markdown_text(line)}" for line in facts(found))]
+    parts += map(table_markdown, tables(found))
+    for direction in DIRECTIONS if found.flipping else ():
+        lines = [f"### {direction}: {count(found, direction)}", ""]
+        for name, links in flips(found, direction, reports):
+            lines.append(" ".join([f"- {markdown_text(name)}", *(f"<{link}>" for link in links)]))
+        parts.append("\n".join(lines).rstrip())
+    return "\n\n".join([*parts, method(found)]) + "\n"
+
+
+DIRECTIONS: tuple[Direction, ...] = ("right->wrong", "wrong->right")
+
+
+def count(found: Comparison, direction: Direction) -> int:
+    """How many steps flipped that way."""
+    return sum(flip.direction == direction for flip in found.flips)
+
+
+def table_markdown(shown: Shown) -> str:
+    """A table as Markdown, with its title."""
+    rule = "|" + "|".join(["---", *["---:"] * (len(shown.header) - 1)]) + "|"
+    return "\n".join([f"### {shown.title}", "", _line(shown.header), rule, *map(_line, shown.rows)])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(markdown_text(cell) for cell in cells) + " |"
+
+
+_FIELDS = (
+    *("axis", "group", "metric", "a", "b", "difference", "low", "high", "p", "q"),
+    *("why", "episodes", "differing", "steps", "only_a_right", "only_b_right"),
+    *("mcnemar_p", "mcnemar_q"),
+)
+
+
+def as_csv(found: Comparison) -> str:
+    """A line per slice and metric; fractions, nothing rounded."""
+    return csv_text(_FIELDS, (line for each in found.slices for line in _records(found, each)))
+
+
+def _records(found: Comparison, each: Slice) -> Iterator[dict[str, Any]]:
+    for metric, value in each.metrics.items():
+        low, high = value.ci95 or (None, None)
+        record = {
+            "axis": each.axis,
+            "group": each.group,
+            "metric": metric,
+            "a": value.a,
+            "b": value.b,
+            "difference": value.difference,
+            "low": low,
+            "high": high,
+            "p": value.p,
+            "q": each.q[metric],
+            "why": value.why,
+            "episodes": value.episodes,
+            "differing": value.differing,
+            "steps": each.steps,
+        }
+        if metric == found.flipping and each.flips:
+            record |= {
+                "only_a_right": each.flips.a_only,
+                "only_b_right": each.flips.b_only,
+                "mcnemar_p": each.flips.p,
+                "mcnemar_q": each.flips_q,
+            }
+        yield record

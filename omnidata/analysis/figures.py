@@ -1,0 +1,293 @@
+"""Figures of runs: capability fingerprints (OmniGUI, Figure 4) and bars by app (Figure 5).
+
+Colours are Okabe and Ito's, which colour-blind people tell apart; lines differ in their dashes and
+markers, bars in their hatches and greys, so that a print without colour can be read too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omnidata.analysis.run_tables import cell, counted, main_metric, ranked
+from omnidata.analysis.runs import by_profile, labels
+from omnidata.analysis.table_specs import Shape, shapes
+from omnidata.analysis.tables import number
+from omnidata.errors import UsageError
+from omnidata.run.figures import check_installed, save, spellings
+from omnidata.run.scoring import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_COLOURS = ("#0072B2", "#D55E00", "#000000", "#009E73", "#CC79A7", "#56B4E9", "#8A5A00", "#7F7F7F")
+_DASHES = ("-", "--", "-.", ":")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_BARS = (("#0072B2", ""), ("#E69F00", "////"), ("#EDEDED", "...."), ("#009E73", "xxxx"))
+_TOGETHER = len(_COLOURS)
+_MOST_BARS = 60
+_SUFFIXES = (".png", ".svg")
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A figure to be drawn.
+
+    Attributes:
+        name: of its files, without suffix.
+        make: makes it.
+    """
+
+    name: str
+    make: Callable[[], Figure]
+
+
+def draw(runs: Sequence[Run], folder: Path) -> list[Path]:
+    """Write every figure that the runs have, as PNG and as SVG.
+
+    Args:
+        runs: of any tasks.
+        folder: made if missing; older figures of the same names are replaced.
+
+    Returns:
+        The files.
+
+    Raises:
+        PlatformError: matplotlib is not installed.
+        UsageError: no file can be written there.
+    """
+    check_installed()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"the folder cannot be made ({error.strerror})",
+            where=f"--figures {folder}",
+            expected="a folder that can be written",
+        ) from None
+    written = []
+    for drawing in drawings(runs):
+        for suffix in _SUFFIXES:
+            path = folder / f"{drawing.name}{suffix}"
+            save(drawing.make, path)
+            written.append(path)
+    return written
+
+
+def drawings(runs: Sequence[Run]) -> list[Drawing]:
+    """The figures of the runs, for each task and profile apart."""
+    found = []
+    for same in by_profile(runs):
+        several = len({run.profile for run in runs if run.task == same[0].task}) > 1
+        prefix = f"{same[0].task}-{same[0].profile}" if several else same[0].task
+        found += [*_radars(same, prefix), *_bars(same, prefix)]
+    return found
+
+
+def _radars(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
+    """One per table of groups, and for so many runs as can be told apart."""
+    told = [", ".join(filter(None, label)) for label in labels(runs)]
+    for shape in shapes(runs[0]):
+        if len(list(shape.present(runs))) < 3:
+            continue
+        for start in range(0, len(runs), _TOGETHER):
+            part, named = runs[start : start + _TOGETHER], told[start : start + _TOGETHER]
+            number = f"-{start // _TOGETHER + 1}" if len(runs) > _TOGETHER else ""
+            make = partial(radar, shape, part, named)
+            yield Drawing(f"{prefix}-radar-{shape.axis}{number}", make)
+
+
+def _bars(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
+    """One per run: by app where the data tell it, else as in the main table."""
+    told = [", ".join(filter(None, label)) for label in labels(runs)]
+    for place, (run, name) in enumerate(zip(runs, told, strict=True), 1):
+        axes = [axis for axis in ("app", shapes(run)[0].axis) if run.results["by"].get(axis)]
+        number = f"-{place}" if len(runs) > 1 else ""
+        if axes:
+            yield Drawing(f"{prefix}-bars-{axes[0]}{number}", partial(bars, run, axes[0], name))
+
+
+def radar(shape: Shape, runs: Sequence[Run], told: Sequence[str]) -> Figure:
+    """The capability fingerprint (Figure 4): the main metric by group, a line per run.
+
+    Args:
+        shape: whose groups, three or more.
+        runs: at most eight.
+        told: their names.
+    """
+    from matplotlib.figure import Figure
+
+    metric = main_metric(runs[0])
+    groups = list(shape.present(runs))
+    angles = [2 * math.pi * place / len(groups) for place in range(len(groups))]
+    lines = [
+        [_percent(cell(run, shape.axis, group, metric).value) for group, _ in groups]
+        for run in runs
+    ]
+    made = Figure(figsize=(6.4, 6.2 + 0.22 * len(runs)), layout="constrained")
+    axes = made.add_subplot(projection="polar")
+    families, written = spellings([*told, *(header for _, header in groups)])
+    _web(
+        axes,
+        angles,
+        [written[each].replace(" ", "\n") for _, each in groups],
+        families,
+        _top(lines),
+    )
+    for place, (values, name) in enumerate(zip(lines, told, strict=True)):
+        axes.plot(
+            [*angles, angles[0]],
+            [*values, values[0]],
+            color=_COLOURS[place],
+            linestyle=_DASHES[place % len(_DASHES)],
+            marker=_MARKERS[place],
+            markersize=9 - 0.7 * place,  # of lines that coincide all are seen
+            linewidth=3.2 - 0.3 * place,
+            label=_cut(written[name], 64),
+            clip_on=False,
+        )
+    made.suptitle(f"{metric} by {shape.axis} (%): {runs[0].task}, {runs[0].profile}", fontsize=11)
+    _legend(made, families)
+    return made
+
+
+def _web(
+    axes: Axes, angles: Sequence[float], headers: Sequence[str], families: Sequence[str], top: int
+) -> None:
+    """The spokes, named, and the rings, numbered."""
+    axes.set_theta_offset(math.pi / 2)  # type: ignore[attr-defined]  # polar axes have it, which their type does not say
+    axes.set_theta_direction(-1)  # type: ignore[attr-defined]  # polar axes have it, which their type does not say
+    axes.set_ylim(0, top)
+    apart = 20 if top > 50 else 10 if top > 20 else 5
+    rings = range(apart, top + 1, apart)
+    axes.set_yticks(list(rings), [str(ring) for ring in rings], fontsize=8, color="#555555")
+    axes.set_rlabel_position(180 / len(angles))  # type: ignore[attr-defined]  # polar axes have it, which their type does not say
+    axes.set_xticks(angles, headers, fontsize=9, fontfamily=families, parse_math=False)
+    for angle, text in zip(angles, axes.get_xticklabels(), strict=True):
+        side = math.sin(angle)
+        text.set_horizontalalignment(
+            "center" if abs(side) < 0.1 else "left" if side > 0 else "right"
+        )
+    axes.grid(color="#c8c8c8", linewidth=0.6)
+    axes.spines["polar"].set_color("#c8c8c8")
+
+
+def _legend(made: Figure, families: Sequence[str]) -> None:
+    legend = made.legend(
+        loc="outside lower center",
+        frameon=False,
+        fontsize=9,
+        handlelength=4,
+        ncols=1,
+        prop={"family": list(families), "size": 9},
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _top(lines: Sequence[Sequence[float]]) -> int:
+    """The outermost ring: a round number that holds all values."""
+    highest = max((value for line in lines for value in line if value == value), default=0.0)
+    return min(100, max(10, math.ceil(highest / 10) * 10))
+
+
+def _percent(value: float | None) -> float:
+    return math.nan if value is None else 100 * value
+
+
+def bars(run: Run, axis: str, told: str) -> Figure:
+    """Bars by app (Figure 5): the best at the top, dotted lines for the whole.
+
+    At the right stands over how much each group goes.
+
+    Args:
+        run: the run.
+        axis: of its groups.
+        told: its name.
+    """
+    from matplotlib.figure import Figure
+
+    groups = ranked(axis, [run])[:_MOST_BARS]
+    metrics = _shown(run)
+    made = Figure(figsize=(8, 1.6 + 0.11 * (len(metrics) + 1) * len(groups)), layout="constrained")
+    axes = made.add_subplot()
+    families, written = spellings([told, *groups])
+    height = 0.8 / len(metrics)
+    drawn = [
+        [_percent(cell(run, axis, group, metric).value) for group in groups] for metric in metrics
+    ]
+    styles = zip(metrics, drawn, _BARS, strict=False)
+    for place, (metric, values, (colour, hatch)) in enumerate(styles):
+        offset = (place - (len(metrics) - 1) / 2) * height
+        axes.barh(
+            [number + offset for number in range(len(groups))],
+            values,
+            height=height,
+            color=colour,
+            edgecolor="#333333",
+            linewidth=0.4,
+            hatch=hatch,
+            label=metric,
+        )
+    _averages(axes, run, metrics[:2])
+    axes.set_yticks(
+        range(len(groups)),
+        [_cut(written[group], 32) for group in groups],
+        fontfamily=families,
+        fontsize=8,
+        parse_math=False,
+    )
+    axes.set_ylim(len(groups) - 0.4, -0.6)
+    wholes = [_percent(cell(run, "", "", metric).value) for metric in metrics]
+    axes.set_xlim(0, _top([*drawn, wholes]))
+    axes.set_xlabel("%")
+    axes.spines[["top"]].set_visible(False)
+    sides = axes.secondary_yaxis("right")
+    sides.set_yticks(range(len(groups)), [_sizes(run, axis, group) for group in groups], fontsize=8)
+    sides.tick_params(length=0)
+    sides.set_ylabel("/".join(counted(list(run.results["by"][axis].values()))), fontsize=8)
+    axes.set_title(
+        f"{_cut(written[told], 64)}: by {axis} ({run.task}, {run.profile})",
+        fontsize=10,
+        fontfamily=families,
+        loc="left",
+        parse_math=False,
+    )
+    made.legend(loc="outside lower center", ncols=6, frameon=False, fontsize=8)
+    return made
+
+
+def _shown(run: Run) -> list[str]:
+    """The paper's three in its order where the run has them, else the first shares."""
+    shares = [name for name, unit in run.columns.items() if unit == "share"]
+    papers: list[str] = [name for name in ("EM", "GP", "SR") if name in shares]
+    return papers or shares[: len(_BARS)]
+
+
+def _averages(axes: Axes, run: Run, metrics: Sequence[str]) -> None:
+    """Dotted lines where all steps together are."""
+    for metric, style in zip(metrics, (":", (0, (1, 3))), strict=False):
+        value = cell(run, "", "", metric).value
+        if value is not None:
+            axes.axvline(
+                100 * value, linestyle=style, color="black", linewidth=1.2,
+                label=f"{metric} of all: {number(value, 'share')}",
+            )  # fmt: skip
+
+
+def _sizes(run: Run, axis: str, group: str) -> str:
+    """Over how much a group goes, e.g. episodes/steps."""
+    found = run.results["by"][axis][group]
+    of = counted([*run.results["by"][axis].values()])
+    return "/".join(str(found.get(key, 0)) for key in of)
+
+
+def _cut(name: str, longest: int) -> str:
+    """A long name without its middle: what sets runs apart is often the end."""
+    half = longest // 2
+    return name if len(name) <= longest else f"{name[: half - 1]}…{name[-half:]}"

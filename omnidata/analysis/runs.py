@@ -1,0 +1,261 @@
+"""The runs of one report: what sets them apart, and what a reader must know to compare them."""
+
+from __future__ import annotations
+
+import filecmp
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from omnidata.errors import UsageError, counted
+from omnidata.run.scoring import Run, read_run
+from omnidata.run.settings import cut, endings, flat
+
+__all__ = [
+    "Run",
+    "by_profile",
+    "copies",
+    "grouped",
+    "labels",
+    "read_run",
+    "read_runs",
+    "repeats",
+    "unlike",
+    "warnings",
+]
+
+_OF_TASK = ("options", "where", "exclude", "limit", "shard", "seed", "generation")
+_OF_MODEL = ("model_options", "model_settings")
+_OF_STEPS = ("dataset_fingerprint", "where", "exclude", "limit", "shard")
+_SEEDS = frozenset({"seed", "model_options.seed", "model_settings.seed"})
+_UNNAMED = frozenset({"exclude", "shard"})
+"""Settings whose values say what they are of."""
+_SHOWN = 3
+
+
+def read_runs(folders: Sequence[Path]) -> list[Run]:
+    """The runs of the folders, in order.
+
+    Raises:
+        UsageError: a folder is named twice.
+        RunError: see `read_run`.
+    """
+    places: dict[Path, Path] = {}
+    for folder in folders:
+        other = places.setdefault(folder.resolve(), folder)
+        if other is not folder:
+            raise UsageError(
+                "the run is named twice",
+                where=str(folder),
+                expected="each run once",
+                remedy="leave one of them out",
+            )
+    return [read_run(folder) for folder in folders]
+
+
+def by_profile(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs of each task and profile, whose numbers may stand in one table."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.task, run.profile), []).append(run)
+    tasks = [run.task for run in runs]
+    return sorted(groups.values(), key=lambda group: tasks.index(group[0].task))
+
+
+def grouped(runs: Sequence[Run], ignored: frozenset[str]) -> list[list[Run]]:
+    """Runs with equal settings but for the ignored ones, in the order in which groups begin.
+
+    Imported answers are in no group: nobody knows how they were made. Nor are copies of a run.
+
+    Args:
+        runs: of one task and profile.
+        ignored: names of settings, e.g. "options.modalities", "seed".
+    """
+    groups: dict[str, list[Run]] = {}
+    copied = [copy for copy, _ in copies(runs)]
+    for run in runs:
+        if run.imported or run in copied:
+            continue
+        settings = _flat(run, ("model", "dataset_fingerprint", "control", *_OF_TASK, *_OF_MODEL))
+        kept = {name: value for name, value in settings.items() if name not in ignored}
+        if not any(name.startswith("options.") for name in ignored):
+            kept["prompt_hash"] = run.settings.get("prompt_hash")
+        groups.setdefault(json.dumps(kept, sort_keys=True), []).append(run)
+    return list(groups.values())
+
+
+def copies(runs: Sequence[Run]) -> list[tuple[Run, Run]]:
+    """Each run whose files are those of one before it, and that one.
+
+    Two runs of the same settings, even with the same answers, did not take the same time.
+    """
+    found: list[tuple[Run, Run]] = []
+    for number, run in enumerate(runs):
+        for other in runs[:number]:
+            if "timings" in run.settings and _same(run, other):
+                found.append((run, other))
+                break
+    return found
+
+
+def _same(run: Run, other: Run) -> bool:
+    if run.profile != other.profile or run.settings != other.settings:
+        return False
+    ours, theirs = (each.path / "predictions.jsonl" for each in (run, other))
+    try:
+        return filecmp.cmp(ours, theirs, shallow=False)
+    except OSError:  # scores can be shown without their answers
+        return run.results == other.results
+
+
+def repeats(runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs that differ in nothing but their seed, two or more in each list."""
+    return [group for group in grouped(runs, _SEEDS) if len(group) > 1]
+
+
+def labels(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """Model and setting of each run: of the settings those in which the runs differ.
+
+    A setting is named by as much of its name as tells it from the others. Runs that no setting sets
+    apart have there what sets their folders apart.
+    """
+    names = [run.name for run in runs]
+    settings = [_flat(run, _OF_TASK) for run in runs]
+    kept = _differing([each for run, each in zip(runs, settings, strict=True) if not run.imported])
+    told = [{key: each[key] for key in kept if key in each} for each in settings]
+    for name in set(names):
+        same = [number for number, other in enumerate(names) if other == name]
+        own = [_flat(runs[number], _OF_MODEL) for number in same]
+        for number, each in zip(same, own, strict=True):
+            told[number] |= {key: each[key] for key in _differing(own) if key in each}
+    texts = _texts(told)
+    found = list(zip(names, texts, strict=True))
+    folders = endings([run.path.resolve().as_posix() for run in runs], "/")
+    return [
+        (name, ", ".join(filter(None, (text, folders[run.path.resolve().as_posix()]))))
+        if found.count((name, text)) > 1
+        else (name, text)
+        for (name, text), run in zip(found, runs, strict=True)
+    ]
+
+
+def _texts(told: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The settings of each run as its label has them.
+
+    A model's settings repeat the options that it was given: what says the same is said once.
+    """
+    columns: dict[str, dict[int, str]] = {}
+    for number, each in enumerate(told):
+        for key, value in each.items():
+            columns.setdefault(key, {})[number] = _said(key, value)
+    last = {key: key.rpartition(".")[2] for key in columns}
+    for key in reversed(last):
+        others = [columns[other] for other in columns if other != key and last[other] == last[key]]
+        if any(columns[key].items() <= other.items() for other in others):
+            del columns[key]
+    names = endings(columns)
+    return [
+        ", ".join(
+            said[number] if key in _UNNAMED else f"{names[key]}={said[number]}"
+            for key, said in columns.items()
+            if number in said
+        )
+        for number in range(len(told))
+    ]
+
+
+def _said(key: str, value: Any) -> str:
+    """A value as a label has it."""
+    if key == "exclude":
+        return f"{counted(len(value), 'step')} excluded"
+    if key == "shard":
+        return f"part {value[0]} of {value[1]}"
+    return cut(value if isinstance(value, str) else json.dumps(value))
+
+
+def _flat(run: Run, keys: Sequence[str]) -> dict[str, Any]:
+    """Settings as one level, without those that say nothing."""
+    said = flat({key: run.settings.get(key) for key in keys})
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of which not all have the same value."""
+    names = dict.fromkeys(name for each in settings for name in each)
+    return [name for name in names if len({json.dumps(each.get(name)) for each in settings}) > 1]
+
+
+def warnings(runs: Sequence[Run]) -> Iterator[str]:
+    """What forbids, or makes doubtful, to compare the runs of one task.
+
+    Imported answers do not say what data they were scored on; their steps' ids are compared.
+    """
+    profiles = dict.fromkeys(run.profile for run in runs)
+    if len(profiles) > 1:
+        yield (
+            f"{runs[0].task}: {len(profiles)} profiles ({', '.join(profiles)}): each has tables of "
+            "its own; do not compare numbers across them"
+        )
+    apart = unlike(runs)
+    yield from (f"{runs[0].task}: {why}" for why in apart)
+    if not apart and len(runs) > 1 and any(run.imported for run in runs):
+        yield (
+            f"{runs[0].task}: imported answers do not say what data they were scored on; "
+            "their steps have the ids of the others'"
+        )
+    for copy, original in copies(runs):
+        yield f"{copy.path}: a copy of {original.path}, to the byte; it is no repeat"
+    for run in runs:
+        if run.stopped:
+            yield f"{run.path}: the run stopped before its end: {run.stopped}"
+        counts, outcomes = run.results["counts"], run.results.get("outcomes", {})
+        lacking = sum(n for name, n in outcomes.items() if name not in ("ok", "unparsed"))
+        if lacking:
+            wrong = "counts as wrong" if lacking == 1 else "count as wrong"
+            unit = "task" if "tasks" in counts else "step"
+            lacks = "result" if unit == "task" else "answer"
+            article = "a" if unit == "task" else "an"
+            yield f"{run.path}: {counted(lacking, unit)} without {article} {lacks} {wrong}"
+        if degraded := counts.get("degraded"):
+            were = "was" if degraded == 1 else "were"
+            told = f"{counted(degraded, 'step')} {were} asked with less than their media"
+            yield f"{run.path}: {told}"
+
+
+def unlike(runs: Sequence[Run]) -> list[str]:
+    """Why rows of the runs are not about the same steps; nothing where, for all we know, they are.
+
+    Args:
+        runs: of one task.
+
+    Raises:
+        RunError: the scores of imported answers, or of those beside them, cannot be read.
+    """
+    known: dict[str, list[Run]] = {}
+    for run in runs:
+        if not run.imported:
+            key = json.dumps([run.settings.get(name) for name in _OF_STEPS], sort_keys=True)
+            known.setdefault(key, []).append(run)
+    told = []
+    if len({run.fingerprint for run in runs if not run.imported}) > 1:
+        told.append(f"the runs are of different data: {_by_group(known)}")
+    elif len(known) > 1:
+        told.append(f"the runs ask about different steps of the data: {_by_group(known)}")
+    imported = [run for run in runs if run.imported]
+    if imported and len(runs) > 1 and len({frozenset(run.scores) for run in runs}) > 1:
+        names = ", ".join(str(run.path) for run in imported[:_SHOWN])
+        others = "the rest" if len(imported) < len(runs) else "each other"
+        what = "tasks" if any("tasks" in run.results["counts"] for run in imported) else "steps"
+        told.append(f"imported answers are to other {what} than {others}: {names}")
+    return told
+
+
+def _by_group(known: Mapping[str, Sequence[Run]]) -> str:
+    """The first runs of each group."""
+    told = []
+    for group in known.values():
+        names = [str(run.path) for run in group[:_SHOWN]] + ["..."] * (len(group) > _SHOWN)
+        steps = group[0].results["counts"].get("steps", 0)
+        told.append(f"{', '.join(names)} ({counted(steps, 'step')})")
+    return "; ".join(told)

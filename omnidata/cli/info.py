@@ -1,0 +1,267 @@
+"""`omnidata info`: what is supported, what a dataset holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from omnidata.cli import arguments as args
+from omnidata.cli import terminal
+from omnidata.cli.arguments import data_of, only_task, reading_data
+from omnidata.errors import DataError, UsageError, counted
+
+if TYPE_CHECKING:
+    from omnidata.data.overview import View
+    from omnidata.types import Source, Task
+
+_USAGE = "omnidata info DATA, omnidata info TASK DATA, or omnidata info TASK"
+
+
+@reading_data
+def info(
+    task: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TASK", help="The benchmark, e.g. omnigui; needed where the data do not tell."
+        ),
+    ] = None,
+    data: Annotated[Path | None, args.data_argument("The dataset's folder or file.")] = None,
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE", help="Compare the counts with a published table (omnigui: table7)."
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Draw them, as png, svg or pdf (omnigui: the paper's Figure 2)."
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Make the first finding an error.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Show what is supported, what a task is, or what a dataset holds.
+
+    Without TASK the benchmark is the one that the data are rows of; without DATA the task's
+    options, baselines, profiles, media and tags are shown. Exit code 1 means that something is
+    missing or unusable, or that the counts differ from TABLE.
+
+    Example: omnidata info omnigui omnidata-demo/data
+    """
+    if task is None:
+        if expect or strict or plot:
+            raise UsageError("there is no data to look at", expected=_USAGE)
+        _supported(as_json)
+        return
+    if plot:
+        from omnidata.run.figures import check
+
+        check(plot)
+    from omnidata.tasks import NAMES, ON_EPISODES, PLUGINS
+
+    name, place = task, data
+    if place is None:
+        place = data_of(None, Path(task))
+        if not place.exists() and task in (*NAMES, *ON_EPISODES, *PLUGINS.names()):
+            if expect or strict or plot:
+                raise UsageError("there is no data to look at", expected=_USAGE)
+            _print_task(task, as_json)
+            return
+        name = only_task(place, _USAGE, lambda task, data: f"omnidata info {task} {data}")
+    from omnidata.data.overview import view_of
+    from omnidata.tasks import get_task
+
+    benchmark = get_task(name)
+    kind = view_of(name)
+    _check_options(kind, name, expect, plot)
+    source = kind.read(benchmark, place, strict=strict)
+    view = kind(source)
+    differences = view.differences(expect) if expect else []
+    if as_json:
+        _print_json(source, view, differences)
+    else:
+        _print(source, view, expect, differences)
+    if plot:
+        for text, drawn in view.draw(plot).items():
+            terminal.note(f"no installed font can draw {text!r}: it is written {drawn}")
+        terminal.note(f"figure: {plot}")
+    if differences or any(finding.severity == "error" for finding in source.findings):
+        raise typer.Exit(1)
+
+
+def _check_options(kind: type[View], task: str, expect: str | None, plot: Path | None) -> None:
+    """Refuse what the benchmark has not, before the data are read."""
+    if expect is not None and expect not in kind.published:
+        names = ", ".join(kind.published)
+        raise UsageError(
+            f"no such table of {task}",
+            where=f"--expect {expect}",
+            expected=names or "no --expect: there is no table to compare with",
+            remedy=f"--expect {names}" if names else "leave the option out",
+        )
+    if plot and not kind.draws:
+        raise UsageError(
+            f"there is no figure of {task}", where=f"--plot {plot}", remedy="leave the option out"
+        )
+
+
+def _print_json(source: Source, view: View, differences: list[str]) -> None:
+    terminal.print_json(
+        {
+            "task": source.task,
+            "fingerprint": source.fingerprint,
+            "steps": len(source.steps),
+            "episodes": view.episodes,
+            "skipped": source.skipped,
+            **view.as_dict(),
+            "findings": [finding.as_dict() for finding in source.findings],
+            "differences": differences,
+        }
+    )
+
+
+def _print(source: Source, view: View, expect: str | None, differences: list[str]) -> None:
+    from collections import Counter
+
+    for table in view.tables():
+        terminal.print_table(table.title, table.header, table.rows, table.legend)
+    for finding in source.findings:
+        terminal.note(str(finding))
+    errors = sum(finding.severity == "error" for finding in source.findings)
+    parts = [
+        counted(view.episodes, "episode"),
+        counted(len(source.steps), "step"),
+        f"{counted(source.skipped, 'row')} skipped",
+        *view.remarks(),
+        counted(errors, "error"),
+        counted(len(source.findings) - errors, "warning"),
+    ]
+    terminal.say(", ".join(parts))
+    for code, number in Counter(finding.code for finding in source.findings).most_common():
+        terminal.say(f"  {number} {code}")
+    for difference in differences:
+        terminal.say(f"differs from {view.published[expect or '']}: {difference}")
+    if expect and not differences:
+        terminal.say(f"all counts are those of {view.published[expect]}")
+
+
+def _print_task(name: str, as_json: bool) -> None:
+    """What a task is, without any data."""
+    from omnidata.tasks import get_task
+
+    task = get_task(name)
+    told = _described(task)
+    if as_json:
+        terminal.print_json({"task": name, **told})
+        return
+    terminal.say(f"{name}: {told['holds']}")
+    terminal.say(f"DATA: {told['data'] or 'see the documentation of the distribution'}")
+    for option, values in told["options"].items():
+        shown = "|".join(values) if values != [""] else "TEXT"
+        terminal.say(f"  -T {option}={shown}  (default: {values[0] or 'none'})")
+    terminal.say(f"baselines: {', '.join(f'baseline:{one}' for one in told['baselines'])}")
+    first, *others = told["profiles"]
+    terminal.say(f"profiles: {', '.join([f'{first} (default)', *others])}")
+    for profile, rules in task.profiles.items():
+        terms = getattr(rules, "legend", {})
+        columns = (f"{one} ({terms[one]})" if one in terms else one for one in rules.columns)
+        terminal.say(f"  {profile}: {', '.join(columns)}")
+    unknown = "as the data have them: omnidata info TASK DATA"
+    media = (f"{role} ({kind})" for role, kind in (told["media"] or {}).items())
+    for what, found in (
+        ("media", ", ".join(media)),
+        ("tags, for --where", ", ".join(told["tags"] or ())),
+        ("subsets", ", ".join(told["subsets"] or ())),
+    ):
+        terminal.say(f"{what}: {found or unknown}")
+    if told["docs"]:
+        terminal.say(f"more: {told['docs']}")
+
+
+def _described(task: Task) -> dict[str, Any]:
+    """What can be said of a task without any data; None where only data tell."""
+    from importlib import import_module
+
+    from omnidata.loaders.hub import BUILDERS
+    from omnidata.run.textless import profiles_of
+    from omnidata.tasks import HOLDS, NAMES, ON_EPISODES
+    from omnidata.tasks.plugin_tasks import PluginTask
+
+    own = task.task if isinstance(task, PluginTask) else task
+    doc = (type(own).__doc__ or "").strip().partition("\n")[0]
+    name = task.name
+    held = None
+    if name in BUILDERS:
+        module, builder = BUILDERS[name]
+        held = getattr(import_module(module), builder).benchmark
+    return {
+        "holds": HOLDS.get(name) or doc or "a task of another distribution",
+        "data": _expected(task),
+        "profiles": profiles_of(task),
+        "default_profile": task.default_profile,
+        "columns": {profile: list(rules.columns) for profile, rules in task.profiles.items()},
+        "options": {option: list(values) for option, values in task.allowed.items()},
+        "baselines": list(task.baselines),
+        "media": held and held.roles and dict(held.roles),
+        "tags": held and list(held.tags),
+        "subsets": held and ["all", *held.subsets],
+        "docs": f"docs/tasks/{name}.md" if name in (*NAMES, *ON_EPISODES) else None,
+    }
+
+
+def _expected(task: Task) -> str:
+    """What the task takes for data, as its loader tells somebody who names none."""
+    try:
+        task.load(Path("no data"), check_media=False)
+    except DataError as error:
+        return error.expected
+    except Exception:  # a plug-in's loader may fail in any way, and says nothing then
+        return ""
+    return ""
+
+
+def _supported(as_json: bool) -> None:
+    from omnidata.adapters import FORMS, plugins, presets
+    from omnidata.run.logs import READERS
+    from omnidata.run.textless import profiles_of
+    from omnidata.tasks import HOLDS, NAMES, PLUGINS, get_task
+
+    tasks = [get_task(name) for name in NAMES]
+    if as_json:
+        described = {
+            task.name: {
+                "holds": HOLDS[task.name],
+                "profiles": profiles_of(task),
+                "default_profile": task.default_profile,
+                "options": {name: list(values) for name, values in task.allowed.items()},
+                "baselines": list(task.baselines),
+            }
+            for task in tasks
+        }
+        terminal.print_json(
+            {
+                "tasks": described,
+                "models": FORMS,
+                "presets": list(presets.table()),
+                "plugins": plugins.names(),
+                "task_plugins": PLUGINS.names(),
+                "logs": list(READERS),
+            }
+        )
+        return
+    for task in tasks:
+        terminal.say(f"task {task.name}: {HOLDS[task.name]}")
+        terminal.say(f"  profiles: {', '.join(profiles_of(task))}")
+        for name, values in task.allowed.items():
+            terminal.say(f"  -T {name}={'|'.join(values) or 'FOLDER'}")
+        terminal.say(f"  baselines: {', '.join(task.baselines)}")
+    terminal.say("tasks of plugins:  " + ("  ".join(PLUGINS.names()) or "none"))
+    terminal.say("models:   " + "  ".join(FORMS))
+    terminal.say("presets:  " + "  ".join(presets.table()))
+    terminal.say("plugins:  " + ("  ".join(plugins.names()) or "none"))
+    terminal.say("logs:     " + ", ".join(READERS))

@@ -1,0 +1,529 @@
+"""Steps -> Parquet files, one after the other, each written once."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from omnidata import media
+from omnidata.actions import Screen
+from omnidata.errors import DataError, Finding, MediaError, MissingMediaError, UsageError
+from omnidata.loaders.files import medium_broken, size_differs
+from omnidata.loaders.repository import MANIFEST, extra_features, read_manifest
+from omnidata.loaders.rows import belonging, features, storable, to_row
+from omnidata.media import unsafe
+from omnidata.run.staging import Staging, refused
+from omnidata.storage import atomic_write, is_unfinished, open_own, write_json
+from omnidata.types import Cut, MediaRef, Source, Step
+
+# What goes into a repository for one medium: its bytes or its path, and what is known of it.
+
+State = Literal["present", "silent", "corrupt", "missing", "unsafe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a medium turned out to be.
+
+    Attributes:
+        path: where the file is, absolute; None where there is none that may be opened.
+        state: "present" and "silent" are whole; "corrupt" is there but cut short or undecodable;
+            "unsafe" leads outside the dataset and was not touched.
+        frames: of a clip; 1 for a picture.
+        seconds: of a clip or a track.
+        size: of a picture, in pixels.
+        problem: why it is not whole; empty otherwise.
+    """
+
+    state: State
+    path: Path | None = None
+    frames: int | None = None
+    seconds: float | None = None
+    size: Screen | None = None
+    problem: str = ""
+
+
+def look(ref: MediaRef) -> Facts:
+    """Decode a medium from end to end; never raises for what is wrong with it."""
+    path = media.linkable(ref)
+    if path is None and ref.inline is None and ref.cell is None:
+        return Facts("unsafe", problem=f"the path {ref.path!r} leads outside its folder")
+    try:
+        found = media.examine(ref)
+    except MissingMediaError as error:
+        return Facts("missing", path, problem=f"{error.what}: {ref.path}")
+    except MediaError as error:
+        return Facts("corrupt", path, problem=f"{error.what}: {ref.path}")
+    if ref.kind == "image":
+        assert found.width
+        assert found.height
+        return Facts("present", path, frames=1, size=(found.width, found.height))
+    state: State = "silent" if ref.kind == "audio" and found.audio == "silent" else "present"
+    return Facts(state, path, found.frames, found.seconds)
+
+
+def columns(
+    step: Step, facts: Mapping[MediaRef, Facts], *, embed: bool, roots: Sequence[Path]
+) -> dict[str, Any]:
+    """The media columns of a row, and `media`, which says what they hold.
+
+    An embedded medium that is missing, and any that leads outside, has an empty column: `datasets`
+    would look for its path anywhere, and embed what it finds.
+    """
+    row: dict[str, Any] = dict.fromkeys(step.media)
+    listed = []
+    for role, ref in step.media.items():
+        if ref is None:
+            continue
+        known = facts[ref]
+        entry = {
+            "role": role,
+            "path": storable(ref.path),
+            "root": None if embed else roots.index(ref.root),
+            "state": known.state,
+            "sha256": None,
+            "bytes": None,
+            "frames": known.frames,
+            "seconds": known.seconds,
+        }
+        listed.append(entry)
+        if not embed and known.path:
+            if not _is_text(known.path):
+                continue  # Arrow has no such strings: the step comes back with the medium missing
+            row[role] = {"path": str(known.path)}
+        if known.state in ("missing", "unsafe"):
+            continue
+        content = _waveform(ref) if ref.inline is not None else _content(ref)
+        if content is None:
+            continue
+        entry |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        if embed:
+            row[role] = {"bytes": content, "path": entry["path"] or f"{role}.wav"}
+    return {**row, "media": listed}
+
+
+def _is_text(path: Path) -> bool:
+    """Whether the name is Unicode; file systems take any bytes."""
+    return storable(str(path)) == str(path)
+
+
+def _content(ref: MediaRef) -> bytes | None:
+    """The bytes; None for what is too large or may not be read."""
+    try:
+        return media.read_bytes(ref)
+    except MediaError:
+        return None
+
+
+def _waveform(ref: MediaRef) -> bytes | None:
+    """Audio that a row holds inline, as a WAV file of 32-bit floats at its own rate."""
+    held: Any = ref.inline
+    try:
+        rate = int(held["sampling_rate"])
+        samples = media.samples(ref, rate=rate)
+    except (MediaError, UsageError, LookupError, TypeError, ValueError, OverflowError):
+        return None
+    return _wav(samples, rate)
+
+
+def _wav(samples: npt.NDArray[np.float32], rate: int) -> bytes:
+    import av
+
+    buffer = io.BytesIO()
+    with av.open(buffer, "w", format="wav", options={"fflags": "+bitexact"}) as container:
+        stream = container.add_stream("pcm_f32le", rate=rate, layout="mono")
+        frame = av.AudioFrame.from_ndarray(samples[None], format="flt", layout="mono")
+        frame.sample_rate = rate
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return buffer.getvalue()
+
+
+def findings(steps: Iterable[Step], facts: Mapping[MediaRef, Facts]) -> Iterator[Finding]:
+    """What the loader's own look at the media would say, and what only decoding shows.
+
+    One finding per medium, at the step that names it first; what the loader says of unsafe paths
+    it has said already.
+    """
+    seen: set[MediaRef] = set()
+    for step in steps:
+        for role, ref in step.media.items():
+            if ref is None:
+                if role == "screenshot":
+                    yield medium_broken(step, role, "the row names no file", "a screenshot")
+                continue
+            if ref in seen or (ref.inline is None and media.unsafe(ref.path)):
+                continue
+            seen.add(ref)
+            known = facts[ref]
+            if known.problem:
+                yield medium_broken(step, role, known.problem, f"a whole {ref.kind} file")
+            elif known.size and (differs := size_differs(step, role, known.size)):
+                yield differs
+
+
+def portable(findings: Iterable[Finding], root: Path) -> Iterator[Finding]:
+    """Findings without the folder in which the source lay, and as text that can be written."""
+    for found in findings:
+        said = (found.where, found.what, found.expected, found.remedy)
+        where, what, expected, remedy = (
+            storable(text.replace(f"{root}{os.sep}", "")) or "" for text in said
+        )
+        names = tuple(storable(name) or "" for name in found.sample_ids)
+        yield Finding(found.code, found.severity, where, what, expected, remedy, names)
+
+
+_SHARD_BYTES = 300 * 1024**2
+_SHARD_ROWS = 20_000
+_GROUP_BYTES = 32 * 1024**2
+_GROUP_ROWS = 50
+_GROUP_ROWS_LINKED = 5000
+_GROUP_ACTIONS = 50_000
+"""Of all histories in a row group: each costs a kilobyte or so when rows become Arrow."""
+
+_UNKNOWN_BYTES = 1024**2  # of a medium whose size nobody has looked up
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A shard that is to be written.
+
+    Attributes:
+        folder: where it belongs, relative to the repository: one level per tag.
+        numbers: positions of its steps in the source.
+    """
+
+    folder: str
+    numbers: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard that has been written.
+
+    Attributes:
+        file: relative to the repository.
+        stamp: hash of what it was made from, sizes and times of the media included.
+        digest: hash of what it says; the same wherever and whenever it is made.
+        rows: its steps.
+        num_bytes: of its rows in memory.
+        size: of the file, in bytes.
+        found: media that are there, in whatever state.
+        findings: about its media.
+    """
+
+    file: str
+    stamp: str
+    digest: str
+    rows: int
+    num_bytes: int
+    size: int
+    found: int
+    findings: Sequence[Finding]
+
+
+def plan(source: Source, *, embed: bool) -> list[Plan]:
+    """Cut the steps into shards: steps with the same tags together, so that subsets share files."""
+    cells: dict[str, list[int]] = {}
+    for number, step in enumerate(source.steps):
+        folder = "/".join(slug(step.tags.get(tag)) for tag in source.tags)
+        cells.setdefault(folder, []).append(number)
+    plans = []
+    for folder, numbers in sorted(cells.items()):
+        begin, size = 0, 0
+        for end, number in enumerate(numbers):
+            media = source.steps[number].media.values()
+            own = sum(_stat(ref)[0] for ref in media if ref) if embed else 0
+            if end > begin and (size + own > _SHARD_BYTES or end - begin >= _SHARD_ROWS):
+                plans.append(Plan(folder, numbers[begin:end]))
+                begin, size = end, 0
+            size += own
+        plans.append(Plan(folder, numbers[begin:]))
+    return plans
+
+
+def slug(value: str | None) -> str:
+    """A tag's value as a folder's name that no pattern and no file system misreads.
+
+    Examples:
+        >>> slug("TED"), slug(None), slug("a/b*")
+        ('TED', '-', 'a-b-~6921b784')
+    """
+    if value is None:
+        return "-"
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}", value):
+        return value
+    readable = re.sub(r"[^A-Za-z0-9_-]", "-", value)[:60]
+    # `datasets` passes over folders that begin with two underscores.
+    start = "" if readable[:1].isalnum() else "x"
+    return f"{start}{readable}~{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def _stat(ref: MediaRef) -> tuple[int, int]:
+    """Size and time of the file, nothing of which is opened; an estimate where there is none."""
+    cut = ref.cell if isinstance(ref.cell, Cut) else None
+    if ref.inline is not None or (ref.cell is not None and cut is None):
+        return _UNKNOWN_BYTES, 0
+    path = cut.shard if cut else ref.path
+    if unsafe(path):
+        return 0, 0
+    try:
+        found = os.stat(f"{ref.root}/{path}")  # noqa: PTH116  by the million
+    except (OSError, ValueError):  # a name that no file system can hold is a ValueError
+        return 0, 0
+    return (_UNKNOWN_BYTES if cut else found.st_size), found.st_mtime_ns
+
+
+class Writer:
+    """Writes the shards of one source.
+
+    Args:
+        source: the steps.
+        out: the folder they go to.
+        embed: put media bytes into the rows; otherwise their absolute paths.
+        roots: the folders of the media, as the repository numbers them.
+        pool: looks at media ahead of the writing.
+    """
+
+    def __init__(
+        self, source: Source, out: Path, *, embed: bool, roots: Sequence[Path], pool: Executor
+    ) -> None:
+        """Lay out the columns."""
+        self._source = source
+        self._out = out
+        self._embed = embed
+        self._roots = roots
+        self._pool = pool
+        self._belonging = belonging(source)
+        self._row_numbers = {
+            name: number for number, name in enumerate(source.row_ids) if name is not None
+        }
+
+    def stamp(self, plan: Plan) -> str:
+        """Hash of what the shard depends on, without opening a medium."""
+        digest = hashlib.sha256()
+        for number in plan.numbers:
+            step = self._source.steps[number]
+            digest.update(f"{number} {step.sample_id}\n".encode("utf-8", "backslashreplace"))
+            for ref in filter(None, step.media.values()):
+                known = f"{ref.root}/{ref.path} {ref.cell} {ref.sha256} {_stat(ref)}\n"
+                digest.update(known.encode("utf-8", "backslashreplace"))
+        return digest.hexdigest()
+
+    def write(self, plan: Plan, stamp: str, advance: Callable[[int], None]) -> Shard:
+        """Write one shard; `advance` is told of every group of rows that is done."""
+        steps = [self._source.steps[number] for number in plan.numbers]
+        refs = list(dict.fromkeys(ref for step in steps for ref in step.media.values() if ref))
+        facts = dict(zip(refs, self._pool.map(look, refs), strict=True))
+        folder = self._out / "data" / plan.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = folder / f"{stamp[:12]}.partial"
+        digest, done, num_bytes = hashlib.sha256(), 0, 0
+        with (
+            atomic_write(partial) as parquet,
+            pq.ParquetWriter(parquet, self._schema, **self._options) as writer,
+        ):
+            for rows in self._groups(plan, steps, facts):
+                for row in rows:
+                    digest.update(_canonical(row, self._source))
+                table = pa.Table.from_pylist(rows, schema=self._schema)
+                writer.write_table(table, row_group_size=len(rows))
+                num_bytes += table.nbytes
+                done += len(rows)
+                advance(len(rows))
+        file = f"data/{plan.folder}/{plan.numbers[0]:07d}-{digest.hexdigest()[:16]}.parquet"
+        partial.replace(self._out / file)
+        return Shard(
+            file,
+            stamp,
+            digest.hexdigest(),
+            done,
+            num_bytes,
+            (self._out / file).stat().st_size,
+            sum(known.state != "missing" for known in facts.values()),
+            list(portable(findings(steps, facts), self._source.root)),
+        )
+
+    def _groups(
+        self, plan: Plan, steps: Sequence[Step], facts: Mapping[MediaRef, Facts]
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Rows, as many as make a row group."""
+        most = _GROUP_ROWS if self._embed else _GROUP_ROWS_LINKED
+        rows: list[dict[str, Any]] = []
+        size = actions = 0
+        for number, step in zip(plan.numbers, steps, strict=True):
+            row = self._row(number, step, facts)
+            weight = sum(entry["bytes"] or 0 for entry in row["media"]) if self._embed else 0
+            past = len(step.history)
+            full = size + weight > _GROUP_BYTES or actions + past > _GROUP_ACTIONS
+            if rows and (full or len(rows) >= most):
+                yield rows
+                rows, size, actions = [], 0, 0
+            rows.append(row)
+            size, actions = size + weight, actions + past
+        yield rows
+
+    def _row(self, number: int, step: Step, facts: Mapping[MediaRef, Facts]) -> dict[str, Any]:
+        return {
+            **to_row(step, self._source.tags),
+            **{c: storable(getattr(step, name)) for c, name in self._belonging.items()},
+            **columns(step, facts, embed=self._embed, roots=self._roots),
+            "history_screens": [
+                {"width": width, "height": height} for width, height in step.history_screens
+            ],
+            "position": number,
+            "row": self._row_numbers.get(step.sample_id),
+        }
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        """The columns, described in the way that `datasets` 3.6 understands too."""
+        import datasets
+
+        columns = features(self._source.tags, self._source.roles, linked=not self._embed)
+        columns |= extra_features() | dict.fromkeys(self._belonging, datasets.Value("string"))
+        described = {"info": {"features": _older(datasets.Features(columns).to_dict())}}
+        schema: pa.Schema = datasets.Features(columns).arrow_schema
+        return schema.with_metadata({"huggingface": json.dumps(described)})
+
+    @cached_property
+    def _options(self) -> dict[str, Any]:
+        """Media are compressed already; text is not."""
+        leaves = _leaves(self._schema)
+        media = {f"{role}.bytes" for role in self._source.roles}
+        text = [leaf for leaf in leaves if leaf not in media]
+        return {
+            "compression": {leaf: "none" if leaf in media else "zstd" for leaf in leaves},
+            "use_dictionary": text,
+            "write_statistics": text,
+            "write_page_index": True,
+            "write_page_checksum": True,
+        }
+
+
+def _canonical(row: Mapping[str, Any], source: Source) -> bytes:
+    """What a row says, for its hash; of embedded media the hash, of linked ones the path."""
+    said = dict(row)
+    for role in source.roles:
+        held = row.get(role)
+        said[role] = held and (None if held.get("bytes") else held["path"])
+    return json.dumps(said, sort_keys=True).encode()
+
+
+def _older(features: Any) -> Any:
+    """The description with lists as `datasets` wrote them before version 4, which all can read."""
+    if isinstance(features, dict):
+        if features.get("_type") == "List":
+            return [_older(features["feature"])]
+        return {name: _older(value) for name, value in features.items()}
+    return [_older(value) for value in features] if isinstance(features, list) else features
+
+
+def _leaves(schema: pa.Schema) -> list[str]:
+    """The columns as Parquet names them."""
+    buffer = pa.BufferOutputStream()
+    pq.write_table(schema.empty_table(), buffer)
+    found = pq.ParquetFile(pa.BufferReader(buffer.getvalue())).schema
+    return [found.column(number).path for number in range(len(found))]
+
+
+# A repository in the making.
+
+_DONE, _PLAN = ".done.jsonl", ".plan.json"
+_OURS = {"README.md", "data", MANIFEST, _DONE, _PLAN}
+
+
+class RepositoryStaging(Staging):
+    """See `Staging`."""
+
+    noun = "a repository"
+    work = "converting"
+    hidden = (_DONE, _PLAN)
+
+    def is_ours(self, folder: Path) -> bool:
+        """Whether a conversion wrote the folder, and nobody else anything into it."""
+        return _is_ours(folder)
+
+    def resume(self, settings: Mapping[str, Any]) -> dict[str, Shard]:
+        """The whole shards of an interrupted call with the same settings; else an empty folder.
+
+        Returns:
+            By stamp.
+        """
+        done = {}
+        try:
+            if json.loads((self.path / _PLAN).read_text(encoding="utf-8")) == settings:
+                lines = (self.path / _DONE).read_bytes().split(b"\n")[:-1]
+                shards = [msgspec.json.decode(line, type=Shard) for line in lines]
+                done = {shard.stamp: shard for shard in shards if self._is_whole(shard)}
+        except (OSError, ValueError):  # msgspec's errors are ValueErrors
+            pass
+        if not done:
+            if self.is_ours(self.path):
+                shutil.rmtree(self.path)
+            elif self.path.exists() or self.path.is_symlink():
+                raise refused(
+                    self.path, "there is something here already", "a name that nobody uses"
+                )
+            self.path.mkdir()
+            write_json(self.path / _PLAN, settings)
+        with atomic_write(self.path / _DONE) as file:  # without the line that an end cut short
+            file.writelines(_line(shard) for shard in done.values())
+        return done
+
+    def add(self, shard: Shard) -> None:
+        """Remember a shard that is whole."""
+        with open_own(self.path / _DONE, "ab") as file:
+            file.write(_line(shard))
+
+    def publish(self, shards: Iterable[Shard]) -> None:
+        """Move the folder to its place, without what an earlier call left.
+
+        Raises:
+            UsageError: something has appeared there in the meantime.
+        """
+        wanted = {self.path / shard.file for shard in shards}
+        for path in (self.path / "data").rglob("*"):
+            if path.is_file() and path not in wanted:
+                path.unlink()
+        self.move()
+
+    def _is_whole(self, shard: Shard) -> bool:
+        path = self.path / shard.file
+        return path.is_file() and path.stat().st_size == shard.size
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a conversion wrote the folder, and nobody else anything into it."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    names = {path.name for path in folder.iterdir()}
+    if not all(name in _OURS or is_unfinished(name) for name in names):
+        return False
+    if _PLAN in names or not names:
+        return True
+    try:
+        read_manifest(folder)
+    except DataError:
+        return False
+    return True
+
+
+def _line(shard: Shard) -> bytes:
+    return msgspec.json.encode(shard) + b"\n"

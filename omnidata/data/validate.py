@@ -1,0 +1,491 @@
+"""What is wrong with a dataset: its media, decoded from end to end, and its annotations.
+
+Two halves, so that an interrupted look at the media still gives a report: `look` decodes, `report`
+judges. `validate` is both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from omnidata.actions import Primitive
+from omnidata.data.media_checks import LIMIT_S, Fault, Outcomes, key, look, references
+from omnidata.errors import Finding, Severity, counted
+from omnidata.media import DEFAULT_BUDGET, Budget, Probe
+from omnidata.tasks.omnigui.texts import foreign
+from omnidata.types import MediaRef, Source, Step
+
+__all__ = ["LIMIT_S", "Report", "key", "look", "references", "report", "validate"]
+
+
+# What `omnidata validate` finds beyond the loaders' own findings; `docs/validate.md` has all.
+
+CODES: Mapping[str, tuple[Severity, str]] = {
+    "media-missing": ("error", "restore the file, or leave the step out"),
+    "media-empty": ("error", "copy or record it again"),
+    "media-truncated": ("error", "copy or download it again"),
+    "media-unreadable": ("error", "copy or record it again, in a format that is read"),
+    "media-refused": ("error", "put a regular file of usual size inside the dataset's folder"),
+    "media-changed": ("error", "restore the file, or convert the dataset again"),
+    "media-timeout": ("error", "look at the file; give more time with --timeout if it is honest"),
+    "media-crash": ("error", "record it again; do not open it with other programs"),
+    "media-absent": ("warning", "fine for scoring; a model needs the media below that folder"),
+    "media-unnamed": ("warning", "name the file in the row, if there is one"),
+    "size-differs": ("warning", "correct the row: targets are in pixels of that size"),
+    "aspect-differs": ("warning", "record the clip and the screenshot from the same screen"),
+    "screenshot-blank": ("warning", "take the screenshot again: apps may forbid it"),
+    "screenshot-repeated": ("warning", "look whether the step has its own screenshot"),
+    "clip-frozen": ("warning", "look whether the recording stood still, or is another step's"),
+    "audio-silent": ("warning", "look whether the sound was recorded"),
+    "length-mismatch": ("warning", "cut clip and audio at the same times"),
+    "history-differs": ("warning", "make the history again from the targets"),
+    "history-screenshot-differs": ("warning", "name the screenshot of the right earlier step"),
+    "language-differs": ("warning", "put the text into the column of its language"),
+}
+"""Severity and remedy."""
+
+
+def finding(code: str, where: str, what: str, expected: str) -> Finding:
+    """A finding with the severity and the remedy of its code."""
+    severity, remedy = CODES[code]
+    return Finding(code, severity, where, what, expected, remedy)
+
+
+# What the media say about the steps that name them.
+
+NAMED = 0.9
+"""Share of a dataset's steps that name a medium, from which on a step without it is doubtful."""
+
+LENGTH_S, LENGTH_SHARE = 0.25, 0.05
+"""Seconds, and share of the longer one, by which the lengths of clip and audio may differ: frames
+come at 4 or more a second, and audio codecs add a tenth of a second."""
+
+ASPECT = 0.05
+"""Share by which clip and screenshot may differ in shape: encoders round sides up to 16 pixels."""
+
+HISTORY_LAG = {"omnigui": 2}
+"""By task: how many steps back the history screenshot was taken (OmniGUI: t-2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A finding, and the steps that it is about.
+
+    Attributes:
+        finding: with the first of these steps as its place.
+        samples: ids of all of them.
+    """
+
+    finding: Finding
+    samples: tuple[str, ...]
+
+
+class MediaChecks:
+    """Holds the steps of a dataset against what is known of their media.
+
+    Args:
+        source: the dataset.
+        outcomes: what `look` gave; steps are not judged by media that it lacks.
+    """
+
+    def __init__(self, source: Source, outcomes: Outcomes) -> None:
+        """Find out who uses what."""
+        self._source = source
+        self._outcomes = outcomes
+        self._said: set[Hashable] = set()
+        self._users: dict[Hashable, list[str]] = defaultdict(list)
+        named: Counter[str] = Counter()
+        for step in source.steps:
+            for role, ref in step.media.items():
+                if ref is not None:
+                    named[role] += 1
+                    self._users[key(ref)].append(step.sample_id)
+        self._expected = {
+            role
+            for role, count in named.items()
+            if role != "history_screenshot" and count >= NAMED * len(source.steps)
+        }
+
+    def absent(self) -> Finding | None:
+        """The one finding for data that is annotations alone; None where any medium exists."""
+        refs = references(self._source.steps)
+        outcomes = [self._outcomes.get(key(ref)) for ref in refs]
+        if not all(isinstance(found, Fault) and found.kind == "missing" for found in outcomes):
+            return None
+        roots = Counter(str(ref.root) for ref in refs)
+        return finding(
+            "media-absent",
+            roots.most_common(1)[0][0] if roots else "media",
+            "none of the media that the rows name exists",
+            "screenshots, clips and audio",
+        )
+
+    def of_episode(self, steps: Sequence[Step]) -> Iterator[Remark]:
+        """Everything about the media of one episode, by step."""
+        before: dict[int, Step] = {}
+        files: dict[Hashable, Step] = {}
+        for step in steps:
+            last, shot = before.get(step.step_index - 1), step.media.get("screenshot")
+            yield from self._usable(step)
+            yield from self._screenshot(step)
+            yield from self._repeated(step, last, files.get(key(shot)) if shot else None)
+            yield from self._history_screenshot(step, before)
+            yield from self._clip(step, last)
+            yield from self._sound(step)
+            before[step.step_index] = step
+            if shot:
+                files.setdefault(key(shot), step)
+
+    def _usable(self, step: Step) -> Iterator[Remark]:
+        for role, ref in step.media.items():
+            if ref is None:
+                if role == "screenshot":
+                    yield _remark("media-missing", step, role, "the row names none", "a file")
+                elif role in self._expected:
+                    yield _remark("media-unnamed", step, role, "the row names none", "a file")
+                continue
+            outcome = self._outcomes.get(key(ref))
+            if isinstance(outcome, Fault) and self._first(ref, "fault"):
+                yield self._shared(
+                    f"media-{outcome.kind}", step, role, ref, outcome.what, outcome.expected
+                )
+
+    def _screenshot(self, step: Step) -> Iterator[Remark]:
+        ref, seen = step.media.get("screenshot"), self._probe(step, "screenshot")
+        if ref is None or seen is None or seen.width is None or seen.height is None:
+            return
+        if (seen.width, seen.height) != step.screen:
+            yield _remark(
+                "size-differs",
+                step,
+                "screenshot",
+                f"it has {seen.width} x {seen.height} pixels, the row says "
+                f"{step.screen[0]} x {step.screen[1]}",
+                "the same size in both",
+            )
+        if seen.blank and self._first(ref, "blank"):
+            yield self._shared(
+                "screenshot-blank",
+                step,
+                "screenshot",
+                ref,
+                "all its pixels are the same",
+                "a picture of the screen",
+            )
+
+    def _repeated(self, step: Step, last: Step | None, owner: Step | None) -> Iterator[Remark]:
+        """The screen did not change under an action, or the file is an earlier step's."""
+        if last is not None and self._same_screen(last, step):
+            owner = last if _acted(last) else None
+        if owner is not None:
+            yield _remark(
+                "screenshot-repeated",
+                step,
+                "screenshot",
+                f"it is that of step {owner.step_index}"
+                + (f", where {owner.action.kind.name} followed" if owner.action else ""),
+                "another picture after every action but waiting",
+            )
+
+    def _history_screenshot(self, step: Step, before: dict[int, Step]) -> Iterator[Remark]:
+        seen, lag = self._probe(step, "history_screenshot"), HISTORY_LAG.get(self._source.task)
+        past = before.get(step.step_index - lag) if lag else None
+        wanted = None if past is None else self._probe(past, "screenshot")
+        if seen is not None and wanted is not None and seen.pixels != wanted.pixels:
+            yield _remark(
+                "history-screenshot-differs",
+                step,
+                "history screenshot",
+                "it is another picture",
+                f"the screenshot of step {step.step_index - (lag or 0)}",
+            )
+
+    def _clip(self, step: Step, last: Step | None) -> Iterator[Remark]:
+        ref, clip, shot = step.media.get("video"), self._probe(step, "video"), step.screen
+        if ref is None or clip is None:
+            return
+        # Nothing was done before the first step, nor by a wait that left the screen as it was.
+        waited = last is not None and not _acted(last) and self._same_screen(last, step)
+        rest = step.step_index == 0 or waited
+        if clip.moves is False and not rest and self._first(ref, "frozen"):
+            yield self._shared(
+                "clip-frozen",
+                step,
+                "video",
+                ref,
+                f"all {clip.frames} frames are the same",
+                "something that moves after an action",
+            )
+        if clip.width and clip.height and min(shot) > 0:  # a screen of no size has no shape
+            ratio = clip.width / clip.height * shot[1] / shot[0]
+            if abs(ratio - 1) > ASPECT:
+                yield _remark(
+                    "aspect-differs",
+                    step,
+                    "video",
+                    f"its frames have {clip.width} x {clip.height} pixels, the screen "
+                    f"{shot[0]} x {shot[1]}",
+                    "the shape of the screen",
+                )
+
+    def _sound(self, step: Step) -> Iterator[Remark]:
+        ref, track = step.media.get("audio"), self._probe(step, "audio")
+        if ref is None or track is None:
+            return
+        if track.audio == "silent" and self._first(ref, "silent"):
+            yield self._shared(
+                "audio-silent",
+                step,
+                "audio",
+                ref,
+                f"all of its {track.seconds:.2f} s are silence",
+                "sound",
+            )
+        clip = self._probe(step, "video")
+        if clip is None:
+            return
+        lengths = _length(clip), _length(track)
+        if abs(lengths[0] - lengths[1]) > max(LENGTH_S, LENGTH_SHARE * max(lengths)):
+            yield _remark(
+                "length-mismatch",
+                step,
+                "audio",
+                f"the clip has {lengths[0]:.2f} s, the audio {lengths[1]:.2f} s",
+                "the same length",
+            )
+
+    def _same_screen(self, one: Step, other: Step) -> bool:
+        shots = self._probe(one, "screenshot"), self._probe(other, "screenshot")
+        return shots[0] is not None and shots[1] is not None and shots[0].pixels == shots[1].pixels
+
+    def _probe(self, step: Step, role: str) -> Probe | None:
+        ref = step.media.get(role)
+        outcome = None if ref is None else self._outcomes.get(key(ref))
+        return outcome if isinstance(outcome, Probe) else None
+
+    def _first(self, ref: MediaRef, what: str) -> bool:
+        """Whether nothing of this kind has been said of the medium: steps may share one."""
+        mark = (key(ref), what)
+        new = mark not in self._said
+        self._said.add(mark)
+        return new
+
+    def _shared(
+        self, code: str, step: Step, role: str, ref: MediaRef, what: str, expected: str
+    ) -> Remark:
+        users = tuple(dict.fromkeys(self._users[key(ref)]))
+        if len(users) > 1:
+            what += f" (used by {counted(len(users), 'step')})"
+        return _remark(code, step, role, what, expected, users)
+
+
+def _remark(
+    code: str,
+    step: Step,
+    role: str,
+    what: str,
+    expected: str,
+    samples: tuple[str, ...] | None = None,
+) -> Remark:
+    name = role.replace("_", " ")
+    said = finding(code, step.sample_id, f"{name}: {what}", f"{name}: {expected}")
+    return Remark(said, samples or (step.sample_id,))
+
+
+def _acted(step: Step) -> bool:
+    """Whether something was done that may change the screen."""
+    return step.action is None or step.action.kind is not Primitive.NONE
+
+
+def _length(found: Probe) -> float:
+    """Seconds; the header knows how long a clip's last frame stays."""
+    return max(found.seconds or 0.0, found.stated_seconds or 0.0)
+
+
+# What the annotations say about each other; the columns of a format are its loader's business.
+
+
+def check_annotations(steps: Sequence[Step], *, language: bool) -> Iterator[Remark]:
+    """Histories and instructions of one episode.
+
+    Args:
+        steps: of the episode, by index.
+        language: whether to look at the language; a loader may have done so already.
+    """
+    if language and (reason := foreign(steps[0].instruction, steps[0].tags.get("language", ""))):
+        stated = steps[0].tags["language"]
+        said = finding(
+            "language-differs",
+            steps[0].sample_id,
+            f"the instruction, {reason}: {steps[0].instruction[:60]!r}",
+            f'the language of the episode, "{stated}"',
+        )
+        yield Remark(said, tuple(step.sample_id for step in steps))
+    targets = {step.step_index: step for step in steps}
+    for step in steps:
+        if reason := _contradiction(step, targets):
+            said = finding(
+                "history-differs", step.sample_id, f"the history {reason}", "the earlier targets"
+            )
+            yield Remark(said, (step.sample_id,))
+
+
+def _contradiction(step: Step, targets: dict[int, Step]) -> str:
+    """Where a step's history and the targets of the steps before part; empty if nowhere."""
+    if len(step.history) != step.step_index:
+        return f"has {len(step.history)} actions, and {step.step_index} steps came before"
+    for index, past in enumerate(step.history):
+        target = targets[index].action if index in targets else None
+        if past is target or past is None or target is None:
+            continue
+        if past != target:
+            return f"has another {past.kind.name} for step {index} than its target"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found.
+
+    Attributes:
+        findings: the loader's, then those of each episode in the order of the source.
+        quarantine: ids of the steps that an error makes unusable, in the order of the source.
+        checked: numbers of episodes, steps, skipped rows, and media that are there, by kind.
+    """
+
+    findings: Sequence[Finding]
+    quarantine: Sequence[str]
+    checked: Mapping[str, Any]
+
+    @property
+    def errors(self) -> int:
+        """How many findings are errors."""
+        return sum(finding.severity == "error" for finding in self.findings)
+
+    def summary(self) -> dict[str, Any]:
+        """The counts: errors, warnings, findings by code, steps to leave out."""
+        codes = Counter(finding.code for finding in self.findings)
+        return {
+            "errors": self.errors,
+            "warnings": len(self.findings) - self.errors,
+            "codes": dict(codes.most_common()),
+            "quarantined": len(self.quarantine),
+        }
+
+
+def validate(
+    source: Source,
+    *,
+    workers: int | None = None,
+    limit_s: float = LIMIT_S,
+    budget: Budget = DEFAULT_BUDGET,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Look at every medium of a dataset and say what is wrong.
+
+    Processes are started with `spawn`: in a script, call it from below
+    `if __name__ == "__main__":`.
+
+    Args:
+        source: what a task's `load` gave; with `check_media=False`, or media are reported twice.
+        workers: processes; as many as there are cores if None.
+        limit_s: seconds that one medium may take.
+        budget: limits of one medium.
+        progress: called with the number of media looked at and of all.
+
+    Raises:
+        PlatformError: processes cannot be started.
+    """
+    seen = look(
+        references(source.steps), workers=workers, limit_s=limit_s, budget=budget, progress=progress
+    )
+    return report(source, {key(ref): outcome for ref, outcome in seen})
+
+
+def report(source: Source, outcomes: Outcomes) -> Report:
+    """Hold a dataset against what is known of its media.
+
+    Args:
+        source: the dataset.
+        outcomes: what `look` gave, by `key`; possibly not of all media.
+    """
+    episodes: dict[str, list[Step]] = defaultdict(list)
+    for step in source.steps:
+        episodes[step.episode].append(step)
+    judged = list(_judged(source, episodes, outcomes))
+    # A repository remembers what was broken when it was written; we have looked.
+    wrong = {remark.finding.where for remark in judged if remark.finding.severity == "error"}
+    remarks = [
+        remark
+        for remark in _loaded(source)
+        if remark.finding.code != "media-broken" or wrong.isdisjoint(remark.samples)
+    ]
+    remarks += judged
+    unusable = {
+        sample
+        for remark in remarks
+        if remark.finding.severity == "error"
+        for sample in remark.samples
+    }
+    found = ((ref, outcomes.get(key(ref))) for ref in references(source.steps))
+    kinds = Counter(
+        ref.kind
+        for ref, seen in found
+        if seen is not None and not (isinstance(seen, Fault) and seen.kind == "missing")
+    )
+    return Report(
+        [remark.finding for remark in remarks],
+        [step.sample_id for step in source.steps if step.sample_id in unusable],
+        {
+            "episodes": len(episodes),
+            "steps": len(source.steps),
+            "skipped": source.skipped,
+            "media": {kind: kinds[kind] for kind in ("image", "video", "audio")},
+        },
+    )
+
+
+def _judged(
+    source: Source, episodes: Mapping[str, list[Step]], outcomes: Outcomes
+) -> Iterator[Remark]:
+    checks = MediaChecks(source, outcomes)
+    absent = checks.absent()
+    if absent is not None and absent.code not in {finding.code for finding in source.findings}:
+        yield Remark(absent, ())
+    told = {"language-differs", "instruction-missing"}
+    read = {
+        place
+        for finding in source.findings
+        if finding.code in told
+        for place in _places(finding.where)
+    }
+    for steps in episodes.values():
+        steps.sort(key=lambda step: step.step_index)
+        place = f"{steps[0].tags.get('app', '')}/{steps[0].episode_id}"
+        yield from check_annotations(steps, language=place not in read)
+        if absent is None:
+            yield from checks.of_episode(steps)
+
+
+def _places(where: str) -> list[str]:
+    """An episode, a step or a file, with everything that it lies in: "a/b/1 (c)" lies in "a/b"."""
+    return [where, *(where[: end.start()] for end in re.finditer("[ /]", where))]
+
+
+def _loaded(source: Source) -> Iterator[Remark]:
+    """The loader's findings, with the steps that they name, else those that their places do."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for step in source.steps:
+        episode = f"{step.tags.get('app', '')}/{step.episode_id}"
+        names = {episode, f"{episode}/{step.step_index}", step.sample_id}
+        for name in names:
+            places[name].append(step.sample_id)
+    for finding in source.findings:
+        parts = finding.where.split(" (")  # "app/episode/step (file)"; names may hold " (" as well
+        starts = (" (".join(parts[:count]) for count in range(len(parts), 0, -1))
+        named = next((places[start] for start in starts if start in places), [])
+        yield Remark(finding, finding.sample_ids or tuple(named))

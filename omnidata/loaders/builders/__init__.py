@@ -1,1 +1,0 @@
-"""One builder of `datasets` per module, which is how `datasets` finds it."""

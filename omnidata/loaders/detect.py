@@ -1,0 +1,97 @@
+"""Which benchmarks' rows some data are, by a look at their beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+
+from omnidata.errors import DataError
+from omnidata.files import staying_in
+from omnidata.loaders.repository import is_repository, read_manifest
+
+_HOME = "omnidata.tasks"
+SIGNATURES: Mapping[str, str] = {
+    "omnigui": f"{_HOME}.omnigui.load",
+    **dict.fromkeys(
+        ("groundui", "idm-single", "idm-multiple", "criticbench"), f"{_HOME}.agentstudio.files"
+    ),
+    "omnibench": f"{_HOME}.omnibench.files",
+    "osworld": f"{_HOME}.osworld.tree",
+    "aitw": f"{_HOME}.aitw.rows",
+    "androidcontrol": f"{_HOME}.androidcontrol.load",
+    "agentnet": f"{_HOME}.agentnet.rows",
+    "screenspot": f"{_HOME}.screenspot.load",
+}
+"""Benchmark -> the module whose `recognises(data, benchmark)` says whether its rows are there.
+
+It may raise `DataError` or `OSError`, which mean no.
+"""
+
+
+def recognised(data: Path) -> list[str]:
+    """The benchmarks whose rows the data seem to be; some have the same columns.
+
+    Args:
+        data: a file, a folder, or a Parquet repository, which says what it holds.
+
+    Raises:
+        FileError: the data are neither a folder nor a file that is ever opened.
+    """
+    with staying_in(data):
+        if not is_repository(data):
+            return [task for task in SIGNATURES if _recognises(data, task)]
+        try:
+            task = read_manifest(data).task
+        except DataError:
+            return []
+        return [task] if task in SIGNATURES else []
+
+
+def _recognises(data: Path, task: str) -> bool:
+    try:
+        return bool(import_module(SIGNATURES[task]).recognises(data, task))
+    except (DataError, OSError):
+        return False
+
+
+@contextmanager
+def reading(data: Path, task: str, *beside: Path) -> Iterator[None]:
+    """Read data in the block: nothing outside them is opened, and an error names their benchmark.
+
+    The remedy of a `DataError` names the benchmarks that the data are rows of; an error about data
+    that may be rows of `task` stays as it is.
+
+    Args:
+        data: as the user named it.
+        task: the benchmark as which it is read.
+        beside: what else belongs to the data, as in `omnidata.files.staying_in`.
+
+    Raises:
+        FileError: a file of the data is not opened, see `omnidata.files`.
+    """
+    try:
+        with staying_in(data, *beside):
+            yield
+    except DataError as error:
+        others = recognised(data)
+        if not others or task in others:
+            raise
+        raise DataError(
+            error.what,
+            where=error.where,
+            expected=error.expected,
+            remedy=f"these are rows of {either(others)}: name that task, or other data",
+        ) from None
+
+
+def either(names: list[str]) -> str:
+    """The names as a choice.
+
+    Examples:
+        >>> either(["groundui", "idm-single", "omnigui"])
+        'groundui, idm-single or omnigui'
+    """
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last

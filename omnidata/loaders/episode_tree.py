@@ -1,0 +1,379 @@
+"""The one writer of OmniGUI trees, in the layout of the paper's Appendix B.
+
+Media go to disk as they come; the indexes (the five `.jsonl` files, `dataset_<APP>.json` and
+`dependency.jsonl`) follow when the writer is closed without an error. Every file appears under its
+name only when it is whole, so a killed run leaves no half file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from omnidata.actions import Action, Box, Point, Region, Screen, convert
+from omnidata.errors import DataError
+from omnidata.loaders.apps import DIMENSIONS, Dependency, Dimension, Language
+from omnidata.storage import atomic_write, copy_file
+
+Media = bytes | Path
+"""An encoded file: its bytes, or where to copy it from."""
+
+_LONGEST_NAME = 200  # bytes; file systems take 255, and suffixes are added
+
+
+@dataclass(frozen=True, slots=True)
+class TreeStep:
+    """One step of an episode to be written.
+
+    Attributes:
+        action: the target; its regions may be in any space and are written in pixels. None = the
+            step has no target, or `extra` brings the columns of one.
+        screen: width and height of the screenshot in pixels.
+        screenshot: a PNG file; None = the step has no screenshot.
+        video: an MP4 file; None = the step has no clip.
+        audio: a WAV file; None = the step has no audio track.
+        extra: further columns of the step's row.
+    """
+
+    action: Action | None
+    _: KW_ONLY
+    screen: Screen
+    screenshot: Media | None
+    video: Media | None = None
+    audio: Media | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEpisode:
+    """One episode to be written.
+
+    Attributes:
+        id: unique in the app, also when upper and lower case are not told apart.
+        app: names the app's folder.
+        dimension: the cognitive dimension; names the file that lists the episode.
+        steps: in order; consumed once, so that media may be made on the way.
+        instruction_en, instruction_zh: the task in English and Chinese; None = not available, and
+            at least one is needed.
+        dependency: how much the task depends on audio and video; None = not labelled.
+        language: the language that the app is evaluated in; None = left to the app's name.
+        extra: further columns of the episode's row.
+    """
+
+    id: str
+    _: KW_ONLY
+    app: str
+    dimension: Dimension
+    steps: Iterable[TreeStep]
+    instruction_en: str | None = None
+    instruction_zh: str | None = None
+    dependency: Dependency | None = None
+    language: Language | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class TreeWriter:
+    """Writes episodes into a new tree.
+
+    Used as a context manager. Leaving the block on an exception writes no index, so that an
+    unfinished tree is not taken for a finished one.
+
+    Args:
+        root: the folder of the app folders; made if missing, and otherwise empty.
+
+    Raises:
+        DataError: if `root` holds something already.
+
+    Examples:
+        >>> import shutil, tempfile
+        >>> from omnidata.actions import Primitive
+        >>> tap = Action(Primitive.TAP, (Box(210, 786, 351, 850, "px"),))
+        >>> root = Path(tempfile.mkdtemp())
+        >>> with TreeWriter(root) as tree:
+        ...     step = TreeStep(tap, screen=(720, 1600), screenshot=b"...")
+        ...     tree.add(TreeEpisode("T001", app="TED", dimension="localization", steps=[step],
+        ...                          instruction_en="Like the talk."))
+        >>> sorted(path.name for path in (root / "TED/media/T001").iterdir())
+        ['1.png', 'T001.json']
+        >>> shutil.rmtree(root)
+    """
+
+    def __init__(self, root: Path) -> None:
+        """Make the folder."""
+        check_new(root)
+        root.mkdir(parents=True, exist_ok=True)
+        self._root = root
+        self._steps: dict[str, list[dict[str, Any]]] = {}
+        self._episodes: dict[str, dict[Dimension, list[dict[str, Any]]]] = {}
+        self._dependencies: list[dict[str, str]] = []
+        self._apps: dict[str, str] = {}
+        self._claimed: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._finish()
+
+    def add(self, episode: TreeEpisode) -> None:
+        """Write the media and the step rows of one episode.
+
+        Args:
+            episode: with at least one step and one instruction.
+
+        Raises:
+            DataError: if the app or the id cannot name a folder or is taken, if the dimension is
+                unknown, if there is no step or no instruction, if an extra column has the name of
+                a column of the format, or if a target cannot be written.
+        """
+        where = f"{episode.app}/{episode.id}"
+        self._claim(episode.app, episode.id)
+        meta = _episode_row(episode, where)
+        folder = self._root / episode.app / "media" / episode.id
+        folder.mkdir(parents=True)
+        rows = [
+            _write_step(folder, episode, index, step) for index, step in enumerate(episode.steps)
+        ]
+        if not rows:
+            raise DataError(
+                "the episode has no step",
+                where=where,
+                expected="at least one step",
+                remedy="leave the episode out",
+            )
+        for row in rows:
+            row["episode_length"] = len(rows)
+        _write(folder / f"{episode.id}.json", _array(rows))
+        self._steps.setdefault(episode.app, []).extend(rows)
+        lists = self._episodes.setdefault(episode.app, {name: [] for name in DIMENSIONS})
+        lists[episode.dimension].append(meta)
+        if episode.dependency is not None:
+            self._dependencies.append(
+                {"app": episode.app, "ID": episode.id, "dependency": episode.dependency}
+            )
+
+    def _claim(self, app: str, name: str) -> None:
+        """Reserve the folders of an episode; two apps may use the same id."""
+        where = f"{app}/{name}"
+        check_name(app, "app name", where)
+        check_name(name, "episode id", where)
+        spelled = self._apps.setdefault(app.casefold(), app)
+        taken = self._claimed.get(where.casefold())
+        clash = taken or (f"the app {spelled}" if spelled != app else None)
+        if clash is not None:
+            raise DataError(
+                f"the tree has {clash} already",
+                where=where,
+                expected="names that differ even where case is ignored",
+                remedy="rename one of the two",
+            )
+        self._claimed[where.casefold()] = f"the episode {where}"
+
+    def _finish(self) -> None:
+        for app, lists in self._episodes.items():
+            for dimension, rows in lists.items():
+                _write(self._root / app / f"{dimension}.jsonl", _lines(rows))
+            _write(self._root / app / f"dataset_{app}.json", _array(self._steps[app]))
+        if self._dependencies:
+            _write(self._root / "dependency.jsonl", _lines(self._dependencies))
+
+
+def check_new(root: Path) -> None:
+    """Refuse a folder with content.
+
+    Raises:
+        DataError: there is one, or a file.
+    """
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise DataError(
+            "there is something here already",
+            where=str(root),
+            expected="a new or empty folder, so that episodes of two trees do not mix",
+            remedy="choose another folder, or remove this one",
+        )
+
+
+def check_name(name: str, role: str, where: str, *, remedy: str = "") -> None:
+    """Refuse what cannot name a folder on every common file system.
+
+    Args:
+        name: an app's or an episode's.
+        role: what it names.
+        where: it is needed.
+        remedy: what helps, where that is not simply another spelling.
+
+    Raises:
+        DataError: it cannot.
+    """
+    bad = (
+        name in {"", ".", ".."}
+        or name != name.strip()
+        or any(char in '/\\:*?"<>|' or not char.isprintable() for char in name)
+        or len(name.encode()) > _LONGEST_NAME
+    )
+    if bad:
+        raise DataError(
+            f"{role} {name!r} cannot name a folder",
+            where=where,
+            expected=f'1 to {_LONGEST_NAME} bytes without / \\ : * ? " < > |, control characters '
+            "or blanks at the ends, and neither . nor ..",
+            remedy=remedy or f"give the {role} another spelling",
+        )
+
+
+def _episode_row(episode: TreeEpisode, where: str) -> dict[str, Any]:
+    if episode.dimension not in DIMENSIONS:
+        raise DataError(
+            f"unknown dimension {episode.dimension!r}",
+            where=where,
+            expected="one of " + ", ".join(DIMENSIONS),
+            remedy="name one of these",
+        )
+    if not (episode.instruction_en or episode.instruction_zh):
+        raise DataError(
+            "the episode has no instruction",
+            where=where,
+            expected="instruction_en, instruction_zh or both",
+            remedy="add one, or leave the episode out",
+        )
+    row: dict[str, Any] = {
+        "ID": episode.id,
+        "app": episode.app,
+        "instruction_zh": episode.instruction_zh or "",
+        "instruction_en": episode.instruction_en or "",
+    }
+    if episode.language is not None:
+        row["language"] = episode.language
+    return _extended(row, episode.extra, where)
+
+
+def _write_step(folder: Path, episode: TreeEpisode, index: int, step: TreeStep) -> dict[str, Any]:
+    """Store the step's media; its row, in which the length of the episode is still open."""
+    where = f"{episode.app}/{episode.id} step {index}"
+    paths = {}
+    for role, suffix, media in (
+        ("video", "mp4", step.video),
+        ("audio", "wav", step.audio),
+        ("image", "png", step.screenshot),
+    ):
+        name = f"{index + 1}.{suffix}"
+        paths[f"{role}_path"] = "" if media is None else f"{episode.id}/{name}"
+        if media is not None:
+            _write(folder / name, media)
+    row = {
+        "episode_id": episode.id,
+        "episode_length": 0,
+        "step_id": index,
+        "instruction_en": episode.instruction_en or "",
+        **paths,
+        "image_width": step.screen[0],
+        "image_height": step.screen[1],
+    }
+    if step.action is not None:
+        row |= _target(step.action, step.screen, where)
+    return _extended(row, step.extra, where)
+
+
+def _target(action: Action, screen: Screen, where: str) -> dict[str, Any]:
+    """The columns of a target."""
+    text = action.text or ""
+    touch = _regions(action.start, screen, where)
+    compact = {"action_type": int(action.kind), "text": text, "touch_xy": touch}
+    row = {
+        "result_action_type": int(action.kind),
+        "result_action_text": text,
+        "result_touch_xy": touch,
+        "result_lift_xy": _regions(action.end, screen, where),
+        "result_action_json": _json(compact),
+    }
+    return row if action.words is None else {**row, "action_text": action.words}
+
+
+def _extended(row: dict[str, Any], extra: Mapping[str, Any], where: str) -> dict[str, Any]:
+    for key in extra:
+        if key in row:
+            raise DataError(
+                f"the extra column {key!r} is a column of the format",
+                where=where,
+                expected="extra columns with names of their own",
+                remedy="rename it",
+            )
+    return {**row, **extra}
+
+
+def _regions(regions: tuple[Region, ...], screen: Screen, where: str) -> str:
+    """Regions as the format spells them: `""`, a point, a rectangle, or a list of rectangles."""
+    pixels = [_pixels(region, screen) for region in regions]
+    if len(pixels) > 1 and any(isinstance(region, Point) for region in regions):
+        raise DataError(
+            f"{len(pixels)} alternative targets, and not all of them boxes",
+            where=where,
+            expected="one point, or any number of boxes: two points would read as one box",
+            remedy="give the boxes only, or keep one point",
+        )
+    if any(not math.isfinite(corner) for region in regions for corner in _corners(region)):
+        raise DataError(
+            "a coordinate of the target is not a number",
+            where=where,
+            expected="finite coordinates",
+            remedy="mend the target, or leave the episode out",
+        )
+    if not pixels:
+        return ""
+    return _json(pixels[0] if len(pixels) == 1 else pixels)
+
+
+def _pixels(region: Region, screen: Screen) -> list[Any]:
+    if isinstance(region, Point):
+        point = convert(region, "px", screen)
+        return [_number(point.x), _number(point.y)]
+    low = Point(region.left, region.top, region.space)
+    high = Point(region.right, region.bottom, region.space)
+    return [_pixels(low, screen), _pixels(high, screen)]
+
+
+def _corners(region: Region) -> tuple[float, ...]:
+    if isinstance(region, Box):
+        return (region.left, region.top, region.right, region.bottom)
+    return (region.x, region.y)
+
+
+def _number(value: float) -> float:
+    """Whole pixels without a decimal point, as the released data has them."""
+    return int(value) if math.isfinite(value) and value == int(value) else value
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _array(rows: list[dict[str, Any]]) -> bytes:
+    return _encoded(json.dumps(rows, ensure_ascii=False, indent=2) + "\n")
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    return _encoded("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def _encoded(text: str) -> bytes:
+    # A lone surrogate, as broken sources have them, has no UTF-8; JSON can still spell it.
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _write(path: Path, media: Media) -> None:
+    if isinstance(media, Path):
+        copy_file(media, path)
+        return
+    with atomic_write(path, durable=False) as file:
+        file.write(media)

@@ -1,0 +1,319 @@
+"""Where the files of a dataset lie: in folders of folders, each known by a look at it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from omnidata.actions import Screen
+from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
+from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, read_file, real
+from omnidata.loaders.jsonl import BOM, decoded
+from omnidata.media import around, closed, image_size, resolve, unsafe
+from omnidata.types import Cut, MediaRef, Step
+
+Look = Literal["known", "broken", "other"]
+
+_DEEPEST: Final = 32  # folders in folders: no dataset has so many, and recursion has an end
+
+
+def walk(data: Path) -> Iterator[Path]:
+    """The file, or all but the folders in the folder and in those below it, sorted.
+
+    What leads outside is among the files, and no regular file either: whoever opens it says so. A
+    link to a folder of the data is passed over, as what lies there is found there.
+
+    Raises:
+        DataError: folders lie too deep in one another.
+        FileError: links to folders lead outside. It comes last, so that a look at the first files
+            knows the data whatever else lies there.
+        OSError: a folder cannot be read.
+    """
+    if data.is_dir():
+        far: list[Path] = []
+        yield from _below(data, (real(data),), far, 0)
+        refuse_far(far, data)
+    elif data.exists():
+        yield data
+
+
+def _below(folder: Path, trees: tuple[str, ...], far: list[Path], depth: int) -> Iterator[Path]:
+    check_depth(folder, depth)
+    with os.scandir(folder) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        path = Path(entry.path)
+        if entry.name.startswith("."):
+            continue
+        if not path.is_dir():
+            if path.exists():
+                yield path
+        elif not entry.is_symlink():
+            yield from _below(path, trees, far, depth + 1)
+        elif not is_walked(leads := real(path), trees):
+            if inside(leads, bounds() or trees):
+                yield from _below(path, (*trees, leads), far, depth + 1)
+            else:
+                far.append(path)
+
+
+def is_walked(leads: str, trees: Sequence[str]) -> bool:
+    """Whether a folder to which a link leads is come to without the link; no hidden one is.
+
+    Args:
+        leads: the folder's real path.
+        trees: the real paths of the data, and of the linked folders that the link lies in.
+
+    Examples:
+        >>> is_walked("/data/a/b", ["/data"]), is_walked("/data/.store/b", ["/data"])
+        (True, False)
+    """
+    return any(
+        inside(leads, [tree])
+        and not any(part.startswith(".") for part in Path(leads).relative_to(tree).parts)
+        for tree in trees
+    )
+
+
+def refuse_far(links: Sequence[Path], data: Path) -> None:
+    """Refuse data with links to folders elsewhere: without what lies there each number is wrong.
+
+    Args:
+        links: all of them.
+        data: as the user named it.
+
+    Raises:
+        FileError: there is one.
+    """
+    if links:
+        raise outside(links, bounds() or (real(data),))
+
+
+def check_depth(folder: Path, depth: int) -> None:
+    """Refuse a folder that lies deeper than any dataset's: nothing in it is left out in silence.
+
+    Args:
+        folder: to be looked into.
+        depth: how many folders it lies in, from the data on.
+
+    Raises:
+        DataError: there are too many.
+    """
+    if depth > _DEEPEST:
+        raise DataError(
+            "folders lie too deep in one another",
+            where=str(folder),
+            expected=f"at most {_DEEPEST} folders below the one that was named",
+            remedy="name a folder further down, or move what lies there up",
+        )
+
+
+def chosen(data: Path, looks: Mapping[Path, Look], expected: str) -> list[Path]:
+    """The files that are known, and the broken ones with them: nobody may overlook those.
+
+    Args:
+        data: as the user named it.
+        looks: what each file is.
+        expected: what would be right, for the message.
+
+    Raises:
+        DataError: none is known, unless the one that the user named is broken.
+    """
+    if "known" not in looks.values() and looks.get(data) != "broken":
+        broken = next((path for path, found in looks.items() if found == "broken"), None)
+        what = "no file there has the columns of the benchmark"
+        remedy = "name other data; `omnidata info` lists the tasks"
+        if broken:
+            what += f", and {broken.relative_to(data)} is broken"
+            remedy = f"download that file again, or {remedy}"
+        raise DataError(
+            what if data.exists() else "there is no such file or folder",
+            where=str(data),
+            expected=expected,
+            remedy=remedy,
+        )
+    return [path for path, found in looks.items() if found != "other"]
+
+
+def fingerprint(paths: Sequence[Path], root: Path) -> str:
+    """SHA-256 over files: the same wherever the folder lies.
+
+    Args:
+        paths: below the root.
+        root: the folder.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    for path in paths:
+        name = path.relative_to(root).as_posix()
+        digest.update(f"{name}\0{path.stat().st_size}\0".encode("utf-8", "surrogateescape"))
+        with open_file(path, STREAMED) as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+# What finding the files of AgentNet and of ScreenSpot has in common.
+
+HEAD: Final = 1024**2
+"""Bytes from the beginning of a file in which its columns are looked for."""
+_PEEKED: Final = 50
+_MAX_FILE: Final = 256 * 1024**2
+
+
+def recognises(data: Path, suffixes: Collection[str], look: Callable[[Path], Look]) -> bool:
+    """Whether one of the first files with such endings is known.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    paths = (path for path in walk(data) if path.suffix in suffixes)
+    return any(look(path) == "known" for path in islice(paths, _PEEKED))
+
+
+def whole(path: Path) -> Any:
+    """The one JSON value of a file; BROKEN for none.
+
+    Raises:
+        OSError: the file cannot be read, or has more than 256 MiB.
+    """
+    return decoded(read_file(path, _MAX_FILE).removeprefix(BOM))
+
+
+def images(path: Path, names: Sequence[str]) -> Path:
+    """The folder with the pictures of a file's rows, beside it or beside its folder.
+
+    Args:
+        path: the file.
+        names: of folders, in order of choice; the first where none exists.
+    """
+    places = (folder / name for folder in (path.parent, path.parent.parent) for name in names)
+    return next((place for place in places if place.is_dir()), path.parent / names[0])
+
+
+# Do the media that the rows name exist, and are the screenshots what the rows say?
+
+
+def check_media_files(
+    steps: Sequence[Step], note: Callable[[Finding], None], *, always_shown: bool = True
+) -> None:
+    """Existence of every medium; wholeness and size of every screenshot.
+
+    Where nothing exists at all, the data is annotations alone, and one finding says so.
+
+    Args:
+        steps: of the dataset.
+        note: takes the findings.
+        always_shown: a step without a screenshot lacks one, and nobody has said so yet.
+
+    Raises:
+        DataError: as `refuse_closed`.
+    """
+    refuse_closed(steps)
+    problems: list[Finding] = []
+    found = False
+    seen: set[MediaRef] = set()
+    for step in steps:
+        for role, ref in step.media.items():
+            if ref is None:
+                if role == "screenshot" and always_shown:
+                    problems.append(
+                        medium_broken(step, role, "the row names no file", "a screenshot")
+                    )
+                continue
+            if ref in seen or ref.inline is not None or unsafe(ref.path):
+                continue
+            try:
+                if isinstance(ref.cell, Cut):
+                    resolve(around(ref, ref.cell))
+                elif ref.kind == "image":
+                    differs = size_differs(step, role, image_size(ref))
+                    problems += [differs] if differs else []
+                else:
+                    resolve(ref)
+                found = True
+                seen.add(ref)
+            except MediaError as error:
+                found = found or not isinstance(error, MissingMediaError)
+                seen.add(ref)
+                problems.append(
+                    medium_broken(step, role, f"{error.what}: {error.where}", error.expected)
+                )
+    if found:
+        for problem in problems:
+            note(problem)
+    else:
+        note(media_absent(steps))
+
+
+def refuse_closed(steps: Sequence[Step]) -> None:
+    """Say once, before any work, which folders with media the user would have to name.
+
+    Every medium there would be refused: the folder is a link that leads outside the data, or one
+    that a linked repository lists.
+
+    Raises:
+        DataError: there are such folders; it names the options to type.
+    """
+    refs = (ref for step in steps for ref in step.media.values() if ref and ref.inline is None)
+    known: dict[tuple[Path, tuple[str, ...]], MediaRef] = {}
+    for ref in refs:
+        known.setdefault((ref.root, ref.within), ref)
+    if folders := sorted({str(ref.root) for ref in known.values() if closed(ref)}):
+        leads = sorted({real(Path(folder)) for folder in folders})
+        raise DataError(
+            f"the media lie outside the data, below {', '.join(leads)}",
+            where=", ".join(folders),
+            expected="media inside the folder that was named, links followed",
+            remedy=naming(leads),
+        )
+
+
+def media_absent(steps: Sequence[Step]) -> Finding:
+    """The one finding for annotations alone."""
+    refs = [ref for step in steps for ref in step.media.values() if ref]
+    roots = Counter(ref.root for ref in refs)
+    pictures = bool(refs) and all(ref.kind == "image" for ref in refs)
+    return Finding(
+        "media-absent",
+        "warning",
+        str(roots.most_common(1)[0][0]) if roots else "media",
+        "none of the media that the rows name exists",
+        "screenshots" if pictures else "screenshots, clips and audio",
+        "fine for scoring; a model needs the media below that folder",
+    )
+
+
+def medium_broken(step: Step, role: str, what: str, expected: str) -> Finding:
+    """The finding for a medium that no model can take."""
+    return Finding(
+        "media-broken",
+        "error",
+        step.sample_id,
+        f"{role.replace('_', ' ')}: {what}",
+        expected,
+        "restore the file; a model that takes it is not asked about this step until then",
+    )
+
+
+def size_differs(step: Step, role: str, size: Screen) -> Finding | None:
+    """The finding for a screenshot that is not of the size that its row states."""
+    row = step.source
+    stated = row.get("resolution") or (row.get("image_width") and row.get("image_height"))
+    if role != "screenshot" or not stated or size == step.screen:
+        return None
+    return Finding(
+        "size-differs",
+        "warning",
+        step.sample_id,
+        f"the screenshot has {size[0]} x {size[1]} pixels, the row says "
+        f"{step.screen[0]} x {step.screen[1]}",
+        "the same size in both",
+        "correct the row: targets are in pixels of that size",
+    )

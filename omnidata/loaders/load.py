@@ -1,0 +1,99 @@
+"""What all loaders begin and end with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnidata.errors import DataError, Finding, counted
+from omnidata.loaders import repository
+from omnidata.loaders.detect import reading
+from omnidata.types import Source
+
+# Where a row lies, and where its findings go.
+
+Note = Callable[[Finding], None]
+SKIPPED = "mend the row; it is skipped until then"
+"""The usual remedy for a row that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a row lies, and where its findings go."""
+
+    where: str
+    note: Note
+
+    def warn(self, code: str, what: str, expected: str, remedy: str = "mend the row") -> None:
+        """Tell of something doubtful; the row is kept."""
+        self.note(Finding(code, "warning", self.where, what, expected, remedy))
+
+    def refuse(self, code: str, what: str, expected: str, remedy: str = SKIPPED) -> bool:
+        """Tell why the row is skipped; False, so that a check can end with it."""
+        self.note(Finding(code, "error", self.where, what, expected, remedy))
+        return False
+
+
+def short(value: object) -> str:
+    """A value for a message."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # more digits than Python writes, or too many levels
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+# `--strict`: data with a finding are refused.
+
+
+def refuse_findings(findings: Sequence[Finding], data: Path) -> None:
+    """Do nothing where there is no finding.
+
+    Args:
+        findings: about the data.
+        data: as the user named them.
+
+    Raises:
+        DataError: there are findings; the first one is in the message.
+    """
+    if findings:
+        raise DataError(
+            f"{counted(len(findings), 'finding')}, the first: {findings[0]}",
+            where=str(data),
+            expected="no finding, because of --strict",
+            remedy="mend the data, or read it without --strict",
+        )
+
+
+def opened(
+    data: Path,
+    task: str,
+    tags: Sequence[str],
+    read: Callable[[], Source],
+    *,
+    strict: bool,
+    check_media: bool,
+) -> Source:
+    """A Parquet repository's steps, or those of the benchmark's own files.
+
+    Args:
+        data: as the user named it.
+        task: the benchmark.
+        tags: those of its steps.
+        read: reads the benchmark's own files.
+        strict: make the first finding an error.
+        check_media: for a repository: say what is wrong with its media.
+
+    Raises:
+        DataError: nothing readable as the benchmark is there; the remedy names the right one where
+            the rows are another's. Or `strict` and there is a finding.
+    """
+    with reading(data, task):
+        if repository.is_repository(data):
+            source = repository.load(data, task, tags, check_media=check_media)
+        else:
+            source = read()
+    if strict:
+        refuse_findings(source.findings, data)
+    return source

@@ -1,0 +1,180 @@
+"""Rows of a Parquet file that anybody may have written, within a limit of memory.
+
+Compression, dictionaries and repeats make gigabytes of kilobytes, at once or row by row. So before
+a row group is read, the headers of its pages tell what a batch of its rows may take at the most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omnidata.media.parquet_pages import Pages, look
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+MAX_BYTES = 256 * 1024**2
+"""Of the rows that are read at once, unless they are a quarter of that in the file too."""
+
+_TIMES = 4
+_BATCH_ROWS = 128
+_SMALL = 100
+"""A column that takes less than this part of the limit is not looked at twice."""
+_CELL_BYTES = 100
+"""Of a value, when it becomes Python's."""
+_MOST_ROWS, _ROW_BYTES = 100_000, 8
+"""Rows that a file may have: so many, and one for every 8 bytes that it has."""
+
+
+def leaves(file: pq.ParquetFile) -> list[str]:
+    """The paths of the schema's columns, structs and lists taken apart."""
+    return [file.schema.column(number).path for number in range(len(file.schema))]
+
+
+def rows(path: Path, file: pq.ParquetFile, chosen: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Every row of a file, one after the other.
+
+    Args:
+        path: the file.
+        file: its reader.
+        chosen: which of its `leaves` are read.
+
+    Raises:
+        ValueError: as `check`, or a row takes more memory than it may.
+    """
+    check(path, file, chosen)
+    for batch in file.iter_batches(_BATCH_ROWS, columns=chosen, use_threads=False):
+        for part in _parts(batch):
+            yield from part.to_pylist()
+
+
+def check(path: Path, file: pq.ParquetFile, chosen: Sequence[str]) -> None:
+    """Make sure that rows can be read batch by batch; nothing is read but headers and dictionaries.
+
+    Args:
+        path: the file.
+        file: its reader.
+        chosen: which of its `leaves` are to be read.
+
+    Raises:
+        ValueError: rows would take more memory than they may, or their pages are broken.
+    """
+    size = path.stat().st_size
+    if file.metadata.num_rows > _MOST_ROWS + size // _ROW_BYTES:
+        raise ValueError(f"{file.metadata.num_rows} rows in {size} bytes")
+    schema = [file.schema.column(number) for number in range(len(file.schema))]
+    columns = {column.path: column for column in schema if column.path in chosen}
+    with path.open("rb") as content:
+        for group in range(file.num_row_groups):
+            about = file.metadata.row_group(group)
+            chunks = [about.column(number) for number in range(about.num_columns)]
+            found = [
+                _Column(columns[chunk.path_in_schema], chunk.num_values, look(content, chunk))
+                for chunk in chunks
+                if chunk.path_in_schema in columns
+            ]
+            packed = sum(chunk.total_compressed_size for chunk in chunks)
+            most = max(MAX_BYTES, _TIMES * min(size, packed))
+            if sum(column.pages.bytes + column.repeated for column in found) <= most:
+                continue
+            needed = sum(column.read for column in found)
+            if needed <= most:
+                needed += sum(column.meant(path, file, group) for column in found)
+            if needed > most:
+                raise ValueError(
+                    f"{min(_BATCH_ROWS, about.num_rows)} rows of {needed} bytes, in row group "
+                    f"{group} of {packed}"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column chunk.
+
+    Attributes:
+        schema: what it holds.
+        values: how many.
+        pages: what they take, references as such.
+    """
+
+    schema: pq.ColumnSchema
+    values: int
+    pages: Pages
+
+    @property
+    def nested(self) -> bool:
+        """Whether a row has any number of values."""
+        return bool(self.schema.max_repetition_level)
+
+    @property
+    def read(self) -> int:
+        """Bytes of the values that are read at once, at the most, references as such."""
+        return self.pages.bytes if self.nested else self.pages.window(_BATCH_ROWS)
+
+    @property
+    def repeated(self) -> int:
+        """Bytes that references would stand for, if each were to the longest value there may be."""
+        longest = 0  # of numbers, for which 8 bytes are counted already
+        if self.is_text:
+            longest = self.pages.dictionary
+        elif self.schema.physical_type == "FIXED_LEN_BYTE_ARRAY" and self.pages.dictionary:
+            longest = self.schema.length
+        return longest * (self.values if self.nested else min(self.values, _BATCH_ROWS))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a value may be of any length."""
+        return bool(self.schema.physical_type == "BYTE_ARRAY")
+
+    def meant(self, path: Path, file: pq.ParquetFile, group: int) -> int:
+        """Bytes that the references that are read at once stand for, at the most."""
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+        from pyarrow import types
+
+        if not self.is_text or self.repeated * _SMALL <= MAX_BYTES:
+            return self.repeated
+        name, total = self.schema.path, 0
+        with pq.ParquetFile(path, metadata=file.metadata, read_dictionary=[name]) as references:
+            for batch in references.iter_batches(
+                self.values if self.nested else 1,
+                row_groups=[group],
+                columns=[name],
+                use_threads=False,
+            ):
+                values = batch.column(0)
+                while types.is_nested(values.type):
+                    values = values.field(0) if types.is_struct(values.type) else values.flatten()
+                lengths = pc.binary_length(values.dictionary)
+                if not self.nested:
+                    return _BATCH_ROWS * int(pc.max(lengths).as_py() or 0)
+                total += pc.sum(lengths.take(values.indices)).as_py() or 0
+        return total
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The batch in parts of which each fits into the memory as Python's own values."""
+    needed = batch.nbytes + _CELL_BYTES * sum(map(_cells, batch.columns))
+    if needed <= MAX_BYTES:
+        yield batch
+        return
+    if batch.num_rows == 1:
+        raise ValueError(f"1 row of {needed} bytes")
+    half = batch.num_rows // 2
+    yield from _parts(batch.slice(0, half))
+    yield from _parts(batch.slice(half))
+
+
+def _cells(values: pa.Array) -> int:
+    """How many values there are, those that hold others included."""
+    from pyarrow import types
+
+    if types.is_struct(values.type):
+        parts = [values.field(number) for number in range(values.type.num_fields)]
+    else:
+        parts = [values.flatten()] if types.is_nested(values.type) else []
+    return len(values) + sum(map(_cells, parts))

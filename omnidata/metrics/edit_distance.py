@@ -1,0 +1,17 @@
+"""How many edits one sequence is from another (AgentStudio, Table 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def edit_distance(letters: Sequence[str], reference: Sequence[str]) -> int:
+    """Levenshtein distance: insertions, deletions and replacements, one each (Table 9).
+
+    Examples:
+        >>> edit_distance("CGHCIG", "CCCCG")  # appendix D.3
+        3
+    """
+    from rapidfuzz.distance import Levenshtein
+
+    return Levenshtein.distance(letters, reference)

@@ -1,0 +1,180 @@
+"""Tables of GroundUI, IDMBench and CriticBench: micro averages over rows, with intervals.
+
+AgentStudio's totals (Tables 4 to 10) are averages over all rows, not over platforms or sources.
+Values are unrounded fractions; intervals are 95 % percentile bootstraps over rows, or over groups
+of rows that belong together; rows of one group have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from omnidata.metrics.classification import RATES, Confusion, Floats, Ints, rates
+from omnidata.metrics.episodes import codes
+from omnidata.metrics.intervals import Method, bootstrapped, named_methods, spread
+
+RESAMPLES = 1000
+PLATFORMS = ("web", "desktop", "mobile")
+
+
+def means(
+    columns: Mapping[str, Floats],
+    *,
+    shares: Collection[str] = (),
+    owner: Ints | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """The mean of each column.
+
+    Args:
+        columns: name -> float64 (N,), e.g. accuracy as 0 and 1, and edit distance; a row with a NaN
+            in any column was not judged and is left out.
+        shares: the columns whose values are from 0 to 1, and nothing else can be.
+        owner: (N,), equal numbers for rows that are drawn together; each by itself if None.
+        seed: of the bootstrap.
+
+    Returns:
+        The means by name, None over nothing; `ci95` with a pair or None for each; `ci95_method`
+        where one of them is no bootstrap's interval (see `proportion.spread`); `rows`, how many
+        were judged.
+
+    Examples:
+        >>> table = means({"accuracy": np.array([1.0, 0.0, 1.0, np.nan])})
+        >>> round(table["accuracy"], 3), table["rows"]
+        (0.667, 3)
+    """
+    values = np.column_stack([*columns.values()])
+    known = ~np.isnan(values).any(axis=1)
+    values = values[known]
+    rows = len(values)
+    if not rows:
+        nothing = dict.fromkeys(columns, None)
+        return {**nothing, "ci95": nothing, "rows": 0}
+    added = np.column_stack([values, np.ones(rows)])
+    if owner is not None:
+        added = summed(added, owner[known])
+    # What adds the same is interchangeable: resampling costs kinds, not rows.
+    kinds, frequency = np.unique(added, axis=0, return_counts=True)
+    sums = frequency @ kinds
+    values_by_name = dict(zip(columns, (sums[:-1] / sums[-1]).tolist(), strict=True))
+    draws = _draws(frequency, seed) @ kinds
+    drawn = _intervals(draws[:, :-1] / draws[:, -1:])
+    return {
+        **values_by_name,
+        **_told(values_by_name, drawn, shares=shares, trials=len(added)),
+        "rows": rows,
+    }
+
+
+def summed(added: Floats, owner: Ints) -> Floats:
+    """(G, C): what the rows (N, C) of each owner add up to."""
+    _, numbers = np.unique(owner, return_inverse=True)
+    sums = np.zeros((int(numbers.max(initial=-1)) + 1, added.shape[1]))
+    np.add.at(sums, numbers, added)
+    return sums
+
+
+def critic_table(
+    counts: Confusion, *, per_group: Sequence[Confusion] = (), seed: int = 0
+) -> dict[str, Any]:
+    """Accuracy, precision, recall and F1 of the positive class, success.
+
+    Args:
+        counts: responses by truth and prediction.
+        per_group: the same for each group of responses that are drawn together; each response is
+            drawn by itself where there is none.
+        seed: of the bootstrap.
+
+    Returns:
+        `RATES` by name; `ci95` with a pair or None for each; `ci95_method` as in `means`: of the
+        rates only accuracy can have Wilson's interval, as what the others are over is drawn too;
+        `undefined`, the rates that divide nothing by nothing, which are 0 as in scikit-learn (None
+        where there is no row at all); `confusion`, the counts; `rows`.
+
+    Examples:
+        >>> table = critic_table(Confusion(tp=0, fp=0, fn=3, tn=1))
+        >>> [table[name] for name in RATES], table["undefined"]
+        ([0.25, 0.0, 0.0, 0.0], ['precision'])
+    """
+    cells = np.array(counts, dtype=np.int64)
+    found = rates(cells)
+    undefined = [name for name, rate in zip(RATES, found.tolist(), strict=True) if rate != rate]
+    table: dict[str, Any] = dict.fromkeys(RATES)
+    told: dict[str, Any] = {"ci95": dict.fromkeys(RATES)}
+    if cells.any():
+        table = dict(zip(RATES, np.nan_to_num(found).tolist(), strict=True))
+        if per_group:
+            kinds, frequency = np.unique(np.array(per_group), axis=0, return_counts=True)
+            drawn = _draws(frequency, seed) @ kinds
+        else:
+            drawn = _draws(cells, seed)
+        drawn_rates = _intervals(np.nan_to_num(rates(drawn)))
+        trials = len(per_group) or int(cells.sum())
+        told = _told(table, drawn_rates, shares=("accuracy",), trials=trials)
+    return {
+        **table,
+        **told,
+        "undefined": undefined,
+        "confusion": counts._asdict(),
+        "rows": int(cells.sum()),
+    }
+
+
+def by_group(
+    table: Callable[[npt.NDArray[np.bool_]], dict[str, Any]],
+    labels: Sequence[str | None],
+    order: Sequence[str] = (),
+) -> dict[str, dict[str, Any]]:
+    """A table for each label.
+
+    Args:
+        table: makes the table of the rows that a mask, bool (N,), selects.
+        labels: one per row; None = in no group.
+        order: labels to put first, in this order; the others follow sorted.
+
+    Examples:
+        >>> hits = np.array([1.0, 0.0, 1.0])
+        >>> groups = by_group(lambda rows: means({"hit": hits[rows]}), ["web", "web", "mobile"])
+        >>> {name: group["hit"] for name, group in groups.items()}
+        {'mobile': 1.0, 'web': 0.5}
+    """
+    numbers, names = codes(labels, order)
+    return {name: table(numbers == code) for code, name in enumerate(names)}
+
+
+def _draws(frequency: Ints, seed: int) -> Ints:
+    """(RESAMPLES, K): how often each of K kinds is drawn, as many draws as there are of all."""
+    number = int(frequency.sum())
+    return np.random.default_rng(seed).multinomial(number, frequency / number, size=RESAMPLES)
+
+
+def _told(
+    found: Mapping[str, float],
+    drawn: Sequence[list[float]],
+    *,
+    shares: Collection[str],
+    trials: int,
+) -> dict[str, Any]:
+    """`ci95`, and `ci95_method` where it says something.
+
+    Args:
+        found: the values by name.
+        drawn: for each of them both ends of the bootstrap's interval.
+        shares: the names of those that may have Wilson's interval.
+        trials: how many groups were resampled.
+    """
+    intervals: dict[str, list[float] | None] = {}
+    methods: dict[str, Method] = {}
+    for (name, value), ends in zip(found.items(), drawn, strict=True):
+        interval = spread(value, ends, trials) if name in shares else bootstrapped(ends, trials)
+        intervals[name], methods[name] = interval
+    return {"ci95": intervals, **named_methods(methods)}
+
+
+def _intervals(draws: Floats) -> list[list[float]]:
+    found: list[list[float]] = np.percentile(draws, [2.5, 97.5], axis=0).T.tolist()
+    return found

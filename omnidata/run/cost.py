@@ -1,0 +1,348 @@
+"""What answers cost: the user's price file, and the budget."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from omnidata.adapters.token_usage import in_snake_case
+from omnidata.errors import UsageError
+from omnidata.files import read_settings
+
+# Token counts, as APIs name them.
+
+_INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count")
+_OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count")
+_INPUT_DETAILS = ("prompt_tokens_details", "input_tokens_details")
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Token counts of one or more answers.
+
+    Attributes:
+        input: all tokens of the prompt; the next four are parts of it.
+        cached: those that the server had kept from an earlier request.
+        image, audio, video: those of a modality, where the server tells.
+        output: tokens of the answer, thoughts included.
+    """
+
+    input: int = 0
+    cached: int = 0
+    image: int = 0
+    audio: int = 0
+    video: int = 0
+    output: int = 0
+
+    @classmethod
+    def of(cls, usage: Mapping[str, Any]) -> Tokens:
+        """Read the usage of one answer; what it does not say is 0.
+
+        OpenAI's names (Chat Completions and Responses) and Gemini's are understood, in snake case
+        and in camel case. Gemini counts thoughts beside the answer, OpenAI within it.
+
+        Examples:
+            >>> Tokens.of({"prompt_tokens": 9, "completion_tokens": 2,
+            ...            "prompt_tokens_details": {"cached_tokens": 4, "audio_tokens": 3}})
+            Tokens(input=9, cached=4, image=0, audio=3, video=0, output=2)
+            >>> Tokens.of({"promptTokenCount": 9, "candidatesTokenCount": 2,
+            ...            "thoughtsTokenCount": 5,
+            ...            "promptTokensDetails": [{"modality": "IMAGE", "tokenCount": 8}]})
+            Tokens(input=9, cached=0, image=8, audio=0, video=0, output=7)
+        """
+        if not usage:
+            return cls()
+        said = in_snake_case(usage)
+        parts = _parts(said)
+        return cls(
+            input=_first(said, _INPUT) + _count(said.get("tool_use_prompt_token_count")),
+            cached=parts.get("cached", 0) + _count(said.get("cached_content_token_count")),
+            image=parts.get("image", 0),
+            audio=parts.get("audio", 0),
+            video=parts.get("video", 0),
+            output=_first(said, _OUTPUT) + _count(said.get("thoughts_token_count")),
+        )
+
+    def __add__(self, other: Tokens) -> Tokens:
+        names = Tokens.__slots__
+        return Tokens(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+    @property
+    def total(self) -> int:
+        """Of input and output."""
+        return self.input + self.output
+
+
+def _parts(said: Mapping[str, Any]) -> dict[str, int]:
+    """Tokens of the prompt by modality, and those "cached"."""
+    found: dict[str, int] = {}
+    for name in _INPUT_DETAILS:
+        details = said.get(name)
+        if isinstance(details, Mapping):
+            found = {key.removesuffix("_tokens"): _count(value) for key, value in details.items()}
+        elif isinstance(details, list):
+            for item in details:
+                if isinstance(item, Mapping):
+                    modality = str(item.get("modality")).lower().rpartition(".")[2]
+                    found[modality] = found.get(modality, 0) + _count(item.get("token_count"))
+    return found
+
+
+def _first(said: Mapping[str, Any], names: tuple[str, ...]) -> int:
+    return next((_count(said[name]) for name in names if said.get(name) is not None), 0)
+
+
+def _count(value: Any) -> int:
+    """The count; nothing for what no server counts, such as numbers beyond any float."""
+    return int(value) if isinstance(value, int | float) and 0 <= value < 2**53 else 0
+
+
+# What a run may use: requests, time, money, memory. No answer depends on any of it.
+
+_AHEAD_BYTES = 256 << 20
+_POSITIVE = (
+    "concurrency",
+    "requests_per_minute",
+    "tokens_per_minute",
+    "timeout_s",
+    "attempts",
+    "max_cost",
+    "max_tokens",
+    "ahead_bytes",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How fast, how long and how dearly a run may ask.
+
+    Attributes:
+        concurrency: requests in flight at the start; None leaves it to the adapter.
+        requests_per_minute: None = any number.
+        tokens_per_minute: of input and output together; None = any number.
+        timeout_s: seconds that one attempt may take; None leaves it to the adapter.
+        attempts: how often one request is sent at most.
+        max_cost: what the run may cost, in the currency of the price file; None = anything.
+        max_tokens: tokens of input and output that the run may use; None = any number.
+        prices: the price file (see `omnidata.run.cost`).
+        cache: the database of answers (see `omnidata.run.cache`); None keeps none.
+        ahead_bytes: size of the requests that are made ready before they can be sent.
+
+    Raises:
+        UsageError: a limit that lets nothing through.
+    """
+
+    concurrency: int | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    timeout_s: float | None = None
+    attempts: int = 6
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    prices: Path | None = None
+    cache: Path | None = None
+    ahead_bytes: int = _AHEAD_BYTES
+
+    def __post_init__(self) -> None:
+        for name in _POSITIVE:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise UsageError(
+                    f"{name} is {value}",
+                    expected="more than 0",
+                    remedy="leave the limit out to have none",
+                )
+
+
+_MILLION = 1_000_000
+_BLIND = 8  # answers without usage, after which a limit is taken to be unmeasurable
+_EXAMPLE = 'date, currency, and [models."SPEC"] with input and output per million tokens'
+_MODALITIES = ("image", "audio", "video")
+
+
+class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a million tokens of one model cost.
+
+    Attributes:
+        input: of input.
+        output: of output, thoughts included.
+        cached_input: of input that the server had kept; None = as `input`.
+        image_input, audio_input, video_input: of input of that modality; None = as `input`.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    image_input: float | None = None
+    audio_input: float | None = None
+    video_input: float | None = None
+
+    def cost(self, tokens: Tokens) -> float:
+        """What the tokens cost, in the currency of the file.
+
+        A server that had kept a part of the prompt does not say of which modality it was; it is
+        taken to be text as far as there is any, which never makes the sum too low where media
+        cost as much as text or more.
+        """
+        own = {name: getattr(self, f"{name}_input") for name in _MODALITIES}
+        media = {name: getattr(tokens, name) for name in _MODALITIES if own[name] is not None}
+        text = max(0, tokens.input - sum(media.values()))
+        cached = min(tokens.cached, tokens.input) if self.cached_input is not None else 0
+        whole = cached * (self.cached_input or 0.0) + tokens.output * self.output
+        for count, rate in [(text, self.input), *((media[name], own[name]) for name in media)]:
+            known = min(count, cached)
+            cached -= known
+            whole += (count - known) * rate
+        return whole / _MILLION
+
+
+class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A price file.
+
+    Attributes:
+        date: when the prices were looked up.
+        currency: e.g. "USD".
+        models: by SPEC or name of a preset.
+    """
+
+    date: datetime.date
+    currency: str
+    models: dict[str, Price]
+
+
+def read_prices(path: Path) -> Prices:
+    """The content of a price file.
+
+    Raises:
+        UsageError: it cannot be read, or is not a price file.
+    """
+    try:
+        prices = msgspec.toml.decode(read_settings(path), type=Prices)
+        for model, price in prices.models.items():
+            for name, value in msgspec.structs.asdict(price).items():
+                if value is not None and not (math.isfinite(value) and value >= 0):
+                    raise ValueError(f"{name} of {model} is {value}")
+    except (OSError, ValueError, RecursionError) as error:
+        what = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(
+            f"the price file cannot be read: {what}",
+            where=f"--prices {path}",
+            expected=_EXAMPLE,
+            remedy="`docs/evaluate.md` has an example",
+        ) from None
+    return prices
+
+
+class Budget:
+    """What a run has used, and whether it may ask on.
+
+    Not to be told of answers out of the cache, which cost nothing.
+
+    Args:
+        limits: `max_cost`, `max_tokens` and `prices` of them.
+        model: the name of the model in the price file.
+
+    Raises:
+        UsageError: the price file cannot be read, or a cost is limited and the model has no price.
+
+    Examples:
+        >>> budget = Budget(Limits(max_tokens=100), "openai:m")
+        >>> budget.spend({"prompt_tokens": 30, "completion_tokens": 10})
+        >>> budget.refuses(in_flight=0)
+        ''
+        >>> budget.refuses(in_flight=1)
+        '--max-tokens 100: 1 answers used 40, one more takes 40, and 1 are on their way'
+    """
+
+    def __init__(self, limits: Limits, model: str) -> None:
+        """Read the price file."""
+        self.max_cost = limits.max_cost
+        self.max_tokens = limits.max_tokens
+        self.prices = read_prices(limits.prices) if limits.prices else None
+        self.price = self.prices.models.get(model) if self.prices else None
+        if self.max_cost is not None and self.price is None:
+            known = ", ".join(self.prices.models) if self.prices else ""
+            raise UsageError(
+                f'the model "{model}" has no price, so its cost cannot be limited',
+                where=f"--prices {limits.prices}" if limits.prices else "--max-cost",
+                expected=f'[models."{model}"]' + (f"; the file has {known}" if known else ""),
+                remedy="add the price, name a price file, or limit --max-tokens",
+            )
+        self.tokens = Tokens()
+        self.cost = 0.0
+        self.requests = 0
+        self.unmetered = 0
+
+    def spend(self, usage: Mapping[str, Any]) -> None:
+        """Count one answer; an answer without usage is taken to have used the mean of the others.
+
+        Args:
+            usage: as the API gave it.
+        """
+        used = Tokens.of(usage)
+        self.requests += 1
+        if not used.total:
+            self.unmetered += 1
+            return
+        self.tokens += used
+        if self.price:
+            self.cost += self.price.cost(used)
+
+    def refuses(self, in_flight: int) -> str:
+        """Why one request more may exceed a limit, if it and those in flight take the mean.
+
+        Before the first answer nothing is known, so requests go out one at a time. With nothing in
+        flight a refusal is final; else those in flight may yet take less than the mean.
+
+        Args:
+            in_flight: requests that were sent and not yet told of.
+
+        Returns:
+            The reason; empty if the request may be sent.
+        """
+        metered = self.requests - self.unmetered
+        if not metered:
+            return self._blind(in_flight)
+        then = self.requests + in_flight + 1
+        flying = f", and {in_flight} are on their way" if in_flight else ""
+        return "; ".join(
+            f"{flag}: {self.requests} answers used {used:.6g}, one more takes {used / metered:.6g}"
+            + flying
+            for flag, used, limit in self._limited()
+            if used * then > limit * metered
+        )
+
+    def _blind(self, in_flight: int) -> str:
+        """A limit that cannot be measured is not passed over in silence."""
+        if not self._limited():
+            return ""
+        if self.unmetered >= _BLIND:
+            return "the model does not say how many tokens its answers take: no limit can be kept"
+        return "what an answer takes is not known yet" if in_flight else ""
+
+    def _limited(self) -> list[tuple[str, float, float]]:
+        """Each limit: how it is written, what has been used, what may be."""
+        limited: list[tuple[str, float, float]] = []
+        if self.max_cost is not None:
+            limited.append((f"--max-cost {self.max_cost:g}", self.cost, self.max_cost))
+        if self.max_tokens is not None:
+            limited.append((f"--max-tokens {self.max_tokens}", self.tokens.total, self.max_tokens))
+        return limited
+
+    def totals(self) -> dict[str, Any]:
+        """What was used, for `run.json`; cost only with a price."""
+        said: dict[str, Any] = {"requests": self.requests, "unmetered": self.unmetered}
+        said |= {f"{name}_tokens": getattr(self.tokens, name) for name in Tokens.__slots__}
+        if self.prices and self.price:
+            said |= {
+                "cost": round(self.cost, 6),
+                "currency": self.prices.currency,
+                "prices_of": self.prices.date.isoformat(),
+            }
+        return said

@@ -1,0 +1,161 @@
+"""Which steps a run asks about: `--where`, `--exclude`, `--limit`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from omnidata.errors import UsageError
+from omnidata.files import read_file
+from omnidata.loaders.apps import app_key
+from omnidata.types import Step
+
+
+def select(
+    steps: Sequence[Step],
+    *,
+    where: Mapping[str, str] = {},
+    exclude: frozenset[str] = frozenset(),
+    limit: int | None = None,
+) -> list[Step]:
+    """The chosen steps, in order.
+
+    Args:
+        steps: all steps of the dataset.
+        where: tag -> value that an episode must have.
+        exclude: sample ids to leave out (see `read_exclude`).
+        limit: keep the first so many steps.
+
+    Raises:
+        UsageError: a tag or a value that the data does not have, or nothing is left.
+    """
+    for tag, value in where.items():
+        values = Counter(step.tags[tag] for step in steps if tag in step.tags)
+        if not any(_is(tag, found, value) for found in values):
+            tags = sorted({name for step in steps for name in step.tags})
+            raise UsageError(
+                f'no step has {tag} "{value}"',
+                where=f"--where {tag}={value}",
+                expected=f"one of {', '.join(sorted(values))}" if values else f"a tag of {tags}",
+            )
+    if limit is not None and limit < 1:
+        raise UsageError("nothing is kept", where=f"--limit {limit}", expected="1 or more")
+    chosen = [
+        step
+        for step in steps
+        if step.sample_id not in exclude
+        and all(_is(tag, step.tags.get(tag), value) for tag, value in where.items())
+    ][:limit]
+    if not chosen:
+        raise UsageError(
+            "no step is left to ask about",
+            where="--where, --exclude, --limit",
+            expected="a choice that keeps at least one step",
+        )
+    return chosen
+
+
+def _is(tag: str, found: str | None, wanted: str) -> bool:
+    """Whether a tag has the value; an app is known by any of its spellings."""
+    if found is None or found == wanted:
+        return found is not None
+    return tag == "app" and app_key(found) == app_key(wanted)
+
+
+def read_exclude(path: Path, steps: Sequence[Step]) -> frozenset[str]:
+    """The sample ids of a file, one per line; `#` starts a comment, unless the whole line is an id.
+
+    Raises:
+        UsageError: the file cannot be read, or names a step that the data does not have.
+    """
+    try:
+        lines = read_file(path).decode("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"the file cannot be read ({error.strerror if isinstance(error, OSError) else error})",
+            where=f"--exclude {path}",
+            expected="a text file with one sample id per line",
+        ) from None
+    known = {step.sample_id for step in steps}
+    excluded = set()
+    for number, line in enumerate(lines, 1):
+        whole = line.strip()
+        sample_id = whole if whole in known else line.partition("#")[0].strip()
+        if sample_id and sample_id not in known:
+            raise UsageError(
+                f'no step has the id "{sample_id}"',
+                where=f"{path}:{number}",
+                expected="ids like app/episode/step, as in predictions.jsonl",
+                remedy="remove the line, or use the data that the file was made for",
+            )
+        if sample_id:
+            excluded.add(sample_id)
+    return frozenset(excluded)
+
+
+def whole_episodes(steps: Sequence[Step], chosen: Sequence[Step]) -> npt.NDArray[np.bool_]:
+    """For each chosen step, whether all steps of its episode were chosen; bool (N,).
+
+    Success and progress of half an episode are not those of the episode.
+    """
+    full = Counter(step.episode for step in steps)
+    kept = Counter(step.episode for step in chosen)
+    return np.array([kept[step.episode] == full[step.episode] for step in chosen], dtype=np.bool_)
+
+
+# A part of a run: `--shard i/n`.
+
+Shard = tuple[int, int]
+"""Which part, counted from 1, of how many."""
+
+
+def parse_shard(text: str) -> Shard:
+    """Read `i/n`.
+
+    Raises:
+        UsageError: it is not of that form, or i is not one of 1 to n.
+
+    Examples:
+        >>> parse_shard("2/8")
+        (2, 8)
+    """
+    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    if match:
+        number, count = int(match[1]), int(match[2])
+        if 1 <= number <= count:
+            return number, count
+    raise UsageError(
+        "this names no part of a run",
+        where=f"--shard {text}",
+        expected="i/n with i from 1 to n, e.g. 1/4",
+    )
+
+
+def shard(steps: Sequence[Step], number: int, count: int) -> list[Step]:
+    """The steps of one part: every `count`-th episode, whole, in order.
+
+    All parts together are the steps, each once, whatever machine cuts them.
+
+    Args:
+        steps: of the run, as chosen.
+        number: which part, from 1.
+        count: how many parts there are.
+
+    Raises:
+        UsageError: there are fewer episodes than parts.
+    """
+    episodes: dict[str, int] = {}
+    for step in steps:
+        episodes.setdefault(step.episode, len(episodes))
+    if not 1 <= number <= count or count > len(episodes):
+        raise UsageError(
+            f"the steps are of {len(episodes)} episodes",
+            where=f"--shard {number}/{count}",
+            expected=f"at most {len(episodes)} parts: an episode is never cut",
+        )
+    return [step for step in steps if episodes[step.episode] % count == number - 1]

@@ -1,0 +1,609 @@
+"""Instructions by a model, and the check that they tell the graph (OmniBench, appendix B.4).
+
+One question asks for an instruction, another one, which shows the instruction without the graph,
+asks for the dependencies. They must be those of the graph.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omnidata.actions import Action, Screen, Space
+from omnidata.errors import RunError, UsageError
+from omnidata.jsontext import BROKEN, decode, encode
+from omnidata.run.cache import ResponseCache
+from omnidata.run.cost import Budget, Limits
+from omnidata.run.engine import Engine, Progress
+from omnidata.run.evaluate import run_loop
+from omnidata.run.folder import TRANSIENT, RunFolder
+from omnidata.run.timing import Meter
+from omnidata.synth.compose.partial_plan import EdgeRule
+from omnidata.synth.compose.search import identity
+from omnidata.types import (
+    Adapter,
+    Completion,
+    Conversation,
+    Message,
+    Part,
+    Profile,
+    Source,
+    Step,
+    Target,
+)
+
+Edge = tuple[int, int]
+
+_WRITE = """\
+You write instructions for somebody at a desktop computer. You are given the goal, the subtasks, \
+and which subtask needs the result of which. Write one instruction in plain English that covers \
+every subtask, with all names and paths exactly as they are given. The reader must be able to tell \
+from it which subtask needs the result of which; where two subtasks do not depend on each other, \
+do not make it sound as if one had to come first. Answer with the instruction alone."""
+
+_READ = """\
+You are given an instruction for somebody at a desktop computer, and the subtasks that it consists \
+of, in no particular order. Tell from the instruction alone which subtask needs the result of \
+which. {rule} Answer with a JSON object alone: {{"edges": [["A", "B"]]}} says that B needs the \
+result of A."""
+
+_RULES: Mapping[EdgeRule, str] = {
+    "latest": "Only direct needs count: where several subtasks change one thing after another, "
+    "each needs the result of the one right before it.",
+    "every": "All needs count: where several subtasks change one thing after another, each needs "
+    "the results of all before it.",
+}
+
+_AGAIN = """\
+A reader of an earlier version got the dependencies wrong. That version was:
+{instruction}
+{mistakes}
+Write another one that cannot be misread in this way."""
+
+
+def prompt_hash(rule: EdgeRule) -> str:
+    """SHA-256 of all fixed texts; changes with every word of them."""
+    texts = "\0".join((_WRITE, _READ, _RULES[rule], _AGAIN))
+    return hashlib.sha256(texts.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A task that needs an instruction.
+
+    Attributes:
+        number: of the task.
+        intent: what it is for.
+        subtasks: application and instruction of each, in an order in which they can be done.
+        edges: between places in that order.
+    """
+
+    number: int
+    intent: str
+    subtasks: Sequence[tuple[str, str]]
+    edges: frozenset[Edge]
+
+    def tells(self, edges: frozenset[Edge]) -> bool:
+        """Whether these are the task's edges; subtasks that read the same may change places."""
+        return edges == self.edges or (
+            identity(self.subtasks, sorted(edges)) == identity(self.subtasks, sorted(self.edges))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Misread:
+    """An instruction that did not tell the graph.
+
+    Attributes:
+        instruction: the text.
+        read: the edges that were read from it; None where no answer could be read.
+    """
+
+    instruction: str
+    read: frozenset[Edge] | None = field(default=None)
+
+
+def ask_to_write(draft: Draft, misread: Misread | None) -> Conversation:
+    """The question for an instruction.
+
+    Args:
+        draft: the task.
+        misread: what the last attempt came to.
+    """
+    names = [f"S{place + 1}" for place in range(len(draft.subtasks))]
+    lines = [f"Goal: {draft.intent}", "Subtasks:"]
+    lines += _listed(names, draft.subtasks)
+    lines.append("Dependencies:")
+    lines += [f"{names[b]} needs the result of {names[a]}" for a, b in sorted(draft.edges)]
+    if not draft.edges:
+        lines.append("none: the subtasks do not depend on each other")
+    if misread is not None:
+        lines.append(_AGAIN.format(instruction=misread.instruction, mistakes=_why(draft, misread)))
+    return _conversation(_WRITE, "\n".join(lines))
+
+
+def _why(draft: Draft, misread: Misread) -> str:
+    if misread.read is None:
+        return "No dependencies could be told from it."
+    missed = [f"S{b + 1} needs the result of S{a + 1}" for a, b in sorted(draft.edges)
+              if (a, b) not in misread.read]  # fmt: skip
+    wrong = [f"S{b + 1} needs the result of S{a + 1}" for a, b in sorted(misread.read)
+             if (a, b) not in draft.edges]  # fmt: skip
+    told = [f"It did not tell that {one}." for one in missed]
+    return "\n".join(told + [f"It seemed to tell that {one}, which is not so." for one in wrong])
+
+
+def letters(draft: Draft, rng: random.Random) -> list[str]:
+    """Names of the subtasks for the reader, by place; nothing in them tells the order."""
+    names = [_letter(number) for number in range(len(draft.subtasks))]
+    rng.shuffle(names)
+    return names
+
+
+def _letter(number: int) -> str:
+    return chr(ord("A") + number)
+
+
+def ask_to_read(
+    draft: Draft, instruction: str, names: Sequence[str], rule: EdgeRule
+) -> Conversation:
+    """The question for the dependencies; the graph is not in it.
+
+    Args:
+        draft: the task.
+        instruction: to be read.
+        names: of the subtasks, by place.
+        rule: which edges the graph has.
+    """
+    pairs = sorted(zip(names, draft.subtasks, strict=True))
+    lines = ["Instruction:", instruction, "Subtasks:"]
+    lines += _listed([name for name, _ in pairs], [subtask for _, subtask in pairs])
+    return _conversation(_READ.format(rule=_RULES[rule]), "\n".join(lines))
+
+
+def _listed(names: Sequence[str], subtasks: Sequence[tuple[str, str]]) -> list[str]:
+    return [
+        f"{name}: in {app}: {text}" if app else f"{name}: {text}"
+        for name, (app, text) in zip(names, subtasks, strict=True)
+    ]
+
+
+def _conversation(system: str, user: str) -> Conversation:
+    return (
+        Message("system", (Part("text", system),)),
+        Message("user", (Part("text", user),)),
+    )
+
+
+def read_edges(text: str, names: Sequence[str]) -> frozenset[Edge] | None:
+    """The edges of an answer; None where it has no readable ones.
+
+    Text around the JSON object does not matter; a name that nobody has makes it unreadable.
+
+    Args:
+        text: the model's answer.
+        names: of the subtasks, by place.
+
+    Examples:
+        >>> sorted(read_edges('Sure: {"edges": [["B", "A"]]}', ["A", "B"]))
+        [(1, 0)]
+        >>> sorted(read_edges('{"B": ["A"]}', ["A", "B"]))
+        [(1, 0)]
+        >>> read_edges('{"edges": [["A", "Z"]]}', ["A", "B"]) is None
+        True
+    """
+    try:
+        value = decode(text[text.find("{") : text.rfind("}") + 1])
+    except RecursionError:
+        return None
+    if value is BROKEN or not isinstance(value, dict):
+        return None
+    places = {name: place for place, name in enumerate(names)}
+    found = set()
+    for pair in _pairs(value.get("edges", value)):
+        if not (isinstance(pair, list | tuple) and len(pair) == 2):
+            return None
+        first, second = (places.get(name) if isinstance(name, str) else None for name in pair)
+        if first is None or second is None:
+            return None
+        found.add((first, second))
+    return frozenset(found)
+
+
+def _pairs(value: Any) -> list[Any]:
+    """Pairs out of a list of them, or out of an object of lists."""
+    if isinstance(value, dict):
+        return [
+            (first, second)
+            for first, others in value.items()
+            for second in (others if isinstance(others, list) else [others])
+        ]
+    return value if isinstance(value, list) else [value]
+
+
+# Questions about drafts as a task of the runner, whose steps they are.
+
+
+class Questions:
+    """The task, in the sense of the runner, whose steps are questions about drafts."""
+
+    name = "compose"
+    default_profile = ""
+    profiles: Mapping[str, Profile] = {}
+    allowed: Mapping[str, Sequence[str]] = {}
+    options: Mapping[str, str] = {}
+    baselines: Sequence[str] = ()
+    needs_predictions = False
+
+    def __init__(self, rule: EdgeRule) -> None:
+        """Know which edges there are."""
+        self.prompt_hash = prompt_hash(rule)
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+        """There are no files of questions.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError("questions about tasks are not loaded", where=str(data))
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """The question, which was made with its step."""
+        conversation: Conversation = step.source["conversation"]
+        return conversation
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        """Nobody knows the right words."""
+        return None
+
+    def baseline(
+        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
+    ) -> Callable[[Step], str]:
+        """There is none: instructions without a model are those by template.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(
+            f'there is no baseline "{name}" that writes instructions',
+            where=f"--model baseline:{name}",
+            expected="a model",
+            remedy="leave --model out: instructions are then written by template",
+        )
+
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
+        """An instruction is no action."""
+        return None
+
+
+def question(sample_id: str, conversation: Conversation) -> Step:
+    """A question as the runner takes it: a step without media."""
+    return Step(
+        sample_id=sample_id,
+        episode_id=sample_id,
+        step_index=0,
+        num_steps=1,
+        instruction="",
+        screen=(0, 0),
+        media={},
+        history=(),
+        history_screens=(),
+        action=None,
+        tags={},
+        source={"conversation": conversation},
+    )
+
+
+# A model writes the instructions: rounds of writing and reading until they tell the graphs.
+
+UNLIMITED = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who writes, and how to ask; no answer depends on what may be used.
+
+    Attributes:
+        model: the adapter.
+        options: as given with `-M key=value`.
+        rounds: how often an instruction is written at most.
+        limits: how fast, how long and how dearly to ask.
+        progress: called while the model is asked, with the answers of a round and their number.
+    """
+
+    model: Adapter
+    options: Mapping[str, str] = field(default_factory=dict)
+    rounds: int = 3
+    limits: Limits = UNLIMITED
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        """Check the number of rounds.
+
+        Raises:
+            UsageError: nobody would be asked.
+        """
+        if self.rounds < 1:
+            raise UsageError(f"{self.rounds} rounds", where="--rounds", expected="1 or more")
+
+    def as_dict(self) -> Mapping[str, Any]:
+        """What decides the answers, as JSON values."""
+        params = self.model.params
+        return {
+            "model": self.model.name,
+            "model_options": dict(self.options),
+            "model_settings": dict(self.model.settings),
+            "generation": {
+                "temperature": params.temperature,
+                "max_new_tokens": params.max_new_tokens,
+                "seed": params.seed,
+            },
+            "rounds": self.rounds,
+        }
+
+
+@dataclass(slots=True)
+class Written:
+    """What the model came to.
+
+    Attributes:
+        accepted: task -> its instruction and the round that it is of.
+        rejected: tasks none of whose instructions told the graph.
+        unanswered: tasks that wait for an answer: the API failed.
+        why: how many instructions were not accepted, by reason.
+        stopped: why the run ended before its end; empty if it did not.
+    """
+
+    accepted: dict[int, tuple[str, int]] = field(default_factory=dict)
+    rejected: list[int] = field(default_factory=list)
+    unanswered: list[int] = field(default_factory=list)
+    why: Counter[str] = field(default_factory=Counter)
+    stopped: str = ""
+
+
+def write_instructions(
+    drafts: Sequence[Draft], author: Author, run: Path, *, seed: int, rule: EdgeRule
+) -> Written:
+    """Ask for an instruction of every draft, and take those from which the graph can be told.
+
+    Every answer is a line of the run folder as soon as it is there, and is never asked for again. A
+    failure of the API decides nothing: the task waits for the next call.
+
+    Args:
+        drafts: the tasks.
+        author: the model, and how to ask it.
+        run: the run folder.
+        seed: shuffles what readers see.
+        rule: which edges there are.
+
+    Raises:
+        RunError: the folder holds something else, or answers about other tasks.
+        UsageError: a limit that cannot be kept.
+    """
+    questions = Questions(rule)
+    told = [[d.number, d.intent, list(d.subtasks), sorted(d.edges)] for d in drafts]
+    settings = {
+        "task": questions.name,
+        **author.as_dict(),
+        "prompt_hash": questions.prompt_hash,
+        "tasks": hashlib.sha256(encode(told)).hexdigest(),
+        "seed": seed,
+    }
+    budget = Budget(author.limits, author.model.name)
+    kept = ResponseCache(author.limits.cache) if author.limits.cache else nullcontext()
+    with kept as cache, RunFolder(run, settings) as folder:
+        for completion in folder.done.values():
+            if completion.usage:
+                budget.spend(completion.usage)
+        rounds = _Rounds(drafts, author, folder, budget, cache, questions, seed, rule)
+        run_loop(rounds.work())
+        folder.finish(stopped=rounds.found.stopped, usage=budget.totals())
+        return rounds.found
+
+
+class _Rounds:
+    """Rounds of questions to a model."""
+
+    def __init__(
+        self,
+        drafts: Sequence[Draft],
+        author: Author,
+        folder: RunFolder,
+        budget: Budget,
+        cache: ResponseCache | None,
+        questions: Questions,
+        seed: int,
+        rule: EdgeRule,
+    ) -> None:
+        self.found = Written()
+        self._drafts = drafts
+        self._author = author
+        self._folder = folder
+        self._budget = budget
+        self._cache = cache
+        self._questions = questions
+        self._seed = seed
+        self._rule = rule
+
+    async def work(self) -> None:
+        """Go on until every task is accepted, rejected or without an answer."""
+        waiting: dict[int, Misread | None] = {draft.number: None for draft in self._drafts}
+        try:
+            for number in range(1, self._author.rounds + 1):
+                waiting = await self._round(number, waiting)
+                if not waiting or self.found.stopped:
+                    break
+        finally:
+            with suppress(Exception):  # whatever an adapter lacks at its end, it has answered
+                await self._author.model.close()
+        if self.found.stopped:
+            self.found.unanswered += waiting
+        else:
+            self.found.rejected += waiting
+
+    async def _round(
+        self, number: int, waiting: Mapping[int, Misread | None]
+    ) -> dict[int, Misread | None]:
+        """One instruction for each task, and what was read from it; those that wait for another."""
+        drafts = [draft for draft in self._drafts if draft.number in waiting]
+        still: dict[int, Misread | None] = {}
+        write = {draft.number: ask_to_write(draft, waiting[draft.number]) for draft in drafts}
+        texts = await self._ask(f"write/{number}", write, waiting, still)
+        names = {draft.number: letters(draft, self._rng(draft, number)) for draft in drafts}
+        read = {
+            draft.number: ask_to_read(draft, texts[draft.number], names[draft.number], self._rule)
+            for draft in drafts
+            if draft.number in texts
+        }
+        earlier = {task: Misread(text) for task, text in texts.items()}
+        answers = await self._ask(f"read/{number}", read, earlier, still)
+        for draft in drafts:
+            if draft.number not in answers:
+                continue
+            edges = read_edges(answers[draft.number], names[draft.number])
+            if edges is not None and draft.tells(edges):
+                self.found.accepted[draft.number] = texts[draft.number], number
+            else:
+                self.found.why["unreadable" if edges is None else "other edges"] += 1
+                still[draft.number] = Misread(texts[draft.number], edges)
+        return still
+
+    def _rng(self, draft: Draft, number: int) -> random.Random:
+        return random.Random(f"{self._seed}/read/{draft.number}/{number}")
+
+    async def _ask(
+        self,
+        what: str,
+        conversations: Mapping[int, Conversation],
+        before: Mapping[int, Misread | None],
+        still: dict[int, Misread | None],
+    ) -> dict[int, str]:
+        """The answers, by task; what has none waits for the next round, or for the next call."""
+        steps = {task: question(f"{task}/{what}", text) for task, text in conversations.items()}
+        if self.found.stopped:
+            still.update({task: before[task] for task in steps})
+            return {}
+        known = len(self._folder.done)
+        asked = sum(step.sample_id not in self._folder.done for step in steps.values())
+        engine = Engine(
+            self._questions,
+            self._author.model,
+            self._folder,
+            self._author.model.params,
+            limits=self._author.limits,
+            budget=self._budget,
+            cache=self._cache,
+            meter=Meter(),
+        )
+        show = self._author.progress
+        await engine.ask(
+            list(steps.values()),
+            (lambda done, _: show(done - known, asked)) if show else None,
+        )
+        self.found.stopped = engine.stopped
+        return dict(self._answers(steps, before, still))
+
+    def _answers(
+        self,
+        steps: Mapping[int, Step],
+        before: Mapping[int, Misread | None],
+        still: dict[int, Misread | None],
+    ) -> Iterator[tuple[int, str]]:
+        for task, step in steps.items():
+            completion = self._folder.done.get(step.sample_id)
+            if completion is None or completion.delivery in TRANSIENT:
+                self.found.unanswered.append(task)
+            elif text := _said(completion):
+                yield task, text
+            else:
+                self.found.why["empty" if completion.delivery == "ok" else completion.delivery] += 1
+                still[task] = before[task]
+
+
+def _said(completion: Completion) -> str:
+    return completion.text.strip() if completion.delivery == "ok" else ""
+
+
+class UnansweredError(RunError):
+    """A model did not answer everything; the same call goes on."""
+
+    exit_code = 1
+
+
+def explain(written: Written, run: Path) -> UnansweredError:
+    """The error of a call that has to be made again.
+
+    Args:
+        written: with tasks that wait for an answer.
+        run: the run folder.
+    """
+    what = f"{len(written.unanswered)} tasks wait for an answer"
+    return UnansweredError(
+        f"{what}: {written.stopped}" if written.stopped else f"{what}: the model gave none",
+        where=str(run),
+        expected="an answer to every question; nothing is written before",
+        remedy="the same command asks again, and only for what is missing",
+    )
+
+
+# Instructions by template, from which the graph can be read again.
+
+Edges = Sequence[tuple[int, int]]
+_LINE = re.compile(r"(?P<number>\d+)\. (?:\(after (?P<before>\d+(?:(?:, | and )\d+)*)\) )?")
+_NUMBER = re.compile(r"\d+")
+
+
+def instruct(intent: str, subtasks: Sequence[tuple[str, str]], edges: Edges) -> str:
+    """What to do, and what has to wait for what.
+
+    Args:
+        intent: what the task is for; may be empty.
+        subtasks: application and instruction of each, in an order in which they can be done.
+        edges: between places in that order.
+
+    Examples:
+        >>> print(instruct("Greet Ann", [("Word", "Write it"), ("Mail", "Send it")], [(0, 1)]))
+        Greet Ann. Whatever waits for nothing can be done at any time.
+        1. In Word: Write it.
+        2. (after 1) In Mail: Send it.
+    """
+    head = f"{_plain(intent).rstrip('.')}. " if intent else ""
+    lines = [f"{head}Whatever waits for nothing can be done at any time."]
+    for place, (app, text) in enumerate(subtasks):
+        numbers = [str(first + 1) for first, second in edges if second == place]
+        numbers.sort(key=int)
+        *some, last = numbers or [""]
+        joined = f"{', '.join(some)} and {last}" if some else last
+        waits = f"(after {joined}) " if joined else ""
+        where = f"In {_plain(app)}: " if app else ""
+        lines.append(f"{place + 1}. {waits}{where}{_plain(text).rstrip('.')}.")
+    return "\n".join(lines)
+
+
+def infer(instruction: str) -> list[tuple[int, int]]:
+    """The edges that an instruction of `instruct` tells, sorted.
+
+    Examples:
+        >>> infer(instruct("", [("A", "x"), ("B", "y"), ("A", "z")], [(0, 2), (1, 2)]))
+        [(0, 2), (1, 2)]
+    """
+    found = []
+    for line in instruction.split("\n")[1:]:
+        head = _LINE.match(line)
+        if head:
+            place = int(head["number"]) - 1
+            found += [(int(one) - 1, place) for one in _NUMBER.findall(head["before"] or "")]
+    return sorted(found)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,270 @@
+"""How subtasks are done: the pool's trajectories, each with the binding that it belongs to."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from omnidata.errors import Finding, MediaError
+from omnidata.graphs import Graph
+from omnidata.loaders.task_library import Library, Subtask, Trajectory
+from omnidata.media import resolve
+from omnidata.synth.templates import filled
+from omnidata.tasks.omnibench.actions import Finish
+from omnidata.tasks.omnibench.rows import call_of
+from omnidata.types import MediaRef
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A trajectory that can be put after another one.
+
+    Attributes:
+        observations: pictures, one before each action, by relative path.
+        actions: as the pool has them, without the one that says that the subtask is done.
+        end: the picture after the last action; empty where there is none.
+        last: the action that says that all is done; None where the pool has none.
+    """
+
+    observations: tuple[str, ...]
+    actions: tuple[Mapping[str, Any], ...]
+    end: str = ""
+    last: Mapping[str, Any] | None = None
+
+
+def recordings(
+    library: Library, note: Callable[[Finding], None]
+) -> dict[tuple[str, int], Recorded]:
+    """The trajectories of a pool by subtask and number of the binding.
+
+    A trajectory belongs to the binding that makes its instruction out of the template; failing
+    that, to the only one whose values its instruction all contains.
+
+    Args:
+        library: the pool.
+        note: takes the findings: what cannot be used.
+    """
+    by_subtask: dict[str, list[Trajectory]] = defaultdict(list)
+    for trajectory in library.trajectories:
+        if trajectory.task_id:
+            continue
+        if trajectory.subtask_id in library.subtasks:
+            by_subtask[trajectory.subtask_id].append(trajectory)
+        else:
+            note(
+                Finding(
+                    "subtask-missing",
+                    "warning",
+                    f"trajectory {trajectory.id}",
+                    f"the pool has no subtask {trajectory.subtask_id!r:.80}",
+                    "the id of a subtask",
+                    "add the subtask; the trajectory is not used until then",
+                )
+            )
+    found: dict[tuple[str, int], Recorded] = {}
+    for name, trajectories in by_subtask.items():
+        for number, trajectory in _matched(library.subtasks[name], trajectories):
+            recorded = None if (name, number) in found else _usable(trajectory, library, note)
+            if recorded is not None:
+                found[name, number] = recorded
+    return found
+
+
+def _matched(subtask: Subtask, trajectories: list[Trajectory]) -> Iterator[tuple[int, Trajectory]]:
+    """Trajectories with the binding that each belongs to, those with equal instructions first."""
+    bindings = subtask.parameters or ({},)
+    wanted = [" ".join(filled(subtask.template, binding).split()) for binding in bindings]
+    values = [[str(value) for value in binding.values()] for binding in bindings]
+    rest = []
+    for trajectory in trajectories:
+        said = " ".join(trajectory.instruction.split())
+        equal = [number for number, text in enumerate(wanted) if text == said]
+        yield from ((number, trajectory) for number in equal)
+        if not equal:
+            rest.append(trajectory)
+    for trajectory in rest:
+        said = trajectory.instruction
+        like = [
+            number for number, texts in enumerate(values) if all(text in said for text in texts)
+        ]
+        if len(like) == 1:
+            yield like[0], trajectory
+
+
+def _usable(
+    trajectory: Trajectory, library: Library, note: Callable[[Finding], None]
+) -> Recorded | None:
+    """The trajectory, if every action has its picture."""
+    pictures, actions = trajectory.observations, trajectory.actions
+    why = ""
+    if not actions or len(pictures) - len(actions) not in (0, 1) or not all(pictures):
+        why = f"it has {len(actions)} actions and {len(list(filter(None, pictures)))} pictures"
+    elif any(call_of(action) is None for action in actions):
+        why = "an action cannot be read"
+    else:
+        try:
+            for name in dict.fromkeys(pictures):
+                resolve(MediaRef("image", library.root, name))
+        except MediaError as error:
+            why = error.what
+    if why:
+        note(
+            Finding(
+                "trajectory-unusable",
+                "warning",
+                f"trajectory {trajectory.id}",
+                why,
+                "actions that can be read, a picture before each, and perhaps one after the last",
+                "mend it; it is not used until then",
+            )
+        )
+        return None
+    return _without_end(pictures, actions)
+
+
+def _without_end(pictures: tuple[str, ...], actions: tuple[Mapping[str, Any], ...]) -> Recorded:
+    if isinstance(call_of(actions[-1]), Finish):
+        size = len(actions) - 1
+        return Recorded(pictures[:size], actions[:-1], pictures[size], actions[-1])
+    size = len(actions)
+    end = pictures[size] if len(pictures) > size else ""
+    return Recorded(pictures[:size], actions, end)
+
+
+# A task's trajectory: those of its subtasks, one after another (OmniBench, appendix C.5).
+
+_STEP = "step"
+_STATUS = ("status", "Status")
+_GOING_ON = "CONTINUE"
+_END: Mapping[str, Any] = {"function": "", "args": {}, "status": "FINISH"}
+
+
+def stitch(recorded: Sequence[Recorded]) -> tuple[list[str], list[Mapping[str, Any]]]:
+    """Screens and actions of a whole task.
+
+    What ends a subtask (the action without a function, the picture after the last action) is kept
+    of the last one only; a status other than CONTINUE, of the very last action only. Where there is
+    a picture after the last subtask's actions and none of them is without a function, one is added,
+    so that whoever learns from the task learns to end it. Where actions have a number of their own
+    in `step`, or a `history` of earlier ones, these are written anew for the task.
+
+    Args:
+        recorded: of the subtasks, in the order in which they are done; not empty.
+
+    Returns:
+        Observations and actions, as many of both.
+    """
+    observations = [picture for part in recorded for picture in part.observations]
+    done = [action for part in recorded for action in part.actions]
+    final = recorded[-1]
+    if final.end:
+        observations.append(final.end)
+        done.append(final.last or _END)
+    actions: list[Mapping[str, Any]] = []
+    for place, action in enumerate(done):
+        actions.append(_placed(action, place, actions, going_on=place < len(done) - 1))
+    return observations, actions
+
+
+def _placed(
+    action: Mapping[str, Any], place: int, before: Sequence[Mapping[str, Any]], *, going_on: bool
+) -> Mapping[str, Any]:
+    changed: dict[str, Any] = {}
+    if _STEP in action:
+        changed[_STEP] = place
+    if isinstance(action.get("history"), list):
+        changed["history"] = [_said(earlier) for earlier in before]
+    for name in _STATUS:
+        if going_on and name in action:
+            changed[name] = _GOING_ON
+    return {**action, **changed} if changed else action
+
+
+def _said(action: Mapping[str, Any]) -> Any:
+    """An earlier action as a history tells it: without the history that it had itself."""
+    return {name: value for name, value in action.items() if name != "history"}
+
+
+# Topological orders of a task: all of them where they are few, else a fair sample.
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """Valid orders of a task.
+
+    Attributes:
+        listed: some or all of them, sorted by the places of their nodes in the graph.
+        total: how many there are.
+    """
+
+    listed: tuple[tuple[str, ...], ...]
+    total: int
+
+    @property
+    def sampled(self) -> bool:
+        """Whether some are not listed."""
+        return len(self.listed) < self.total
+
+
+def orders_of(graph: Graph, *, most: int, rng: random.Random) -> Orders:
+    """The orders of a graph; of more than `most` a sample in which each is equally likely.
+
+    The number of orders from each set of done nodes on is counted first, so the cost is the number
+    of such sets: at most two to the number of nodes.
+
+    Args:
+        graph: of a task.
+        most: orders to list.
+        rng: draws the sample.
+
+    Examples:
+        >>> graph = Graph(("a", "b", "c"), (("a", "c"),))
+        >>> orders_of(graph, most=9, rng=random.Random(0)).listed
+        (('a', 'b', 'c'), ('a', 'c', 'b'), ('b', 'a', 'c'))
+        >>> found = orders_of(graph, most=2, rng=random.Random(0))
+        >>> len(found.listed), found.total, found.sampled
+        (2, 3, True)
+    """
+    whole = (1 << len(graph.nodes)) - 1
+    choices: dict[int, list[tuple[int, int]]] = {}  # done -> a node as a bit, the ways from there
+
+    def ways(done: int) -> int:
+        if done == whole:
+            return 1
+        if done not in choices:
+            choices[done] = [(bit, ways(done | bit)) for bit in _bits(graph.available(done))]
+        return sum(count for _, count in choices[done])
+
+    total = ways(0)
+    if total <= most:
+        return Orders(tuple(graph.orders()), total)
+    drawn: set[tuple[int, ...]] = set()
+    while len(drawn) < most:
+        drawn.add(tuple(_drawn(choices, whole, rng.randrange(total))))
+    named = (tuple(graph.nodes[place] for place in order) for order in sorted(drawn))
+    return Orders(tuple(named), total)
+
+
+def _drawn(choices: Mapping[int, list[tuple[int, int]]], whole: int, number: int) -> Iterator[int]:
+    """The order of that number, as places."""
+    done = 0
+    while done != whole:
+        steps = iter(choices[done])
+        bit, count = next(steps)
+        while number >= count:
+            number -= count
+            bit, count = next(steps)
+        done |= bit
+        yield bit.bit_length() - 1
+
+
+def _bits(mask: int) -> list[int]:
+    found = []
+    while mask:
+        lowest = mask & -mask
+        found.append(lowest)
+        mask ^= lowest
+    return found

@@ -1,0 +1,1 @@
+"""AgentNet and AgentNetBench (OpenCUA): trajectories on desktops."""

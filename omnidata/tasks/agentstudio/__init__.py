@@ -1,0 +1,1 @@
+"""AgentStudio: GroundUI, IDM-Single, IDM-Multiple and CriticBench."""

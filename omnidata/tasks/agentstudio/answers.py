@@ -1,0 +1,417 @@
+"""Where a response says `Answer:`, however it is dressed.
+
+The prompts of IDMBench and CriticBench (AgentStudio, appendices D and E) ask for a last line
+`Answer: ...`. Models write `**Answer:**`, `ANSWER :` or `{"answer": ...}` and mean the same.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from omnidata.actions import Space, ratio
+
+DRESS = " \t\xa0*_`\"'“”‘’()[]{}<>+-–—•·#~$|.…,;:=!?"
+"""What may stand around an answer without being part of it, bullets among it."""
+
+WIDE = str.maketrans("（），．：；［］＝", "(),.:;[]=")
+"""Full-width signs and the ASCII ones they stand for."""
+
+# Possessive: what cannot backtrack is read once. No match can begin inside a failed one.
+# The look behind comes second: looking behind every character costs three times the search.
+_MARKER = re.compile(r"answer(?<![^\W_]answer)[\s*_`\"']*+:", re.IGNORECASE)
+
+
+def answers(text: str) -> Iterator[str]:
+    """What follows each `Answer:` up to the next one, the last first.
+
+    Full-width signs come out as ASCII. The pieces do not overlap, so that reading all of them costs
+    no more than reading the text.
+
+    Examples:
+        >>> list(answers("Answer: A, no. **Answer:** B"))
+        ['** B', ' A, no. **']
+    """
+    text = text.translate(WIDE)
+    end = len(text)
+    for marker in reversed(list(_MARKER.finditer(text))):
+        yield text[marker.end() : end]
+        end = marker.start()
+
+
+# IDMBench: the letters in a response (AgentStudio, section 5.2, appendix D).
+#
+# Two readings of each setting. The *release* matches one pattern and keeps letters as written; its
+# traps are kept. The *paper* shows responses that end in `Answer:` and letters; that is read here
+# as a careful person reads: the last `Answer:` that letters follow decides, whatever the case, the
+# list marks or the bold type, and a word is not a letter. A response without such an answer is
+# unread.
+
+Letters = tuple[str, ...]
+
+# Possessive: an attempt reads each character once. IGNORECASE is the release's, and lets a few
+# letters beyond ASCII through, which equal no reference.
+_RELEASED_LETTER = re.compile(r"answer\s*+:\s*+([A-Z])", re.IGNORECASE)
+_RELEASED_LETTERS = re.compile(r"answer:\s*+([A-Z](?:\n[A-Z])*+)", re.IGNORECASE)
+
+
+def released_letter(text: str | None) -> str | None:
+    r"""IDM-Single as released: the last `Answer:` and one character, as written; None = none.
+
+    Blanks may stand around the colon. The letter may be the first of a word.
+
+    Examples:
+        >>> released_letter("Answer: A\nNo. ANSWER :\n\nH. scroll down")
+        'H'
+        >>> released_letter("Answer: Click"), released_letter("**Answer:** H")
+        ('C', None)
+    """
+    found = _all(_RELEASED_LETTER, text)
+    return found[-1] if found else None
+
+
+def released_letters(text: str | None) -> Letters:
+    r"""IDM-Multiple as released: the last `Answer:` with a letter, then a letter a line.
+
+    No blank may stand before the colon, nor between the lines; () = nothing matched.
+
+    Examples:
+        >>> released_letters("Answer: A\nB\nThe end."), released_letters("Answer: A, B")
+        (('A', 'B', 'T'), ('A',))
+        >>> released_letters("**Answer:**\nA")
+        ()
+    """
+    found = _all(_RELEASED_LETTERS, text)
+    return tuple(found[-1].split("\n")) if found else ()
+
+
+def _all(pattern: re.Pattern[str], text: str | None) -> list[str]:
+    """All matches from the left: one may swallow the `A` of the next `Answer`."""
+    return pattern.findall(text) if text else []
+
+
+def read_letter(text: str | None) -> str | None:
+    r"""IDM-Single read with care: the last answer's first letter, in upper case; None = unread.
+
+    An upper-case letter may have words behind it, except `A` and `I`, which are words themselves.
+
+    Examples:
+        >>> read_letter("**Answer:** (h)\nThe answer: this is a list that moved down.")
+        'H'
+        >>> read_letter("Answer: C because a menu opened"), read_letter("Answer: A menu opened")
+        ('C', None)
+        >>> read_letter("Answer: Click")
+    """
+    for answer in answers(text or ""):
+        if letters := _letters(answer):
+            return letters[0]
+        if letter := _LETTER_BEFORE_WORDS.match(answer):
+            return letter[1]
+    return None
+
+
+def read_letters(text: str | None) -> Letters | None:
+    r"""IDM-Multiple read with care: the last answer's letters, in upper case; None = unread.
+
+    One or several letters a line, with or without bullets, numbers and the options' texts; blank
+    lines between them do not count, and the first line of prose ends the answer.
+
+    Examples:
+        >>> read_letters("Answer:\r\n1. **C**\r\n\r\n2. g: type\r\nThat is all.")
+        ('C', 'G')
+        >>> read_letters("Answer: A, B -> C") == read_letters("Answer: A B C")
+        True
+        >>> read_letters("Answer: click, then type")
+    """
+    return next((letters for answer in answers(text or "") if (letters := _letters(answer))), None)
+
+
+# --- the lines of an answer -----------------------------------------------------------------------
+
+_NUMBERING = re.compile(r"(?:(?:step|action)\s*+)?+\d++\s*+[.):-]", re.IGNORECASE)
+_LONE = r"[*_`\"'(]*+[A-Za-z][*_`\"')]*+"
+_SEPARATOR = re.compile(
+    r"[,;|→⇒➔]|[-=]?+>"
+    rf"|(?<=\s)[-–—](?=\s++{_LONE}(?:\s++[-–—]\s|\s*+$))"  # A - B, but not A - click
+    r"|(?<=\s)(?=\d++[.)]\s)"  # 1. A (click) 2. B (type)
+)
+_CONNECTIVE = re.compile(r"and|then|finally|&|\d++[.):]", re.IGNORECASE)
+_LABEL = re.compile(
+    r"([A-Za-z])[*_`\"'”’)\]}]*+"
+    r"(?:(?<=[)\]}])|\s*+[:=(]|\s++[-–—]|\.(?=[\s*_`\"']))"
+)
+_LETTER_BEFORE_WORDS = re.compile(
+    rf"[\s{re.escape(DRESS)}]*+([B-HJ-Z]|[AI](?!\s++[^\W\d_]))(?!['’-]?\w|\.\w\.)"
+)
+
+
+def _letters(answer: str) -> Letters:
+    """The letters at the beginning of what follows `Answer:`; () = it begins with prose."""
+    found: list[str] = []
+    for line in answer.splitlines():
+        bare = line.strip(DRESS)
+        if not bare or line.lstrip().startswith("```"):
+            continue
+        letters = _of_line(bare)
+        if not letters:
+            break
+        found += letters
+    return tuple(found)
+
+
+def _of_line(line: str) -> list[str]:
+    """The letters of one line; [] = it is prose."""
+    if len(line) == 1:
+        return [line.upper()] if _is_letter(line) else []
+    found: list[str] = []
+    for part in _SEPARATOR.split(line):
+        letters = _of_part(part)
+        if letters is None:  # unless a comma stands in an option's text
+            label = _LABEL.match(_without_number(line))
+            return [label[1].upper()] if label else []
+        found += letters
+    return found
+
+
+def _of_part(part: str) -> list[str] | None:
+    """The letters of what stands between two separators; None = it is prose."""
+    part = _without_number(part.strip(DRESS))
+    words = [word for word in part.split() if not _CONNECTIVE.fullmatch(word)]
+    letters = [word.strip(DRESS) for word in words]
+    if all(map(_is_letter, letters)):
+        return [letter.upper() for letter in letters]
+    label = _LABEL.match(part)
+    return [label[1].upper()] if label else None
+
+
+def _without_number(text: str) -> str:
+    number = _NUMBERING.match(text)
+    return text[number.end() :].strip(DRESS) if number else text
+
+
+def _is_letter(text: str) -> bool:
+    return len(text) == 1 and text.isascii() and text.isalpha()
+
+
+# GroundUI: the point in a response, and whether it hits (AgentStudio, section 5.1, appendix C.3).
+#
+# Two readings. The *release* takes the last `(number, number)` and wants it strictly inside the
+# box. The *paper* says that the point "lies within" the box, so its edges count, and is read here
+# as a careful person reads: what the last `Answer:` with a pair says; only without one, the last
+# `(X, Y)`; then the last `[X, Y]`; then a response that is nothing but two numbers. Names (`x=`),
+# scientific notation, `1.` and full-width signs are spellings of the same pair. Percentages, four
+# numbers and fractions are not pairs: they stay unread, because what they mean would have to be
+# guessed.
+#
+# The unit of the coordinates is an argument. The released evaluator takes it from a model's name.
+
+Pair = tuple[float, float]
+ToScreen = Callable[[Pair], Pair]
+"""From pixels of the picture that a model was shown to those of the row's."""
+Corners = tuple[float, float, float, float]
+Fault = Literal["", "no-pair", "box-unusable", "resolution-unusable"]
+
+
+class PointVerdict(NamedTuple):
+    """The verdict on one response.
+
+    Attributes:
+        hit: the point hits the box; None = the row cannot be judged, `fault` says why.
+        point: the point in pixels of the screenshot; None = not read, or not convertible.
+        fault: "no-pair" (the response is unread and counts as a miss), "box-unusable" and
+            "resolution-unusable" (the row is at fault); empty otherwise.
+    """
+
+    hit: bool | None
+    point: Pair | None
+    fault: Fault = ""
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+# Every quantifier is possessive, so an attempt reads each character once, and a failed attempt has
+# passed no opening bracket at which another could begin: the search is linear.
+_PLAIN = r"([-+]?+(?:\d++(?:\.\d++)?+|\.\d++))"
+_RELEASE = re.compile(rf"\(\s*+{_PLAIN}\s*+,\s*+{_PLAIN}\s*+\)")
+
+_NUMBER = r"([-+]?+(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?+\d++)?+)"
+_PAIR = rf"(?:[xX]\s*+[=:]\s*+)?+{_NUMBER}\s*+,\s*+(?:[yY]\s*+[=:]\s*+)?+{_NUMBER}"
+_ROUND = re.compile(rf"\(\s*+{_PAIR}\s*+\)")
+_SQUARE = re.compile(rf"\[\s*+{_PAIR}\s*+\]")
+_MARKUP = r"[\s*_`\"']*+"
+_STATED = re.compile(
+    rf"{_MARKUP}(?:\(\s*+{_PAIR}\s*+\)|\[\s*+{_PAIR}\s*+\]"
+    rf"|{_PAIR}(?=[*_`\"']*+\.?+(?!\S))(?!\s*+[,;%]))"
+    r"(?!\s*+[,;]?+\s*+[(\[]\s*+[-+.\d])"  # two corners are a box
+)
+_BARE = re.compile(rf"{_MARKUP}{_PAIR}{_MARKUP}\.?+\s*+")
+
+
+def read_released(text: str | None) -> Pair | None:
+    r"""The last `( number , number )`, as the released evaluator reads it; None = there is none.
+
+    A number is an optional sign, then digits with an optional fraction, or a fraction alone. Digits
+    are Unicode's, blanks include line ends. Numbers beyond a float become infinite.
+
+    Examples:
+        >>> read_released("1. (0.2, 0.3)  2. ( .85,\n-0.07 )")
+        (0.85, -0.07)
+        >>> read_released("(1., 1.)") or read_released("[0.5, 0.5]") or read_released("(1, 2, 3)")
+    """
+    return _last(_RELEASE, text) if text else None
+
+
+def read_point(text: str | None) -> Pair | None:
+    r"""The point that a response names, read as the module's head describes; None = unread.
+
+    Examples:
+        >>> read_point("The link is at (x=0.85, y=7e-2)."), read_point("`0.85, 0.07`")
+        ((0.85, 0.07), (0.85, 0.07))
+        >>> read_point("[1] I would click [0.85, 0.07]")
+        (0.85, 0.07)
+        >>> read_point("Answer: (0.85, 0.07)\nThe icon at (0.1, 0.1) is another one.")
+        (0.85, 0.07)
+        >>> read_point("(0.8, 0.1, 0.9, 0.2)") or read_point("(85%, 7%)")
+    """
+    if not text:
+        return None
+    for answer in answers(text):
+        if stated := _STATED.match(answer):
+            x, y = filter(None, stated.groups())
+            return float(x), float(y)
+    text = text.translate(WIDE)
+    found = _last(_ROUND, text) or _last(_SQUARE, text)
+    if found is None and (bare := _BARE.fullmatch(text)):
+        return float(bare[1]), float(bare[2])
+    return found
+
+
+def _last(pattern: re.Pattern[str], text: str) -> Pair | None:
+    found = None
+    for found in pattern.finditer(text):  # noqa: B007 the last one is wanted
+        pass
+    return None if found is None else (float(found[1]), float(found[2]))
+
+
+# --- judging --------------------------------------------------------------------------------------
+
+
+def judge_released(
+    row: Mapping[str, Any],
+    text: str | None,
+    *,
+    space: Space,
+    to_screen: ToScreen | None = None,
+) -> PointVerdict:
+    """The released verdict: strictly inside the box, in pixels, products in float64.
+
+    The released evaluator raises where a verdict here has a row's fault. It takes "px" for one
+    model's name only and knows no "norm1000": of that, no profile makes a released score.
+
+    Args:
+        row: the untouched row; `bbox` is [left, top, right, bottom] and `resolution` [W, H], both
+            in pixels.
+        text: the response; None = there is none.
+        space: unit of the coordinates in the response.
+        to_screen: for pixels of a picture that had another size; None = it had the row's.
+
+    Examples:
+        >>> row = {"bbox": [1064, 99, 1148, 140], "resolution": [1440, 900]}
+        >>> judge_released(row, "(0.85, 0.07)", space="rel").hit  # appendix C.3
+        False
+        >>> judge_released(row, "(1064, 120)", space="px")
+        PointVerdict(hit=False, point=(1064.0, 120.0), fault='')
+    """
+    pair = read_released(text)
+    if pair is None:
+        return PointVerdict(False, None, "no-pair")
+    point = _in_pixels(pair, row.get("resolution"), space, to_screen)
+    if point is None:
+        return PointVerdict(None, None, "resolution-unusable")
+    box = _numbers(row.get("bbox"), 4)
+    if box is None:
+        return PointVerdict(None, point, "box-unusable")
+    left, top, right, bottom = box
+    return PointVerdict(left < point[0] < right and top < point[1] < bottom, point)
+
+
+def judge_point(
+    row: Mapping[str, Any],
+    text: str | None,
+    *,
+    space: Space,
+    to_screen: ToScreen | None = None,
+) -> PointVerdict:
+    """The paper's verdict: within the box, edges included.
+
+    A billionth makes up for rounding: a point that was converted from an edge lies on that edge. A
+    box without height can be hit; one that is not finite, or upside down, cannot be judged.
+
+    Args:
+        row: the untouched row; `bbox` is [left, top, right, bottom] and `resolution` [W, H], both
+            in pixels.
+        text: the response; None = there is none.
+        space: unit of the coordinates in the response.
+        to_screen: for pixels of a picture that had another size; None = it had the row's.
+
+    Examples:
+        >>> row = {"bbox": [336, 652, 466, 652], "resolution": [1440, 900]}
+        >>> judge_point(row, "(400, 652)", space="px").hit
+        True
+        >>> judge_point({"bbox": None}, "(400, 652)", space="px")
+        PointVerdict(hit=None, point=(400.0, 652.0), fault='box-unusable')
+    """
+    pair = read_point(text)
+    point = None if pair is None else _in_pixels(pair, row.get("resolution"), space, to_screen)
+    box = _box(row.get("bbox"))
+    if box is None:
+        return PointVerdict(None, point, "box-unusable")
+    if space != "px" and not _is_size(row.get("resolution")):
+        return PointVerdict(None, None, "resolution-unusable")
+    if point is None:
+        return PointVerdict(False, None, "no-pair")
+    left, top, right, bottom = box
+    return PointVerdict(_within(left, point[0], right) and _within(top, point[1], bottom), point)
+
+
+def _within(low: float, value: float, high: float) -> bool:
+    return low - 1e-9 * abs(low) <= value <= high + 1e-9 * abs(high)
+
+
+def _in_pixels(
+    pair: Pair, resolution: Any, space: Space, to_screen: ToScreen | None
+) -> Pair | None:
+    if space == "px":
+        return to_screen(pair) if to_screen else pair
+    size = _numbers(resolution, 2)
+    if size is None:
+        return None
+    (a, b), (c, d) = (ratio(space, extent) for extent in size)
+    return pair[0] * a / b, pair[1] * c / d
+
+
+def _box(value: Any) -> Corners | None:
+    numbers = _numbers(value, 4)
+    if numbers is None or not all(map(math.isfinite, numbers)):
+        return None
+    left, top, right, bottom = numbers
+    return (left, top, right, bottom) if left <= right and top <= bottom else None
+
+
+def _is_size(value: Any) -> bool:
+    size = _numbers(value, 2)
+    return size is not None and all(math.isfinite(extent) and extent > 0 for extent in size)
+
+
+def _numbers(value: Any, count: int) -> list[Any] | None:
+    """The value itself if it is a list of so many numbers that floats can hold."""
+    if not isinstance(value, list | tuple) or len(value) != count:
+        return None
+    for number in value:
+        if not isinstance(number, int | float):
+            return None
+        if isinstance(number, int) and abs(number) > 1 << 1000:
+            return None
+    return list(value)

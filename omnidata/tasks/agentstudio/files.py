@@ -1,0 +1,468 @@
+"""Where AgentStudio's rows lie: a JSON-lines file beside `images/`, or the Hub's Parquet files.
+
+A folder is searched by the columns that its files have, not by their names. Several files with the
+columns of the benchmark are no choice of ours, unless one has the name that the release gives it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+from omnidata.errors import DataError, Finding
+from omnidata.files import ANY, STREAMED, check_file, open_file, read_file
+from omnidata.jsontext import BROKEN, decode
+from omnidata.loaders import parquet as parquet_rows
+from omnidata.loaders.load import Note
+from omnidata.types import Cell, MediaRef
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+
+# The Hub's form of AgentStudio's rows -> the form that the authors' files have.
+#
+# On the Hub, images are decoded and their names stand in columns of their own (`image_path`,
+# `obs_before_path`, `obs_after_path`), and the actions of a trajectory are a dict of columns.
+# Columns have one type, so `metadata` has all keys of all rows there, null where a row lacks one.
+
+Row = Mapping[str, Any]
+Form = Literal["groundui", "idm-single", "trajectory"]
+
+IMAGES = ("image", "obs_before", "obs_after")
+_BOX = ("x", "y", "width", "height")
+
+
+def form(row: Row) -> Form | None:
+    """Which benchmark's columns a row has; IDM-Multiple and CriticBench have the same.
+
+    Examples:
+        >>> form({"actions": [], "action_space": [], "is_success": True})
+        'trajectory'
+        >>> form({"text": ""}) is None
+        True
+    """
+    keys = {key.removesuffix("_path") for key in row}
+    if {"actions", "action_space"} <= keys:
+        return "trajectory"
+    if {"operation", "action_space", "obs_before"} <= keys:
+        return "idm-single"
+    if {"image", "bbox", "resolution"} <= keys:
+        return "groundui"
+    return None
+
+
+def is_columnwise(row: Row) -> bool:
+    """Whether a row has the Hub's form."""
+    return isinstance(row.get("actions"), Mapping) or any(
+        f"{key}_path" in held or isinstance(held.get(key), Mapping)
+        for held in (row, *_actions(row))
+        for key in IMAGES
+    )
+
+
+def _actions(row: Row) -> list[Row]:
+    actions = row.get("actions")
+    if not isinstance(actions, list):
+        return []
+    return [action for action in actions if isinstance(action, Mapping)]
+
+
+def rezip(row: Row) -> dict[str, Any]:
+    """The row in the form that the authors' files have, without the images.
+
+    Raises:
+        ValueError: the columns of the actions are not lists of one length.
+
+    Examples:
+        >>> columns = {"operation": ["click"], "obs_before_path": ["x/images/a/1.png"]}
+        >>> rezip({"actions": columns, "action_space": ["click"]})["actions"]
+        [{'operation': 'click', 'obs_before': 'a/1.png'}]
+    """
+    plain = _plain(row)
+    actions = row.get("actions")
+    if isinstance(actions, Mapping):
+        lengths = {len(v) if isinstance(v, list) else -1 for v in actions.values()}
+        if len(lengths) > 1 or -1 in lengths:
+            raise ValueError("the columns of its actions are not lists of one length")
+        actions = [
+            dict(zip(actions, values, strict=True))
+            for values in zip(*actions.values(), strict=True)
+        ]
+    if isinstance(actions, list):
+        plain["actions"] = [_plain(a) if isinstance(a, Mapping) else a for a in actions]
+    return plain
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    """A row or an action, without what only the Hub's form has."""
+    plain = {}
+    for key, value in row.items():
+        name = key.removesuffix("_path")
+        if name in IMAGES:
+            if key == name and f"{name}_path" not in row:
+                plain[name] = _name(value.get("path") if isinstance(value, Mapping) else value)
+            elif key != name:
+                plain[name] = _name(value)
+        elif key == "metadata" and isinstance(value, Mapping):
+            plain[key] = {k: v for k, v in value.items() if v is not None}
+        elif key == "bbox" and isinstance(value, Mapping):
+            plain[key] = dict(value) if any(value.get(k) is not None for k in _BOX) else None
+        else:
+            plain[key] = value
+    return plain
+
+
+def _name(value: Any) -> Any:
+    """The path below `images`; the Hub's has the folders above it too."""
+    if not isinstance(value, str):
+        return value
+    _, found, below = f"/{value}".partition("/images/")
+    return below if found and below else value
+
+
+# Parquet files of the Hub's form: rows without their images, and where the images lie.
+
+_LISTS = ("list", "element", "item", "array", "bag", "array_element")
+"""What Parquet's writers call the levels of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The images that a row of a Parquet file holds itself.
+
+    Attributes:
+        path: the file.
+        row: 0-based, counted through the file.
+        columns: where the schema has the images: by the names that the authors' files have, those
+            of a trajectory in lists.
+    """
+
+    path: Path
+    row: int
+    columns: Mapping[str, str]
+
+    def image(self, column: str, name: str, item: int | None) -> MediaRef:
+        """A reference to an image by the name that it had; `item` is the action's number."""
+        # The Hub's cache links its files to others elsewhere, and the rows are from there too.
+        path = self.path.resolve()
+        cell = Cell(path.name, self.columns[column], self.row, item)
+        return MediaRef("image", path.parent, name, cell=cell)
+
+
+def columns(path: Path) -> list[str]:
+    """The top-level columns.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    with _opened(path) as file:
+        return list(file.schema_arrow.names)
+
+
+def rows(path: Path) -> Iterator[tuple[dict[str, Any], Held]]:
+    """Every row; of images only the names are read.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    with _opened(path) as file:
+        images = [leaf for leaf in parquet_rows.leaves(file) if _is_image(leaf)]
+        held = {_parts(leaf)[-2]: leaf.removesuffix(".bytes") for leaf in images}
+        wanted = [leaf for leaf in parquet_rows.leaves(file) if leaf not in images]
+        for number, row in enumerate(parquet_rows.rows(path, file, wanted)):
+            yield row, Held(path, number, held)
+
+
+def _is_image(leaf: str) -> bool:
+    """Whether a leaf of the schema holds the bytes of images, in lists or not."""
+    *above, column, last = ["", *_parts(leaf)]
+    return last == "bytes" and column in IMAGES and above in ([""], ["", "actions"])
+
+
+def _parts(leaf: str) -> list[str]:
+    """The path of a leaf without the levels of lists."""
+    return [part for part in leaf.split(".") if part not in _LISTS]
+
+
+def fingerprint(path: Path) -> bytes:
+    """A hash of what the rows say, and of how much room the images take.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    digest = hashlib.sha256()
+    with _opened(path) as file:
+        about = file.metadata
+        for group in range(about.num_row_groups):
+            for column in range(about.num_columns):
+                size = about.row_group(group).column(column).total_compressed_size
+                digest.update(f"{size} ".encode())
+    for row, _ in rows(path):
+        digest.update(json.dumps(row, default=str).encode())
+    return digest.digest()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    """The file; whatever Arrow says of hostile bytes becomes a `DataError`."""
+    import pyarrow.parquet as pq
+
+    check_file(path, ANY)
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            yield file
+    except Exception as error:
+        raise DataError(
+            f"the Parquet file cannot be read ({type(error).__name__}: {error})",
+            where=str(path),
+            expected="a whole Parquet file of the Hub's form",
+            remedy="download it again",
+        ) from None
+
+
+TaskName = Literal["groundui", "idm-single", "idm-multiple", "criticbench"]
+TASKS: tuple[TaskName, ...] = ("groundui", "idm-single", "idm-multiple", "criticbench")
+
+_FORMS: dict[TaskName, Form] = {
+    "groundui": "groundui",
+    "idm-single": "idm-single",
+    "idm-multiple": "trajectory",
+    "criticbench": "trajectory",
+}
+_COLUMNS: dict[Form, str] = {
+    "groundui": "image, instruction, bbox and resolution",
+    "idm-single": "obs_before, obs_after, operation and action_space",
+    "trajectory": "actions and action_space",
+}
+_RELEASED: dict[TaskName, str] = {
+    "idm-multiple": "metadata_idmn2n",
+    "criticbench": "metadata_success_detection",
+}
+"""Stems of the two files of the release that have the same columns."""
+_SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})")
+_BOM = b"\xef\xbb\xbf"
+_PEEKED_LINES = 20
+_LONGEST_LINE = 64 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The annotation files of one benchmark.
+
+    Attributes:
+        paths: one JSON-lines file, or Parquet files in the order of their rows.
+        images: the folder that image paths are relative to; it need not exist.
+        stem: what the samples are named after.
+        missing: shards that the others' names say there are.
+    """
+
+    paths: Sequence[Path]
+    images: Path
+    stem: str
+    missing: int = 0
+
+    def fingerprint(self) -> str:
+        """SHA-256 over the annotations: the same wherever the data lies, images left out."""
+        digest = hashlib.sha256()
+        for path in self.paths:
+            stored = path.suffix == ".parquet"
+            content = fingerprint(path) if stored else read_file(path)
+            digest.update(f"{path.name}\0{len(content)}\0".encode("utf-8", "surrogateescape"))
+            digest.update(content)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of a file.
+
+    Attributes:
+        where: the file and the line, or the row of a Parquet file.
+        row: in the form of the authors' files; None for a line that could not be read.
+        held: the images that the file itself holds.
+    """
+
+    where: str
+    row: Row | None
+    held: Held | None = None
+
+
+def find(data: Path, task: TaskName) -> Files:
+    """The files with the benchmark's columns.
+
+    Raises:
+        DataError: nothing is there, or no file or several have the columns.
+    """
+    if data.is_file():
+        groups = [[data]]
+    elif data.is_dir():
+        groups = _groups(data)
+    else:
+        _refuse("there is no such file or folder", data, task)
+    forms = [_peek(paths[0]) for paths in groups]
+    wanted = _FORMS[task]
+    matching = [paths for paths, found in zip(groups, forms, strict=True) if found == wanted]
+    if data.is_file() and forms == [None]:
+        matching = groups  # its rows may be broken; the findings will say how
+    released = [paths for paths in matching if _stem(paths[0])[0] == _RELEASED.get(task)]
+    if len(released) == 1:
+        matching = released
+    if len(matching) > 1:
+        raise DataError(
+            f"several files have the columns of {task}: "
+            + ", ".join(paths[0].name for paths in matching),
+            where=str(data),
+            expected="one such file, or the name of one",
+            remedy=f'name the file of {task}; in Python, omnidata.load_dataset("{task}", FILE)',
+        )
+    if not matching:
+        _refuse("no rows there have the columns of the benchmark", data, task)
+    paths = matching[0]
+    stem, count = _stem(paths[0])
+    missing = count - len(paths) if count and data.is_dir() else 0
+    return Files(paths, _images(paths[0].parent), stem, missing)
+
+
+def recognises(data: Path, task: TaskName) -> bool:
+    """Whether the first row of a file has the benchmark's columns.
+
+    Raises:
+        DataError, OSError: a file cannot be read.
+    """
+    groups = [[data]] if data.is_file() else _groups(data)
+    return any(_peek(paths[0]) == _FORMS[task] for paths in groups)
+
+
+def _groups(data: Path) -> list[list[Path]]:
+    """The files that may be meant; the shards of one Parquet table are one."""
+    groups: dict[tuple[Path, str], list[Path]] = {}
+    for folder in (data, data / "data"):
+        for path in sorted(folder.glob("*")):
+            if path.suffix in (".jsonl", ".parquet") and path.exists():
+                stem, count = _stem(path)
+                name = f"{stem} {count}" if count else path.name
+                groups.setdefault((folder, name), []).append(path)
+    return list(groups.values())
+
+
+def _stem(path: Path) -> tuple[str, int]:
+    """The name without its number as a shard, and how many shards there are; 0 for no shard."""
+    found = _SHARD.fullmatch(path.stem)
+    if found and path.suffix == ".parquet":
+        return found["stem"], int(found["count"])
+    return path.stem, 0
+
+
+def _images(folder: Path) -> Path:
+    """`images` beside the file, or beside the `data` folder that the Hub puts it in."""
+    for candidate in (folder / "images", folder.parent / "images"):
+        if candidate.is_dir():
+            return candidate
+    return folder / "images"
+
+
+def _peek(path: Path) -> Form | None:
+    """The form of the first row; None where there is none that is known."""
+    if path.suffix == ".parquet":
+        found = columns(path)
+        return form(dict.fromkeys(found)) if found else None
+    with open_file(path, STREAMED) as file:
+        for _ in range(_PEEKED_LINES):
+            text = file.readline(_LONGEST_LINE + 1)
+            if len(text) > _LONGEST_LINE:
+                return None
+            row = _decode(text)
+            if isinstance(row, dict):
+                return form(row)
+    return None
+
+
+def _refuse(what: str, data: Path, task: TaskName) -> NoReturn:
+    raise DataError(
+        what,
+        where=str(data),
+        expected=f"a .jsonl or .parquet file of {task}, or a folder with one: rows with "
+        f"{_COLUMNS[_FORMS[task]]}",
+    )
+
+
+def read(files: Files, note: Note) -> Iterator[Line]:
+    """Every row, also those that cannot be read, which have a finding.
+
+    Raises:
+        DataError: a Parquet file cannot be read.
+    """
+    if files.missing:
+        note(
+            Finding(
+                "shard-missing",
+                "error",
+                str(files.paths[0].parent),
+                f"{files.missing} of {files.missing + len(files.paths)} shards are missing",
+                "all shards that the names promise",
+                "download the others; the rows that are there are used until then",
+            )
+        )
+    for path in files.paths:
+        yield from (_parquet if path.suffix == ".parquet" else _lines)(path, note)
+
+
+def _parquet(path: Path, note: Note) -> Iterator[Line]:
+    for row, held in rows(path):
+        where = f"{path}, row {held.row}"
+        yield Line(where, _rezipped(row, where, note), held)
+
+
+def _lines(path: Path, note: Note) -> Iterator[Line]:
+    content = read_file(path).removeprefix(_BOM)
+    for at, text in enumerate(content.split(b"\n"), 1):
+        if not text.strip():
+            continue
+        where = f"{path}:{at}"
+        row = _decode(text)
+        if not isinstance(row, dict):
+            note(
+                Finding(
+                    "json-invalid",
+                    "error",
+                    where,
+                    "the line is not a JSON object",
+                    "one JSON object in UTF-8",
+                    "mend the line; it is skipped until then",
+                )
+            )
+            yield Line(where, None)
+        else:
+            plain = _rezipped(row, where, note) if is_columnwise(row) else row
+            yield Line(where, plain)
+
+
+def _rezipped(row: Row, where: str, note: Note) -> Row | None:
+    try:
+        return rezip(row)
+    except ValueError as error:
+        note(
+            Finding(
+                "columns-differ",
+                "error",
+                where,
+                f"the row cannot be read: {error}",
+                "a list of actions, or a dict of lists of one length",
+                "mend the row; it is skipped until then",
+            )
+        )
+        return None
+
+
+def _decode(text: bytes) -> Any:
+    try:
+        return decode(text.decode("utf-8"))
+    except (UnicodeDecodeError, RecursionError):
+        return BROKEN

@@ -1,0 +1,310 @@
+"""AgentStudio's GroundUI, IDM-Single, IDM-Multiple and CriticBench as steps.
+
+Every row is a step and an episode of its own. Source: AgentStudio, section 5 and Appendices C to E;
+the rows are those of the authors' release, in its own form or in the Hub's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from omnidata.actions import Screen
+from omnidata.errors import DataError, Finding, MediaError
+from omnidata.loaders import repository
+from omnidata.loaders.detect import reading
+from omnidata.loaders.files import check_media_files
+from omnidata.loaders.grouping import check_screen
+from omnidata.loaders.load import Note, Place, refuse_findings, short
+from omnidata.media import image_size, unsafe
+from omnidata.tasks.agentstudio import files as agentstudio_files
+from omnidata.tasks.agentstudio import rows
+from omnidata.tasks.agentstudio.files import Files, Held, Line, Row, TaskName
+from omnidata.tasks.agentstudio.rows import Instructions, Repeats
+from omnidata.types import MediaRef, Modality, Source, Step
+
+TAGS = ("platform", "source", "subset")
+"""The tags of a step: where it was recorded, the family of its source, the row's own source."""
+
+_COLUMNS: Mapping[TaskName, Mapping[str, str]] = {
+    "groundui": {"screenshot": "image"},
+    "idm-single": {"before": "obs_before", "after": "obs_after"},
+}
+ROLES: Mapping[TaskName, Mapping[str, Modality]] = {
+    task: dict.fromkeys(columns, "image") for task, columns in _COLUMNS.items()
+}
+"""The media of a step. Trajectories have `observation_0`, `observation_1`, ... as their data go."""
+
+_TRAJECTORIES = ("mind2web", "aitw", "vwa", "agent_studio")
+FAMILIES: Mapping[TaskName, Sequence[str]] = {
+    "groundui": ("mind2web", "omniact", "motif", "screenspot", "agent_studio"),
+    "idm-single": _TRAJECTORIES,
+    "idm-multiple": _TRAJECTORIES,
+    "criticbench": _TRAJECTORIES,
+}
+"""The families of sources of the published data."""
+
+UNKNOWN: Screen = (0, 0)
+"""The screen of a step whose row has no size and whose first image is no file that can be read."""
+
+
+def load(
+    data: Path | str,
+    task: TaskName,
+    *,
+    instructions: Instructions = "recaptioned",
+    strict: bool = False,
+    check_media: bool = True,
+) -> Source:
+    """Read the rows of a benchmark; no medium is decoded.
+
+    A step's `source` is the untouched row. Of the Hub's form, which spreads a trajectory over
+    columns and keeps the images inside, it is the row put together again: actions as a list, the
+    images' names below `images` in place of the images, no null key in `metadata`.
+
+    A step's `screen` is the `resolution` of a GroundUI row, else the size of its first image, else
+    `UNKNOWN`. `action` is None: targets and answers are in `source`, boxes by
+    `agentstudio_boxes.target_box` and `action_box`.
+
+    Args:
+        data: a `.jsonl` or `.parquet` file, a folder with one such file (found by its columns), or
+            a Parquet repository. Images lie in `images/` beside it.
+        task: the benchmark.
+        instructions: those of GroundUI: recaptioned, or raw as the original datasets had them.
+        strict: make the first finding an error.
+        check_media: look whether the images exist and are whole (a few file reads per image).
+
+    Returns:
+        Steps in the order of the rows, named `<file stem>/<row>`, and a finding for everything that
+        was skipped, missing or doubtful.
+
+    Raises:
+        DataError: nothing readable as this benchmark is there, or several files could be meant, or
+            `strict` and there is a finding.
+    """
+    data = Path(data)
+    with reading(data, task):
+        if repository.is_repository(data):
+            source = repository.load(data, task, TAGS, check_media=check_media)
+            source = replace(source, steps=[_restored(s, task, instructions) for s in source.steps])
+        else:
+            source = _read(data, task, instructions, check_media=check_media)
+    if strict:
+        refuse_findings(source.findings, data)
+    return source
+
+
+def _restored(step: Step, task: TaskName, instructions: Instructions) -> Step:
+    """A step of a repository, where every step has all roles, and one of the two instructions."""
+    if task == "groundui":
+        text = rows.instruction_of(step.source, instructions)
+        return step if text is None else replace(step, instruction=text)
+    if task == "idm-single":
+        return step
+    count = len(_observations(step.source))
+    media = {role: step.media.get(role) for role in map(_role, range(count))}
+    return replace(step, media=media)
+
+
+def _read(data: Path, task: TaskName, instructions: Instructions, *, check_media: bool) -> Source:
+    files = agentstudio_files.find(data, task)
+    findings: list[Finding] = []
+    reader = _Reader(task, instructions, files, findings.append)
+    steps: list[Step] = []
+    row_ids: list[str | None] = []
+    for number, line in enumerate(agentstudio_files.read(files, findings.append)):
+        step = reader.step(line, number)
+        row_ids.append(step.sample_id if step else None)
+        steps += [step] if step else []
+    if not steps:
+        raise DataError(
+            "no row could be read" + (f": {findings[0]}" if findings else ""),
+            where=str(data),
+            expected=f"at least one row of {task}",
+            remedy="mend the rows that the findings name, or name other data",
+        )
+    if check_media and not all(ref.cell for s in steps for ref in s.media.values() if ref):
+        check_media_files(steps, findings.append)
+    longest: list[str] = max((list(step.media) for step in steps), key=len)
+    roles: dict[str, Modality] = dict.fromkeys(longest, "image")
+    skipped = row_ids.count(None)
+    return Source(task, data, steps, findings, skipped, files.fingerprint(), row_ids, TAGS, roles)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Turns lines into steps."""
+
+    task: TaskName
+    instructions: Instructions
+    files: Files
+    note: Note
+    repeats: Repeats = field(default_factory=Repeats)
+
+    def step(self, line: Line, number: int) -> Step | None:
+        """The step of a row; None for one that is skipped."""
+        sample_id = f"{self.files.stem}/{number}"
+        place = Place(f"{sample_id} ({line.where})", self.note)
+        row = line.row
+        if row is None or not self._check(row, place) or not self._is_new(row, place):
+            return None
+        instruction = self._instruction(row, place)
+        if instruction is None:
+            return None
+        media = self._media(line, row, place)
+        step = Step(
+            sample_id=sample_id,
+            episode_id=str(number),
+            step_index=0,
+            num_steps=1,
+            instruction=instruction,
+            screen=rows.screen_of(row) or _size(next(iter(media.values()))),
+            media=media,
+            history=(),
+            history_screens=(),
+            action=None,
+            tags=rows.tags_of(row, place),
+            source=row,
+        )
+        return named(step)
+
+    def _check(self, row: Row, place: Place) -> bool:
+        if self.task == "groundui":
+            return rows.check_groundui(row, place)
+        if self.task == "idm-single":
+            return rows.check_single(row, place)
+        return rows.check_trajectory(row, self.task, place)
+
+    def _is_new(self, row: Row, place: Place) -> bool:
+        """Look for repetitions; False for a row that no JSON can hold, which is skipped."""
+        try:
+            canonical = json.dumps(row, sort_keys=True)
+        except (TypeError, ValueError, RecursionError) as error:
+            return place.refuse(
+                "column-wrong", f"the row is no JSON ({type(error).__name__})", "JSON values only"
+            )
+        self.repeats.look(row, canonical, place)
+        return True
+
+    def _instruction(self, row: Row, place: Place) -> str | None:
+        if self.task == "groundui":
+            return rows.instruction_of(row, self.instructions, place)
+        text = row.get("instruction")
+        return text if isinstance(text, str) else ""
+
+    def _media(self, line: Line, row: Row, place: Place) -> dict[str, MediaRef | None]:
+        """References by role; None where the row names no image."""
+        if self.task in _COLUMNS:
+            return {
+                role: self._image(row.get(column), role, place, line.held, (column, None))
+                for role, column in _COLUMNS[self.task].items()
+            }
+        count = len(row["actions"])
+        return {
+            _role(position): self._image(
+                name,
+                _role(position),
+                place,
+                line.held,
+                ("obs_before", position) if position < count else ("obs_after", count - 1),
+            )
+            for position, name in enumerate(_observations(row))
+        }
+
+    def _image(
+        self,
+        name: object,
+        role: str,
+        place: Place,
+        held: Held | None,
+        at: tuple[str, int | None],
+    ) -> MediaRef | None:
+        """A reference; `at` is the column, and the number of the action that has it."""
+        if isinstance(name, str):
+            reason = unsafe(name)
+        else:
+            reason = "the row names none" if name is None else f"it is a {type(name).__name__}"
+        if reason:
+            self.note(
+                Finding(
+                    "path-unsafe" if name is not None else "image-missing",
+                    "error",
+                    place.where,
+                    f"{role.replace('_', ' ')} {short(name)}: {reason}",
+                    f"a path relative to {self.files.images}",
+                    "mend the path; the step lacks the image until then",
+                )
+            )
+        if not isinstance(name, str):
+            return None
+        column, item = at
+        if held and column in held.columns and not self.files.images.is_dir():
+            return held.image(column, name, item)
+        return MediaRef("image", self.files.images, name)  # whoever opens it checks the path
+
+
+def named(step: Step) -> Step:
+    """The step with its group: the page of a row of GroundUI, the recording of another row.
+
+    A row is an episode of its own, whose name begins with the group: in other data the same number
+    stands for another row.
+    """
+    row = step.source
+    images = [row.get("image"), row.get("obs_before"), row.get("obs_after")]
+    images += _observations(row) if "actions" in row else []
+    first = next((name for name in images if isinstance(name, str)), None)
+    if first is None:
+        return replace(step, episode=step.sample_id, group=step.sample_id)
+    is_page = "screenshot" in step.media  # rows of the other sets may have any column besides
+    if is_page:
+        check_screen(step)
+    group = first if is_page else recording_of(first)
+    return replace(step, episode=f"{group}#{step.sample_id}", group=group)
+
+
+_FRAME = re.compile(
+    r"(.+?)(?:_[0-9]+"  # aitw_images/general/5055803312245834626_0.png, vwa_reddit_render_36_2.png
+    r"|-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # mind2web_images/<recording>-<action>.jpg
+    r"|/[0-9a-f]{32})"  # agent_studio/human/<recording>/<picture>.png
+    r"[.][a-z]+"
+)
+
+
+def recording_of(image: str) -> str:
+    """The recording that an image of IDMBench or CriticBench is of, by the image's name.
+
+    Rows of one recording show the same screens before and after each other.
+
+    Examples:
+        >>> recording_of("aitw_images/general/17915011704193583092_1.png")
+        'aitw_images/general/17915011704193583092'
+        >>> recording_of("m2w/0.png")
+        'm2w/0.png'
+    """
+    found = _FRAME.fullmatch(image)
+    return found[1] if found else image
+
+
+def _role(position: int) -> str:
+    return f"observation_{position}"
+
+
+def _observations(row: Row) -> list[Any]:
+    """The images' names: before every action, and after the last if there is one."""
+    actions = row["actions"]
+    last = actions[-1].get("obs_after")
+    return [action.get("obs_before") for action in actions] + ([] if last is None else [last])
+
+
+def _size(ref: MediaRef | None) -> Screen:
+    """Of a file; an image inside a Parquet file costs a chunk of others to look at."""
+    if ref is None or ref.cell is not None:
+        return UNKNOWN
+    try:
+        return image_size(ref)
+    except MediaError:
+        return UNKNOWN

@@ -1,0 +1,447 @@
+"""One AgentStudio row -> what a step needs of it, with a finding for everything doubtful.
+
+A row is skipped where no answer to it could be right or wrong: without a target, an operation of
+the action space, a label, or an action to ask about. Everything else is kept and told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Literal, cast
+
+from omnidata.actions import Box, Point, Region, Screen
+from omnidata.errors import Finding, Severity
+from omnidata.loaders.load import SKIPPED, Place, short
+from omnidata.tasks.agentstudio.files import Row
+
+# What the boxes of AgentStudio's rows mean; every family of sources means something else.
+#
+# GroundUI has edges in pixels. The actions of the other sets have `{x, y, width, height}`: for
+# Mind2Web a rectangle in pixels of the page, for Android in the Wild a point in [0, 1] and for
+# AgentStudio's own a point in pixels, both with a width and height of 1.0 that mean nothing.
+
+FARTHEST = 1e9
+"""No coordinate in pixels is farther from 0 than this."""
+
+_FAMILIES = {
+    "mind2web": "mind2web",
+    "aitw": "aitw",
+    "vwa": "vwa",
+    "agent-studio": "agent_studio",
+    "agent_studio": "agent_studio",
+}
+
+
+def family(source: str) -> str:
+    """The family of a row's `source`: by the substrings that the released evaluator looks for.
+
+    Examples:
+        >>> family("mind2web_data_test_task"), family("agent-studio"), family("omniact")
+        ('mind2web', 'agent_studio', 'omniact')
+    """
+    found = (name for part, name in _FAMILIES.items() if part in source)
+    return next(found, source.replace("-", "_"))
+
+
+def number(value: object) -> float | None:
+    """A coordinate as it is; None for what is none: NaN, a text, a number beyond `FARTHEST`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if -FARTHEST <= value <= FARTHEST else None  # NaN is in no interval
+
+
+def target_box(row: Mapping[str, Any]) -> Box | None:
+    """The target of a GroundUI row in pixels; None if no point of the plane lies in it.
+
+    Examples:
+        >>> target_box({"bbox": [336, 652, 466, 652]})
+        Box(left=336, top=652, right=466, bottom=652, space='px')
+        >>> target_box({"bbox": [0, 0, 10, float("nan")]}) is None
+        True
+    """
+    value = row.get("bbox")
+    if not isinstance(value, list | tuple) or len(value) != 4:
+        return None
+    left, top, right, bottom = map(number, value)
+    if left is None or top is None or right is None or bottom is None:
+        return None
+    return Box(left, top, right, bottom, "px") if left <= right and top <= bottom else None
+
+
+def action_box(row: Mapping[str, Any], action: Mapping[str, Any]) -> Region | None:
+    """Where an action was made, in the meaning that its source gives to boxes.
+
+    Args:
+        row: the row, whose `source` decides.
+        action: one of its actions; the row itself for IDM-Single.
+
+    Returns:
+        A box in pixels (Mind2Web), a point in [0, 1] (Android in the Wild), a point in pixels
+        (AgentStudio); None where the action has no box or one that cannot be read, and for other
+        sources, whose boxes mean nothing known.
+
+    Examples:
+        >>> box = {"x": 0.5, "y": 0.25, "width": 1.0, "height": 1.0}
+        >>> action_box({"source": "aitw_single"}, {"bbox": box})
+        Point(x=0.5, y=0.25, space='rel')
+        >>> action_box({"source": "agent-studio"}, {"bbox": box | {"x": 746, "y": 42}})
+        Point(x=746, y=42, space='px')
+        >>> action_box({"source": "mind2web_data_test_task"}, {"bbox": box})
+        Box(left=0.5, top=0.25, right=1.5, bottom=1.25, space='px')
+    """
+    box = action.get("bbox")
+    if not isinstance(box, Mapping):
+        return None
+    x, y = number(box.get("x")), number(box.get("y"))
+    if x is None or y is None:
+        return None
+    kind = family(str(row.get("source")))
+    if kind in ("aitw", "agent_studio"):
+        return Point(x, y, "rel" if kind == "aitw" else "px")
+    width, height = number(box.get("width")), number(box.get("height"))
+    if kind != "mind2web" or width is None or height is None or min(width, height) < 0:
+        return None
+    return Box(x, y, x + width, y + height, "px")
+
+
+def is_flat(box: Box) -> bool:
+    """Whether no point lies strictly inside."""
+    return box.left == box.right or box.top == box.bottom
+
+
+# Which actions of a trajectory a model is shown: the last five.
+#
+# Source: AgentStudio, Appendices D.3 and E, and the released evaluator.
+
+Trajectory = Literal["idm-multiple", "criticbench"]
+
+WINDOW = 5
+"""Actions that are shown at most."""
+
+
+def window(task: Trajectory, actions: Sequence[Mapping[str, Any]]) -> range:
+    """The positions of the actions that are shown.
+
+    IDM-Multiple asks what happened between observations, so it drops a final action after which
+    nothing was observed; CriticBench keeps it.
+
+    Args:
+        task: the benchmark.
+        actions: of the row; every one has `obs_after`, which only the last may lack.
+
+    Returns:
+        The positions, empty where the only action was dropped.
+
+    Examples:
+        >>> actions = [{"obs_after": "1.png"}] * 6 + [{"obs_after": None}]
+        >>> window("idm-multiple", actions), window("criticbench", actions)
+        (range(1, 6), range(2, 7))
+    """
+    stop = len(actions)
+    if task == "idm-multiple" and actions and actions[-1].get("obs_after") is None:
+        stop -= 1
+    return range(max(0, stop - WINDOW), stop)
+
+
+def shown(task: Trajectory, row: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The actions in the window of a row; for IDM-Multiple their operations are the answer."""
+    actions: Sequence[Mapping[str, Any]] = row["actions"]
+    return [actions[position] for position in window(task, actions)]
+
+
+Instructions = Literal["recaptioned", "raw"]
+
+PLATFORMS = ("web", "desktop", "mobile")
+MAX_ACTIONS = 500
+"""Actions of one trajectory; the longest real one has 38."""
+
+_LETTERS = 26
+_NOISE = re.compile(r"-> (HOVER|ENTER)\s*$")
+
+
+def check_groundui(row: Row, place: Place) -> bool:
+    """Whether a row of GroundUI can be scored."""
+    if not isinstance(row.get("instruction"), str):
+        return place.refuse(
+            "column-wrong", f"instruction is {short(row.get('instruction'))}", "a text"
+        )
+    size = screen_of(row)
+    if size is None:
+        return place.refuse(
+            "size-unusable",
+            f"resolution is {short(row.get('resolution'))}",
+            "[width, height] of the screenshot in pixels",
+        )
+    box = target_box(row)
+    if box is None:
+        return place.refuse(
+            "box-unusable",
+            f"bbox is {short(row.get('bbox'))}",
+            "[left, top, right, bottom] in pixels, left <= right and top <= bottom",
+        )
+    _check_box(box, size, place)
+    return True
+
+
+def screen_of(row: Row) -> Screen | None:
+    """The `resolution` of a GroundUI row; None if there is none to scale by."""
+    value = row.get("resolution")
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        return None
+    sides = [_whole(side) for side in value]
+    return cast("Screen", tuple(sides)) if None not in sides else None
+
+
+def _whole(side: object) -> int | None:
+    if isinstance(side, bool) or not isinstance(side, int | float) or not 0 < side <= FARTHEST:
+        return None
+    return int(side) if side == int(side) else None
+
+
+def instruction_of(row: Row, which: Instructions, place: Place | None = None) -> str | None:
+    """The instruction of a GroundUI row, recaptioned or as the original dataset had it.
+
+    Returns:
+        The text; None if the row has no such instruction. "NA", which 17 rows of GroundUI-1K have
+        as their raw instruction, is given as it is, with a finding.
+    """
+    if which == "recaptioned":
+        return str(row["instruction"])
+    raw = row.get("raw_instruction")
+    if not isinstance(raw, str) or not raw:
+        if place:
+            place.refuse("instruction-missing", f"raw_instruction is {short(raw)}", "a text")
+        return None
+    if raw == "NA" and place:
+        place.warn(
+            "instruction-missing",
+            'raw_instruction is "NA"',
+            "the instruction of the original dataset",
+            "use the recaptioned instructions; the model is asked for NA until then",
+        )
+    return raw
+
+
+def check_single(row: Row, place: Place) -> bool:
+    """Whether a row of IDM-Single can be scored."""
+    if not _check_space(row, place) or not _check_operation(row, row, place):
+        return False
+    _check_action(row, row, place, "")
+    return True
+
+
+def check_trajectory(row: Row, task: Trajectory, place: Place) -> bool:
+    """Whether a row of IDM-Multiple or CriticBench can be scored."""
+    if not _check_space(row, place) or not _check_actions(row, place):
+        return False
+    actions = row["actions"]
+    seen = window(task, actions)
+    if not seen:
+        return place.refuse(
+            "window-empty",
+            "no action is left to ask about: after the only one nothing was observed",
+            "two observations at least",
+        )
+    for position, action in enumerate(actions):
+        name = f"action {position}: "
+        asked = task == "idm-multiple" and position in seen
+        if not _check_operation(row, action, place, name, skip=asked) and asked:
+            return False
+        words = action.get("metadata")
+        words = words.get("repr") if isinstance(words, Mapping) else None
+        if task == "criticbench" and position in seen and not isinstance(words, str):
+            return place.refuse(
+                "repr-missing", f"{name}metadata.repr is {short(words)}", "the action in words"
+            )
+        _check_action(row, action, place, name)
+    _check_chain(actions, place)
+    if task == "criticbench" and not isinstance(row.get("is_success"), bool):
+        return place.refuse(
+            "label-unusable", f"is_success is {short(row.get('is_success'))}", "true or false"
+        )
+    if task == "criticbench" and not isinstance(row.get("instruction"), str):
+        return place.refuse(
+            "column-wrong", f"instruction is {short(row.get('instruction'))}", "a text"
+        )
+    return True
+
+
+def _check_space(row: Row, place: Place) -> bool:
+    space = row.get("action_space")
+    named = isinstance(space, list) and all(isinstance(op, str) and op for op in space)
+    if isinstance(space, list) and named and 0 < len(set(space)) == len(space) <= _LETTERS:
+        return True
+    return place.refuse(
+        "action-space-unusable",
+        f"action_space is {short(space)}",
+        f"1 to {_LETTERS} different operations, one for each letter",
+    )
+
+
+def _check_actions(row: Row, place: Place) -> bool:
+    actions = row.get("actions")
+    if not isinstance(actions, list) or not all(isinstance(action, Mapping) for action in actions):
+        return place.refuse("column-wrong", f"actions is {short(actions)}", "a list of actions")
+    if not actions:
+        return place.refuse("window-empty", "the row has no action", "one action at least")
+    if len(actions) > MAX_ACTIONS:
+        return place.refuse(
+            "actions-many", f"the row has {len(actions)} actions", f"at most {MAX_ACTIONS}"
+        )
+    return True
+
+
+def _check_operation(
+    row: Row, action: Row, place: Place, name: str = "", *, skip: bool = True
+) -> bool:
+    operation, space = action.get("operation"), row["action_space"]
+    if isinstance(operation, str) and operation in space:
+        return True
+    severity: Severity = "error" if skip else "warning"
+    place.note(
+        Finding(
+            "operation-unknown",
+            severity,
+            place.where,
+            f"{name}operation is {short(operation)}",
+            f"one of the action space: {', '.join(space)}",
+            SKIPPED if skip else "mend the row; nobody is asked for this action",
+        )
+    )
+    return False
+
+
+def _check_action(row: Row, action: Row, place: Place, name: str) -> None:
+    """Boxes and label noise; nothing here decides about a verdict."""
+    box = action.get("bbox")
+    region = action_box(row, action)
+    if box is not None and region is None:
+        place.warn(
+            "box-unusable",
+            f"{name}bbox is {short(box)}",
+            "{x, y, width, height} in the meaning of the source, or null",
+            "mend the row; the action has no place until then",
+        )
+    if isinstance(region, Box) and is_flat(region):
+        place.warn("box-flat", f"{name}bbox is {short(box)}", "a box with an area")
+    if isinstance(region, Point) and region.space == "rel":
+        _check_inside(region, (1, 1), place, name)
+    words = action.get("metadata")
+    words = words.get("repr") if isinstance(words, Mapping) else None
+    said = _NOISE.search(words) if isinstance(words, str) else None
+    source = str(row.get("source"))
+    if said and action.get("operation") == "CLICK" and family(source) == "mind2web":
+        place.warn(
+            "label-noise",
+            f"{name}operation is CLICK, but the action in words is {said[1]}",
+            "one and the same in both",
+            "read results with that in mind: CLICK is what counts as right",
+        )
+
+
+def _check_chain(actions: list[Row], place: Place) -> None:
+    for position, (action, following) in enumerate(pairwise(actions)):
+        if action.get("obs_after") != following.get("obs_before"):
+            place.warn(
+                "chain-broken",
+                f"action {position}: obs_after is {short(action.get('obs_after'))}, but the next "
+                f"obs_before {short(following.get('obs_before'))}",
+                "the same observation",
+                "mend the row; the next action's obs_before is shown until then",
+            )
+
+
+def _check_box(box: Box, size: Screen, place: Place) -> None:
+    if is_flat(box):
+        place.warn(
+            "box-flat",
+            f"the box {_edges(box)} has no area",
+            "a box with points strictly inside",
+            "mend the row; no answer can be right where the edges do not count",
+        )
+    _check_inside(box, size, place)
+
+
+def _check_inside(region: Region, size: Screen, place: Place, name: str = "") -> None:
+    left, top, right, bottom = _edges(region)
+    if min(left, top) < 0 or right > size[0] or bottom > size[1]:
+        place.warn(
+            "box-outside",
+            f"{name}the box {_edges(region)} leaves the screen of {size[0]} x {size[1]}",
+            "a box inside the screen",
+            "mend the box or the size; the box is used as it is until then",
+        )
+
+
+def _edges(region: Region) -> list[float]:
+    if isinstance(region, Point):
+        return [region.x, region.y, region.x, region.y]
+    return [region.left, region.top, region.right, region.bottom]
+
+
+def tags_of(row: Row, place: Place) -> dict[str, str]:
+    """Platform, source family and the row's own source; those that the row has."""
+    tags: dict[str, str] = {}
+    platform, source = row.get("platform"), row.get("source")
+    if isinstance(platform, str) and platform:
+        tags["platform"] = platform
+    if platform not in PLATFORMS:
+        place.warn(
+            "platform-unknown",
+            f"platform is {short(platform)}",
+            f"one of {', '.join(PLATFORMS)}",
+            "correct it; the row counts for no platform of the tables until then",
+        )
+    if isinstance(source, str) and source:
+        return tags | {"source": family(source), "subset": source}
+    place.warn(
+        "source-missing",
+        f"source is {short(source)}",
+        "the dataset that the row comes from",
+        "add it; the row counts for no source until then",
+    )
+    return tags
+
+
+# Rows that come twice, wholly or in part.
+
+
+class Repeats:
+    """Finds rows that come twice; they are kept, as they are in the published figures."""
+
+    def __init__(self) -> None:
+        """Nothing seen so far."""
+        self._seen: dict[str, dict[Hashable, str]] = {}
+
+    def look(self, row: Row, canonical: str, place: Place) -> None:
+        """Hold a row against those before it.
+
+        Args:
+            row: the row.
+            canonical: its content as a text, the same for equal rows.
+            place: where it lies.
+        """
+        first = self._first("row", canonical, place)
+        if first:
+            self._tell("row-repeated", f"the row is the same as {first}", place)
+            return
+        for key in ("annotation_id", "action_id"):
+            identity = row.get(key)
+            if isinstance(identity, str) and (first := self._first(key, identity, place)):
+                self._tell("id-repeated", f"{key} {identity} is that of {first} too", place)
+        image, asked, box = row.get("image"), row.get("instruction"), target_box(row)
+        if isinstance(image, str) and isinstance(asked, str) and box:
+            first = self._first("asked", (image, asked), place)
+            answered = self._first("answered", (image, asked, box), place)
+            if first and not answered:
+                self._tell("target-ambiguous", f"{first} asks the same with another box", place)
+
+    def _first(self, kind: str, key: Hashable, place: Place) -> str | None:
+        known = self._seen.setdefault(kind, {})
+        first = known.setdefault(key, place.where)
+        return None if first == place.where else first
+
+    def _tell(self, code: str, what: str, place: Place) -> None:
+        place.warn(code, what, "every row once", "never key anything by it; both rows are used")

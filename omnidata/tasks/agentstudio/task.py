@@ -1,0 +1,341 @@
+"""The tasks `groundui`, `idm-single`, `idm-multiple` and `criticbench`."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from omnidata.actions import Action, Point, Screen, Space, convert
+from omnidata.errors import UsageError
+from omnidata.metrics.classification import RATES, Confusion
+from omnidata.metrics.row_tables import PLATFORMS, critic_table
+from omnidata.tasks.agentstudio import load as loader
+from omnidata.tasks.agentstudio.answers import judge_point, judge_released
+from omnidata.tasks.agentstudio.files import TASKS, TaskName
+from omnidata.tasks.agentstudio.prompt import OPTIONS, Prompt
+from omnidata.tasks.agentstudio.rows import Instructions, shown, target_box
+from omnidata.tasks.agentstudio.rules import (
+    LettersVerdict,
+    judge_multiple,
+    judge_single,
+    letters_of,
+    read_success,
+    released_score,
+)
+from omnidata.tasks.base import resolve
+from omnidata.tasks.coordinates import place, resizing
+from omnidata.tasks.profiles import Mask, RowProfile, Unit, owners, sized
+from omnidata.types import (
+    PLACE,
+    Conversation,
+    Outcome,
+    Profile,
+    Rows,
+    Source,
+    Step,
+    Target,
+    Verdict,
+)
+
+# AgentStudio's two scoring profiles for its four benchmarks.
+#
+# `agentstudio-paper` reads with care: edges belong to a box, the last readable `Answer:` decides.
+# `agentstudio-release` gives the released evaluator's verdicts, its traps included. A row that is
+# at fault itself (no usable box, an operation outside the action space, an empty window) is judged
+# by neither and counted.
+
+Reading = Literal["paper", "release"]
+_BY: Mapping[str, Sequence[str]] = {"platform": PLATFORMS, "source": (), "subset": ()}
+
+
+class AgentStudioProfile(RowProfile):
+    """What the profiles share: their names and the axes of the table."""
+
+    by = _BY
+
+    def __init__(self, reading: Reading) -> None:
+        """Take the way in which responses are read and judged."""
+        self.reading = reading
+        self.name = f"agentstudio-{reading}"
+
+
+class PointProfile(AgentStudioProfile):
+    """GroundUI: the point lies in the box (section 5.1).
+
+    Args:
+        reading: whose rules.
+        space: unit of the coordinates in responses; the paper's prompt asks for [0, 1].
+    """
+
+    def __init__(self, reading: Reading, space: Space) -> None:
+        """Take the unit; it is never guessed from a model's name."""
+        super().__init__(reading)
+        self.space = space
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read the point and hold it against the row's box."""
+        rule = judge_point if self.reading == "paper" else judge_released
+        resized = resizing(receipt, where=step.sample_id) if self.space == "px" else None
+        to_screen = resized.to_screen if resized else None
+        found = rule(step.source, text, space=self.space, to_screen=to_screen)
+        outcome: Outcome = "unparsed" if found.fault == "no-pair" else "ok"
+        # JSON has no infinity: a number that no float holds is told as a text.
+        parsed = found.point and {"point": [x if math.isfinite(x) else str(x) for x in found.point]}
+        return Verdict(outcome, (found.hit,), parsed, found.fault)
+
+
+class LetterProfile(AgentStudioProfile):
+    """IDM-Single: the letter is that of the action (section 5.2)."""
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read the letter."""
+        row = step.source
+        found = judge_single(row["operation"], row["action_space"], text, reading=self.reading)
+        return _lettered(found, (found.correct,))
+
+
+class LettersProfile(AgentStudioProfile):
+    """IDM-Multiple: the letters are those of the actions; edits where they are not."""
+
+    values = ("score", "edit_distance")
+    columns: Mapping[str, Unit] = {"accuracy": "share", "edit_distance": "number"}
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read the letters."""
+        operations = [action["operation"] for action in shown("idm-multiple", step.source)]
+        space = step.source["action_space"]
+        found = judge_multiple(operations, space, text, reading=self.reading)
+        return _lettered(found, (found.correct, found.distance))
+
+
+def _lettered(found: LettersVerdict, values: tuple[float | bool | None, ...]) -> Verdict:
+    outcome: Outcome = "ok" if found.parsed else "unparsed"
+    parsed = {"letters": list(found.parsed)} if found.parsed else None
+    return Verdict(outcome, values, parsed, found.fault)
+
+
+class CriticProfile(AgentStudioProfile):
+    """CriticBench: does the trajectory succeed? (section 5.3).
+
+    The release stores only whether a response is right, so that an unread one counts as the
+    opposite of the truth; the paper's profile counts it as neither.
+    """
+
+    values = ("score", "said")
+    columns: Mapping[str, Unit] = dict.fromkeys(RATES, "share")
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read the response as true or false."""
+        success: bool = step.source["is_success"]
+        if self.reading == "release":
+            score = bool(released_score(success, text))
+            return Verdict("ok", (score, success == score), {"success": success == score})
+        said = read_success(text)
+        if said is None:
+            return Verdict("unparsed", (False, None), None, "no truth value after an Answer:")
+        return Verdict("ok", (said == success, said), {"success": said})
+
+    def _table(self, steps: Sequence[Step], rows: Rows, mask: Mask) -> dict[str, Any]:
+        chosen = np.flatnonzero(mask).tolist()
+        said = rows.values["said"][chosen].tolist()
+        truth = [bool(steps[number].source["is_success"]) for number in chosen]
+        read = [None if value != value else bool(value) for value in said]
+        groups: dict[int, list[int]] = {}
+        for number, owner in enumerate(owners(steps, mask).tolist()):
+            groups.setdefault(owner, []).append(number)
+        per_group = [
+            Confusion.of([truth[number] for number in places], [read[number] for number in places])
+            for places in groups.values()
+        ]
+        shared = len(groups) < len(chosen)
+        counts = Confusion.of(truth, read)
+        return sized(critic_table(counts, per_group=per_group if shared else ()))
+
+
+# AgentStudio's baselines: what a score means without a model.
+
+NAMES: Mapping[TaskName, Sequence[str]] = {
+    "groundui": ("oracle", "center"),
+    "idm-single": ("oracle", "majority"),
+    "idm-multiple": ("oracle", "majority"),
+    "criticbench": ("oracle", "always-true", "always-false", "majority"),
+}
+"""`oracle` answers with the target; `center` points at the middle of the screen; `majority` always
+gives the most frequent target of the row's action space (CriticBench: of the data)."""
+
+_CONSTANT = {"always-true": "Answer: True", "always-false": "Answer: False"}
+
+
+def policy(
+    task: TaskName, name: str, steps: Sequence[Step], *, space: Space, options: Mapping[str, str]
+) -> Callable[[Step], str]:
+    """The rule of that name: a step's answer, in the form that the prompt asks for.
+
+    Raises:
+        UsageError: the task has no such rule, or an option is given.
+    """
+    if name not in NAMES[task]:
+        raise UsageError(
+            f'{task} has no baseline "{name}"',
+            where=f"--model baseline:{name}",
+            expected=f"one of {', '.join(NAMES[task])}",
+        )
+    for option in options:
+        raise UsageError(f"baseline:{name} has no options", where=f"-M {option}={options[option]}")
+    if name in _CONSTANT:
+        return lambda step: _CONSTANT[name]
+    if name == "center":
+        return lambda step: _point(Point(0.5, 0.5, "rel"), step, space)
+    if name == "oracle":
+        return lambda step: _target(task, step, space)
+    counts: dict[str, Counter[str]] = {}
+    for step in steps:
+        counts.setdefault(_kind(task, step), Counter())[_target(task, step, space)] += 1
+    usual = {kind: answers.most_common(1)[0][0] for kind, answers in counts.items()}
+    return lambda step: usual[_kind(task, step)]
+
+
+def _kind(task: TaskName, step: Step) -> str:
+    """Rows among which answers can be compared: letters mean different actions elsewhere."""
+    return "" if task == "criticbench" else " ".join(map(str, step.source["action_space"]))
+
+
+def _target(task: TaskName, step: Step, space: Space) -> str:
+    """The right answer; an empty one where the row has none."""
+    row = step.source
+    if task == "criticbench":
+        return f"Answer: {row['is_success']}"
+    if task == "groundui":
+        box = target_box(row)
+        return _point(box.centre, step, space) if box else "Answer:"
+    actions = [row] if task == "idm-single" else shown("idm-multiple", row)
+    letters = letters_of([action["operation"] for action in actions], row["action_space"])
+    return "Answer: " + "\n".join(letters or ())
+
+
+def _point(point: Point, step: Step, space: Space) -> str:
+    """All digits: a box without height is hit by the exact coordinate only."""
+    found = convert(point, space, step.screen)
+    return f"Answer: ({found.x!r}, {found.y!r})"
+
+
+# AgentStudio's right answers: a point, letters, or a truth value, as the prompts ask for them.
+
+
+def _point_text(step: Step, space: Space, size: Screen) -> Target | None:
+    box = target_box(step.source)
+    if box is None or min(step.screen) < 1:
+        return None
+    x, y = place(box, step.screen, space=space, size=size)
+    return Target(f"({x!r}, {y!r})", PLACE, ((x, y),))
+
+
+def _letter(step: Step, space: Space, size: Screen) -> Target | None:
+    letters = letters_of([step.source["operation"]], step.source["action_space"])
+    return _said(f"Answer: {letters[0]}") if letters else None
+
+
+def _letters(step: Step, space: Space, size: Screen) -> Target | None:
+    operations = [action["operation"] for action in shown("idm-multiple", step.source)]
+    letters = letters_of(operations, step.source["action_space"])
+    return _said("\n".join(("Answer:", *letters))) if letters else None
+
+
+def _truth(step: Step, space: Space, size: Screen) -> Target | None:
+    return _said(f"Answer: {step.source['is_success']}")
+
+
+def _said(text: str) -> Target:
+    return Target(text, text)
+
+
+TARGETS: Mapping[TaskName, Callable[[Step, Space, Screen], Target | None]] = {
+    "groundui": _point_text,
+    "idm-single": _letter,
+    "idm-multiple": _letters,
+    "criticbench": _truth,
+}
+"""By benchmark: the answer to a step, with coordinates in a unit, on a screenshot of that size.
+
+None where the row has no usable target."""
+
+
+SPACES: tuple[Space, ...] = ("rel", "px", "norm1000")
+READINGS: tuple[Reading, ...] = ("paper", "release")
+
+
+class AgentStudio:
+    """One of the four benchmarks of AgentStudio.
+
+    Args:
+        name: which one.
+        options: of its prompt, and `coordinates` of GroundUI; unknown ones are a `UsageError`.
+    """
+
+    default_profile = "agentstudio-paper"
+    needs_predictions = False
+
+    def __init__(self, name: TaskName, options: Mapping[str, str]) -> None:
+        """Check the options and prepare prompt and profiles."""
+        self.name = name
+        self.baselines = NAMES[name]
+        points: Mapping[str, Sequence[str]] = {"coordinates": SPACES} if name == "groundui" else {}
+        self.allowed: Mapping[str, Sequence[str]] = {**OPTIONS[name], **points}
+        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        self._space = next(
+            space for space in SPACES if space == self.options.get("coordinates", SPACES[0])
+        )
+        self._prompt = Prompt(name, self.options)
+        self.prompt_hash = self._prompt.hash
+        # The released evaluator knows [0, 1] and, for one model, pixels.
+        readings = READINGS[:1] if self._space == "norm1000" else READINGS
+        profiles = [self._profile(reading) for reading in readings]
+        self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
+
+    def _profile(self, reading: Reading) -> Profile:
+        if self.name == "groundui":
+            return PointProfile(reading, self._space)
+        kinds: Mapping[str, Callable[[Reading], Profile]] = {
+            "idm-single": LetterProfile,
+            "idm-multiple": LettersProfile,
+            "criticbench": CriticProfile,
+        }
+        return kinds[self.name](reading)
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+        """Read the dataset's annotations."""
+        wanted = self.options.get("instructions")
+        instructions: Instructions = "raw" if wanted == "raw" else "recaptioned"
+        return loader.load(
+            data, self.name, instructions=instructions, check_media=check_media, strict=strict
+        )
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """The conversation for one step."""
+        return self._prompt.conversation(step)
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        """The row's point, letters or truth value; None where it has no usable one."""
+        return TARGETS[self.name](step, space or self._space, size or step.screen)
+
+    def baseline(
+        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
+    ) -> Callable[[Step], str]:
+        """The rule of that name: a step's answer."""
+        return policy(self.name, name, steps, space=self._space, options=options)
+
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
+        """Nothing: no prompt shows the model's own earlier answers."""
+        return None
+
+
+def make(name: str, options: Mapping[str, str]) -> AgentStudio:
+    """The task of that name, one of four."""
+    return AgentStudio(next(known for known in TASKS if known == name), options)

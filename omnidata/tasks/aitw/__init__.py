@@ -1,0 +1,1 @@
+"""Android in the Wild, Android in the Zoo and CAGUI."""

@@ -1,0 +1,378 @@
+"""Android in the Wild as steps, and what has its actions: Android in the Zoo, and CAGUI.
+
+They are one benchmark here: the same numbers for the same actions, the same (y, x) from 0 to 1, the
+same metrics. What differs is where rows and pictures lie, and the unit of the elements' boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omnidata.actions import Action, Screen
+from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
+from omnidata.loaders.files import check_media_files
+from omnidata.loaders.load import Note, Place, opened, short
+from omnidata.media import Held, image, image_size, read_bytes, unsafe
+from omnidata.tasks.aitw import rows as aitw_files
+from omnidata.tasks.aitw.rows import PICTURE, Line, Row, form_of, move_of, one
+from omnidata.tasks.phones.actions import nearest
+from omnidata.tasks.phones.files import picture_broken, stated_size
+from omnidata.types import MediaRef, Modality, Source, Step, Stretch
+
+# Rows of Android in the Wild, in whatever order they come, -> episodes of steps.
+
+TAGS = ("form", "subset", "device", "android")
+"""The tags of a step: the form of its data (aitw, aitz, cagui), the part of the dataset, the type
+of device and the version of its system, by API level."""
+
+ROLES: Mapping[str, Modality] = {"screenshot": "image"}
+SUBSETS = ("general", "google_apps", "install", "single", "web_shopping")
+
+UNKNOWN: Screen = (0, 0)
+MAX_STEPS = 1000
+"""Of one episode; every step holds the history before it, so length costs its square."""
+
+_PICTURES = (".png", ".jpeg", ".jpg")
+_RGB = 3
+
+
+@dataclass(slots=True)
+class _Episode:
+    """Steps of one id.
+
+    Attributes:
+        tags: of all of them, from the first row.
+        steps: by step id: row, picture, screen, place, action.
+    """
+
+    tags: dict[str, str]
+    steps: dict[int, tuple[Row, MediaRef | None, Screen, str, Action | None]] = field(
+        default_factory=dict
+    )
+
+
+@dataclass(slots=True)
+class StepReader:
+    """Turns rows into steps.
+
+    Attributes:
+        root: the folder that pictures and TFRecords lie below.
+        note: takes the findings.
+        check_media: look at the pictures of TFRecords.
+        row_ids: the sample id of each row so far; None for one that became no step.
+    """
+
+    root: Path
+    note: Note
+    check_media: bool
+    row_ids: list[str | None] = field(default_factory=list)
+    _episodes: dict[str, _Episode] = field(default_factory=dict)
+
+    def add(self, line: Line) -> None:
+        """Take a row; its record is not kept."""
+        self.row_ids.append(None)
+        place = Place(line.where, self.note)
+        own, number = _identity(line.row), one(line.row, "step_id")
+        if own is None or type(number) is not int or not 0 <= number < MAX_STEPS:
+            place.refuse(
+                "id-missing",
+                f"episode_id is {short(line.row.get('episode_id'))} and step_id "
+                f"{short(line.row.get('step_id'))}",
+                f"an id, and a number from 0 to {MAX_STEPS - 1}",
+            )
+            return
+        subset = _subset(line)
+        name = f"{subset.upper()}-{own}" if subset else own
+        episode = self._episodes.setdefault(name, _Episode(_tags(line, subset)))
+        if number in episode.steps:
+            place.refuse("id-repeated", f"{name} has a step {number} already", "an id of its own")
+            return
+        sample_id = _sample_id(name, number)
+        shot, screen = self._picture(line, number, sample_id)
+        action = self._action(line.row, Place(f"{sample_id} ({line.where})", self.note))
+        episode.steps[number] = (line.row, shot, screen, line.where, action)
+        self.row_ids[-1] = sample_id
+
+    def _action(self, row: Row, place: Place) -> Action | None:
+        try:
+            move = move_of(row)
+        except ValueError as error:
+            place.refuse(
+                "action-unusable", str(error), "an action of Android in the Wild",
+                "mend the row; the step is not judged until then",
+            )  # fmt: skip
+            return None
+        if move.touch and not all(0 <= side <= 1 for side in move.touch):
+            place.warn("target-outside", f"{move.touch} is outside the screen", "x and y, 0 to 1")
+        return nearest(move)
+
+    def steps(self) -> Iterator[Step]:
+        """All steps, episode by episode in the order of their first rows."""
+        for name, episode in self._episodes.items():
+            yield from self._steps(name, episode)
+
+    def _steps(self, name: str, episode: _Episode) -> Iterator[Step]:
+        first, *_ = rows = [row for row, *_ in episode.steps.values()]
+        self._check_length(name, episode, one(first, "episode_length"))
+        history: list[Action | None] = []
+        screens: list[Screen] = []
+        for number in range(max(episode.steps) + 1):
+            if number not in episode.steps:
+                history.append(None)
+                screens.append(UNKNOWN)
+                continue
+            row, shot, screen, where, action = episode.steps[number]
+            yield Step(
+                sample_id=_sample_id(name, number),
+                episode_id=name,
+                step_index=number,
+                num_steps=len(rows),
+                instruction=self._instruction(row, where),
+                screen=screen,
+                media={"screenshot": shot},
+                history=tuple(history),
+                history_screens=tuple(screens),
+                action=action,
+                tags=episode.tags,
+                source=row,
+            )
+            history.append(action)
+            screens.append(screen)
+
+    def _check_length(self, name: str, episode: _Episode, stated: object) -> None:
+        there, last = len(episode.steps), max(episode.steps) + 1
+        if there < last or (type(stated) is int and stated != there):
+            said = f", and episode_length is {stated}" if type(stated) is int else ""
+            Place(name, self.note).warn(
+                "length-differs",
+                f"there are {there} steps up to number {last - 1}{said}",
+                "every step of the episode",
+                "add the missing steps; the episode counts as incomplete until then",
+            )
+
+    def _instruction(self, row: Row, where: str) -> str:
+        value = one(row, "goal_info" if "goal_info" in row else "instruction")
+        if not isinstance(value, str) or not value:
+            Place(where, self.note).warn(
+                "instruction-missing", f"the instruction is {short(value)}", "a text"
+            )
+            return ""
+        return value
+
+    def _picture(self, line: Line, number: int, sample_id: str) -> tuple[MediaRef | None, Screen]:
+        if line.record is not None:
+            return self._within(line, sample_id)
+        return self._beside(line, number, sample_id)
+
+    def _within(self, line: Line, sample_id: str) -> tuple[MediaRef | None, Screen]:
+        """A picture in a TFRecord, and its size, which the row states."""
+        assert line.record is not None
+        height, width = (one(line.row, f"image/{name}") for name in ("height", "width"))
+        channels = one(line.row, "image/channels") if "image/channels" in line.row else _RGB
+        channels = channels if type(channels) is int else 0
+        screen = stated_size(width, height, Place(sample_id, self.note))
+        if line.picture is None:
+            if self.check_media:
+                self.note(picture_broken(sample_id, "the record holds none", f"a {PICTURE}"))
+            return None, screen
+        part = line.picture
+        bare = line.row[PICTURE] == ["pixels"]
+        place = Stretch(
+            line.path.relative_to(self.root).as_posix(),
+            line.record.offset + part.start,
+            part.stop - part.start,
+            (screen[1], screen[0], channels) if bare else None,
+        )
+        ref = MediaRef("image", self.root, f"{sample_id}.png", cell=place)
+        if self.check_media:
+            self._check(ref, place, line.record.data[part], screen, sample_id)
+        return ref, screen
+
+    def _check(
+        self, ref: MediaRef, place: Stretch, content: bytes, stated: Screen, sample_id: str
+    ) -> None:
+        what = ""
+        if place.pixels is not None:
+            height, width, channels = place.pixels
+            if (height * width * _RGB, channels) != (len(content), _RGB) or not content:
+                what = f"{len(content)} bytes are no {width} x {height} x {channels} pixels"
+        else:
+            try:
+                size = image_size(Held("image", ref.root, ref.path, content=content))
+                if size != stated:
+                    what = f"it has {size[0]} x {size[1]} pixels, the row says {stated}"
+            except MediaError as error:
+                what = error.what
+        if what:
+            self.note(picture_broken(sample_id, what, "the pixels that the row states"))
+
+    def _beside(self, line: Line, number: int, sample_id: str) -> tuple[MediaRef, Screen]:
+        """The picture of a row of a JSON file, and its size, which only CAGUI's rows state."""
+        folder = line.path.parent.relative_to(self.root).as_posix()
+        names = [f"{folder}/{line.path.stem}_{number}{suffix}" for suffix in _PICTURES]
+        own = line.row.get("image_path")
+        if isinstance(own, str) and own and not unsafe(own):
+            names.append(own)
+        width, height = (line.row.get(f"image_{name}") for name in ("width", "height"))
+        stated = stated_size(width, height, Place(sample_id, self.note))
+        for name in names:
+            ref = MediaRef("image", self.root, name.removeprefix("./"))
+            try:
+                size = image_size(ref)
+            except MissingMediaError:
+                continue
+            except MediaError:
+                size = UNKNOWN
+            return ref, stated if line.form == "cagui" and min(stated) > 0 else size
+        return MediaRef("image", self.root, names[0].removeprefix("./")), stated
+
+
+def _identity(row: Row) -> str | None:
+    value: Any = one(row, "episode_id")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _sample_id(name: str, number: int) -> str:
+    return f"{name.replace('/', '%2F')}/{number}"
+
+
+def _subset(line: Line) -> str:
+    """The part of the dataset: as the row says, else as its picture's or its file's path does."""
+    said = line.row.get("subset")
+    if isinstance(said, str) and said:
+        return said.lower()
+    path = line.row.get("image_path")
+    if isinstance(path, str) and "/" in path:
+        return path.split("/")[0].lower()
+    for part in (line.path.stem, *reversed(line.path.parent.parts)):
+        for subset in SUBSETS:
+            if part.lower().startswith(subset):
+                return subset
+    return ""
+
+
+def _tags(line: Line, subset: str) -> dict[str, str]:
+    device, android = one(line.row, "device_type"), one(line.row, "android_api_level")
+    found = {
+        "form": line.form,
+        "subset": subset,
+        "device": device if isinstance(device, str) else "",
+        "android": str(android) if type(android) is int else "",
+    }
+    return {tag: value for tag, value in found.items() if value}
+
+
+def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> Source:
+    """Read annotations; no picture is decoded.
+
+    A step's `source` is the untouched row: of a TFRecord the features of its example as lists, with
+    "pixels" or "file" in place of the screenshot. Its `action`, and so the history of later steps,
+    is what comes nearest among the primitives of a touch screen
+    (`omnidata.tasks.phones.actions.nearest`). Its
+    `screen` is the size that the row states, else that of the picture, (0, 0) without one.
+
+    Args:
+        data: TFRecords, or JSON files of episodes, in a folder with as many folders as they like;
+            one such file; or a Parquet repository.
+        strict: make the first finding an error.
+        check_media: look whether the pictures exist and are whole.
+
+    Returns:
+        Steps in the order of the episodes' first rows, named `<SUBSET>-<episode_id>/<step_id>`.
+
+    Raises:
+        DataError: nothing readable as Android in the Wild is there, or `strict` and there is a
+            finding.
+    """
+    data = Path(data)
+    return opened(
+        data,
+        "aitw",
+        TAGS,
+        lambda: _read(data, check_media=check_media),
+        strict=strict,
+        check_media=check_media,
+    )
+
+
+def _read(data: Path, *, check_media: bool) -> Source:
+    findings: list[Finding] = []
+    reader = StepReader(data if data.is_dir() else data.parent, findings.append, check_media)
+    for line in aitw_files.read(aitw_files.find(data), findings.append):
+        reader.add(line)
+    steps = list(reader.steps())
+    if not steps:
+        first = findings[0] if findings else None
+        raise DataError(
+            f"no row could be read{f': {first.what}' if first else ''}",
+            where=first.where if first else str(data),
+            expected=first.expected if first else "rows of Android in the Wild",
+            remedy="mend the rows, or name other data",
+        )
+    _check_boxes(steps, findings, data)
+    files = [step for step in steps if form_of(step.source) != "aitw"]
+    if check_media and files:
+        check_media_files(files, findings.append)
+    return Source(
+        "aitw",
+        data,
+        steps,
+        findings,
+        sum(finding.code in _SKIPPING for finding in findings),
+        aitw_files.fingerprint(data),
+        reader.row_ids,
+        TAGS,
+        ROLES,
+    )
+
+
+_SKIPPING = frozenset({"json-invalid", "record-broken", "id-missing", "id-repeated"})
+
+
+def _check_boxes(steps: list[Step], findings: list[Finding], data: Path) -> None:
+    """Boxes in pixels of a picture whose size nobody knows."""
+    lost = [s for s in steps if s.screen == UNKNOWN and form_of(s.source) == "aitz"]
+    if lost:
+        findings.append(
+            Finding(
+                "boxes-unusable",
+                "warning",
+                str(data),
+                f"the boxes of {len(lost)} steps are in pixels of pictures that cannot be read, "
+                f"the first {lost[0].sample_id}",
+                "the pictures, whose sizes no row states",
+                "add them; taps are judged by their distance alone until then",
+            )
+        )
+
+
+def dump(source: Source) -> Iterator[dict[str, Any]]:
+    """The rows that a source was read from, in their order, but for those that became no step.
+
+    Args:
+        source: of `load`.
+
+    Yields:
+        A row of a JSON file as it was; of a TFRecord the features of an example as lists, where the
+        screenshot is bytes.
+
+    Raises:
+        MediaError: a screenshot of a TFRecord cannot be read.
+    """
+    steps = {step.sample_id: step for step in source.steps}
+    for own in source.row_ids:
+        if own is not None:
+            step = steps[own]
+            row, shot = dict(step.source), step.media["screenshot"]
+            if PICTURE in row and shot is not None:
+                row[PICTURE] = [_content(shot, bare=row[PICTURE] == ["pixels"])]
+            yield row
+
+
+def _content(shot: MediaRef, *, bare: bool) -> bytes:
+    return image(shot).pixels.tobytes() if bare else read_bytes(shot)

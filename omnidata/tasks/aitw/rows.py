@@ -1,0 +1,290 @@
+"""One row of Android in the Wild -> what was done, and the elements of the screen.
+
+Whatever the form of the row, its numbers are those of `omnidata.tasks.phones.actions.Code`, and its
+places are (y, x) from 0 to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from omnidata.actions import Screen
+from omnidata.errors import DataError, Finding
+from omnidata.files import ANY, open_file, read_file
+from omnidata.jsontext import decode
+from omnidata.loaders import files
+from omnidata.loaders.jsonl import BOM, decoded
+from omnidata.loaders.load import SKIPPED, Note, short
+from omnidata.loaders.tfrecord import Example, Record, read_example, records
+from omnidata.tasks.phones import files as phone_files
+from omnidata.tasks.phones.actions import Code, Kind, Move, Pair, Rect, Truth
+
+# Where Android in the Wild lies, in its three forms, known by their columns.
+#
+# TFRecords            one example per step: the dataset's own form
+# NAME.json            one list of steps per episode, NAME_0.png and so on beside it: Android in
+#                      the Zoo; with image sizes and boxes from 0 to 1: AgentCPM-GUI's CAGUI
+
+Row = Mapping[str, Any]
+Form = Literal["aitw", "aitz", "cagui"]
+
+COLUMNS = "result_action_type, result_touch_yx, result_lift_yx, ui_positions"
+FEATURES = "results/action_type, results/yx_touch, results/yx_lift, image/encoded"
+PICTURE = "image/encoded"
+"""The feature that holds a screenshot."""
+
+_SIGNS = (b'"result_touch_yx"', b'"result_action_type"')
+_FOREIGN = (b'"result_touch_xy"', b'"video_path"', b'"current_video"')
+"""Columns of OmniGUI, whose numbers have other meanings."""
+
+_HEAD = 1024**2
+_PEEKED = 20
+_MAX_FILE = 256 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of a file.
+
+    Attributes:
+        where: the file and the step or record, for findings.
+        path: the file.
+        row: the row; of an example, its features as lists, with "pixels" or "file" for the picture.
+        form: what it is a row of.
+        record: the record that holds the picture; None for a row of a JSON file.
+        picture: where the picture lies in the record's data.
+    """
+
+    where: str
+    path: Path
+    row: Row
+    form: Form
+    record: Record | None = None
+    picture: slice | None = None
+
+
+def find(data: Path) -> list[Path]:
+    """The files of the dataset, sorted.
+
+    Raises:
+        DataError: nothing is there, or nothing of Android in the Wild.
+        OSError: a file cannot be read.
+    """
+    looks = {path: _look(path) for path in files.walk(data)}
+    expected = f"TFRecords with {FEATURES}; or JSON files of steps with {COLUMNS}"
+    return files.chosen(data, looks, expected)
+
+
+def recognises(data: Path, benchmark: str = "") -> bool:
+    """Whether one of the first files there is Android in the Wild's.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    paths = islice(filter(_may_be, files.walk(data)), _PEEKED)
+    return any(_look(path) == "known" for path in paths)
+
+
+def _may_be(path: Path) -> bool:
+    return path.suffix == ".json" or phone_files.may_hold_records(path)
+
+
+def _look(path: Path) -> files.Look:
+    if path.suffix != ".json":
+        return phone_files.look(path, frozenset({"results/action_type"}))
+    with open_file(path, ANY) as file:
+        head = file.read(_HEAD)
+    ours = all(sign in head for sign in _SIGNS) and not any(sign in head for sign in _FOREIGN)
+    return "known" if ours else "other"
+
+
+def fingerprint(data: Path) -> str:
+    """SHA-256 over the files, pictures of JSON files left out.
+
+    Raises:
+        DataError: as `find`.
+    """
+    return files.fingerprint(find(data), data if data.is_dir() else data.parent)
+
+
+def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:
+    """Every row of the files; those that cannot be read have a finding instead.
+
+    Args:
+        paths: as `find` gives them.
+        note: takes the findings.
+    """
+    for path in paths:
+        yield from _steps(path, note) if path.suffix == ".json" else _examples(path, note)
+
+
+def _steps(path: Path, note: Note) -> Iterator[Line]:
+    value = decoded(read_file(path, _MAX_FILE).removeprefix(BOM))
+    if not isinstance(value, list):
+        note(_broken(str(path), "the file is no list of steps", "one list of JSON objects"))
+        return
+    for number, row in enumerate(value):
+        where = f"{path}, item {number}"
+        if isinstance(row, dict):
+            yield Line(where, path, row, form_of(row))
+        else:
+            note(_broken(where, "the step is no object", "a JSON object"))
+
+
+def form_of(row: Row) -> Form:
+    """What a row belongs to, by its columns: its numbers would not tell.
+
+    Rows of Android in the Zoo have no size of the picture, and boxes in pixels; whoever gives the
+    size, as AgentCPM-GUI does when it converts them, has boxes from 0 to 1.
+
+    Examples:
+        >>> form_of({"results/action_type": [4]}), form_of({"image_width": 1080})
+        ('aitw', 'cagui')
+    """
+    if "results/action_type" in row:
+        return "aitw"
+    return "cagui" if "image_width" in row or "image_height" in row else "aitz"
+
+
+def _examples(path: Path, note: Note) -> Iterator[Line]:
+    try:
+        for record in records(path):
+            where = f"{path}, record {record.number}"
+            try:
+                example = read_example(record.data)
+                row = example.as_json(but=PICTURE)
+            except ValueError as error:
+                note(_broken(where, f"the record is no example: {error}", "a tf.train.Example"))
+                continue
+            parts = example.texts.get(PICTURE, [])
+            if parts:
+                row[PICTURE] = ["file" if _is_file(example, parts[0]) else "pixels"]
+            yield Line(where, path, row, "aitw", record, parts[0] if parts else None)
+    except DataError as error:
+        note(Finding("record-broken", "error", error.where, error.what, error.expected, SKIPPED))
+
+
+def _is_file(example: Example, part: slice) -> bool:
+    """Whether a picture is a PNG or JPEG file; the dataset's own are bare pixels."""
+    start = example.data[part.start : part.start + 4]
+    return start.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF"))
+
+
+def _broken(where: str, what: str, expected: str) -> Finding:
+    return Finding("json-invalid", "error", where, what, expected, SKIPPED)
+
+
+_IN_CAGUI_ALONE = (Code.LONG_POINT, Code.NO_ACTION)
+_KINDS: Mapping[Code, Kind] = {
+    Code.PRESS_BACK: Kind.BACK,
+    Code.PRESS_HOME: Kind.HOME,
+    Code.PRESS_ENTER: Kind.ENTER,
+    Code.NO_ACTION: Kind.WAIT,
+    Code.STATUS_TASK_COMPLETE: Kind.COMPLETE,
+    Code.STATUS_TASK_IMPOSSIBLE: Kind.IMPOSSIBLE,
+}
+_MOST_RECTS = 10_000
+_FARTHEST = 1e6
+
+
+def one(row: Row, name: str) -> Any:
+    """The value of a feature that has one; the column of a row as it is; None if it is not there.
+
+    Examples:
+        >>> one({"step_id": [3]}, "step_id"), one({"step_id": 3}, "step_id"), one({}, "step_id")
+        (3, 3, None)
+    """
+    value = row.get(name)
+    if isinstance(value, list):
+        return value[0] if len(value) == 1 else None
+    return value
+
+
+def move_of(row: Row) -> Move:
+    """What was done.
+
+    Raises:
+        ValueError: the row does not say, or says it in another dataset's enum; the message says
+            what is wrong.
+    """
+    form = form_of(row)
+    example = form == "aitw"
+    value = one(row, "results/action_type" if example else "result_action_type")
+    known = [code for code in Code if form == "cagui" or code not in _IN_CAGUI_ALONE]
+    code = next((c for c in known if type(value) is int and c == value), None)
+    if code is None:
+        raise ValueError(
+            f"the action type is {short(value)}, which Android in the Wild's enum "
+            f"({', '.join(f'{c.value} {c.name}' for c in known)}) does not have"
+        )
+    if code in (Code.DUAL_POINT, Code.LONG_POINT):
+        touch = _pair(row, "results/yx_touch" if example else "result_touch_yx")
+        lift = _pair(row, "results/yx_lift" if example else "result_lift_yx")
+        return Move(Kind.GESTURE if code is Code.DUAL_POINT else Kind.LONG_PRESS, touch, lift)
+    if code is Code.TYPE:
+        text = one(row, "results/type_action" if example else "result_action_text")
+        if not isinstance(text, str):
+            raise ValueError(f"the text that is typed is {short(text)}")
+        return Move(Kind.TYPE, text=text)
+    return Move(_KINDS[code])
+
+
+def truth_of(row: Row, screen: Screen) -> Truth | None:
+    """What was done and what was there; None for a row that does not say what was done.
+
+    Args:
+        row: of any form.
+        screen: width and height of its picture, for boxes in pixels; (0, 0) where nobody knows.
+    """
+    try:
+        return Truth(move_of(row), rects_of(row, screen))
+    except ValueError:
+        return None
+
+
+def rects_of(row: Row, screen: Screen) -> tuple[Rect, ...]:
+    """The elements of the screen; none where they cannot be read, or not be scaled."""
+    form = form_of(row)
+    value = _value(row.get("image/ui_annotations_positions" if form == "aitw" else "ui_positions"))
+    if not isinstance(value, list) or len(value) > 4 * _MOST_RECTS:
+        return ()
+    if form == "aitw":
+        value = [value[at : at + 4] for at in range(0, len(value) - 3, 4)]
+    if form == "aitz":
+        return tuple(_scaled(rect, screen) for rect in value if _is_rect(rect) and min(screen) > 0)
+    return tuple((rect[0], rect[1], rect[2], rect[3]) for rect in value if _is_rect(rect))
+
+
+def _scaled(rect: list[float], screen: Screen) -> Rect:
+    width, height = screen
+    return rect[0] / height, rect[1] / width, rect[2] / height, rect[3] / width
+
+
+def _is_rect(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 4 and all(map(_is_number, value))
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= _FARTHEST  # False for NaN too
+
+
+def _pair(row: Row, name: str) -> Pair:
+    """A place as x and y; rows have y before x."""
+    value = _value(row.get(name))
+    if not isinstance(value, list) or len(value) != 2 or not all(map(_is_number, value)):
+        raise ValueError(f"{name} is {short(row.get(name))}, not [y, x] from 0 to 1")
+    return value[1], value[0]
+
+
+def _value(value: object) -> Any:
+    """A list, or the list that a JSON text holds."""
+    try:
+        return decode(value) if isinstance(value, str) else value
+    except RecursionError:
+        return None

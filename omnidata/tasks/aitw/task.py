@@ -1,0 +1,110 @@
+"""The task `aitw`: Android in the Wild, Android in the Zoo and CAGUI, by four evaluators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from omnidata.actions import Primitive, Screen
+from omnidata.tasks.aitw import load as loader
+from omnidata.tasks.aitw.rows import truth_of
+from omnidata.tasks.phones import answers
+from omnidata.tasks.phones.actions import SWIPES, Kind, Move, Pair, Truth, direction_of
+from omnidata.tasks.phones.aitw_rules import dual_point
+from omnidata.tasks.phones.task import PhoneTask, Wording
+from omnidata.types import Source
+
+_POINT = "coordinate: [x, y]"
+_LINE = "start_coordinate: [x, y], end_coordinate: [x, y]"
+_NAMES: Mapping[Kind, Primitive] = {
+    Kind.GESTURE: Primitive.TAP,
+    Kind.DOUBLE_TAP: Primitive.DOUBLE_TAP,
+    Kind.LONG_PRESS: Primitive.LONG_PRESS,
+    Kind.BACK: Primitive.BACK,
+    Kind.HOME: Primitive.HOME,
+    Kind.WAIT: Primitive.NONE,
+    Kind.COMPLETE: Primitive.TASK_COMPLETE,
+    Kind.IMPOSSIBLE: Primitive.TASK_IMPOSSIBLE,
+}
+
+
+class Aitw(PhoneTask):
+    """Android in the Wild: what does the agent do next on the phone?
+
+    Args:
+        options: `history`, `coordinates`; unknown ones are a `UsageError`.
+    """
+
+    name = "aitw"
+    rules = ("aitw", "aitw-fixed", "agentcpm", "agentcpm-fixed", "aitz", "aitz-fixed")
+    by: ClassVar[Mapping[str, Sequence[str]]] = {
+        "form": ("aitw", "aitz", "cagui"),
+        "subset": (),
+        "device": (),
+        "android": (),
+    }
+    wording = Wording(
+        actions=(
+            ("NONE", ""),
+            ("TAP", _POINT),
+            ("LONG_PRESS", _POINT),
+            *((f"SWIPE_{way}", _LINE) for way in ("UP", "DOWN", "LEFT", "RIGHT")),
+            ("INPUT", 'text: "string"'),
+            *((name, "") for name in ("BACK", "HOME", "ENTER", "TASK_COMPLETE", "TASK_IMPOSSIBLE")),
+        ),
+        rules=(
+            'If the task appears COMPLETE or already done, you MUST output {"action_type": '
+            '"TASK_COMPLETE"}.',
+            'If the task requires waiting/observing, output {"action_type": "NONE"}.',
+            'If the task is impossible, output {"action_type": "TASK_IMPOSSIBLE"}.',
+        ),
+        examples=(
+            ("Tap", '{"action_type": "TAP", "coordinate": [x, y]}'),
+            (
+                "Swipe up",
+                '{"action_type": "SWIPE_UP", "start_coordinate": [x, y], "end_coordinate": [x, y]}',
+            ),
+            ("Input text", '{"action_type": "INPUT", "text": "hello"}'),
+            ("Back", '{"action_type": "BACK"}'),
+        ),
+    )
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+        """Read the dataset's annotations."""
+        return loader.load(data, check_media=check_media, strict=strict)
+
+    def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
+        """What a row says was done, and what was there."""
+        return truth_of(row, screen)
+
+    def read_prompted(self, body: Mapping[str, Any]) -> tuple[Move, bool]:
+        """An answer by the names of the table, or their aliases."""
+        return answers.read_prompted(body, self._space)
+
+    def places(self, move: Move) -> Sequence[Pair]:
+        """Where a finger touches, and for a swipe where it is lifted."""
+        if direction_of(move):
+            return dual_point(move) or ()
+        if move.kind in (Kind.GESTURE, Kind.LONG_PRESS):
+            return (move.touch,) if move.touch else ()
+        return ()
+
+    def body(self, move: Move, places: Sequence[Any]) -> dict[str, Any]:
+        """The answer for a move."""
+        if direction := direction_of(move):
+            ends = zip(("start_coordinate", "end_coordinate"), places, strict=False)
+            return {"action_type": SWIPES[direction].name, **dict(ends)}
+        if move.kind is Kind.TYPE:
+            return {"action_type": "INPUT", "text": move.text}
+        if move.kind is Kind.ENTER:
+            return {"action_type": "ENTER"}
+        if move.kind not in _NAMES:
+            raise ValueError(f"the prompt has no {move.kind}")
+        place = {"coordinate": places[0]} if places else {}
+        return {"action_type": _NAMES[move.kind].name, **place}
+
+
+def make(name: str, options: Mapping[str, str]) -> Aitw:
+    """The task of that name, which is one."""
+    return Aitw(options)

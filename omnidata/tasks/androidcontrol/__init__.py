@@ -1,0 +1,1 @@
+"""AndroidControl: episodes told by a goal or step by step."""

@@ -1,0 +1,420 @@
+"""AndroidControl: episodes of TFRecords as steps, one for each action.
+
+Source: the README of `android_control` in google-research. A record is an episode; of its
+screenshots and forests there is one more than of its actions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from omnidata.actions import Action, Screen
+from omnidata.errors import DataError, Finding, MediaError
+from omnidata.files import read_file
+from omnidata.loaders import files
+from omnidata.loaders.load import SKIPPED, Note, Place, opened
+from omnidata.loaders.tfrecord import Example, Record, read_example, records
+from omnidata.media import Held, image_size, read_bytes
+from omnidata.tasks.androidcontrol.rows import (
+    FINAL,
+    FOREST,
+    STEP,
+    Row,
+    bounds_of,
+    call_of,
+    item,
+    pack,
+    unpack,
+    wording_of,
+)
+from omnidata.tasks.phones import files as phone_files
+from omnidata.tasks.phones.actions import nearest
+from omnidata.tasks.phones.files import picture_broken, stated_size
+from omnidata.types import MediaRef, Modality, Source, Step, Stretch
+
+# AndroidControl's records -> steps.
+
+TAGS = ("split",)
+"""The tag of a step: the part of the dataset that `splits.json` puts its episode into."""
+
+ROLES: Mapping[str, Modality] = {"screenshot": "image", "final_screenshot": "image"}
+SPLITS = "splits.json"
+MAX_ACTIONS = 1000
+"""Of one episode; every step holds the history before it, so length costs its square."""
+
+_SHOTS, _FORESTS = "screenshots", "accessibility_trees"
+_MAX_SPLITS = 64 * 1024**2
+
+
+@dataclass(slots=True)
+class EpisodeReader:
+    """Turns records into steps.
+
+    Attributes:
+        root: the folder that the TFRecords lie below.
+        note: takes the findings.
+        check_media: look at the pictures.
+        steps: those of the records so far.
+        skipped: records that became no step.
+    """
+
+    root: Path
+    note: Note
+    check_media: bool
+    steps: list[Step] = field(default_factory=list)
+    skipped: int = 0
+    _ids: set[str] = field(default_factory=set)
+    _splits: dict[str, str] | None = None
+
+    def add(self, path: Path, record: Record) -> None:
+        """Take a record; its data are not kept."""
+        where = f"{path}, record {record.number}"
+        try:
+            example = read_example(record.data)
+            features = _small(example)
+        except ValueError as error:
+            self.refuse("record-broken", where, f"it is no example: {error}", "a tf.train.Example")
+            return
+        actions, number = features.get("actions"), item(features, "episode_id", 0)
+        if not actions or type(number) is not int:
+            self.refuse(
+                "episode-empty",
+                where,
+                f"it has {len(actions or ())} actions and the id {number!r:.40}",
+                "an episode_id and at least one action",
+            )
+        elif len(actions) > MAX_ACTIONS:
+            what = f"the episode has {len(actions)} actions"
+            self.refuse("actions-many", where, what, f"at most {MAX_ACTIONS}")
+        elif str(number) in self._ids:
+            self.refuse("id-repeated", where, f"there is an episode {number} already", "another id")
+        else:
+            self._ids.add(str(number))
+            self._check_lengths(features, example, where)
+            sizes = self._sizes(features, example, where)
+            shots = self._pictures(path, record, example, sizes, str(number))
+            self._episode(str(number), features, sizes, shots, example)
+
+    def refuse(self, code: str, where: str, what: str, expected: str) -> None:
+        """Pass over a record."""
+        self.skipped += 1
+        self.note(Finding(code, "error", where, what, expected, SKIPPED))
+
+    def _sizes(self, features: Row, example: Example, where: str) -> list[Screen]:
+        """The size of every screenshot, as the record states it."""
+        count = max(len(features["actions"]), len(example.texts.get(_SHOTS, ())))
+        place = Place(where, self.note)
+        return [
+            stated_size(
+                item(features, "screenshot_widths", n),
+                item(features, "screenshot_heights", n),
+                place,
+            )
+            for n in range(count)
+        ]
+
+    def _episode(
+        self,
+        name: str,
+        features: Row,
+        sizes: Sequence[Screen],
+        shots: Sequence[MediaRef | None],
+        example: Example,
+    ) -> None:
+        forests = [pack(example.data[part]) for part in example.texts.get(_FORESTS, [])]
+        count = len(features["actions"])
+        tags = self._tags(name)
+        history: list[Action | None] = []
+        screens: list[Screen] = []
+        for number in range(count):
+            row = {**features, STEP: number}
+            row |= {FOREST: forests[number]} if number < len(forests) else {}
+            media: dict[str, MediaRef | None] = {
+                "screenshot": shots[number] if number < len(shots) else None
+            }
+            if number == count - 1:
+                row |= {FINAL: forests[count]} if count < len(forests) else {}
+                media |= {"final_screenshot": shots[count]} if count < len(shots) else {}
+            screen = sizes[number]
+            action = self._action(row, screen, f"{name}/{number}")
+            self.steps.append(
+                Step(
+                    sample_id=f"{name}/{number}",
+                    episode_id=name,
+                    step_index=number,
+                    num_steps=count,
+                    instruction=str(item(features, "goal", 0) or ""),
+                    screen=screen,
+                    media=media,
+                    history=tuple(history),
+                    history_screens=tuple(screens),
+                    action=action,
+                    tags=tags,
+                    source=row,
+                )
+            )
+            history.append(action)
+            screens.append(screen)
+
+    def _action(self, row: Row, screen: Screen, sample_id: str) -> Action | None:
+        place = Place(sample_id, self.note)
+        try:
+            move = call_of(row)
+        except ValueError as error:
+            place.refuse(
+                "action-unusable", str(error), "one of AndroidControl's actions",
+                "mend the row; the step is not judged until then",
+            )  # fmt: skip
+            return None
+        if move.touch and not all(
+            0 <= value <= side for value, side in zip(move.touch, screen, strict=True)
+        ):
+            x, y = move.touch
+            place.warn(
+                "target-outside",
+                f"({x}, {y}) is outside the screen of {screen[0]} x {screen[1]}",
+                "pixels of the screenshot",
+            )
+        return nearest(move, wording_of(move))
+
+    def _check_lengths(self, features: Row, example: Example, where: str) -> None:
+        count = len(features["actions"])
+        lengths = {
+            **{name: len(example.texts.get(name, ())) for name in (_SHOTS, _FORESTS)},
+            **{
+                f"screenshot_{side}": len(features.get(f"screenshot_{side}", ())) for side in _SIDES
+            },
+        }
+        wrong = {name: length for name, length in lengths.items() if length != count + 1}
+        if len(features.get("step_instructions", ())) != count:
+            wrong["step_instructions"] = len(features.get("step_instructions", ()))
+        if wrong:
+            said = ", ".join(f"{length} {name}" for name, length in wrong.items())
+            Place(where, self.note).warn(
+                "lengths-differ",
+                f"there are {count} actions, but {said}",
+                "one step_instruction for each action, and one more of everything else",
+            )
+        for number, part in enumerate(example.texts.get(_FORESTS, ())):
+            try:
+                bounds_of(example.data[part])
+            except ValueError as error:
+                Place(where, self.note).warn(
+                    "forest-broken",
+                    f"accessibility tree {number}: {error}",
+                    "an AndroidAccessibilityForest",
+                    "download it again; taps are judged by their distance alone until then",
+                )
+
+    def _pictures(
+        self,
+        path: Path,
+        record: Record,
+        example: Example,
+        sizes: Sequence[Screen],
+        name: str,
+    ) -> list[MediaRef | None]:
+        found: list[MediaRef | None] = []
+        for number, part in enumerate(example.texts.get(_SHOTS, ())):
+            place = Stretch(
+                path.relative_to(self.root).as_posix(),
+                record.offset + part.start,
+                part.stop - part.start,
+            )
+            ref = MediaRef("image", self.root, f"{name}/{number}.png", cell=place)
+            found.append(ref)
+            if self.check_media:
+                self._check(ref, example.data[part], sizes[number])
+        return found
+
+    def _check(self, ref: MediaRef, content: bytes, stated: Screen) -> None:
+        try:
+            size = image_size(Held("image", ref.root, ref.path, content=content))
+            what = f"it has {size[0]} x {size[1]} pixels, the row says {stated[0]} x {stated[1]}"
+        except MediaError as error:
+            size, what = None, error.what
+        if size != stated:
+            name = ref.path.removesuffix(".png")
+            self.note(picture_broken(name, what, "a PNG of that size"))
+
+    def _tags(self, name: str) -> dict[str, str]:
+        if self._splits is None:
+            self._splits = self._read_splits()
+        return {"split": self._splits[name]} if name in self._splits else {}
+
+    def _read_splits(self) -> dict[str, str]:
+        """Episode -> split; nothing where there is no such file."""
+        path = self.root / SPLITS
+        if not path.exists():
+            return {}
+        try:
+            return _episodes(json.loads(read_file(path, _MAX_SPLITS)))
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            Place(str(path), self.note).warn(
+                "splits-unusable", f"it cannot be read ({error})", "split -> list of episode ids"
+            )
+            return {}
+
+
+_SIDES = ("widths", "heights")
+
+
+def _episodes(splits: Mapping[str, Any]) -> dict[str, str]:
+    """Episode -> split.
+
+    Raises:
+        ValueError, TypeError, AttributeError: a split has no list of episodes, or two share one.
+    """
+    found: dict[str, str] = {}
+    for name, ids in splits.items():
+        if not isinstance(ids, list):
+            raise TypeError(f"{name:.40} is no list")
+        for own in map(str, ids):
+            if found.setdefault(own, name) != name:
+                raise ValueError(f"episode {own:.40} is in {found[own]:.40} and in {name:.40}")
+    return found
+
+
+def _small(example: Example) -> dict[str, Any]:
+    """The features without screenshots and forests."""
+    texts = {name: example.text(name) for name in example.texts if name not in (_SHOTS, _FORESTS)}
+    return {**texts, **example.numbers}
+
+
+FEATURES = frozenset({"actions", "screenshots", "goal"})
+_PEEKED = 20
+
+
+def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> Source:
+    """Read episodes; no picture is decoded.
+
+    A step's `source` has the features of its record as lists, but for the screenshots and the
+    forests; beside them `step`, its number, and `accessibility_tree`, the forest of its screen,
+    packed (`omnidata.tasks.androidcontrol.rows.unpack`). The last step has
+    `final_accessibility_tree`
+    too, and among its media `final_screenshot`: what was seen after the last action.
+
+    Args:
+        data: a folder of TFRecords, or one of them, packed with gzip or not, perhaps with
+            `splits.json` beside; or a Parquet repository.
+        strict: make the first finding an error.
+        check_media: look whether the pictures are whole.
+
+    Returns:
+        Steps in the order of the records, named `<episode_id>/<number>`.
+
+    Raises:
+        DataError: no readable episode is there, or `strict` and there is a finding.
+    """
+    data = Path(data)
+    return opened(
+        data,
+        "androidcontrol",
+        TAGS,
+        lambda: _read(data, check_media=check_media),
+        strict=strict,
+        check_media=check_media,
+    )
+
+
+def find(data: Path) -> list[Path]:
+    """The TFRecords of the dataset, sorted.
+
+    Raises:
+        DataError: there are none.
+        OSError: a file cannot be read.
+    """
+    looks = {path: phone_files.look(path, FEATURES) for path in files.walk(data)}
+    expected = f"TFRecords whose examples have {', '.join(sorted(FEATURES))}"
+    return files.chosen(data, looks, expected)
+
+
+def recognises(data: Path, benchmark: str = "") -> bool:
+    """Whether one of the first files there is AndroidControl's.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    paths = filter(phone_files.may_hold_records, files.walk(data))
+    return any(phone_files.look(path, FEATURES) == "known" for path in islice(paths, _PEEKED))
+
+
+def fingerprint(data: Path) -> str:
+    """SHA-256 over the TFRecords and the splits.
+
+    Raises:
+        DataError: as `find`.
+    """
+    root = data if data.is_dir() else data.parent
+    splits = [root / SPLITS] if (root / SPLITS).is_file() else []
+    return files.fingerprint([*find(data), *splits], root)
+
+
+def _read(data: Path, *, check_media: bool) -> Source:
+    findings: list[Finding] = []
+    paths = find(data)
+    reader = EpisodeReader(data if data.is_dir() else data.parent, findings.append, check_media)
+    for path in paths:
+        try:
+            for record in records(path):
+                reader.add(path, record)
+        except DataError as error:
+            reader.refuse("record-broken", error.where, error.what, error.expected)
+    if not reader.steps:
+        first = findings[0] if findings else None
+        raise DataError(
+            f"no episode could be read{f': {first.what}' if first else ''}",
+            where=first.where if first else str(data),
+            expected="episodes of at least one action",
+            remedy="download the files again, or name other data",
+        )
+    return Source(
+        "androidcontrol",
+        data,
+        reader.steps,
+        findings,
+        reader.skipped,
+        fingerprint(data),
+        [step.sample_id for step in reader.steps],
+        TAGS,
+        ROLES,
+    )
+
+
+def dump(source: Source) -> Iterator[dict[str, Any]]:
+    """The features of every record that a source was read from, in their order.
+
+    Args:
+        source: of `load`; of each episode all steps.
+
+    Yields:
+        Features as lists; screenshots and forests are bytes.
+
+    Raises:
+        MediaError: a screenshot cannot be read.
+    """
+    episode: list[Step] = []
+    for step in source.steps:
+        if episode and step.step_index == 0:
+            yield _features(episode)
+            episode = []
+        episode.append(step)
+    if episode:
+        yield _features(episode)
+
+
+def _features(episode: list[Step]) -> dict[str, Any]:
+    rows = [step.source for step in episode]
+    bulk = (STEP, FOREST, FINAL)
+    found = {name: value for name, value in rows[0].items() if name not in bulk}
+    packed = [*(row.get(FOREST) for row in rows), rows[-1].get(FINAL)]
+    shots = [*(step.media["screenshot"] for step in episode)]
+    shots.append(episode[-1].media.get("final_screenshot"))
+    found["accessibility_trees"] = [unpack(text) for text in packed if text is not None]
+    found["screenshots"] = [read_bytes(shot) for shot in shots if shot is not None]
+    return found

@@ -1,0 +1,159 @@
+"""The task `androidcontrol`: steps of AndroidControl, told their goal or their own instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from omnidata.actions import Action, Screen
+from omnidata.tasks.androidcontrol import load as loader
+from omnidata.tasks.androidcontrol.rows import STEP, item, truth_of, wording_of
+from omnidata.tasks.omnigui.answers import read_pair
+from omnidata.tasks.phones.actions import (
+    DIRECTIONS,
+    OPPOSITE,
+    Kind,
+    Move,
+    Pair,
+    Truth,
+    nearest,
+    read_call,
+)
+from omnidata.tasks.phones.answers import name_of
+from omnidata.tasks.phones.task import HISTORY, SPACES, PhoneTask, Wording
+from omnidata.types import Source, Step
+
+_POINT = "coordinate: [x, y]"
+_TEXT = 'text: "string"'
+
+
+class AndroidControl(PhoneTask):
+    """AndroidControl: what does the agent do next on the phone?
+
+    Args:
+        options: `history`, `coordinates`, and `level`: "high" tells the goal of the episode, "low"
+            the instruction of the step; unknown ones are a `UsageError`.
+    """
+
+    name = "androidcontrol"
+    rules = ("agentcpm-ac-fixed", "agentcpm-ac")
+    by: ClassVar[Mapping[str, Sequence[str]]] = {"split": ("train", "validation", "test")}
+    allowed: Mapping[str, Sequence[str]] = {
+        "level": ("high", "low"),
+        "history": HISTORY,
+        "coordinates": SPACES,
+    }
+    wording = Wording(
+        actions=(
+            ("click", _POINT),
+            ("long_press", _POINT),
+            ("scroll", f"direction: {', '.join(DIRECTIONS)}"),
+            ("open_app", 'app_name: "string"'),
+            ("type", f"{_POINT}, {_TEXT}"),
+            ("input_text", _TEXT),
+            *((name, "") for name in ("navigate_home", "navigate_back", "wait")),
+        ),
+        rules=(
+            "Scrolling down shows what is further down.",
+            "type clicks at the coordinate, types the text and presses Enter; input_text only "
+            "types.",
+            'If the task requires waiting/observing, output {"action_type": "wait"}.',
+        ),
+        examples=(
+            ("Click", '{"action_type": "click", "coordinate": [x, y]}'),
+            ("Scroll down", '{"action_type": "scroll", "direction": "down"}'),
+            ("Open an app", '{"action_type": "open_app", "app_name": "Clock"}'),
+            ("Input text", '{"action_type": "input_text", "text": "hello"}'),
+            ("Back", '{"action_type": "navigate_back"}'),
+        ),
+    )
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+        """Read the dataset's annotations."""
+        return loader.load(data, check_media=check_media, strict=strict)
+
+    def goal(self, step: Step) -> str:
+        """The goal of the episode, or the step's own instruction."""
+        if self.options["level"] == "high":
+            return step.instruction
+        return str(item(step.source, "step_instructions", step.source[STEP]) or "")
+
+    def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
+        """What a row says was done, and what was there."""
+        return truth_of(row, screen)
+
+    def read_prompted(self, body: Mapping[str, Any]) -> tuple[Move, bool]:
+        """An answer by AndroidControl's names; x and y may stand for the coordinate.
+
+        No step of the data is an end of the episode, but agents of the same action space say when
+        they are done.
+        """
+        name = name_of(body)
+        if name in _ENDINGS:
+            return Move(_end(body, name), space=self._space), False
+        said = {key: value for key, value in body.items() if key not in ("x", "y")}
+        pair = read_pair(body.get("coordinate", [body.get("x"), body.get("y")]))
+        placed = {"x": pair[0], "y": pair[1]} if pair else {}
+        move = read_call({**said, "action_type": name, **placed})
+        exact = self.body(move, [list(pair)] if pair and self.places(move) else []) == dict(body)
+        return replace(move, space=self._space), exact
+
+    def places(self, move: Move) -> Sequence[Pair]:
+        """Where a finger touches."""
+        placed = move.kind in (Kind.GESTURE, Kind.LONG_PRESS, Kind.TYPE)
+        return (move.touch,) if placed and move.touch else ()
+
+    def body(self, move: Move, places: Sequence[Any]) -> dict[str, Any]:
+        """The answer for a move."""
+        place = {"coordinate": places[0]} if places else {}
+        if move.kind is Kind.TYPE:
+            name = "type" if places else "input_text"
+            return {"action_type": name, **place, "text": move.text}
+        if move.kind is Kind.SWIPE and move.direction:
+            return {"action_type": "scroll", "direction": OPPOSITE[move.direction]}
+        if move.kind is Kind.OPEN_APP:
+            return {"action_type": "open_app", "app_name": move.text}
+        if move.kind not in _NAMES:
+            raise ValueError(f"AndroidControl has no {move.kind}")
+        return {"action_type": _NAMES[move.kind], **place}
+
+    def past(self, move: Move) -> Action | None:
+        """A move as histories show it, in the dataset's own words where those differ."""
+        return nearest(move, wording_of(move))
+
+
+_ENDINGS: Mapping[str, str] = {"status": "goal_status", "terminate": "status"}
+"""How an answer says that the episode ends, and where it says how."""
+_ENDS: Mapping[str, Kind] = {
+    **dict.fromkeys(("complete", "completed", "success", "successful"), Kind.COMPLETE),
+    **dict.fromkeys(("infeasible", "impossible", "failure", "failed"), Kind.IMPOSSIBLE),
+}
+
+
+def _end(body: Mapping[str, Any], name: str) -> Kind:
+    """Which end an answer says.
+
+    Raises:
+        ValueError: it says none.
+    """
+    key = _ENDINGS[name]
+    said = body.get(key)
+    if not isinstance(said, str) or said.lower() not in _ENDS:
+        raise ValueError(f"{key} is {said!r:.40}, none of {', '.join(_ENDS)}")
+    return _ENDS[said.lower()]
+
+
+_NAMES: Mapping[Kind, str] = {
+    Kind.GESTURE: "click",
+    Kind.LONG_PRESS: "long_press",
+    Kind.HOME: "navigate_home",
+    Kind.BACK: "navigate_back",
+    Kind.WAIT: "wait",
+}
+
+
+def make(name: str, options: Mapping[str, str]) -> AndroidControl:
+    """The task of that name, which is one."""
+    return AndroidControl(options)

@@ -1,0 +1,233 @@
+"""A place of the screen as the numbers that a model is to learn.
+
+Short: whole numbers (four digits in [0, 1]) wherever such a point lies inside the target, and
+otherwise as many digits as it takes to hit it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+
+from omnidata.actions import (
+    Box,
+    Pair,
+    Point,
+    Region,
+    Screen,
+    Space,
+    centre,
+    convert,
+    round_half_up,
+)
+from omnidata.errors import PredictionError
+from omnidata.tasks.omnigui.answers import Answer
+from omnidata.tasks.omnigui.rules import PredictedSpace
+
+
+def place(region: Region, screen: Screen, *, space: Space, size: Screen) -> Pair:
+    """A point of the region; of the part on the screen, where it goes beyond and there is one.
+
+    Args:
+        region: the target.
+        screen: width and height of the screenshot in pixels.
+        space: the unit of the answer.
+        size: width and height of the screenshot as the model is shown it; the pixels of "px".
+
+    Returns:
+        x and y in the unit of the answer.
+
+    Examples:
+        >>> box = Box(210, 786, 351, 850, "px")
+        >>> place(box, (720, 1600), space="norm1000", size=(720, 1600))
+        (390, 511)
+        >>> place(box, (720, 1600), space="px", size=(360, 800))
+        (140, 409)
+    """
+    region = _on_screen(region, screen)
+    middle = convert(centre(region), space, screen)
+    edges: tuple[Pair | None, ...] = (None, None)
+    if isinstance(region, Box):
+        edges = _edges(region, screen)
+    x, y = (
+        _coordinate(value, edge, extent, shown_as, space)
+        for value, edge, extent, shown_as in zip(
+            (middle.x, middle.y), edges, screen, size, strict=True
+        )
+    )
+    return x, y
+
+
+def _on_screen(region: Region, screen: Screen) -> Region:
+    """The part of a box that is on the screen, where it goes beyond and there is such a part."""
+    if isinstance(region, Point):
+        return region
+    (left, right), (top, bottom) = _edges(region, screen)
+    if left >= 0 and top >= 0 and right <= screen[0] and bottom <= screen[1]:
+        return region
+    part = (max(0, left), max(0, top), min(screen[0], right), min(screen[1], bottom))
+    return Box(*part, "px") if part[0] <= part[2] and part[1] <= part[3] else region
+
+
+def _edges(box: Box, screen: Screen) -> tuple[Pair, Pair]:
+    """Left and right, top and bottom in pixels of the screen."""
+    low = convert(Point(box.left, box.top, box.space), "px", screen)
+    high = convert(Point(box.right, box.bottom, box.space), "px", screen)
+    return (low.x, high.x), (low.y, high.y)
+
+
+def _coordinate(value: float, edge: Pair | None, extent: int, shown_as: int, space: Space) -> float:
+    """The shortest number near a value that lies between two edges, which are in screen pixels.
+
+    Args:
+        value: in the unit of the answer, but pixels are the screen's.
+        edge: the edges; None where the target is a point, near which is good enough.
+        extent: pixels of the screen along the axis.
+        shown_as: pixels of the screenshot as the model is shown it.
+        space: the unit.
+    """
+    if space == "px":
+        value = value * shown_as / extent
+    short = round(value, 4) if space == "rel" else round_half_up(value)
+    if edge is None:
+        return short
+    back = _to_screen(space, extent, shown_as)
+    exact = (value, math.nextafter(value, math.inf), math.nextafter(value, -math.inf))
+    inside = (number for number in (short, *exact) if edge[0] < back(number) < edge[1])
+    within = (number for number in (short, *exact) if edge[0] <= back(number) <= edge[1])
+    return next(inside, next(within, value))
+
+
+def _to_screen(space: Space, extent: int, shown_as: int) -> Callable[[float], float]:
+    """From the unit of the answer to pixels of the screen, in the arithmetic of the profiles."""
+    if space == "rel":
+        return lambda number: number * extent
+    parts = 1000 if space == "norm1000" else shown_as
+    return lambda number: number * extent / parts
+
+
+# The screenshot as a model was shown it, and the way from it back to the screen of the step.
+
+Pixels = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class _Line(msgspec.Struct):
+    """What a receipt says of one medium, as far as it is needed here."""
+
+    role: str = ""
+    width: Pixels | None = None
+    height: Pixels | None = None
+    original: tuple[Pixels, Pixels] | None = None
+
+
+class _Receipt(msgspec.Struct):
+    parts: list[_Line] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Resizing:
+    """The current screenshot as a model was shown it.
+
+    Attributes:
+        size: width and height of what was sent, in pixels.
+        original: width and height of the screenshot, in pixels.
+    """
+
+    size: Screen
+    original: Screen
+
+    def to_screen(self, pair: Pair) -> Pair:
+        """A point of what was sent, in pixels of the screenshot.
+
+        Whole numbers beyond any float, which lie on no screen, stay as they are.
+
+        Examples:
+            >>> Resizing((450, 1000), (720, 1600)).to_screen((225, 500))
+            (360.0, 800.0)
+        """
+        try:
+            return (
+                pair[0] * self.original[0] / self.size[0],
+                pair[1] * self.original[1] / self.size[1],
+            )
+        except OverflowError:
+            return pair
+
+
+def shown(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
+    """The sizes of the current screenshot; None where the receipt does not tell.
+
+    Args:
+        receipt: of a prediction.
+        where: the step, for the message.
+
+    Raises:
+        PredictionError: the receipt is none that omnidata writes.
+
+    Examples:
+        >>> line = {"role": "screenshot", "width": 450, "height": 1000, "original": [720, 1600]}
+        >>> shown({"parts": [line]}, where="")
+        Resizing(size=(450, 1000), original=(720, 1600))
+    """
+    if not receipt:
+        return None
+    try:
+        lines = msgspec.convert(receipt, _Receipt).parts
+    except msgspec.ValidationError as error:
+        raise PredictionError(
+            f"the receipt cannot be read: {error}",
+            where=where,
+            expected='"parts": for each medium its role and, where resized, width, height, '
+            "original",
+            remedy="remove the receipt if the model was shown the screenshot as it is",
+        ) from None
+    for line in lines:
+        if line.role == "screenshot" and line.width and line.height:
+            size = line.width, line.height
+            return Resizing(size, line.original or size)
+    return None
+
+
+def resizing(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
+    """How the current screenshot was resized; None where it was sent as it is.
+
+    Args:
+        receipt: of a prediction.
+        where: the step, for the message.
+
+    Raises:
+        PredictionError: as `shown`.
+    """
+    found = shown(receipt, where=where)
+    return found if found and found.size != found.original else None
+
+
+def on_screen(
+    answer: Answer, space: PredictedSpace, receipt: Mapping[str, Any] | None, *, where: str
+) -> Answer:
+    """An answer with its pixels, if it has any, in pixels of the screenshot.
+
+    Args:
+        answer: as the model wrote it.
+        space: unit of its coordinates; "auto": pixels where one exceeds 1000.
+        receipt: of the prediction.
+        where: the step, for messages.
+
+    Raises:
+        PredictionError: as `resizing`.
+    """
+    if space in ("norm1000", "rel") or not receipt:
+        return answer
+    found = resizing(receipt, where=where)
+    if found is None:
+        return answer
+
+    def back(pair: Pair | None) -> Pair | None:
+        pixels = pair is not None and (space == "px" or max(pair) > 1000)
+        return found.to_screen(pair) if pair is not None and pixels else pair
+
+    return msgspec.structs.replace(answer, start=back(answer.start), end=back(answer.end))

@@ -1,0 +1,1 @@
+"""OmniBench: task graphs of subtasks, and the trajectories that follow them."""

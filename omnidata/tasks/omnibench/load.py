@@ -1,0 +1,423 @@
+"""OmniBench's metadata: subtasks, task graphs and trajectories; the latter as steps too.
+
+Source: OmniBench, Appendix C, and the examples that its authors gave their reviewers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from omnidata.actions import Action, Screen
+from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
+from omnidata.loaders import repository
+from omnidata.loaders.detect import reading
+from omnidata.loaders.files import check_media_files
+from omnidata.loaders.grouping import tag_of
+from omnidata.loaders.load import SKIPPED, Note, Place, refuse_findings
+from omnidata.loaders.task_library import EVALUATIONS, Library, Subtask, TaskGraph, Trajectory
+from omnidata.media import Budget, image_size, resolve, unsafe
+from omnidata.tasks.omnibench import files
+from omnidata.tasks.omnibench.actions import nearest, words
+from omnidata.tasks.omnibench.files import Kind, Line, categories_of
+from omnidata.tasks.omnibench.rows import (
+    TaskReader,
+    call_of,
+    check_trajectory,
+    control_of,
+    read_subtask,
+    read_trajectory,
+    rect_of,
+    said_categories,
+    subtasks_of,
+)
+from omnidata.types import MediaRef, Modality, Source, Step
+
+# OmniBench's trajectories -> steps, one for each action.
+
+TAGS = ("kind", "app", "category", "platform", "intent")
+"""The tags of a step: subtask or task, its application and that one's category, the operating
+system, the task's intent. A task of several applications has `SEVERAL` for a name."""
+
+ROLES: Mapping[str, Modality] = {"screenshot": "image"}
+SEVERAL = "several"
+
+UNKNOWN: Screen = (0, 0)
+"""The screen of a step whose screenshot is no file that can be read."""
+
+
+@dataclass(slots=True)
+class StepReader:
+    """Turns the trajectories of a library into steps.
+
+    Attributes:
+        library: what there is.
+        note: takes the findings.
+    """
+
+    library: Library
+    note: Note
+    _sizes: dict[str, Screen] = field(default_factory=dict)
+
+    def steps(self) -> Iterator[Step]:
+        """All steps, in the order of the trajectories."""
+        for trajectory in self.library.trajectories:
+            if not trajectory.actions:
+                Place(trajectory.id, self.note).warn(
+                    "trajectory-empty", "the trajectory has no action", "one action at least"
+                )
+            yield from self._steps(trajectory)
+
+    def _steps(self, trajectory: Trajectory) -> Iterator[Step]:
+        tags = self._tags(trajectory)
+        owner = _owner(trajectory)
+        history: list[Action | None] = []
+        screens: list[Screen] = []
+        for number, row in enumerate(trajectory.actions):
+            sample_id = f"{trajectory.id}/{number}"
+            names = trajectory.observations[number : number + 1]
+            shot = self._picture(names[0], sample_id) if names and names[0] else None
+            screen = self._size(shot)
+            action = _action(row)
+            self._check_rect(row, screen, sample_id)
+            step = Step(
+                sample_id=sample_id,
+                episode_id=trajectory.id,
+                step_index=number,
+                num_steps=len(trajectory.actions),
+                instruction=trajectory.instruction,
+                screen=screen,
+                media={"screenshot": shot},
+                history=tuple(history),
+                history_screens=tuple(screens),
+                action=action,
+                tags=tags,
+                source={**row, **owner},
+            )
+            yield named(step)
+            history.append(action)
+            screens.append(screen)
+
+    def _tags(self, trajectory: Trajectory) -> dict[str, str]:
+        nodes = trajectory.order or (trajectory.subtask_id,)
+        task = self.library.tasks.get(trajectory.task_id)
+        known = subtasks_of(nodes, task.source if task else {}, self.library.subtasks)
+        subtasks: list[Subtask] = [subtask for subtask in known.values() if subtask]
+        apps = [subtask.application for subtask in subtasks if subtask.application]
+        categories = categories_of(apps, said_categories(subtasks))
+        if task:
+            apps, categories = list(task.applications.values()), dict(task.categories)
+        found = {
+            "kind": "task" if trajectory.task_id else "subtask",
+            "app": _one(apps),
+            "category": _one(categories.values()),
+            "platform": _one(subtask.os for subtask in subtasks),
+            "intent": trajectory.intent or (task.intent if task else ""),
+        }
+        return {tag: value for tag, value in found.items() if value}
+
+    def _picture(self, name: str, sample_id: str) -> MediaRef:
+        """A reference; whoever opens it checks the path."""
+        if reason := unsafe(name):
+            self.note(
+                Finding(
+                    "path-unsafe",
+                    "error",
+                    sample_id,
+                    f"screenshot: {reason}",
+                    f"a path relative to {self.library.root}",
+                    "mend the path; the step lacks the picture until then",
+                )
+            )
+        return MediaRef("image", self.library.root, name)
+
+    def _size(self, shot: MediaRef | None) -> Screen:
+        """Width and height of a picture; composed tasks show many a picture more than once."""
+        if shot is None:
+            return UNKNOWN
+        if shot.path not in self._sizes:
+            try:
+                self._sizes[shot.path] = image_size(shot)
+            except MediaError:
+                self._sizes[shot.path] = UNKNOWN
+        return self._sizes[shot.path]
+
+    def _check_rect(self, row: Mapping[str, Any], screen: Screen, sample_id: str) -> None:
+        box = rect_of(row)
+        if box is None or screen == UNKNOWN:
+            return
+        if min(box.left, box.top) < 0 or box.right > screen[0] or box.bottom > screen[1]:
+            Place(sample_id, self.note).warn(
+                "rect-outside",
+                f"the rect [{box.left}, {box.top}, {box.right}, {box.bottom}] leaves the screen of "
+                f"{screen[0]} x {screen[1]}",
+                "a rect inside the screen",
+            )
+
+
+def named(step: Step) -> Step:
+    """The step with its episode, and its group: all trajectories of one task or subtask."""
+    kind = tag_of(step, "kind")
+    episode, owner = f"{kind}/{step.episode_id}", step.source.get(f"{kind}_id")
+    return replace(step, episode=episode, group=f"{kind}/{owner}" if owner else episode)
+
+
+def _owner(trajectory: Trajectory) -> dict[str, str]:
+    """Whose a trajectory is, which no action says: what is split goes by it."""
+    given = {"task_id": trajectory.task_id, "subtask_id": trajectory.subtask_id}
+    return {key: own for key, own in given.items() if own}
+
+
+def _action(row: Mapping[str, Any]) -> Action | None:
+    """What comes nearest to the row's call, in its own words; None for one that cannot be read."""
+    call = call_of(row)
+    if call is None:
+        return None
+    control = control_of(row)
+    return nearest(call, rect_of(row), said=words(call, f'"{control}"' if control else ""))
+
+
+def _one(values: Iterable[str]) -> str:
+    """The one value, `SEVERAL`, or none."""
+    found = list(dict.fromkeys(filter(None, values)))
+    return found[0] if len(found) == 1 else SEVERAL if found else ""
+
+
+def picture_root(data: Path) -> Path:
+    """The folder that the pictures of a dataset lie below."""
+    return data if data.is_dir() else data.parent
+
+
+_STEPLESS = "the data hold no trajectory with an action"
+_SMALL = Budget(max_bytes=1024**2)
+
+
+class _Named(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+_Value = TypeVar("_Value", bound=_Named)
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata(Source):
+    """A source that knows more than its steps.
+
+    Attributes:
+        library: all that was read; None for a Parquet repository, which holds steps alone.
+    """
+
+    library: Library | None = None
+
+
+def read_library(data: Path | str, *, check_orders: bool = True) -> Library:
+    """Read subtasks, tasks and trajectories; no picture is opened, and nothing is executed.
+
+    Args:
+        data: JSON lines, a JSON file, or a folder with such files beside each other or one level
+            below. They are known by their columns, whatever they are called.
+        check_orders: look at the orders that tasks list, and find them where they do not.
+
+    Returns:
+        What could be read, and a finding with file and line for everything that was skipped or is
+        doubtful.
+
+    Raises:
+        DataError: nothing is there, or nothing with OmniBench's columns that can be read.
+    """
+    data = Path(data)
+    findings: list[Finding] = []
+    note = findings.append
+    root = picture_root(data)
+    lines: dict[Kind, list[Line]] = {"subtask": [], "task": [], "trajectory": []}
+    for line in files.read(files.find(data), note):
+        if line.kind is None:
+            Place(line.where, note).refuse(
+                "columns-unknown",
+                f"the row has {', '.join(list(line.row)[:5]) or 'no columns'}",
+                " or ".join(files.COLUMNS.values()),
+            )
+        else:
+            lines[line.kind].append(line)
+    if findings and not any(lines.values()):
+        first = findings[0]
+        raise DataError(
+            f"no row could be read: {first.what}",
+            where=first.where,
+            expected=first.expected,
+            remedy="mend the rows, or name other data",
+        )
+    subtasks = _unique(lines["subtask"], lambda line: _subtask(line, root, note), note)
+    reader = TaskReader(subtasks, note, check_orders)
+    tasks = _unique(lines["task"], reader.task, note)
+    reader.finish()
+    trajectories = _unique(
+        lines["trajectory"], lambda line: _trajectory(line, subtasks, tasks, note), note
+    )
+    return Library(root, subtasks, tuple(trajectories.values()), tasks, findings)
+
+
+def _unique(
+    lines: list[Line], read: Callable[[Line], _Value | None], note: Note
+) -> dict[str, _Value]:
+    """What the rows hold, by id; of rows with the same id the first."""
+    found: dict[str, _Value] = {}
+    for line in lines:
+        value = read(line)
+        if value is None:
+            continue
+        if value.id in found:
+            note(
+                Finding(
+                    "id-repeated",
+                    "error",
+                    line.where,
+                    f"another {line.kind} has the id {value.id!r:.80} already",
+                    "an id of its own",
+                    SKIPPED,
+                )
+            )
+        else:
+            found[value.id] = value
+    return found
+
+
+def _subtask(line: Line, root: Path, note: Note) -> Subtask | None:
+    place = Place(line.where, note)
+    subtask = read_subtask(line, place)
+    return subtask and replace(subtask, evaluation=_evaluation(subtask.id, root, place))
+
+
+def _evaluation(own: str, root: Path, place: Place) -> str | None:
+    """The text of a subtask's evaluation function; None where there is no such file."""
+    for name in (f"{EVALUATIONS}/{own}.txt", f"{own}.txt"):
+        try:
+            path = resolve(MediaRef("image", root, name), budget=_SMALL)
+            return path.read_bytes().decode("utf-8")
+        except MissingMediaError:
+            continue
+        except (MediaError, OSError, UnicodeDecodeError) as error:
+            what = error.what if isinstance(error, MediaError) else type(error).__name__
+            place.warn(
+                "evaluation-unreadable",
+                f"its evaluation function {name!r:.80}: {what}",
+                f"a text in UTF-8 inside the folder, of at most {_SMALL.max_bytes} bytes",
+                "mend the file or the id; the subtask has no evaluation function until then",
+            )
+            return None
+    return None
+
+
+def _trajectory(
+    line: Line, subtasks: Mapping[str, Subtask], tasks: Mapping[str, TaskGraph], note: Note
+) -> Trajectory | None:
+    place = Place(line.where, note)
+    trajectory = read_trajectory(line, place)
+    if trajectory is None:
+        return None
+    owners = (("subtask", trajectory.subtask_id, subtasks), ("task", trajectory.task_id, tasks))
+    for kind, own, known in owners:
+        if own and known and own not in known:
+            place.warn(
+                f"{kind}-missing",
+                f"the data have no {kind} {own!r:.80}",
+                f"the id of a {kind}",
+                f"add the {kind}; what it would say of the steps is unknown until then",
+            )
+    if trajectory.task_id in tasks:
+        check_trajectory(trajectory, tasks[trajectory.task_id], place)
+    return trajectory
+
+
+def load(
+    data: Path | str,
+    *,
+    strict: bool = False,
+    check_media: bool = True,
+    needs_steps: bool = True,
+) -> Source:
+    """Read OmniBench's trajectories as steps, one for each action; no picture is decoded.
+
+    A step's `source` is the untouched action with the trajectory's `task_id` or `subtask_id` beside
+    it. Its `action`, and so the history of later steps, is what comes nearest among the primitives
+    of a touch screen, in words of its own
+    (`omnidata.tasks.omnibench.actions.nearest`). Its `screen` is the size of
+    its screenshot, (0, 0) where there is none. An observation after the last action is nobody's
+    screenshot.
+
+    Args:
+        data: as `read_library` takes it, or a Parquet repository.
+        strict: make the first finding an error.
+        check_media: look whether the pictures exist and are whole (a few file reads per picture).
+        needs_steps: refuse data without a trajectory; otherwise that is a finding.
+
+    Returns:
+        A `Metadata`; steps in the order of the rows, named `<trajectory id>/<number>`.
+
+    Raises:
+        DataError: nothing readable as OmniBench is there, or no step, or `strict` and there is a
+            finding.
+    """
+    data = Path(data)
+    with reading(data, "omnibench"):
+        if repository.is_repository(data):
+            source = repository.load(data, "omnibench", TAGS, check_media=check_media)
+        else:
+            source = _read(data, check_media=check_media)
+        if needs_steps and not source.steps:
+            raise DataError(
+                _STEPLESS,
+                where=str(data),
+                expected="trajectories, to ask a model about their steps",
+                remedy="name other data; `omnidata score omnibench` needs the tasks alone",
+            )
+    if strict:
+        refuse_findings(source.findings, data)
+    return source
+
+
+def _read(data: Path, *, check_media: bool) -> Source:
+    library = read_library(data)
+    findings = list(library.findings)
+    steps = list(StepReader(library, findings.append).steps())
+    if not steps:
+        findings.append(
+            Finding(
+                "steps-absent",
+                "warning",
+                str(data),
+                _STEPLESS,
+                "trajectories, to ask a model about their steps",
+                "fine for `omnidata score omnibench`, which needs the tasks alone",
+            )
+        )
+    elif check_media:
+        check_media_files(steps, findings.append)
+    return Metadata(
+        "omnibench",
+        data,
+        steps,
+        findings,
+        _skipped(findings),
+        files.fingerprint(data),
+        [step.sample_id for step in steps],
+        TAGS,
+        ROLES,
+        library=library,
+    )
+
+
+_SKIPPING = frozenset(
+    {
+        *("json-invalid", "columns-unknown", "id-missing", "id-repeated", "column-wrong"),
+        *("actions-many", "graph-broken"),
+    }
+)
+
+
+def _skipped(findings: list[Finding]) -> int:
+    """Rows that became nothing; each has one of these findings."""
+    return sum(finding.code in _SKIPPING for finding in findings)

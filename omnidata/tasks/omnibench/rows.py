@@ -1,0 +1,463 @@
+"""One row of OmniBench's metadata -> a subtask or a trajectory, with a finding for every doubt.
+
+The forms are those of Appendix C and of the examples that the authors gave their reviewers: keys
+that are left out, three dots where the example breaks off, one more observation than actions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnidata.actions import Box
+from omnidata.errors import DataError, Finding
+from omnidata.graphs import Graph, id_of
+from omnidata.loaders.load import SKIPPED, Note, Place, short
+from omnidata.loaders.task_library import Subtask, TaskGraph, Trajectory
+from omnidata.tasks.omnibench.actions import FUNCTIONS, Call, Click, read_call
+from omnidata.tasks.omnibench.files import Line, Row, categories_of, category_of
+
+MAX_ACTIONS = 2000
+"""Of one trajectory; every step holds the history before it, so length costs its square."""
+
+DOTS = "..."
+"""Where an example breaks off."""
+
+_FARTHEST = 1e9
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_UNUSABLE = "mend the action; the step has no target until then"
+
+
+def identity(row: Row, *keys: str) -> str | None:
+    """The first of these keys that names the row: a text that is not empty, or a whole number."""
+    named = (id_of(row.get(key)) for key in keys)
+    return next((own for own in named if own and own.strip()), None)
+
+
+def ids_of(value: object) -> tuple[str, ...] | None:
+    """A list of ids, texts or whole numbers; None for anything else."""
+    if not isinstance(value, list):
+        return None
+    found = [own for own in map(id_of, value) if own is not None]
+    return tuple(found) if len(found) == len(value) else None
+
+
+def text_of(row: Row, *keys: str) -> str:
+    """The first of these keys that holds a text; empty if none does."""
+    return next((row[key] for key in keys if isinstance(row.get(key), str)), "")
+
+
+def read_subtask(line: Line, place: Place) -> Subtask | None:
+    """The subtask of a row; None for one without id or template. Its evaluation is not here."""
+    row = line.row
+    own, template = identity(row, "id", "subtask_id"), row["instruction_template"]
+    if own is None:
+        place.refuse("id-missing", "the subtask has no id", "id, a text")
+        return None
+    if not isinstance(template, str):
+        place.refuse("column-wrong", f"instruction_template is {short(template)}", "a text")
+        return None
+    if not text_of(row, "application"):
+        place.warn(
+            "application-missing",
+            f"application is {short(row.get('application'))}",
+            "the application's name",
+            "add it; tasks with the subtask cannot be scored until then",
+        )
+    return Subtask(
+        id=own,
+        template=template,
+        application=text_of(row, "application"),
+        parameters=tuple(_parameters(row, template, place)),
+        os=text_of(row, "OS", "os"),
+        inputs=_names(row, "input_resources", place),
+        outputs=_names(row, "output_resources", place),
+        source=row,
+    )
+
+
+def _parameters(row: Row, template: str, place: Place) -> Iterator[Mapping[str, Any]]:
+    """The bindings; one alone need not be in a list."""
+    value = row.get("available_parameters")
+    given = [value] if isinstance(value, Mapping) else [] if value is None else value
+    if not isinstance(given, list) or not all(isinstance(binding, Mapping) for binding in given):
+        place.warn(
+            "parameters-unusable",
+            f"available_parameters is {short(value)}",
+            "a list of objects, each a value for every place of the template",
+        )
+        return
+    wanted = set(_PLACEHOLDER.findall(template))
+    for number, binding in enumerate(given):
+        if missing := sorted(wanted - binding.keys()):
+            place.warn(
+                "parameter-missing",
+                f"binding {number} has no {', '.join(missing)}",
+                "a value for every place of the template",
+            )
+        yield binding
+
+
+def _names(row: Row, key: str, place: Place) -> tuple[str, ...]:
+    value = row.get(key)
+    if value is None:
+        return ()
+    if isinstance(value, list) and all(isinstance(name, str) and name for name in value):
+        return tuple(value)
+    place.warn("resources-unusable", f"{key} is {short(value)}", "a list of names")
+    return ()
+
+
+def read_trajectory(line: Line, place: Place) -> Trajectory | None:
+    """The trajectory of a row; None for one without id or actions."""
+    row = line.row
+    own, actions = identity(row, "trajectory_id", "id"), row["actions"]
+    if own is None:
+        place.refuse("id-missing", "the trajectory has no id", "trajectory_id, a text")
+        return None
+    if not isinstance(actions, list):
+        place.refuse("column-wrong", f"actions is {short(actions)}", "a list of actions")
+        return None
+    if len(actions) > MAX_ACTIONS:
+        place.refuse(
+            "actions-many", f"the row has {len(actions)} actions", f"at most {MAX_ACTIONS}"
+        )
+        return None
+    found = Trajectory(
+        id=own,
+        instruction=text_of(row, "instruction", "task_instruction"),
+        observations=_observations(row, len(actions), place),
+        actions=tuple(action if isinstance(action, Mapping) else {} for action in actions),
+        subtask_id=identity(row, "subtask_id") or "",
+        task_id=identity(row, "task_id") or "",
+        order=_order(row, place),
+        intent=text_of(row, "intent", "task_intent"),
+        source=row,
+    )
+    if not found.instruction:
+        place.warn("instruction-missing", "the trajectory has no instruction", "a text")
+    if not found.subtask_id and not found.task_id:
+        place.warn("owner-missing", "it names neither subtask nor task", "subtask_id or task_id")
+    for number, action in enumerate(found.actions):
+        _check_action(action, Place(f"{own}/{number} ({place.where})", place.note))
+    return found
+
+
+def _observations(row: Row, actions: int, place: Place) -> tuple[str, ...]:
+    """The pictures' names; empty where a picture has none."""
+    value = row.get("observations")
+    names = value if isinstance(value, list) else []
+    if len(names) - actions not in (0, 1):
+        place.warn(
+            "observations-differ",
+            f"there are {len(names)} observations and {actions} actions",
+            "one before every action, and perhaps one after the last",
+            "add the missing ones; steps without one have no screenshot until then",
+        )
+    unusable = [short(name) for name in names if not isinstance(name, str)]
+    if unusable:
+        place.warn("observation-unusable", f"an observation is {unusable[0]}", "a picture's path")
+    return tuple(name if isinstance(name, str) and name != DOTS else "" for name in names)
+
+
+def _order(row: Row, place: Place) -> tuple[str, ...]:
+    value = row.get("topological_order")
+    order = () if value is None else ids_of(value)
+    if order is None:
+        place.warn("order-unusable", f"topological_order is {short(value)}", "a list of node ids")
+    return order or ()
+
+
+def call_of(action: Mapping[str, Any]) -> Call | None:
+    """What an action of a trajectory does; None for one that cannot be read."""
+    try:
+        return _call(action)
+    except ValueError:
+        return None
+
+
+def _call(action: Mapping[str, Any]) -> Call:
+    if "function" not in action:
+        raise ValueError("the action names no function")
+    return read_call(action["function"], action.get("args"))
+
+
+def rect_of(action: Mapping[str, Any]) -> Box | None:
+    """Where an action's control is, in pixels of the screenshot; None if that is not said."""
+    edges = action.get("rect")
+    if not isinstance(edges, list | tuple) or len(edges) != 4:
+        return None
+    if not all(isinstance(edge, int | float) and not isinstance(edge, bool) for edge in edges):
+        return None
+    if not all(abs(edge) <= _FARTHEST for edge in edges):  # False for NaN too
+        return None
+    left, top, right, bottom = edges
+    return Box(left, top, right, bottom, "px") if left <= right and top <= bottom else None
+
+
+def control_of(action: Mapping[str, Any]) -> str:
+    """The text of an action's control; empty if that is not said."""
+    return text_of(action, "control_text").strip()
+
+
+def _check_action(action: Mapping[str, Any], place: Place) -> None:
+    try:
+        call = _call(action)
+    except ValueError as error:
+        functions = ", ".join(filter(None, FUNCTIONS))
+        place.warn("action-unusable", str(error), f"{functions}, and their arguments", _UNUSABLE)
+        return
+    rect = action.get("rect")
+    if rect is not None and rect_of(action) is None:
+        place.warn(
+            "rect-unusable",
+            f"rect is {short(rect)}",
+            "[left, top, right, bottom] in pixels, left <= right and top <= bottom",
+        )
+    elif isinstance(call, Click) and rect is None:
+        place.warn(
+            "click-without-rect",
+            "nobody says where the click goes",
+            "rect, [left, top, right, bottom] in pixels",
+            "add it; the step is not judged until then",
+        )
+
+
+# The orders that a task lists, and the one that a trajectory follows, held against the graph.
+
+MAX_ORDERS = 1000
+"""Orders of a task that are found anew where its source does not list them all."""
+
+_STATES = 10_000
+"""What counting a task's orders may cost; see `Graph.count_orders`."""
+
+_NUMBERED = re.compile(r".*\((?P<number>\d{1,9})\)", re.DOTALL)
+
+
+def valid_orders(row: Row, graph: Graph, place: Place) -> tuple[tuple[str, ...], ...]:
+    """The valid ones of the row's list; all, where there are few and the list lacks some.
+
+    A row may say in `orders_total` that its list is a sample; nothing is found in that.
+    """
+    listed = _valid(row.get("successful_topo"), graph, place)
+    total = graph.count_orders(_STATES)
+    if total == len(listed):
+        return listed
+    few = total is not None and total <= MAX_ORDERS
+    told = row.get("orders_total") if listed else None
+    if row.get("successful_topo") is not None and (told is None or total not in (None, told)):
+        place.warn(
+            "orders-incomplete",
+            f"successful_topo has {len(listed)} of {total or 'very many'} valid orders",
+            "all of them, or how many there are in orders_total",
+            "list them all; they are found anew until then" if few else "list them all, or none",
+        )
+    if not few:
+        return listed
+    known = set(listed)
+    return (*listed, *(order for order in graph.orders() if order not in known))
+
+
+def _valid(value: object, graph: Graph, place: Place) -> tuple[tuple[str, ...], ...]:
+    """The listed orders that are orders of the graph, each once."""
+    if not isinstance(value, list):
+        if value is not None:
+            place.warn("orders-unusable", f"successful_topo is {short(value)}", "a list of orders")
+        return ()
+    found: dict[tuple[str, ...], None] = {}
+    for number, listed in enumerate(value):
+        where = f"{place.where}, successful_topo {number}"
+        order = ids_of(listed)
+        try:
+            if order is None:
+                raise DataError(f"the order is {short(listed)}", expected="a list of node ids")
+            graph.check_order(order)
+        except DataError as error:
+            remedy = "mend the order; it is left out until then"
+            place.note(Finding("order-wrong", "warning", where, error.what, error.expected, remedy))
+            continue
+        if order in found:
+            Place(where, place.note).warn("order-repeated", "the order is there twice", "each once")
+        found[order] = None
+    return tuple(found)
+
+
+def check_trajectory(trajectory: Trajectory, task: TaskGraph, place: Place) -> None:
+    """Hold the order of a task's trajectory against the task.
+
+    Its id ends in the number of the order: "12(0)" is the first of task 12 (Appendix C.5).
+    """
+    if not trajectory.order:
+        return
+    try:
+        task.graph.check_order(trajectory.order)
+    except DataError as error:
+        place.warn("order-wrong", error.what, error.expected)
+        return
+    numbered = _NUMBERED.fullmatch(trajectory.id)
+    listed = task.source.get("successful_topo")
+    if numbered is None or not isinstance(listed, Sequence):
+        return
+    number = int(numbered["number"])
+    if number >= len(listed) or ids_of(listed[number]) != trajectory.order:
+        place.warn(
+            "order-number-wrong",
+            f"the id says order {number}, which is another one",
+            "the order's 0-based place in successful_topo",
+        )
+
+
+# One row of OmniBench's task metadata -> a task graph, with a finding for every doubt.
+
+
+def subtask_of(node: str, subtasks: Mapping[str, Subtask]) -> Subtask | None:
+    """The subtask that a node is an instance of.
+
+    A task that has a subtask more than once numbers its instances: C1, C2 of C. The longest id
+    that fits is meant.
+
+    Examples:
+        >>> known = {name: Subtask(name, "", "") for name in ("C", "C1")}
+        >>> [subtask_of(node, known).id for node in ("C", "C1", "C12", "C2", "C#3")]
+        ['C', 'C1', 'C1', 'C', 'C']
+        >>> subtask_of("D1", known) is None
+        True
+    """
+    if node in subtasks:
+        return subtasks[node]
+    for end in range(len(node) - 1, 0, -1):
+        if not node[end].isdecimal():
+            return None
+        base = node[:end]
+        for name in (base, base[:-1] if base[-1] in "#_.-" else base):
+            if name in subtasks:
+                return subtasks[name]
+    return None
+
+
+def subtasks_of(
+    nodes: Iterable[str], row: Row, subtasks: Mapping[str, Subtask]
+) -> dict[str, Subtask | None]:
+    """Node -> its subtask: the one that the task's row names, else as `subtask_of`."""
+    said = row.get("subtasks")
+    named = said if isinstance(said, Mapping) else {}
+    return {node: subtask_of(id_of(named.get(node)) or node, subtasks) for node in nodes}
+
+
+def said_categories(subtasks: Iterable[Subtask]) -> dict[str, str]:
+    """Application -> category, as far as the subtasks' rows say it; the paper's say nothing."""
+    found = ((subtask, text_of(subtask.source, "category")) for subtask in subtasks)
+    return {subtask.application: category for subtask, category in found if category}
+
+
+@dataclass(slots=True)
+class TaskReader:
+    """Turns rows into task graphs.
+
+    Attributes:
+        subtasks: of the same library, by id; empty if it has none.
+        note: takes the findings.
+        check_orders: look at the orders that rows list, and find them where they do not.
+    """
+
+    subtasks: Mapping[str, Subtask]
+    note: Note
+    check_orders: bool = True
+    _unlisted: list[str] = field(default_factory=list)
+    _apps: set[str] = field(default_factory=set)
+
+    def task(self, line: Line) -> TaskGraph | None:
+        """The task of a row; None for one whose graph cannot be used."""
+        row, place = line.row, Place(line.where, self.note)
+        own = identity(row, "task_id", "id") or line.name
+        try:
+            graph = Graph.read(row["dag"], where=f"task {own} ({line.where})")
+        except DataError as error:
+            found = (error.where, error.what, error.expected, error.remedy or SKIPPED)
+            self.note(Finding("graph-broken", "error", *found))
+            return None
+        subtasks = subtasks_of(graph.nodes, row, self.subtasks)
+        applications = dict(self._applications(row, subtasks, place))
+        given = said_categories(filter(None, subtasks.values())) | _texts(row.get("category"))
+        self._check_apps(applications.values(), given, place)
+        if row.get("successful_topo") is None:
+            self._unlisted.append(line.where)
+        orders = valid_orders(row, graph, place) if self.check_orders else ()
+        return TaskGraph(
+            id=own,
+            instruction=text_of(row, "task_instruction", "instruction"),
+            graph=graph,
+            intent=text_of(row, "task_intent", "intent"),
+            applications=applications,
+            categories=categories_of(dict.fromkeys(applications.values()), given),
+            orders=orders,
+            source=row,
+        )
+
+    def _applications(
+        self, row: Row, subtasks: Mapping[str, Subtask | None], place: Place
+    ) -> Iterator[tuple[str, str]]:
+        """What the row itself says of a node, else what its subtask does."""
+        given = _texts(row.get("application"))
+        unknown, untold = [], []
+        for node, subtask in subtasks.items():
+            if self.subtasks and subtask is None:
+                unknown.append(node)
+            app = given.get(node) or (subtask.application if subtask else "")
+            if app:
+                yield node, app
+            else:
+                untold.append(node)
+        if unknown:
+            self.note(
+                Finding(
+                    "subtask-missing",
+                    "error",
+                    place.where,
+                    f"the data have no subtask {', '.join(map(short, unknown[:5]))}",
+                    "every node, or the node without its number, as the id of a subtask",
+                    "add the subtask, or correct the graph",
+                )
+            )
+        elif untold:
+            place.warn(
+                "application-missing",
+                f"nobody says whose {', '.join(map(short, untold[:5]))} is",
+                'the subtasks beside the tasks, or "application": {node: name}',
+                "add it; the task cannot be scored until then",
+            )
+
+    def _check_apps(self, apps: Any, given: Mapping[str, str], place: Place) -> None:
+        """Say of every application without a category that it is its own; once each."""
+        for app in apps:
+            if app in given or app in self._apps or category_of(app):
+                continue
+            self._apps.add(app)
+            place.warn(
+                "app-unknown",
+                f"Table 10 has no application {short(app)}",
+                'one of its 49, or "category": {application: name} in the row',
+                "nothing, if it is a category of its own, as it is counted until then",
+            )
+
+    def finish(self) -> None:
+        """Say what is said once for all tasks."""
+        if self.check_orders and self._unlisted:
+            self.note(
+                Finding(
+                    "orders-missing",
+                    "warning",
+                    self._unlisted[0],
+                    f"{len(self._unlisted)} tasks, of which this is the first, list no orders",
+                    "successful_topo, all valid orders",
+                    f"nothing: they are found anew where there are at most {MAX_ORDERS}",
+                )
+            )
+
+
+def _texts(value: object) -> dict[str, str]:
+    """The pairs of two texts in an object; none if it is no object."""
+    pairs = value.items() if isinstance(value, Mapping) else ()
+    return {key: name for key, name in pairs if isinstance(key, str) and isinstance(name, str)}

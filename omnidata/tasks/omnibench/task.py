@@ -1,0 +1,319 @@
+"""The task `omnibench`: steps of OmniBench's trajectories, its prompt, and a profile of our own.
+
+What the paper scores, coverage and consistency of task graphs, needs no model's text:
+`omnidata score omnibench TASKS SEQUENCES`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from omnidata.actions import Action, Box, Point, Screen, Space, convert
+from omnidata.actions import Pair as actions_Pair
+from omnidata.errors import UsageError
+from omnidata.tasks.base import resolve
+from omnidata.tasks.coordinates import place, resizing
+from omnidata.tasks.omnibench import load as loader
+from omnidata.tasks.omnibench.actions import (
+    Answer,
+    Call,
+    Click,
+    Finish,
+    Keys,
+    Wheel,
+    nearest,
+    parse,
+    same_keys,
+    spelled,
+    words,
+)
+from omnidata.tasks.omnibench.files import table10
+from omnidata.tasks.omnibench.prompt import OPTIONS, Prompt
+from omnidata.tasks.omnibench.rows import call_of, rect_of, text_of
+from omnidata.tasks.omnigui.answers import Pair, Unread
+from omnidata.tasks.profiles import EpisodeProfile
+from omnidata.types import PLACE, Conversation, Outcome, Profile, Source, Step, Target, Verdict
+
+# OmniBench's right answers, in the form that the prompt asks for, and the baselines.
+
+BASELINES = ("oracle", "center", "majority")
+"""`oracle` answers with the expert's action; `center` clicks at the middle of the screen;
+`majority` always gives the data's most frequent call, a click at the middle of the screen."""
+
+
+def target(step: Step, *, space: Space, size: Screen) -> Target | None:
+    """The expert's action, with its description and thought where the source has them.
+
+    Args:
+        step: of OmniBench.
+        space: the unit of coordinates.
+        size: width and height of the screenshot as the model is shown it, in pixels.
+
+    Returns:
+        None where the action cannot be read, or is a click of which nobody says where it goes, or
+        that goes to a screen of unknown size.
+    """
+    call = call_of(step.source)
+    box = rect_of(step.source)
+    if call is None:
+        return None
+    if not isinstance(call, Click):
+        text = _written(call, [], step)
+        return Target(text, text.replace(PLACE, "bbox"))
+    if box is None or min(step.screen) < 1:
+        return None
+    found = place(box, step.screen, space=space, size=size)
+    marked = _written(call, PLACE, step).replace(f'"{PLACE}"', PLACE)
+    return Target(_written(call, list(found), step), marked, (found,))
+
+
+def _written(call: Call, point: Any, step: Step | None = None) -> str:
+    function, args = spelled(call)
+    row: Mapping[str, Any] = step.source if step else {}
+    said = (text_of(row, "description"), text_of(row, "thought"))
+    if point == PLACE:  # what stands for a place stands for nothing else
+        said = said[0].replace(PLACE, "bbox"), said[1].replace(PLACE, "bbox")
+    body = {
+        "Status": "FINISH" if isinstance(call, Finish) else "CONTINUE",
+        "Observation": said[0],
+        "Thought": said[1],
+        "coordinates": point,
+        "Function": function,
+        "Args": args,
+    }
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+def policy(
+    name: str, steps: Sequence[Step], *, space: Space, options: Mapping[str, str]
+) -> Callable[[Step], str]:
+    """The rule of that name: a step's answer.
+
+    Args:
+        name: one of `BASELINES`.
+        steps: those it may look at.
+        space: the unit in which it writes coordinates.
+        options: as given with `-M key=value`; there are none.
+
+    Raises:
+        UsageError: there is no such rule, or an option is given.
+    """
+    if name not in BASELINES:
+        raise UsageError(
+            f'omnibench has no baseline "{name}"',
+            where=f"--model baseline:{name}",
+            expected=f"one of {', '.join(BASELINES)}",
+        )
+    for option in options:
+        raise UsageError(f"baseline:{name} has no options", where=f"-M {option}={options[option]}")
+    if name == "oracle":
+        return lambda step: _oracle(step, space)
+    usual: Call = Click()
+    if name == "majority":
+        calls = Counter(call for step in steps if (call := call_of(step.source)))
+        usual = calls.most_common(1)[0][0] if calls else Finish()
+    return lambda step: _blind(usual, step, space)
+
+
+def _oracle(step: Step, space: Space) -> str:
+    """The target; pixels need no screen. An empty text where the row has no usable action."""
+    found = target(step, space=space, size=step.screen)
+    call, box = call_of(step.source), rect_of(step.source)
+    if found is None and call and box and space == "px":
+        return _written(call, [box.centre.x, box.centre.y], step)
+    return found.text if found else ""
+
+
+def _blind(call: Call, step: Step, space: Space) -> str:
+    middle: actions_Pair = (0.5, 0.5)
+    if space != "rel":
+        found = convert(Point(0.5, 0.5, "rel"), space, step.screen if space == "px" else (1, 1))
+        middle = found.x, found.y
+    return _written(call, list(middle) if isinstance(call, Click) else [])
+
+
+# Is an answer the expert's next action? A step metric for OmniBench's trajectories, ours.
+#
+# The paper scores task graphs (coverage and consistency) in an environment; it has no metric of a
+# step. These rules judge what its trajectories hold.
+
+Match = tuple[bool | None, bool | None]
+
+
+def judge(target: Call | None, box: Box | None, answer: Answer | None, point: Pair | None) -> Match:
+    """Hold an answer against the expert's action.
+
+    `type_match`: the function is the same. `exact_match`: it is, and
+
+    * click_input: the same button, double or not, and the point lies in the control's rectangle,
+      edges included;
+    * wheel_mouse_input: the same direction, and at least half and at most twice as far, for where
+      a scroll ends is seldom a matter of one notch;
+    * keyboard_input: the same keys (`omnibench_keys.same_keys`);
+    * no function: the answer's status, if it has one, is FINISH.
+
+    Args:
+        target: what the expert did; None where the row cannot be read.
+        box: the control of a click, in pixels of the screenshot; None where nobody says it.
+        answer: as the model wrote it; None where nothing could be read.
+        point: where the answer points, in pixels of the screenshot; None if nowhere.
+
+    Returns:
+        type_match and exact_match; None and None where the row says too little to judge by.
+
+    Examples:
+        >>> said = Answer("click_input", Click("left"))
+        >>> judge(Click("left"), Box(0, 0, 9, 9, "px"), said, (9, 9))
+        (True, True)
+        >>> judge(Click("left", double=True), Box(0, 0, 9, 9, "px"), said, (9, 9))
+        (True, False)
+    """
+    if target is None or (isinstance(target, Click) and box is None):
+        return None, None
+    if answer is None or answer.function != spelled(target)[0]:
+        return False, False
+    return True, _is_exact(target, box, answer, point)
+
+
+def _is_exact(target: Call, box: Box | None, answer: Answer, point: Pair | None) -> bool:
+    call = answer.call
+    if isinstance(target, Click):
+        return call == target and box is not None and point is not None and _inside(box, point)
+    if isinstance(target, Wheel):
+        return isinstance(call, Wheel) and 0.5 <= call.notches / target.notches <= 2
+    if isinstance(target, Keys):
+        return isinstance(call, Keys) and same_keys(call.text, target.text)
+    return isinstance(call, Finish) and answer.status != "CONTINUE"
+
+
+def _inside(box: Box, point: Pair) -> bool:
+    return box.left <= point[0] <= box.right and box.top <= point[1] <= box.bottom
+
+
+# `omnibench-step`: is an answer the expert's next action? Ours; the paper has no such metric.
+
+
+class StepProfile(EpisodeProfile):
+    """The rules of `omnidata.tasks.omnibench.task`.
+
+    Args:
+        space: the unit of coordinates in answers.
+    """
+
+    name = "omnibench-step"
+    by: Mapping[str, Sequence[str]] = {
+        "kind": ("subtask", "task"),
+        "app": (),
+        "category": tuple(dict.fromkeys(table10().values())),
+        "platform": (),
+        "intent": (),
+    }
+
+    def __init__(self, space: Space = "px") -> None:
+        """Take the unit; it is never guessed from a model's name."""
+        self.space = space
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read one answer and hold it against the step's action.
+
+        Pixels are those of the screenshot as the model was shown it, which the receipt tells.
+        """
+        answer = parse(text)
+        if isinstance(answer, Unread):
+            return Verdict("unparsed", self._values(step, None, None), None, answer.reason)
+        point = self._on_screen(answer.point, step, receipt)
+        return Verdict("ok", self._values(step, answer, point), answer.as_dict(), answer.fault)
+
+    def failed(self, step: Step, outcome: Outcome) -> Verdict:
+        """The verdict on a step without an answer: wrong, with the reason as its outcome."""
+        return Verdict(outcome, self._values(step, None, None))
+
+    def _values(
+        self, step: Step, answer: Answer | None, point: Pair | None
+    ) -> tuple[bool | None, bool | None, bool]:
+        match = judge(call_of(step.source), self._box(step), answer, point)
+        return *match, answer is not None and answer.as_prompted
+
+    def _box(self, step: Step) -> Box | None:
+        """The control's place; None where no answer in this unit can be held against it."""
+        known = self.space == "px" or min(step.screen) > 0
+        return rect_of(step.source) if known else None
+
+    def _on_screen(
+        self, point: Pair | None, step: Step, receipt: Mapping[str, Any] | None
+    ) -> Pair | None:
+        """A point of the answer in pixels of the screenshot."""
+        if point is None:
+            return None
+        if self.space == "px":
+            resized = resizing(receipt, where=step.sample_id)
+            return resized.to_screen(point) if resized else point
+        found = convert(Point(point[0], point[1], self.space), "px", step.screen)
+        return found.x, found.y
+
+
+class OmniBench:
+    """OmniBench: what does the agent click, turn or type next, given the screen?
+
+    Args:
+        options: `history`, `intent`, `coordinates`; unknown ones are a `UsageError`.
+    """
+
+    name = "omnibench"
+    default_profile = StepProfile.name
+    baselines: Sequence[str] = BASELINES
+    allowed: Mapping[str, Sequence[str]] = OPTIONS
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Check the options and prepare prompt and profile."""
+        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        self._prompt = Prompt(self.options)
+        self.prompt_hash = self._prompt.hash
+        self._space: Space = self._prompt.space
+        profile = StepProfile(self._space)
+        self.profiles: Mapping[str, Profile] = {profile.name: profile}
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+        """Read the dataset's annotations."""
+        return loader.load(data, check_media=check_media, strict=strict)
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """The conversation for one step; `predicted` is used with `history=predicted` only."""
+        return self._prompt.conversation(step, predicted)
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        """The expert's action as compact JSON; None where the source has no usable one."""
+        return target(step, space=space or self._space, size=size or step.screen)
+
+    def baseline(
+        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
+    ) -> Callable[[Step], str]:
+        """The rule of that name: a step's answer."""
+        return policy(name, steps, space=self._space, options=options)
+
+    @property
+    def needs_predictions(self) -> bool:
+        """Whether a step's prompt shows the model's own earlier answers."""
+        return self.options["history"] == "predicted"
+
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
+        """A model's text as an action, for histories of predictions; None if it is none.
+
+        Its words have the point as the model wrote it, in the unit that it was asked for.
+        """
+        answer = parse(text)
+        if isinstance(answer, Unread) or answer.call is None:
+            return None
+        where = f"[{answer.point[0]:g}, {answer.point[1]:g}]" if answer.point else ""
+        return nearest(answer.call, None, said=words(answer.call, where))
+
+
+def make(name: str, options: Mapping[str, str]) -> OmniBench:
+    """The task of that name, which is one."""
+    return OmniBench(options)

@@ -1,0 +1,1 @@
+"""OmniGUI: smartphone episodes whose steps need sight, hearing and motion."""

@@ -1,0 +1,572 @@
+"""A JSON object -> an action, by the key lists and aliases of the released OmniGUI evaluator.
+
+The first key with a usable value wins; numbers keep their fraction here, and the rules that
+truncate do so themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from omnidata.jsontext import BROKEN, decode
+
+Number = int | float
+Pair = tuple[Number, Number]
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """An action as a model wrote it.
+
+    Attributes:
+        kind: -1..11 (Table 2); a bool where the model wrote true or false, which count as 1 and 0.
+        start: the point, or the start of a swipe, in the model's unit; None if absent.
+        end: the end of a swipe; None if absent.
+        text: the text to type; None if absent.
+        as_prompted: the whole output is one JSON object, to the letter as the prompt asks.
+    """
+
+    kind: int
+    start: Pair | None = None
+    end: Pair | None = None
+    text: str | None = None
+    as_prompted: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """The action as the JSON object that the prompt asks for."""
+        body: dict[str, Any] = {"action_type": self.kind}
+        if self.start is not None:
+            body["start_coordinate" if 3 <= self.kind <= 6 else "coordinate"] = self.start
+        if self.end is not None:
+            body["end_coordinate"] = self.end
+        if self.text is not None:
+            body["text"] = self.text
+        return body
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """Why a text gives no action."""
+
+    reason: str
+
+
+NO_ACTION: Final = Unread("the JSON names no known action and no coordinate")
+
+
+class CannotReadError(Exception):
+    """The released evaluator would raise here."""
+
+
+_PROMPTED_KEYS: Mapping[int, frozenset[str]] = {
+    -1: frozenset({"action_type"}),
+    **dict.fromkeys(range(3), frozenset({"action_type", "coordinate"})),
+    **dict.fromkeys(range(3, 7), frozenset({"action_type", "start_coordinate", "end_coordinate"})),
+    7: frozenset({"action_type", "text"}),
+    **dict.fromkeys(range(8, 12), frozenset({"action_type"})),
+}
+
+
+def read_prompted(body: dict[str, Any]) -> Answer | None:
+    """The action of an object that has exactly the keys and types of the prompt's table.
+
+    Coordinates are two numbers in [0, 1000]. Most answers of a good model come this way, so it is
+    also the fast path.
+    """
+    kind = body.get("action_type")
+    if type(kind) is not int or body.keys() != _PROMPTED_KEYS.get(kind):
+        return None
+    if 0 <= kind <= 2:
+        start = _prompted_pair(body["coordinate"])
+        return start and Answer(kind, start, None, None, True)
+    if 3 <= kind <= 6:
+        start = _prompted_pair(body["start_coordinate"])
+        end = _prompted_pair(body["end_coordinate"])
+        return Answer(kind, start, end, None, True) if start and end else None
+    if kind == 7:
+        text = body["text"]
+        return Answer(kind, None, None, text, True) if isinstance(text, str) else None
+    return Answer(kind, None, None, None, True)
+
+
+def _prompted_pair(value: Any) -> Pair | None:
+    if type(value) is not list or len(value) != 2:
+        return None
+    x, y = value
+    if type(x) in _NUMERIC and type(y) in _NUMERIC and 0 <= x <= 1000 and 0 <= y <= 1000:
+        return x, y
+    return None
+
+
+_NUMERIC = frozenset({int, float})
+
+
+_NAMES: Mapping[int, str] = {
+    -1: "none wait waiting idle no_action",
+    0: "tap click single_tap single_click touch press",
+    1: "double_tap double_click doubletap doubleclick",
+    2: "long_press longpress long_click longclick hold",
+    3: "swipe_up scroll_up swipeup scrollup",
+    4: "swipe_down scroll_down swipedown scrolldown",
+    5: "swipe_left scroll_left swipeleft scrollleft",
+    6: "swipe_right scroll_right swiperight scrollright",
+    7: "input type text enter_text input_text write",
+    8: "back go_back press_back navigate_back",
+    9: "home go_home press_home",
+    10: "task_complete complete done finish finished success",
+    11: "task_impossible impossible cannot_complete failed failure",
+}
+ALIASES: Mapping[str, int] = {
+    **{name: number for number, names in _NAMES.items() for name in names.split()},
+    **{str(number): number for number in _NAMES},
+}
+"""Action names that the released evaluator knows, lower case, and its numbers as words."""
+
+
+def named(name: str) -> int | None:
+    """The number of an action's name; None for a name that the release does not know.
+
+    Examples:
+        >>> named(" LongPress "), named("task complete"), named("go-back")
+        (2, 10, None)
+    """
+    name = name.lower().strip()
+    for form in (name, name.replace("_", ""), name.replace(" ", "_")):
+        if (number := ALIASES.get(form)) is not None:
+            return number
+    return None
+
+
+_ACTION_KEYS = (
+    "action_type",
+    "action",
+    "type",
+    "action_name",
+    "actionType",
+    "actiontype",
+    "operation",
+)
+_POINT_KEYS = (
+    "coordinate", "coordinates", "position", "point", "xy", "pos", "location", "touch_point",
+    "click_point",
+)  # fmt: skip
+_START_KEYS = (
+    "start_coordinate", "startCoordinate", "start", "from", "from_coordinate", "touch",
+    "touch_point", "coordinate", "coordinates", "position", "point",
+)  # fmt: skip
+_END_KEYS = (
+    "end_coordinate", "endCoordinate", "end", "to", "to_coordinate", "lift", "lift_point",
+    "coordinate2", "target",
+)  # fmt: skip
+_X_KEYS = ("x", "X", "pos_x", "posX")
+_Y_KEYS = ("y", "Y", "pos_y", "posY")
+_TEXT_KEYS = ("text", "input_text", "inputText", "content", "value", "string", "message")
+_CONFIDENCE_KEYS = ("confidence", "score", "probability")
+TRIGGERS = (*_ACTION_KEYS, *_POINT_KEYS)
+_POINT_SET, _TEXT_SET = frozenset(_POINT_KEYS), frozenset(_TEXT_KEYS)
+_XY_SET = frozenset(_X_KEYS + _Y_KEYS)
+_NUMERIC_SET = frozenset(("duration", *_CONFIDENCE_KEYS))
+
+
+def read_object(body: dict[str, Any]) -> Answer | Unread:
+    """The action of a JSON object; without a known action, any coordinate makes it a TAP.
+
+    Raises:
+        CannotReadError, OverflowError: the released evaluator would raise.
+
+    Examples:
+        >>> read_object({"action": "press", "position": "12, 13.5"})
+        Answer(kind=0, start=(12.0, 13.5), end=None, text=None, as_prompted=False)
+    """
+    kind = _kind(body)
+    if kind is None:
+        if _POINT_SET.isdisjoint(body):
+            return NO_ACTION
+        kind = 0
+    elif len(body) == 1:
+        return Answer(kind)
+    keys = body.keys()
+    end = None
+    if 3 <= kind <= 6:
+        start = _first_pair(body, _START_KEYS)
+        end = _first_pair(body, _END_KEYS)
+    else:
+        start = None if _POINT_SET.isdisjoint(keys) else _first_pair(body, _POINT_KEYS)
+    if not _XY_SET.isdisjoint(keys):
+        fallback = _separate_pair(body)
+        start = start or fallback
+        if 3 <= kind <= 6:
+            end = end or fallback
+    text = None if _TEXT_SET.isdisjoint(keys) else _text(body)
+    if not _NUMERIC_SET.isdisjoint(keys):
+        _check_numeric(body)
+    return Answer(kind, start, end, text)
+
+
+def _kind(body: Mapping[str, Any]) -> int | None:
+    for key in _ACTION_KEYS:
+        value = body.get(key)
+        if value is None:
+            continue
+        if isinstance(value, str):
+            number = named(value)
+            if number is not None:
+                return number
+            continue
+        if isinstance(value, float):
+            if value != value:
+                raise CannotReadError(f'"{key}" is NaN')
+            value = int(value)  # truncates; an infinite one overflows
+        if isinstance(value, int) and -1 <= value <= 11:
+            return value
+    return None
+
+
+def _number(value: Any) -> Number:
+    """A coordinate as a number.
+
+    Raises:
+        ValueError, TypeError: it is none, and the next key is tried.
+        OverflowError: it is infinite.
+    """
+    if type(value) is int:
+        if -(1 << 53) < value < (1 << 53):
+            return value
+        return int(float(value))
+    number = float(value)
+    int(number)  # NaN is a ValueError, infinity an OverflowError
+    return number
+
+
+def read_pair(value: Any) -> Pair | None:
+    """Two coordinates from a list, an object with x and y, or a text; None if they are not there.
+
+    Examples:
+        >>> read_pair([389, 511, 600, 700]), read_pair("[389, 511]")
+        ((389, 511), None)
+    """
+    try:
+        if isinstance(value, list):
+            return (_number(value[0]), _number(value[1])) if len(value) >= 2 else None
+        if isinstance(value, dict):
+            return (
+                (_number(value["x"]), _number(value["y"])) if {"x", "y"} <= value.keys() else None
+            )
+        if isinstance(value, str):
+            words = value.replace(",", " ").split()
+            return (_number(words[0]), _number(words[1])) if len(words) >= 2 else None
+    except (ValueError, TypeError):
+        pass
+    return None
+
+
+def _first_pair(body: Mapping[str, Any], keys: tuple[str, ...]) -> Pair | None:
+    for key in keys:
+        if key in body and (found := read_pair(body[key])) is not None:
+            return found
+    return None
+
+
+def _separate_pair(body: Mapping[str, Any]) -> Pair | None:
+    x = next((body[key] for key in _X_KEYS if body.get(key) is not None), None)
+    y = next((body[key] for key in _Y_KEYS if body.get(key) is not None), None)
+    return None if x is None or y is None else read_pair([x, y])
+
+
+def _text(body: Mapping[str, Any]) -> str | None:
+    for key in _TEXT_KEYS:
+        value = body.get(key)
+        if value is not None:
+            return str(value)
+    return None
+
+
+def _check_numeric(body: Mapping[str, Any]) -> None:
+    """Numbers that only inform: an infinite duration still ends the released evaluation."""
+    with suppress(ValueError, TypeError):
+        int(body.get("duration") or 0)
+    for key in _CONFIDENCE_KEYS:
+        if body.get(key) is not None:
+            with suppress(ValueError, TypeError):
+                float(body[key])
+            return
+
+
+# Model text -> action, as the released OmniGUI evaluator reads it.
+#
+# The order of attempts follows the behaviour of the published evaluator (the benchmark authors'
+# release of April 2026): a `<tool_call>`, the whole text as JSON, code fences, the first balanced
+# braces that hold an action, a function call. Where the released code raises and so ends the whole
+# evaluation, `parse` returns `Unread`. Every attempt is linear in the length of the text.
+
+NO_JSON: Final = Unread("no JSON action, tool call or function call in the text")
+
+
+def parse(text: str) -> Answer | Unread:
+    """Read one model output.
+
+    Args:
+        text: the output as it came; None of it is trusted.
+
+    Returns:
+        The action, or the reason why there is none. Never raises.
+
+    Examples:
+        >>> parse('Sure: {"action_type": 0, "coordinate": [389, 511]}')
+        Answer(kind=0, start=(389, 511), end=None, text=None, as_prompted=False)
+        >>> parse("I would tap the button")
+        Unread(reason='no JSON action, tool call or function call in the text')
+    """
+    text = text.strip()
+    try:
+        found = _tool_call(text) if _OPEN in text else None
+        if found is None and text[:1] == "{" and text[-1:] == "}":
+            value = decode(text)
+            if value is not BROKEN:
+                return read_prompted(value) or read_object(value)
+        return found or _search(text)
+    except CannotReadError as error:
+        return Unread(str(error))
+    except OverflowError:
+        return Unread("a number is infinite or too large")
+    except RecursionError:
+        return Unread("the JSON is nested too deeply")
+
+
+def _search(text: str) -> Answer | Unread:
+    value = decode(text) if text[:1] in _JSON_STARTS else BROKEN
+    if value is BROKEN:
+        value = next(_candidates(text), BROKEN)
+    if value is not BROKEN:
+        return _from_value(value)
+    return _function_call(text)
+
+
+_JSON_STARTS = frozenset('["-0123456789tfnNI')  # an object was tried before
+
+
+def _from_value(value: Any) -> Answer | Unread:
+    if isinstance(value, dict):
+        return read_object(value)
+    if value is None or (isinstance(value, str | list) and not any(k in value for k in TRIGGERS)):
+        return NO_ACTION
+    # A bare number, or a string or list holding a key word, ends the released evaluation.
+    return Unread(f"the JSON is a {type(value).__name__}, not an object")
+
+
+# --- where the JSON may hide ----------------------------------------------------------------------
+
+_BRACES = re.compile(r"[{}]")
+_QUALIFYING = frozenset({"action_type", "point", "coordinate", "action"})
+
+
+def _candidates(text: str) -> Iterator[dict[str, Any]]:
+    """Objects in code fences, then objects in balanced braces that hold an action."""
+    if "```" in text:
+        for opener in ("```json", "```"):
+            for body in _fenced(text, opener):
+                if body.startswith("{"):
+                    value = decode(body)
+                    if value is not BROKEN:
+                        yield value
+    depth = start = 0
+    for brace in _BRACES.finditer(text):
+        if brace.group() == "{":
+            if depth == 0:
+                start = brace.start()
+            depth += 1
+        elif depth:
+            depth -= 1
+            if depth == 0:
+                value = decode(text[start : brace.end()])
+                if isinstance(value, dict) and not _QUALIFYING.isdisjoint(value):
+                    yield value
+
+
+def _fenced(text: str, opener: str) -> Iterator[str]:
+    position = 0
+    while (begin := text.find(opener, position)) >= 0:
+        begin += len(opener)
+        end = text.find("```", begin)
+        if end < 0:
+            return
+        yield text[begin:end].strip()
+        position = end + 3
+
+
+# --- function calls -------------------------------------------------------------------------------
+
+_POINT_CALL = re.compile(
+    r"\b(click|tap|double_click|double_tap|long_press|swipe_up|swipe_down|swipe_left|swipe_right"
+    r"|scroll_up|scroll_down|scroll_left|scroll_right|input|type|back|home|none)"
+    r"\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)",
+    re.IGNORECASE,
+)
+_POINT_TEXT_CALL = re.compile(r"\b(input|type)\s*\(\s*(\d+)\s*,\s*(\d+)\s*,\s*[\"']", re.IGNORECASE)
+_TEXT_CALL = re.compile(r"\b(input|type)\s*\(\s*[\"']", re.IGNORECASE)
+_BARE_CALL = re.compile(
+    r"\b(back|home|none|task_complete|task_impossible|wait)\s*\(\s*\)", re.IGNORECASE
+)
+_QUOTE = re.compile("[\"']")
+_CLOSE = re.compile(r"\s*\)")
+
+
+def _function_call(text: str) -> Answer | Unread:
+    if "(" not in text:
+        return NO_JSON
+    if call := _POINT_CALL.search(text):
+        return Answer(ALIASES[call[1].lower()], _digits(call))
+    if found := _quoted_argument(_POINT_TEXT_CALL, text):
+        call, argument = found
+        return Answer(7, _digits(call), text=argument)
+    if found := _quoted_argument(_TEXT_CALL, text):
+        return Answer(7, text=found[1])
+    if call := _BARE_CALL.search(text):
+        return Answer(ALIASES[call[1].lower()])
+    return NO_JSON
+
+
+def _digits(call: re.Match[str]) -> Pair:
+    try:
+        return int(call[2]), int(call[3])
+    except ValueError:  # more digits than Python converts
+        raise CannotReadError("a coordinate has too many digits") from None
+
+
+def _quoted_argument(pattern: re.Pattern[str], text: str) -> tuple[re.Match[str], str] | None:
+    """The first call whose text argument ends in `)`, with or without the closing quote.
+
+    Written out rather than left to one pattern: there, blanks before a missing `)` take quadratic
+    time.
+    """
+    for call in pattern.finditer(text):
+        begin = call.end()
+        quote = _QUOTE.search(text, begin)
+        if quote and _CLOSE.match(text, quote.end()):
+            return call, text[begin : quote.start()]
+        close = text.rfind(")", begin, quote.start() if quote else len(text))
+        if close >= 0:
+            return call, text[begin:close]
+    return None
+
+
+# --- a Qwen tool call -> an action ----------------------------------------------------------------
+
+_OPEN, _SHUT = "<tool_call>", "</tool_call>"
+_SIMPLE = {"click": 0, "double_click": 1, "long_press": 2, "type": 7, "wait": -1}
+_DIRECTIONS = {"up": 3, "down": 4, "left": 5, "right": 6}
+_SUCCESS = frozenset({"success", "complete", "done", "finished"})
+
+
+def _tool_call(text: str) -> Answer | Unread | None:
+    """The action of the first tool call; None: there is none, and the search goes on."""
+    begin = text.find(_OPEN)
+    end = text.find(_SHUT, begin + len(_OPEN)) if begin >= 0 else -1
+    if end < 0:
+        return None
+    inner = text[begin + len(_OPEN) : end].strip()
+    if "{{" in inner:
+        inner = inner.replace("{{", "{").replace("}}", "}")
+    call = decode(inner)
+    if call is BROKEN:
+        return None
+    if not isinstance(call, dict):
+        raise CannotReadError("the tool call is not a JSON object")
+    arguments = call["arguments"] if "arguments" in call else call.get("args", {})
+    if isinstance(arguments, str):
+        arguments = decode(arguments)
+        if arguments is BROKEN:
+            return None
+    if not isinstance(arguments, dict):
+        raise CannotReadError("the tool call's arguments are not a JSON object")
+    name = arguments["action"] if "action" in arguments else call.get("name", "")
+    if not isinstance(name, str):
+        raise CannotReadError("the tool call's action is not a name")
+    body = _call_body(name.lower().strip(), arguments)
+    return None if body is None else read_object(body)
+
+
+def _existing(body: Mapping[str, Any], *keys: str) -> Any:
+    return next((body[key] for key in keys if key in body), None)
+
+
+def _call_body(name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    if name in _SIMPLE:
+        return _simple_call(name, arguments)
+    if name == "swipe":
+        return _swipe_call(arguments)
+    if name == "system_button":
+        button = str(_existing(arguments, "button", "key") or "").lower().strip()
+        if button in ("home", "home_screen"):
+            return {"action_type": 9}
+        return {"action_type": 7 if button in ("enter", "return_key") else 8}
+    if name == "terminate":
+        said = [arguments[key] for key in ("status", "reason") if key in arguments]
+        done = not said or str(said[0]).lower().strip() in _SUCCESS
+        return {"action_type": 10 if done else 11}
+    number = named(name)
+    if number is None:
+        return None
+    return _placed({"action_type": number}, _existing(arguments, "coordinate", "coordinates"))
+
+
+def _placed(body: dict[str, Any], coordinate: Any) -> dict[str, Any]:
+    if isinstance(coordinate, list) and read_pair(coordinate) is not None:
+        body["coordinate"] = coordinate
+    return body
+
+
+def _simple_call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    body: dict[str, Any] = {"action_type": _SIMPLE[name]}
+    if name == "type" and (text := _existing(arguments, "text", "content", "input_text")):
+        body["text"] = text
+    coordinate = _existing(arguments, "coordinate", "coordinates", "position")
+    if coordinate is None and arguments.keys() >= {"x", "y"}:
+        coordinate = [arguments["x"], arguments["y"]]
+    with suppress(ValueError, TypeError):
+        int(float(_existing(arguments, "time", "duration") or 0))
+    return _placed(body, coordinate)
+
+
+def _swipe_call(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    begin = _existing(arguments, "coordinate", "start_coordinate")
+    end = _existing(arguments, "coordinate2", "end_coordinate", "to")
+    if not begin:
+        return None
+    if not end:
+        return _start_call(begin, arguments.get("direction", "up"))
+    try:
+        start, stop = _ends(begin), _ends(end)
+    except (ValueError, TypeError, LookupError):
+        return None
+    dx, dy = stop[0] - start[0], stop[1] - start[1]
+    across, along = (6 if dx > 0 else 5), (4 if dy > 0 else 3)
+    kind = across if abs(dx) > abs(dy) else along
+    return {"action_type": kind, "start_coordinate": [*start], "end_coordinate": [*stop]}
+
+
+def _start_call(begin: Any, direction: Any) -> dict[str, Any] | None:
+    """A swipe without an end: upwards unless it says where; a start that is no pair is none."""
+    if not isinstance(direction, str):
+        raise CannotReadError("the direction of the swipe is not a text")
+    body: dict[str, Any] = {"action_type": _DIRECTIONS.get(direction.lower(), 3)}
+    with suppress(ValueError, TypeError):
+        try:
+            body["start_coordinate"] = [*_ends(begin)]
+        except KeyError:
+            return None
+        except IndexError:
+            raise CannotReadError("the start of the swipe has one coordinate") from None
+    return body
+
+
+def _ends(value: Any) -> tuple[int, int]:
+    """The first two items as whole numbers; of a text its first two characters.
+
+    Raises:
+        ValueError, TypeError, LookupError, OverflowError: they are none, or infinite.
+    """
+    return int(float(value[0])), int(float(value[1]))

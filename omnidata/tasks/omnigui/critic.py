@@ -1,0 +1,190 @@
+"""The task `omnigui-critic`: did an OmniGUI episode fulfil its instruction?
+
+CriticBench's prompt, window and reading (AgentStudio, section 5.3 and Appendix E) over OmniGUI's
+episodes: the screenshots are the observations, the expert's actions in words are the actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from omnidata.actions import Action, Primitive, Screen, Space, history_text
+from omnidata.tasks.agentstudio.rows import window
+from omnidata.tasks.agentstudio.rules import read_success
+from omnidata.tasks.agentstudio.task import AgentStudio, CriticProfile
+from omnidata.tasks.omnigui import load as loader
+from omnidata.tasks.omnigui.rows import states_target
+from omnidata.types import Conversation, MediaRef, Modality, Profile, Source, Step, Target, Verdict
+
+SPACE = tuple(kind.name for kind in Primitive)
+"""What the prompt calls the action space."""
+
+
+class OmniGuiCritic:
+    """CriticBench's question about every episode of an OmniGUI source.
+
+    The last step of an episode, where it has no action, is what was seen after the action before
+    it: so end recordings whose actions were labelled afterwards. Whether an episode succeeded is
+    known where its rows say `is_success`.
+
+    Args:
+        options: those of `criticbench`; unknown ones are a `UsageError`.
+    """
+
+    name = "omnigui-critic"
+    needs_predictions = False
+    baselines = ("oracle", "always-true", "always-false")
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Set up CriticBench."""
+        self._critic = AgentStudio("criticbench", options)
+        self.allowed = self._critic.allowed
+        self.options = self._critic.options
+        self.prompt_hash = self._critic.prompt_hash
+        profile = _CriticProfile("paper")
+        self.default_profile = profile.name
+        self.profiles: Mapping[str, Profile] = {profile.name: profile}
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+        """Read an OmniGUI dataset; a step is one of its episodes."""
+        return self.ask_about(loader.load(data, check_media=check_media, strict=strict))
+
+    def ask_about(self, source: Source) -> Source:
+        """The episodes of an OmniGUI source that can be asked about."""
+        episodes = [
+            episode(steps) for steps in by_episode(source.steps) if not self.unaskable(steps)
+        ]
+        longest: list[str] = max((list(step.media) for step in episodes), key=len, default=[])
+        roles: dict[str, Modality] = dict.fromkeys(longest, "image")
+        return replace(source, steps=episodes, roles=roles, numbered=False)
+
+    def unaskable(self, steps: Sequence[Step]) -> str:
+        """Why nobody can be asked about an episode; empty if somebody can.
+
+        Args:
+            steps: all of it, in order.
+        """
+        missing = sorted(set(range(steps[-1].step_index + 1)) - {step.step_index for step in steps})
+        if missing:
+            return f"there is no step {missing[0]}"
+        actions = _acted(steps)
+        if not actions:
+            return "there is no action"
+        kept = window("criticbench", [{}] * len(actions))
+        for step in actions[kept.start : kept.stop]:
+            if step.media.get("screenshot") is None:
+                return f"step {step.step_index} has no screenshot"
+            if step.action is None and self.options["observations_only"] == "false":
+                return f"step {step.step_index} has no action"
+        return ""
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """The conversation for one episode; `predicted` is not used."""
+        return self._critic.prompt(step)
+
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
+        """Nothing: the answer is no action."""
+        return None
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        """Whether the episode succeeded, as an answer; None where nobody knows."""
+        return self._critic.target(step) if known(step) is not None else None
+
+    def baseline(
+        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
+    ) -> Callable[[Step], str]:
+        """The rule of that name; `oracle` says nothing about an episode that nobody knows."""
+        rule = self._critic.baseline(name, steps, options)
+        return lambda step: rule(step) if name != "oracle" or known(step) is not None else ""
+
+
+class _CriticProfile(CriticProfile):
+    """`agentstudio-paper`, which leaves out episodes of which nobody knows the outcome."""
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read the answer and, where the truth is known, hold it against that."""
+        found = super().judge(step, text, receipt)
+        if known(step) is not None:
+            return found
+        return Verdict(found.outcome, (None, read_success(text)), found.parsed, found.reason)
+
+
+def known(step: Step) -> bool | None:
+    """Whether the episode, or the trajectory of CriticBench, succeeded; None = nobody knows."""
+    success = step.source.get("is_success")
+    return success if isinstance(success, bool) else None
+
+
+def agreed(rows: Iterable[Mapping[str, Any]]) -> bool | None:
+    """What rows say of an episode's success; None if none says it, or they contradict each other.
+
+    Examples:
+        >>> good, bad = {"is_success": True}, {"is_success": False}
+        >>> agreed([{}, good, good]), agreed([good, bad])
+        (True, None)
+    """
+    said = {value for row in rows if isinstance(value := row.get("is_success"), bool)}
+    return said.pop() if len(said) == 1 else None
+
+
+def by_episode(steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
+    """The steps of every episode, as loaders give them one after the other."""
+    for _, same in groupby(steps, key=lambda step: step.episode):
+        yield tuple(same)
+
+
+def episode(steps: Sequence[Step]) -> Step:
+    """An episode as a row of CriticBench.
+
+    Args:
+        steps: of an OmniGUI source, all of the episode, in order.
+
+    Returns:
+        A step named `app/episode`, with `observation_0`, `observation_1`, ... for screenshots.
+    """
+    actions = _acted(steps)
+    media: dict[str, MediaRef | None] = {
+        f"observation_{number}": step.media.get("screenshot") for number, step in enumerate(steps)
+    }
+    seen = [ref and ref.path for ref in media.values()] + [None]
+    row = {
+        "instruction": steps[0].instruction,
+        "actions": [
+            {
+                "operation": step.action.kind.name if step.action else None,
+                "obs_before": seen[number],
+                "obs_after": seen[number + 1],
+                "metadata": {"repr": history_text(step.action, step.screen) if step.action else ""},
+            }
+            for number, step in enumerate(actions)
+        ],
+        "action_space": list(SPACE),
+        "is_success": agreed(step.source for step in steps),
+    }
+    return replace(
+        steps[0],
+        sample_id=steps[0].sample_id.rpartition("/")[0],
+        step_index=0,
+        num_steps=1,
+        media=media,
+        history=(),
+        history_screens=(),
+        action=None,
+        source=row,
+    )
+
+
+def _acted(steps: Sequence[Step]) -> Sequence[Step]:
+    """The steps at which something was done: all but a last one that is only looked at."""
+    return steps if states_target(steps[-1].source) else steps[:-1]
+
+
+def make(name: str, options: Mapping[str, str]) -> OmniGuiCritic:
+    """The task of that name, which is one."""
+    return OmniGuiCritic(options)

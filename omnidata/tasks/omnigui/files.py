@@ -1,0 +1,372 @@
+"""Where OmniGUI's annotations lie: the paper's tree, the released form, one JSON file of steps.
+
+The paper (Appendix B.1) has a folder per app: five `<dimension>.jsonl`, `dataset_<APP>.json`, and
+`media/<EP>/<EP>.json` beside the media. The release has one `merged_sorted.json` and a folder
+`benchmark` of media. Annotations alone are enough in every form.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsonlines
+
+from omnidata.errors import DataError, Finding
+from omnidata.files import WHOLE, open_file, read_file, staying_in
+from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS, app_key, label
+from omnidata.media import unsafe
+
+Row = Mapping[str, Any]
+Note = Callable[[Finding], None]
+
+RELEASED = "merged_sorted.json"
+SIDE_FILE = "dependency.jsonl"
+_NO_DATA = {"dataset_info.json", "dataset_infos.json"}  # what the hub keeps beside data
+_WANTED = (
+    "an app folder (the five <dimension>.jsonl, dataset_<APP>.json, media/), a folder of such "
+    f"folders, the released folder ({RELEASED} and benchmark/), or a JSON file of steps"
+)
+
+
+@dataclass(slots=True)
+class Annotations:
+    """The annotations of one app folder or of one file of steps.
+
+    Attributes:
+        app: the app's name; None where every row names its own.
+        media_root: the folder that media paths are relative to.
+        rows: the steps as (row, the file it came from).
+        episodes: ID -> the metadata row and its dimension.
+    """
+
+    app: str | None
+    media_root: Path
+    rows: list[tuple[Row, str]]
+    episodes: dict[str, tuple[Row, str]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Files:
+    """The annotation files below one path, found by name alone.
+
+    Attributes:
+        root: the folder that the others are named from.
+        apps: app folders; empty in the released form.
+        steps: a JSON file with all steps; None in the paper's form.
+        side: dependency side files.
+    """
+
+    root: Path
+    apps: list[Path]
+    steps: Path | None
+    side: list[Path]
+
+    def all(self) -> Iterator[Path]:
+        """Every annotation file, in a fixed order."""
+        for app in self.apps:
+            yield from (app / f"{name}.jsonl" for name in DIMENSIONS)
+            yield from _indexes(app)
+            yield from _episode_files(app)
+        if self.steps:
+            yield self.steps
+        yield from self.side
+
+    def fingerprint(self) -> str:
+        """SHA-256 over contents and names below the root: the same wherever the data lies."""
+        digest = hashlib.sha256()
+        with staying_in(self.root, *self.side):
+            for path in filter(Path.exists, self.all()):
+                content = read_file(path)
+                name = "" if path == self.steps else path.name
+                if path.is_relative_to(self.root) and name:
+                    name = path.relative_to(self.root).as_posix()
+                digest.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogateescape"))
+                digest.update(content)
+        return digest.hexdigest()
+
+
+def find(data: Path) -> Files:
+    """Recognise the layout.
+
+    Raises:
+        DataError: there is nothing at the path, or nothing that looks like OmniGUI.
+    """
+    if data.is_file():
+        return Files(data.parent, [], data, _side(data.parent))
+    if not data.is_dir():
+        raise DataError("there is no such file or folder", where=str(data), expected=_WANTED)
+    for folder in (data, data / "data"):
+        if (folder / RELEASED).exists():
+            return Files(data, [], folder / RELEASED, _side(data, folder))
+    if _is_app(data):
+        return Files(data, [data], None, _side(data, data.parent))
+    folders = sorted(path for path in data.iterdir() if path.is_dir() and _is_app(path))
+    if folders:
+        return Files(data, folders, None, _side(data, *folders))
+    arrays = [path for path in sorted(data.glob("*.json")) if path.name not in _NO_DATA]
+    if len(arrays) == 1:
+        return Files(data, [], arrays[0], _side(data))
+    inside = sorted(path.name for path in data.iterdir())[:5]
+    raise DataError(
+        f"the folder holds {', '.join(inside) if inside else 'nothing'}"
+        + (" ..." if len(inside) == 5 else ""),
+        where=str(data),
+        expected=_WANTED,
+        remedy="name the dataset's own folder; `omnidata demo` makes a sample to compare with",
+    )
+
+
+def _side(*folders: Path) -> list[Path]:
+    paths = (folder / SIDE_FILE for folder in dict.fromkeys(folders))
+    return [path for path in paths if path.exists()]
+
+
+def _is_app(folder: Path) -> bool:
+    return (
+        any((folder / f"{name}.jsonl").exists() for name in DIMENSIONS)
+        or any(_indexes(folder))
+        or any(_episode_files(folder))
+    )
+
+
+def _indexes(app: Path) -> list[Path]:
+    return [path for path in sorted(app.glob("dataset_*.json")) if path.name not in _NO_DATA]
+
+
+def _episode_files(app: Path) -> list[Path]:
+    media = app / "media"
+    if not media.is_dir():
+        return []
+    return [
+        trace
+        for episode in sorted(media.iterdir())
+        if (trace := episode / f"{episode.name}.json").exists()
+    ]
+
+
+def read(files: Files, note: Note) -> list[Annotations]:
+    """Read all annotation files.
+
+    Raises:
+        DataError: the only file of steps is unreadable.
+    """
+    if files.steps:
+        rows = _array(files.steps)
+        name = files.steps.stem.removeprefix("dataset_")
+        app = None if name == files.steps.stem else name
+        root = _media_root(files.steps, rows)
+        return [Annotations(app, root, [(row, str(files.steps)) for row in rows])]
+    return [_app(folder, note) for folder in files.apps]
+
+
+def _media_root(steps: Path, rows: list[Row]) -> Path:
+    """The folder that holds the first screenshot; the released layout's where none does."""
+    folder = steps.parent
+    candidates = [folder / "benchmark", folder / "media", folder]
+    named = [
+        p for row in rows[:50] if isinstance(p := row.get("image_path"), str) and not unsafe(p)
+    ]
+    for candidate in candidates:
+        if any(_exists(candidate / path) for path in named):
+            return candidate
+    return next((candidate for candidate in candidates if candidate.is_dir()), folder)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long for the file system
+        return False
+
+
+def _app(folder: Path, note: Note) -> Annotations:
+    episodes: dict[str, tuple[Row, str]] = {}
+    for dimension in DIMENSIONS:
+        path = folder / f"{dimension}.jsonl"
+        for line, row in _lines(path, note):
+            _add_episode(episodes, row, dimension, f"{path}:{line}", note)
+    named = [row["app"] for row, _ in episodes.values() if isinstance(row.get("app"), str)]
+    app = named[0] if named else folder.name
+    for other in sorted(set(named) - {app}):
+        note(
+            Finding(
+                "app-differs",
+                "warning",
+                str(folder),
+                f'a metadata row says app "{other}"',
+                f'"{app}", as the first row does',
+                "give every row of one folder the same app",
+            )
+        )
+    return Annotations(app, folder / "media", _steps(folder, note), episodes)
+
+
+def _add_episode(
+    episodes: dict[str, tuple[Row, str]], row: Row, dimension: str, where: str, note: Note
+) -> None:
+    identity = as_name(row.get("ID"))
+    if identity is None:
+        note(
+            Finding(
+                "episode-without-id",
+                "error",
+                where,
+                f"ID is {row.get('ID')!r}",
+                "a non-empty string",
+                "add the episode's ID",
+            )
+        )
+    elif identity in episodes:
+        note(
+            Finding(
+                "episode-repeated",
+                "warning",
+                where,
+                f"episode {identity} is listed before, under {episodes[identity][1]}",
+                "every episode once",
+                "remove one of the two lines; the first is used",
+            )
+        )
+    else:
+        episodes[identity] = row, dimension
+
+
+def _steps(folder: Path, note: Note) -> list[tuple[Row, str]]:
+    """The step rows: each episode's own file, or the index where an episode has none."""
+    by_episode: dict[str, list[tuple[Row, str]]] = {}
+    for path in _episode_files(folder):
+        try:
+            by_episode[path.stem] = [(row, str(path)) for row in _array(path)]
+        except DataError as error:
+            note(
+                Finding(
+                    "json-invalid", "error", error.where, error.what, error.expected, error.remedy
+                )
+            )
+    index: dict[str, list[tuple[Row, str]]] = {}
+    for path in _indexes(folder):
+        for row in _array(path):
+            index.setdefault(str(row.get("episode_id")), []).append((row, str(path)))
+    for episode, rows in index.items():
+        own = by_episode.get(episode)
+        if own is None:
+            by_episode[episode] = rows
+        elif [row for row, _ in own] != [row for row, _ in rows]:
+            note(
+                Finding(
+                    "copies-differ",
+                    "warning",
+                    own[0][1] if own else str(folder),
+                    f"episode {episode} differs from its copy in {rows[0][1]}",
+                    "equal rows",
+                    "regenerate the index; the episode's own file is used",
+                )
+            )
+    return [pair for rows in by_episode.values() for pair in rows]
+
+
+def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
+    """(`app_key` of the app, episode) -> dependency level, from the side files."""
+    levels: dict[tuple[str, str], str] = {}
+    for path in files.side:
+        with staying_in(files.root, *files.side):
+            lines = list(_lines(path, note))
+        for line, row in lines:
+            level = label(row.get("dependency"), DEPENDENCIES)
+            app, identity = as_name(row.get("app")), as_name(row.get("ID"))
+            if level is None or app is None or identity is None:
+                note(
+                    Finding(
+                        "dependency-unreadable",
+                        "warning",
+                        f"{path}:{line}",
+                        json.dumps(row),
+                        '{"app", "ID", "dependency": "critical" | "supportive" | "present"}',
+                        "mend the line; the episode has no dependency label until then",
+                    )
+                )
+            elif levels.setdefault((app_key(app), identity), level) != level:
+                note(
+                    Finding(
+                        "dependency-contradicts",
+                        "warning",
+                        f"{path}:{line}",
+                        f"episode {app}/{identity} is {level} here and "
+                        f"{levels[app_key(app), identity]} in an earlier line",
+                        "one level per episode",
+                        "remove one of the two lines; the first is used",
+                    )
+                )
+    return levels
+
+
+def _lines(path: Path, note: Note) -> Iterable[tuple[int, Row]]:
+    if not path.exists():
+        return
+    with open_file(path, WHOLE) as file, jsonlines.Reader(file) as reader:
+        number = 0
+        while True:
+            number += 1
+            try:
+                row = reader.read(type=dict, skip_empty=False)
+            except EOFError:
+                return
+            except (jsonlines.InvalidLineError, RecursionError) as error:
+                if isinstance(error, jsonlines.InvalidLineError) and not error.line.strip():
+                    continue
+                note(
+                    Finding(
+                        "json-invalid",
+                        "error",
+                        f"{path}:{number}",
+                        _first_line(error),
+                        "one JSON object",
+                        "mend the line; it is skipped until then",
+                    )
+                )
+            else:
+                yield number, row
+
+
+def as_name(value: object) -> str | None:
+    """An id or a name as text; whole numbers count, empty texts do not."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(int(value)) if value == value // 1 else None
+    return value if isinstance(value, str) and value else None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _array(path: Path) -> list[Row]:
+    """A JSON file that is an array of objects."""
+    try:
+        value = json.loads(read_file(path).decode("utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"invalid JSON: {error.msg}",
+            where=f"{path}:{error.lineno}",
+            expected="a JSON array of steps",
+            remedy="mend the file at that line",
+        ) from None
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
+        raise DataError(
+            f"the file cannot be read as JSON ({type(error).__name__})",
+            where=str(path),
+            expected="a JSON array of steps in UTF-8",
+            remedy="save the file as UTF-8 JSON, without nesting beyond what a step needs",
+        ) from None
+    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+        raise DataError(
+            "the JSON is not an array of objects",
+            where=str(path),
+            expected="a JSON array with one object per step",
+            remedy="name the file of steps; metadata belongs in <dimension>.jsonl",
+        )
+    return value

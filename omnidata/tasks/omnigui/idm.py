@@ -1,0 +1,186 @@
+"""The task `omnigui-idm`: which action lies between two screenshots of an OmniGUI episode?
+
+Inverse dynamics as in AgentStudio's IDM-Single (section 5.2), asked with a prompt of ours and
+answered in OmniGUI's form, so that OmniGUI's parser and rules read and judge the answers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from omnidata.actions import Action, Screen, Space
+from omnidata.tasks.base import resolve
+from omnidata.tasks.omnigui.task import SPACES, OmniGui, PaperProfile
+from omnidata.types import (
+    Conversation,
+    MediaRef,
+    Message,
+    Modality,
+    Part,
+    Profile,
+    Source,
+    Step,
+    Target,
+)
+
+Unaskable = Literal["no-screenshot", "no-screenshot-after"]
+"""Why nobody can be asked about a step: what it was made on, or what came of it, is not there."""
+
+ROLES: Mapping[str, Modality] = {"screenshot": "image", "after": "image", "video": "video"}
+"""The media of a step: before the action, after it, and a clip."""
+
+_VERSION = "omnigui_idm_v1"
+_SHOTS = {
+    "screenshot": "[Screenshot before the action]:",
+    "after": "[Screenshot after the action]:",
+}
+_CLIPS = {
+    "between": "[Clip from the action to the screenshot after it]:",
+    "before": "[Clip that leads up to the action]:",
+    "off": "",
+}
+_ASK = "Which action was made on the screenshot before? Output it as JSON."
+
+
+class OmniGuiIdm:
+    """Inverse dynamics on OmniGUI's episodes: every step that is followed by another.
+
+    The target is the expert's action, where the data have one. No history is shown, so that steps
+    do not depend on each other.
+
+    Args:
+        options: `clip` (between: the clip of the step after, which begins when the action ends;
+            before: the step's own; off), `coordinates`; unknown ones are a `UsageError`.
+    """
+
+    name = "omnigui-idm"
+    default_profile = PaperProfile.name
+    baselines = OmniGui.baselines
+    needs_predictions = False
+    allowed: Mapping[str, Sequence[str]] = {
+        "clip": ("between", "before", "off"),
+        "coordinates": SPACES,
+    }
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Check the options and prepare prompt and profile."""
+        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        self._clip = self.options["clip"]
+        text = json.dumps([self._clip, system_prompt(), _SHOTS, _CLIPS, _ASK])
+        self.prompt_hash = hashlib.sha256(text.encode()).hexdigest()
+        self._omnigui = OmniGui({"coordinates": self.options["coordinates"]})
+        # The release judges by the raw row, which need not be where the target is from.
+        self.profiles: Mapping[str, Profile] = {
+            PaperProfile.name: self._omnigui.profiles[PaperProfile.name]
+        }
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+        """Read an OmniGUI dataset, with or without targets, as steps of this task."""
+        return self.ask_about(self._omnigui.load(data, check_media=check_media, strict=strict))
+
+    def ask_about(self, source: Source) -> Source:
+        """The steps of an OmniGUI source that can be asked about, with what came after them."""
+        steps = [
+            self._transition(step, following)
+            for step, following in followed(source.steps)
+            if following is not None and not unaskable(step, following)
+        ]
+        return replace(source, steps=steps, roles=ROLES, numbered=False)
+
+    def _transition(self, step: Step, following: Step) -> Step:
+        clips = {"between": following.media.get("video"), "before": step.media.get("video")}
+        media: dict[str, MediaRef | None] = {
+            "screenshot": step.media["screenshot"],
+            "after": following.media["screenshot"],
+            "video": clips.get(self._clip),
+        }
+        return replace(step, media=media)
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """The conversation for one step; `predicted` is not used."""
+        labels = {**_SHOTS, "video": _CLIPS[self._clip]}
+        parts: list[Part] = []
+        for role in ("screenshot", "video", "after"):
+            ref = step.media[role]
+            if ref is not None:
+                parts += [
+                    Part("text", labels[role], role=role),
+                    Part(ref.kind, media=ref, role=role),
+                ]
+        parts.append(Part("text", f"Goal: {step.instruction}\n\n{_ASK}"))
+        return (
+            Message("system", (Part("text", system_prompt()),)),
+            Message("user", tuple(parts)),
+        )
+
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
+        """A model's text as an action; None if it is none."""
+        return self._omnigui.read(text, receipt)
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        """The expert's action as compact JSON; None where the source has no usable one."""
+        return self._omnigui.target(step, space=space, size=size)
+
+    def baseline(
+        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
+    ) -> Callable[[Step], str]:
+        """The rule of that name; `oracle` says nothing about a step without a target."""
+        rule = self._omnigui.baseline(name, steps, options)
+        return lambda step: rule(step) if step.action or name != "oracle" else ""
+
+
+def followed(steps: Sequence[Step]) -> Iterator[tuple[Step, Step | None]]:
+    """Every step, and the one that follows it; None after the last, and before a gap.
+
+    Args:
+        steps: those of an episode one after the other, by index, as loaders give them.
+    """
+    for step, other in pairwise((*steps, None)):
+        assert step is not None
+        follows = (
+            other is not None
+            and other.episode == step.episode
+            and other.step_index == step.step_index + 1
+        )
+        yield step, other if follows else None
+
+
+def unaskable(step: Step, following: Step | None) -> Unaskable | None:
+    """Why nobody can be asked what was done at a step; None if somebody can.
+
+    Args:
+        step: of an OmniGUI source.
+        following: the step after it; None = there is none.
+    """
+    if step.media.get("screenshot") is None:
+        return "no-screenshot"
+    if following is None or following.media.get("screenshot") is None:
+        return "no-screenshot-after"
+    return None
+
+
+@cache
+def system_prompt() -> str:
+    """The system prompt, of our own: `prompts/omnigui_idm_v1.txt`.
+
+    Examples:
+        >>> print(system_prompt().partition(".")[0])
+        You are an inverse dynamics model for an Android phone
+    """
+    folder = resources.files("omnidata.tasks").joinpath("prompts")
+    return folder.joinpath(f"{_VERSION}.txt").read_text(encoding="utf-8")
+
+
+def make(name: str, options: Mapping[str, str]) -> OmniGuiIdm:
+    """The task of that name, which is one."""
+    return OmniGuiIdm(options)

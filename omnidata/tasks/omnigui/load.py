@@ -1,0 +1,501 @@
+"""OmniGUI as steps, from the paper's tree, the released form, or annotations alone.
+
+Source: OmniGUI, sections 3.1 to 3.3 and Appendix B; `docs/omnigui.md` says where the release
+differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from omnidata.actions import Action, Screen
+from omnidata.errors import DataError, Finding, counted
+from omnidata.files import ANY, open_file
+from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS, app_key, label, language_of
+from omnidata.loaders.files import check_media_files
+from omnidata.loaders.grouping import check_screen, tag_of
+from omnidata.loaders.load import opened
+from omnidata.tasks.omnigui import files as omnigui_files
+from omnidata.tasks.omnigui import rows as omnigui_rows
+from omnidata.tasks.omnigui.files import Annotations, Note, Row, as_name, find
+from omnidata.tasks.omnigui.rows import MEDIA_COLUMNS
+from omnidata.tasks.omnigui.texts import HistoryCheck, check_languages
+from omnidata.types import MediaRef, Source, Step
+
+TAGS = ("app", "language", "dimension", "dependency")
+"""The tags of a step; dimension and dependency may be lacking."""
+
+MAX_STEPS = 2000
+"""Steps of one episode; every step holds the history before it, so length costs its square."""
+
+
+def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> Source:
+    """Read an OmniGUI dataset; no medium is decoded.
+
+    Args:
+        data: an app folder, a folder of apps, the released folder, a JSON file of steps, or a
+            Parquet repository.
+        strict: make the first finding an error.
+        check_media: look whether the media exist and the screenshots are whole and of the stated
+            size (a few file reads per step).
+
+    Returns:
+        Steps in the order of the source, each episode's by index, and a finding for everything that
+        was skipped, missing or doubtful.
+
+    Raises:
+        DataError: nothing readable as OmniGUI is there, or `strict` and there is a finding.
+    """
+    data = Path(data)
+    source = opened(
+        data,
+        "omnigui",
+        TAGS,
+        lambda: _read(data, check_media=check_media),
+        strict=strict,
+        check_media=check_media,
+    )
+    return replace(source, numbered=True)
+
+
+def _read(data: Path, *, check_media: bool) -> Source:
+    files = omnigui_files.find(data)
+    findings: list[Finding] = []
+    annotations = omnigui_files.read(files, findings.append)
+    for part in annotations:
+        omnigui_rows.refuse_other_benchmarks(part.rows)
+    levels = omnigui_files.dependencies(files, findings.append)
+    builder = _Builder(levels, findings.append)
+    for part in annotations:
+        builder.add(part)
+    steps = together(builder.steps(), findings.append)
+    builder.check_levels()
+    if not steps:
+        raise DataError(
+            "no step could be read" + (f": {findings[0]}" if findings else ""),
+            where=str(data),
+            expected="at least one row with episode_id and step_id",
+            remedy="look at the findings above; `omnidata info omnigui DATA` lists them all",
+        )
+    if check_media:
+        check_media_files(steps, findings.append)
+    return Source(
+        "omnigui",
+        data,
+        steps,
+        findings,
+        builder.skipped,
+        files.fingerprint(),
+        builder.row_ids,
+        TAGS,
+        omnigui_rows.ROLES,
+    )
+
+
+@dataclass(slots=True)
+class _Placed:
+    """A row that has found its place in an episode."""
+
+    row: Row
+    where: str
+    index: int
+
+
+@dataclass(slots=True)
+class _Episode:
+    app: str
+    identity: str
+    media_root: Path
+    metadata: Row
+    dimension: str | None
+    rows: dict[int, _Placed]
+
+
+class _Builder:
+    """Groups rows into episodes, then turns episodes into steps."""
+
+    def __init__(self, levels: dict[tuple[str, str], str], note: Note) -> None:
+        self.levels = levels
+        self.note = note
+        self.episodes: dict[tuple[str, str], _Episode] = {}
+        self.skipped = 0
+        self.row_ids: list[str | None] = []
+        self._guessed: set[str] = set()
+        self._listed: set[tuple[str, str]] = set()
+
+    def add(self, part: Annotations) -> None:
+        for row, where in part.rows:
+            self.row_ids.append(self._add_row(part, row, where))
+        for identity in part.episodes:
+            self._listed.add((app_key(part.app or ""), identity))
+            if (part.app, identity) not in self.episodes:
+                self.note(
+                    Finding(
+                        "episode-without-steps",
+                        "error",
+                        f"{part.app}/{identity}",
+                        "the episode is listed, but no step of it was found",
+                        f"media/{identity}/{identity}.json or rows in dataset_{part.app}.json",
+                        "add the steps or remove the line",
+                    )
+                )
+
+    def _add_row(self, part: Annotations, row: Row, where: str) -> str | None:
+        app = part.app or as_name(row.get("app")) or as_name(row.get("subset")) or "unknown"
+        identity = as_name(row.get("episode_id")) or as_name(row.get("ID"))
+        key = "step_index" if row.get("step_index") is not None else "step_id"
+        index = omnigui_rows.whole_number(row.get(key))
+        if identity is None or index is None or not 0 <= index < MAX_STEPS:
+            self.skipped += 1
+            self.note(
+                Finding(
+                    "step-without-place",
+                    "error",
+                    where,
+                    f"episode_id is {row.get('episode_id')!r}, {key} is {row.get(key)!r}",
+                    f"an episode's id and a step number from 0 to {MAX_STEPS - 1}",
+                    "add them; the row is skipped until then",
+                )
+            )
+            return None
+        metadata, dimension = part.episodes.get(identity, ({}, None))
+        if part.app and not metadata and (app, identity) not in self.episodes:
+            self.note(
+                Finding(
+                    "episode-without-metadata",
+                    "warning",
+                    f"{app}/{identity} ({where})",
+                    "no <dimension>.jsonl lists the episode",
+                    "one line in one of the five files",
+                    "add the line; the episode has no dimension until then",
+                )
+            )
+        episode = self.episodes.setdefault(
+            (app, identity), _Episode(app, identity, part.media_root, metadata, dimension, {})
+        )
+        sample_id = _sample_id(episode, index)
+        if index in episode.rows:
+            self.skipped += 1
+            same = "the same" if dict(episode.rows[index].row) == dict(row) else "another"
+            self.note(
+                Finding(
+                    "step-repeated",
+                    "error",
+                    f"{sample_id} ({where})",
+                    f"step {index} comes a second time, with {same} content",
+                    "every step once",
+                    "remove one of the two; the first is used",
+                )
+            )
+            return None
+        episode.rows[index] = _Placed(row, where, index)
+        return sample_id
+
+    def check_levels(self) -> None:
+        """Say which lines of the side file are for no episode of an app that the data has."""
+        known = self._listed | {(app_key(app), identity) for app, identity in self.episodes}
+        apps = {app for app, _ in known}
+        for app, identity in self.levels.keys() - known:
+            if app in apps:
+                self.note(
+                    Finding(
+                        "dependency-unmatched",
+                        "warning",
+                        f"{app}/{identity}",
+                        f"{omnigui_files.SIDE_FILE} has a level for an episode that is not there",
+                        "a line per episode of the data",
+                        "correct the ID or remove the line",
+                    )
+                )
+
+    def steps(self) -> list[Step]:
+        return [step for episode in self.episodes.values() for step in self._steps(episode)]
+
+    def _steps(self, episode: _Episode) -> Iterable[Step]:
+        placed = [episode.rows[index] for index in sorted(episode.rows)]
+        self._check_length(episode, placed)
+        first = placed[0].row
+        tags = self._tags(episode, first)
+        check_languages(
+            episode.metadata,
+            [(p.row, _place(episode, p)) for p in placed],
+            where=f"{episode.app}/{episode.identity}",
+            language=tags["language"],
+            note=self.note,
+        )
+        media = [
+            omnigui_rows.read_media(p.row, episode.media_root, _place(episode, p), self.note)
+            for p in placed
+        ]
+        screens = [
+            omnigui_rows.read_screen(p.row, refs["screenshot"], _place(episode, p), self.note)
+            for p, refs in zip(placed, media, strict=True)
+        ]
+        read = [
+            omnigui_rows.read_action(p.row, screen, _place(episode, p), self.note)
+            for p, screen in zip(placed, screens, strict=True)
+        ]
+        past: dict[int, Action | None] = {}
+        sizes: dict[int, Screen] = {}
+        shots: dict[int, MediaRef | None] = {}
+        told = HistoryCheck(self.note)
+        for p, screen, (action, usable), refs in zip(placed, screens, read, media, strict=True):
+            shots[p.index] = refs["screenshot"]
+            if refs["history_screenshot"] is None:
+                refs["history_screenshot"] = shots.get(p.index - 2)
+            history = tuple(past.get(index) for index in range(p.index))
+            seen = tuple(sizes.get(index, screen) for index in range(p.index))
+            told.look(p.row, index=p.index, past=past, screens=sizes, where=_place(episode, p))
+            past[p.index], sizes[p.index] = action, screen
+            step = Step(
+                sample_id=_sample_id(episode, p.index),
+                episode_id=episode.identity,
+                step_index=p.index,
+                num_steps=len(placed),
+                instruction=self._instruction(episode, p, tags["language"]),
+                screen=screen,
+                media=refs,
+                history=history,
+                history_screens=seen,
+                action=action if usable else None,
+                tags=tags,
+                source=p.row,
+            )
+            yield named(step)
+
+    def _check_length(self, episode: _Episode, placed: list[_Placed]) -> None:
+        missing = sorted(set(range(placed[-1].index + 1)) - episode.rows.keys())
+        stated = omnigui_rows.whole_number(placed[0].row.get("episode_length"))
+        where = f"{episode.app}/{episode.identity} ({placed[0].where})"
+        if missing:
+            self.note(
+                Finding(
+                    "step-gap",
+                    "error",
+                    where,
+                    f"there are no steps {', '.join(map(str, missing[:8]))}",
+                    "steps 0, 1, 2, ... without a gap",
+                    "add them; histories and episode metrics lack them until then",
+                )
+            )
+        elif stated is not None and stated != len(placed):
+            self.note(
+                Finding(
+                    "length-differs",
+                    "warning",
+                    where,
+                    f"{counted(len(placed), 'step')}, but episode_length is {stated}",
+                    "as many steps as stated",
+                    "add the steps or correct episode_length",
+                )
+            )
+
+    def _tags(self, episode: _Episode, row: Row) -> dict[str, str]:
+        tags = {"app": episode.app, "language": self._language(episode, row)}
+        dimension = episode.dimension or label(row.get("dimension"), DIMENSIONS)
+        level = (
+            label(episode.metadata.get("dependency"), DEPENDENCIES)
+            or label(row.get("dependency"), DEPENDENCIES)
+            or self.levels.get((app_key(episode.app), episode.identity))
+        )
+        for column, allowed in (("dimension", DIMENSIONS), ("dependency", DEPENDENCIES)):
+            self._check_label(episode, row, column, allowed)
+        if dimension:
+            tags["dimension"] = dimension
+        if level:
+            tags["dependency"] = level
+        return tags
+
+    def _check_label(
+        self, episode: _Episode, row: Row, column: str, allowed: Iterable[str]
+    ) -> None:
+        for source in (episode.metadata, row):
+            value = source.get(column)
+            if value not in (None, "") and label(value, allowed) is None:
+                self.note(
+                    Finding(
+                        "label-unknown",
+                        "warning",
+                        f"{episode.app}/{episode.identity}",
+                        f"{column} is {value!r}",
+                        f"one of {', '.join(allowed)}",
+                        "correct the column; it is passed over until then",
+                    )
+                )
+
+    def _language(self, episode: _Episode, row: Row) -> str:
+        stated = episode.metadata.get("language") or row.get("language")
+        known = stated if stated in ("zh", "en") else language_of(episode.app)
+        if known:
+            return str(known)
+        english, chinese = _english(episode.metadata, row), _chinese(episode.metadata, row)
+        if english and chinese and episode.app not in self._guessed:
+            self._guessed.add(episode.app)
+            self.note(
+                Finding(
+                    "language-unknown",
+                    "warning",
+                    f"{episode.app}/{episode.identity}",
+                    f'app "{episode.app}" is not in Table 7 and its episodes have both languages',
+                    'a column "language" with "en" or "zh"',
+                    "add the column; Chinese is used until then, as in the released evaluator",
+                )
+            )
+        return "en" if english and not chinese else "zh"
+
+    def _instruction(self, episode: _Episode, placed: _Placed, language: str) -> str:
+        """The instruction in the app's language (section 4.1), or the only one there is."""
+        metadata, row = episode.metadata, placed.row
+        english, chinese = _english(metadata, row), _chinese(metadata, row)
+        wanted, other = (english, chinese) if language == "en" else (chinese, english)
+        if wanted is None:
+            self.note(
+                Finding(
+                    "instruction-missing",
+                    "warning" if other else "error",
+                    _place(episode, placed),
+                    f'no instruction in the app\'s language "{language}"',
+                    "instruction_en" if language == "en" else "instruction_zh or instruction",
+                    "add it; "
+                    + ("the other language is used" if other else "it is empty")
+                    + " until then",
+                )
+            )
+        return wanted or other or ""
+
+
+def named(step: Step) -> Step:
+    """The step with its group: its app, in any spelling, and its twins or else the episode.
+
+    Synthetic episodes that the column `twins` puts together differ in one medium and the answer, so
+    three of them give the fourth's answers away.
+    """
+    app, _ = tag_of(step, "app"), tag_of(step, "language")
+    check_screen(step)
+    twins = step.source.get("twins")
+    own = twins if isinstance(twins, str) and twins else step.episode_id
+    return replace(step, group=f"{app_key(app)}/{own}")
+
+
+def together(steps: Sequence[Step], note: Note) -> list[Step]:
+    """The steps, `named`, with those of one episode in one group: the first twins that one names.
+
+    Each row names its twins for itself, and some may name none or others: a split by rows would
+    tear the episode apart.
+
+    Args:
+        steps: each episode's by index.
+        note: is told of the episodes whose rows disagree.
+    """
+    alone = [f"{app_key(tag_of(step, 'app'))}/{step.episode_id}" for step in steps]
+    group_of: dict[str, str] = {}
+    torn: dict[str, list[Step]] = {}
+    for step, own in zip(steps, alone, strict=True):
+        if group_of.setdefault(own, step.group) == step.group:
+            continue
+        torn[own] = []
+        if group_of[own] == own:
+            group_of[own] = step.group
+    if not torn:
+        return list(steps)
+    for step, own in zip(steps, alone, strict=True):
+        if own in torn:
+            torn[own].append(step)
+    for own, found in torn.items():
+        note(_disagreeing(found, group_of[own]))
+    return [
+        replace(step, group=group_of[own]) if own in torn else step
+        for step, own in zip(steps, alone, strict=True)
+    ]
+
+
+def _disagreeing(steps: Sequence[Step], group: str) -> Finding:
+    """The rows of an episode do not all put it into this group."""
+    groups = list(dict.fromkeys(step.group for step in steps))
+    others = tuple(step.sample_id for step in steps if step.group != group)
+    return Finding(
+        "twins-differ",
+        "warning",
+        steps[0].episode,
+        f"its rows belong to {len(groups)} groups by the column twins: {', '.join(groups[:8])}",
+        "the same twins, or none, in all rows of an episode",
+        f"give all the same; the whole episode goes with {group} until then",
+        others,
+    )
+
+
+def _place(episode: _Episode, placed: _Placed) -> str:
+    return f"{episode.app}/{episode.identity}/{placed.index} ({placed.where})"
+
+
+def _sample_id(episode: _Episode, index: int) -> str:
+    """`app/episode/step`; a slash inside a name is escaped, or two steps could share an id."""
+    app, identity = (name.replace("/", "%2F") for name in (episode.app, episode.identity))
+    return f"{app}/{identity}/{index}"
+
+
+def _english(metadata: Row, row: Row) -> str | None:
+    return as_name(metadata.get("instruction_en")) or as_name(row.get("instruction_en"))
+
+
+def _chinese(metadata: Row, row: Row) -> str | None:
+    return (
+        as_name(metadata.get("instruction_zh"))
+        or as_name(row.get("instruction_zh"))
+        or as_name(row.get("instruction"))
+    )
+
+
+# How OmniGUI's data are told from other benchmarks'.
+
+_PEEKED_ROWS = 20
+_PEEKED_BYTES = 1024**2
+_SEEN = frozenset({"result_touch_xy", "instruction_en", "instruction_zh"}) | MEDIA_COLUMNS - {
+    "image_path"
+}
+"""Columns of which a row of OmniGUI has one at least."""
+
+
+def recognises(data: Path, task: str = "omnigui") -> bool:
+    """Whether the folder has the paper's layout, or one of a file's first rows is a step.
+
+    Rows in JSON lines count as well, although the loader wants an array: they are no other
+    benchmark's.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    try:
+        files = find(data)
+    except DataError:
+        paths = sorted(data.glob("*.jsonl"))
+    else:
+        if files.steps is None:
+            return True
+        paths = [files.steps]
+    return any(_is_step(row) for path in paths for row in _first_rows(path))
+
+
+def _is_step(row: Row) -> bool:
+    keys = row.keys()
+    if "result_touch_yx" in keys and _SEEN.isdisjoint(keys):
+        return False  # Android in the Wild's columns
+    placed = bool(keys & {"episode_id", "ID"}) and bool(keys & {"step_id", "step_index"})
+    return placed or "result_action_type" in keys
+
+
+def _first_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The first objects of an array or of lines, as far as they can be read."""
+    with open_file(path, ANY) as file:
+        text = file.read(_PEEKED_BYTES).decode("utf-8-sig", "replace")
+    decoder, end = json.JSONDecoder(), 0
+    for _ in range(_PEEKED_ROWS):
+        try:
+            row, end = decoder.raw_decode(text, text.index("{", end))
+        except (ValueError, RecursionError):
+            return
+        yield row

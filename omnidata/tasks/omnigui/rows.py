@@ -1,0 +1,358 @@
+"""One OmniGUI row -> the parts of a step, with a finding for everything doubtful."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from omnidata.actions import POSITIONAL, SWIPES, Action, Box, Point, Primitive, Region, Screen
+from omnidata.errors import DataError, Finding, MediaError
+from omnidata.jsontext import BROKEN, decode
+from omnidata.media import image_size, unsafe
+from omnidata.tasks.omnigui.files import Note, Row
+from omnidata.types import MediaRef, Modality
+
+# Every form in which OmniGUI rows write a target: text or lists, points, one or more rectangles.
+#
+# The forms and what the released evaluator makes of them are listed in `docs/omnigui.md`. What it
+# reads as "no target" is unreadable here too, with the reason, so that both profiles judge the same
+# steps; several rectangles, on which it raises, are alternatives.
+
+FARTHEST = 1_000_000
+"""Pixels; beyond it a coordinate is a mistake, and arithmetic on it may overflow."""
+
+
+class TargetError(Exception):
+    """The text of a target cannot be read; the message says why."""
+
+
+def read_target(row: Mapping[str, Any], name: str) -> tuple[Region, ...]:
+    """The regions of one target, in pixels of the screenshot.
+
+    Args:
+        row: a step's row.
+        name: "touch" or "lift"; `result_<name>_xy` wins over the older `result_<name>_yx`.
+
+    Returns:
+        Alternatives in the order of the row; empty if the row names no target.
+
+    Raises:
+        TargetError: there is something, but not in a form that the benchmark knows.
+
+    Examples:
+        >>> read_target({"result_touch_xy": "[[210,786],[351,850]]"}, "touch")
+        (Box(left=210, top=786, right=351, bottom=850, space='px'),)
+        >>> read_target({"result_touch_yx": [511, 389]}, "touch")
+        (Point(x=389, y=511, space='px'),)
+    """
+    value, swapped = row.get(f"result_{name}_xy"), False
+    if value is None:
+        value, swapped = row.get(f"result_{name}_yx"), True
+    if isinstance(value, str):
+        if not value.strip():
+            return ()
+        try:
+            value = decode(value)
+        except RecursionError:
+            raise TargetError("it is nested too deeply") from None
+        if value is BROKEN:
+            raise TargetError("it is not JSON")
+    if value is None or value == []:
+        return ()
+    return tuple(_region(corners, swapped) for corners in _alternatives(value))
+
+
+def _alternatives(value: Any) -> list[list[Any]]:
+    """Lists of one corner (a point) or two (a rectangle)."""
+    if not isinstance(value, list):
+        raise TargetError(f"it is a {type(value).__name__}, not a list")
+    if all(isinstance(item, list) for item in value):
+        if all(item and all(isinstance(corner, list) for corner in item) for item in value):
+            return [_rectangle(item) for item in value]
+        return [_rectangle(value)]
+    if any(isinstance(item, list) for item in value) or len(value) != 2:
+        raise TargetError(f"it is a flat list of {len(value)}, not [x, y]")
+    return [[value]]
+
+
+def _rectangle(corners: list[Any]) -> list[Any]:
+    if len(corners) < 2:
+        raise TargetError("it has one corner, and a rectangle needs two")
+    if any(len(corner) != 2 for corner in corners[:2]):
+        raise TargetError("a corner does not have two coordinates")
+    return corners[:2]
+
+
+def _region(corners: list[Any], swapped: bool) -> Region:
+    for corner in corners:
+        for number in corner:
+            if isinstance(number, bool) or not isinstance(number, int | float):
+                raise TargetError(f"a coordinate is a {type(number).__name__}")
+            if not abs(number) <= FARTHEST:  # NaN too
+                raise TargetError("a coordinate is on no screen of this world")
+    pairs = [(y, x) if swapped else (x, y) for x, y in corners]
+    (x1, y1), (x2, y2) = pairs[0], pairs[-1]
+    if len(pairs) == 1:
+        return Point(x1, y1, "px")
+    return Box(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2), "px")
+
+
+DEFAULT_SCREEN: Screen = (1080, 2400)
+"""What the released evaluator assumes where a row has no size."""
+
+_MEDIA: Mapping[str, tuple[Modality, tuple[str, ...]]] = {
+    "screenshot": ("image", ("current_image", "image", "image_path")),
+    "history_screenshot": ("image", ("history_screenshot_path",)),
+    "video": ("video", ("current_video", "video", "video_path")),
+    "audio": ("audio", ("current_audio", "audio", "audio_path")),
+}
+ROLES: Mapping[str, Modality] = {role: kind for role, (kind, _) in _MEDIA.items()}
+"""The media that a step may have."""
+MEDIA_COLUMNS = frozenset(key for _, keys in _MEDIA.values() for key in keys)
+"""The columns that may name them."""
+
+TARGET_COLUMNS = frozenset(
+    f"result_{name}"
+    for name in (
+        *("action_type", "action_text", "action_json"),
+        *("touch_xy", "lift_xy", "touch_yx", "lift_yx"),
+    )
+)
+"""The columns of a step's target."""
+
+_KNOWN = frozenset(int(kind) for kind in Primitive)
+_NUMBERS = ", ".join(f"{kind.value} {kind.name}" for kind in Primitive)
+
+
+def refuse_other_benchmarks(rows: list[tuple[Row, str]]) -> None:
+    """Stop at rows of Android in the Wild, which use the same columns with other meanings.
+
+    Raises:
+        DataError: the rows are AITW or AITZ episodes.
+    """
+    for row, where in rows[:8]:
+        told = any(key.startswith("coat_") for key in row) or "android-in-the-wild" in str(
+            row.get("image_full_path", "")
+        )
+        if told or ("result_touch_xy" not in row and _is_relative(row.get("result_touch_yx"))):
+            raise DataError(
+                "these are Android in the Wild (AITW, AITZ) rows: their result_action_type is "
+                "another enum (4 is a touch, 5 back, 6 home), and their coordinates are (y, x)",
+                where=where,
+                expected=f"OmniGUI's enum ({_NUMBERS})",
+                remedy="name the task that the data belongs to; `omnidata info` lists the tasks",
+            )
+
+
+def _is_relative(value: object) -> bool:
+    try:
+        target = read_target({"result_touch_xy": value}, "touch")
+    except TargetError:
+        return False
+    return (
+        len(target) == 1
+        and isinstance(target[0], Point)
+        and isinstance(target[0].x, float)
+        and max(target[0].x, target[0].y) <= 1
+    )
+
+
+def whole_number(value: object) -> int | None:
+    """An int, or a float without fraction (Arrow makes one of an int column with a gap)."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    return int(value) if isinstance(value, float) and value.is_integer() else None
+
+
+def read_screen(row: Row, screenshot: MediaRef | None, where: str, note: Note) -> Screen:
+    """Width and height in pixels; where the row has none, the file's or the release's default."""
+    width, height = whole_number(row.get("image_width")), whole_number(row.get("image_height"))
+    if width and height and 0 < width <= FARTHEST and 0 < height <= FARTHEST:
+        return width, height
+    try:
+        assumed = image_size(screenshot) if screenshot else DEFAULT_SCREEN
+    except MediaError:
+        assumed = DEFAULT_SCREEN
+    note(
+        Finding(
+            "size-unknown",
+            "warning",
+            where,
+            f"image_width is {_short(row.get('image_width'))}, "
+            f"image_height {_short(row.get('image_height'))}",
+            "the screenshot's size in pixels",
+            f"add the size; {assumed[0]} x {assumed[1]} is assumed until then",
+        )
+    )
+    return assumed
+
+
+def read_media(row: Row, root: Path, where: str, note: Note) -> dict[str, MediaRef | None]:
+    """References by role; None where the row names no file."""
+    media: dict[str, MediaRef | None] = {}
+    for role, (kind, keys) in _MEDIA.items():
+        value: Any = next((row[key] for key in keys if row.get(key)), None)
+        media[role] = None
+        if value is None:
+            continue
+        if isinstance(value, Mapping):
+            if kind == "audio" and {"array", "sampling_rate"} <= value.keys():
+                media[role] = MediaRef(kind, root, "", inline=value)
+                continue
+            value = value.get("path", value)
+        reason = unsafe(value) if isinstance(value, str) else f"it is a {type(value).__name__}"
+        if reason:
+            note(
+                Finding(
+                    "path-unsafe",
+                    "error",
+                    where,
+                    f"{role} {_short(value)}: {reason}",
+                    f"a path relative to {root}",
+                    f"mend the path; the step has no {role.replace('_', ' ')} until then",
+                )
+            )
+        if isinstance(value, str):  # an unsafe one too: whoever opens it gets the MediaError
+            media[role] = MediaRef(kind, root, value)
+    return media
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def states_target(row: Row) -> bool:
+    """Whether a row says anything of a target; a recorder's does not, nor what was seen last."""
+    return any(row.get(column) not in (None, "") for column in TARGET_COLUMNS)
+
+
+def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Action | None, bool]:
+    """The action, for histories, and whether it can be a target.
+
+    Returns:
+        The action as far as it can be read (None without a known number), and True if nothing that
+        its primitive needs is missing. A finding tells why not.
+    """
+    if not states_target(row):
+        note(
+            Finding(
+                "target-absent",
+                "warning",
+                where,
+                "the row says nothing of a target",
+                f"result_action_type, one of {_NUMBERS}",
+                "add it, or let it be: what needs a target leaves the step out",
+            )
+        )
+        return None, False
+    number = whole_number(row.get("result_action_type"))
+    words = row.get("action_text")
+    words = words if isinstance(words, str) and words else None
+    if number is None or number not in _KNOWN:
+        note(
+            _unusable(
+                "action-unknown",
+                where,
+                f"result_action_type is {row.get('result_action_type')!r}",
+                f"one of {_NUMBERS}",
+            )
+        )
+        return None, False
+    kind = Primitive(number)
+    if kind is Primitive.INPUT:
+        text = row.get("result_action_text")
+        if isinstance(text, str):
+            if not text:
+                note(
+                    Finding(
+                        "text-empty",
+                        "warning",
+                        where,
+                        "result_action_text is empty",
+                        "the text that was typed",
+                        "add it; an answer with an empty text is right until then",
+                    )
+                )
+            return Action(kind, text=text, words=words), True
+        note(_unusable("text-missing", where, f"result_action_text is {text!r}", "a string"))
+        return Action(kind, words=words), False
+    if kind not in POSITIONAL and kind not in SWIPES:
+        return Action(kind, words=words), True
+    return _placed(Action(kind, words=words), row, screen, where, note)
+
+
+def _placed(bare: Action, row: Row, screen: Screen, where: str, note: Note) -> tuple[Action, bool]:
+    try:
+        start = read_target(row, "touch")
+    except TargetError as error:
+        value = row.get("result_touch_xy", row.get("result_touch_yx"))
+        note(
+            _unusable(
+                "target-unreadable",
+                where,
+                f"the touch target {_short(value)}: {error}",
+                "[[x1, y1], [x2, y2]] or [x, y] in pixels",
+            )
+        )
+        return bare, False
+    end: tuple[Region, ...] = ()
+    if bare.kind in SWIPES:
+        try:
+            end = read_target(row, "lift")
+        except TargetError as error:
+            note(
+                Finding(
+                    "lift-unreadable",
+                    "warning",
+                    where,
+                    f"the lift target: {error}",
+                    "[[x1, y1], [x2, y2]] or [x, y] in pixels",
+                    "mend it; the swipe is judged by its start until then",
+                )
+            )
+    if not start:
+        note(
+            _unusable(
+                "target-missing",
+                where,
+                f"{bare.kind.name} without a touch target",
+                "[[x1, y1], [x2, y2]] or [x, y] in pixels",
+            )
+        )
+        return bare, False
+    for region in (*start, *end):
+        _check_inside(region, screen, where, note)
+    return Action(bare.kind, start, end, words=bare.words), True
+
+
+def _unusable(code: str, where: str, what: str, expected: str) -> Finding:
+    return Finding(
+        code,
+        "error",
+        where,
+        what,
+        expected,
+        "mend the row; the step has no usable target until then and omnigui-paper leaves it out",
+    )
+
+
+def _check_inside(region: Region, screen: Screen, where: str, note: Note) -> None:
+    if isinstance(region, Point):
+        edges = (region.x, region.y, region.x, region.y)
+    else:
+        edges = (region.left, region.top, region.right, region.bottom)
+    if min(edges) < 0 or edges[2] > screen[0] or edges[3] > screen[1]:
+        note(
+            Finding(
+                "target-outside",
+                "warning",
+                where,
+                f"the target {list(edges)} exceeds the screenshot of {screen[0]} x {screen[1]}",
+                "pixels inside the screenshot",
+                "mend the target or the size; OmniGUI's targets are pixels, not 0-1000",
+            )
+        )

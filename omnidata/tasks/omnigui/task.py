@@ -1,0 +1,388 @@
+"""The task `omnigui`: loader, unified prompt, two profiles."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from omnidata.actions import (
+    POSITIONAL,
+    SWIPES,
+    Action,
+    Point,
+    Primitive,
+    Region,
+    Screen,
+    Space,
+    answer,
+    centre,
+    convert,
+)
+from omnidata.errors import UsageError
+from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS
+from omnidata.metrics.episodes import Ints
+from omnidata.tasks.base import resolve
+from omnidata.tasks.coordinates import on_screen, place
+from omnidata.tasks.omnigui import load as loader
+from omnidata.tasks.omnigui import rules as omnigui_paper
+from omnidata.tasks.omnigui import rules as omnigui_release
+from omnidata.tasks.omnigui.answers import Answer, Pair, Unread, parse
+from omnidata.tasks.omnigui.prompt import OPTIONS, Prompt
+from omnidata.tasks.omnigui.rows import whole_number
+from omnidata.tasks.omnigui.rules import PredictedSpace
+from omnidata.tasks.profiles import EpisodeProfile, Mask, Runs, numbered
+from omnidata.types import (
+    PLACE,
+    Conversation,
+    Outcome,
+    Profile,
+    Rows,
+    Source,
+    Step,
+    Target,
+    Verdict,
+)
+
+# OmniGUI's two scoring profiles: the paper's rules and the released evaluator's.
+#
+# Both read answers with the release's tolerant parser; an output on which it raises is `unparsed`.
+
+Values = tuple[bool | None, bool | None, bool, bool | None]
+_WRONG: Values = (False, False, False, False)
+SPACES: tuple[omnigui_paper.PredictedSpace, ...] = ("norm1000", "px", "rel", "auto")
+
+
+class OmniGuiProfile(EpisodeProfile):
+    """What the two profiles share: the parser, the axes, and what is counted."""
+
+    values = (*EpisodeProfile.values, "extension")
+    by: Mapping[str, Sequence[str]] = {
+        "dimension": tuple(DIMENSIONS),
+        "dependency": tuple(DEPENDENCIES),
+        "app": (),
+        "language": (),
+    }
+
+    def __init__(self, space: omnigui_paper.PredictedSpace = "norm1000") -> None:
+        """Take the unit of the predicted coordinates; it is never guessed from a model's name."""
+        self.space = space
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read one answer and hold it against the step's target.
+
+        Pixels are those of the screenshot as the model was shown it, which the receipt tells.
+        """
+        answer = parse(text)
+        if isinstance(answer, Unread):
+            return Verdict("unparsed", self._values(step, None), None, answer.reason)
+        meant = on_screen(answer, self.space, receipt, where=step.sample_id)
+        try:
+            return Verdict("ok", self._values(step, meant), answer.as_dict())
+        except omnigui_release.RaisesError as error:
+            return Verdict("unparsed", _WRONG, None, str(error))
+
+    def failed(self, step: Step, outcome: Outcome) -> Verdict:
+        """The verdict on a step without an answer: wrong, with the reason as its outcome."""
+        return Verdict(outcome, self._values(step, None))
+
+    def _values(self, step: Step, answer: Answer | None) -> Values:
+        """The `VALUES` of a step; None = nothing could be read."""
+        raise AssertionError("a profile says how it judges")
+
+    def _stated_length(self, step: Step) -> int | None:
+        """The released rows have it."""
+        return whole_number(step.source.get("episode_length"))
+
+    def _more_counts(self, rows: Rows, judged: Mask) -> dict[str, int]:
+        """How many verdicts are by our extension of the rules."""
+        return {"judged_by_extension": int(np.nansum(rows.values["extension"][judged]))}
+
+
+class PaperProfile(OmniGuiProfile):
+    """`omnigui-paper`: section 3.4, with the open points of `tasks/omnigui/rules.py`."""
+
+    name = "omnigui-paper"
+
+    def _values(self, step: Step, answer: Answer | None) -> Values:
+        as_prompted = answer is not None and answer.as_prompted
+        if step.action is None:
+            return None, None, as_prompted, None
+        match = omnigui_paper.judge_paper(step.action, step.screen, answer, self.space)
+        return match[0], match[1], as_prompted, match[2]
+
+
+class ReleaseProfile(OmniGuiProfile):
+    """`omnigui-release`: the published evaluator, verdict for verdict.
+
+    It has no relative coordinates: the task offers this profile with the other units only.
+    """
+
+    name = "omnigui-release"
+    goal_progress = "GP_prefix"
+    of_nothing = 0.0
+
+    def _values(self, step: Step, answer: Answer | None) -> Values:
+        """Raises `RaisesError` where the release raises; a step without an answer is wrong."""
+        try:
+            match = omnigui_release.judge_release(step.source, answer, self.space)
+        except omnigui_release.RaisesError:
+            if answer is None:
+                return _WRONG
+            raise
+        return match[0], match[1], answer is not None and answer.as_prompted, False
+
+    def _episodes(self, steps: Sequence[Step], runs: Runs) -> Ints:
+        """By the released key: episodes of two apps merge where rows have an app but no subset."""
+        return numbered(_released_key(step) for step in steps)
+
+
+def _released_key(step: Step) -> str:
+    row = step.source
+    default = "unknown" if "app" in row else step.tags["app"]
+    return f"{row.get('subset', default)}-{row.get('episode_id', 'unknown')}"
+
+
+# OmniGUI's right answer: compact JSON to the letter of the prompt.
+
+
+def target(step: Step, *, space: Space, size: Screen) -> Target | None:
+    """The expert's action, as `Task.target` gives it.
+
+    A swipe whose source names no lift ends 30 % of the screen further along its direction. Of
+    several alternatives it is the first.
+
+    Args:
+        step: of OmniGUI.
+        space: the unit of coordinates.
+        size: width and height of the screenshot as the model is shown it, in pixels.
+
+    Returns:
+        None where there is no action, or it lacks its place or its text.
+    """
+    action = step.action
+    if action is None or not _is_whole(action):
+        return None
+    body = answer(action, step.screen)
+    marked = dict(body)
+    places = []
+    for key, region in _regions(action, body):
+        found = place(region, step.screen, space=space, size=size)
+        places.append(found)
+        body[key], marked[key] = list(found), PLACE
+    if not places:  # what stands for a place stands for nothing else
+        text = _compact(body)
+        return Target(text, text.replace(PLACE, "bbox"))
+    return Target(_compact(body), _compact(marked).replace(f'"{PLACE}"', PLACE), tuple(places))
+
+
+def _is_whole(action: Action) -> bool:
+    """Whether the source says all that the primitive needs."""
+    if action.kind in POSITIONAL or action.kind in SWIPES:
+        return bool(action.start)
+    return action.kind is not Primitive.INPUT or bool(action.text)
+
+
+def _regions(action: Action, body: dict[str, Any]) -> Iterator[tuple[str, Region]]:
+    """The places that an action has, by the keys of its answer."""
+    if action.kind in POSITIONAL:
+        yield "coordinate", action.start[0]
+    elif action.kind in SWIPES:
+        yield "start_coordinate", action.start[0]
+        yield "end_coordinate", action.end[0] if action.end else _lift(body)
+
+
+def _lift(body: dict[str, Any]) -> Point:
+    """Where a swipe ends whose source does not say it."""
+    x, y = body["end_coordinate"]
+    return Point(x, y, "norm1000")
+
+
+def _compact(body: dict[str, Any]) -> str:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+# OmniGUI's baselines: what a score means without a model. They look at targets alone.
+
+NAMES = ("oracle", "center", "random", "always-wait", "majority")
+_CENTRE = Point(500, 500, "norm1000")
+
+
+def policy(
+    name: str, steps: Sequence[Step], *, space: Space, options: Mapping[str, str]
+) -> Callable[[Step], str]:
+    """One of five rules.
+
+    * `oracle` answers with the target: the ceiling of a profile on this data.
+    * `center` always taps the middle of the screen.
+    * `random` draws a primitive and a place for each step from `-M seed=N` (0) and the step's id.
+    * `always-wait` always answers NONE.
+    * `majority` always answers the most frequent primitive of the data, at its mean place.
+
+    Args:
+        name: of the rule.
+        steps: those it may look at.
+        space: the unit in which it writes coordinates.
+        options: as given with `-M key=value`.
+
+    Returns:
+        A step's answer, as the JSON that the prompt asks for.
+
+    Raises:
+        UsageError: there is no such rule or option.
+    """
+    if name not in NAMES:
+        raise UsageError(
+            f'there is no baseline "{name}"',
+            where=f"--model baseline:{name}",
+            expected=f"one of {', '.join(NAMES)}",
+        )
+    allowed = {"seed"} if name == "random" else set()
+    for option in options.keys() - allowed:
+        raise UsageError(
+            f'baseline:{name} has no option "{option}"',
+            where=f"-M {option}={options[option]}",
+            expected="seed" if allowed else "no options",
+        )
+    seed = options.get("seed", "0")
+    if not seed.lstrip("-").isdigit():
+        raise UsageError("the seed is not a number", where=f"-M seed={seed}", expected="seed=0")
+    usual = _majority(steps) if name == "majority" else Action(Primitive.NONE)
+    rules: Mapping[str, Callable[[Step], Action]] = {
+        "oracle": _oracle,
+        "center": lambda step: Action(Primitive.TAP, (_CENTRE,)),
+        "random": lambda step: _random(step, int(seed)),
+        "always-wait": lambda step: Action(Primitive.NONE),
+        "majority": lambda step: usual,
+    }
+    rule = rules[name]
+    return lambda step: json.dumps(answer(rule(step), step.screen, space=space), ensure_ascii=False)
+
+
+def _oracle(step: Step) -> Action:
+    """The target; where there is none to be used, the profile that judges leaves it out."""
+    return step.action or Action(Primitive.TASK_IMPOSSIBLE)
+
+
+def _random(step: Step, seed: int) -> Action:
+    # As bytes, since an id may hold a lone surrogate; the numbers are the same as from the text.
+    draw = random.Random(f"{seed}/{step.sample_id}".encode("utf-8", "surrogatepass"))
+    kind = draw.choice(list(Primitive))
+    points = [Point(draw.randint(0, 1000), draw.randint(0, 1000), "norm1000") for _ in "se"]
+    return Action(kind, (points[0],), (points[1],), text="")
+
+
+def _majority(steps: Sequence[Step]) -> Action:
+    targets = [(step.action, step.screen) for step in steps if step.action]
+    if not targets:
+        return Action(Primitive.NONE)
+    kind = Counter(action.kind for action, _ in targets).most_common(1)[0][0]
+    same = [(action, screen) for action, screen in targets if action.kind is kind]
+    if kind is Primitive.INPUT:
+        return Action(kind, text=Counter(action.text for action, _ in same).most_common(1)[0][0])
+    if kind not in POSITIONAL and kind not in SWIPES:
+        return Action(kind)
+    start = [convert(centre(a.start[0]), "norm1000", screen) for a, screen in same if a.start]
+    end = [convert(centre(a.end[0]), "norm1000", screen) for a, screen in same if a.end]
+    return Action(kind, _mean(start), _mean(end))
+
+
+def _mean(points: Sequence[Point]) -> tuple[Point, ...]:
+    if not points:
+        return ()
+    x, y = fmean(point.x for point in points), fmean(point.y for point in points)
+    return (Point(round(x), round(y), "norm1000"),)
+
+
+_FARTHEST = 1e9
+
+
+class OmniGui:
+    """OmniGUI: what does the agent do next, given what it sees, hears and remembers?
+
+    Args:
+        options: `modalities`, `history`, `history_screenshot`, `prompt_form`, `voice` (a folder of
+            WAV files), `voice_form`, `coordinates`; unknown ones are a `UsageError`.
+    """
+
+    name = "omnigui"
+    default_profile = PaperProfile.name
+    baselines = NAMES
+    allowed: Mapping[str, Sequence[str]] = {**OPTIONS, "coordinates": SPACES}
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Check the options and prepare prompt and profiles."""
+        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        self._prompt = Prompt(self.options)
+        self.prompt_hash = self._prompt.hash
+        profiles: list[Profile] = [PaperProfile(self.space)]
+        if self.space != "rel":  # a unit that the released evaluator does not know
+            profiles.append(ReleaseProfile(self.space))
+        self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+        """Read the dataset's annotations."""
+        return loader.load(data, check_media=check_media, strict=strict)
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """The conversation for one step; `predicted` is used with `history=predicted` only."""
+        return self._prompt.conversation(step, predicted)
+
+    @property
+    def space(self) -> PredictedSpace:
+        """The unit in which models are taken to write coordinates (`-T coordinates`)."""
+        return next(space for space in SPACES if space == self.options["coordinates"])
+
+    def baseline(
+        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
+    ) -> Callable[[Step], str]:
+        """The rule of that name; coordinates are in the unit that models are taken to use."""
+        return policy(name, steps, space=self._written, options=options)
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        """The expert's action as compact JSON; None where the source has no usable one."""
+        return target(step, space=space or self._written, size=size or step.screen)
+
+    @property
+    def _written(self) -> Space:
+        """The unit of answers that are written here."""
+        return "norm1000" if self.space == "auto" else self.space
+
+    @property
+    def needs_predictions(self) -> bool:
+        """Whether a step's prompt shows the model's own earlier answers."""
+        return self.options["history"] == "predicted"
+
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
+        """A model's text as an action, for histories of predictions; None if it is none.
+
+        Pixels are those of the screenshot as the model was shown it, which the receipt tells.
+        """
+        answer = parse(text)
+        if isinstance(answer, Unread):
+            return None
+        answer = on_screen(answer, self.space, receipt, where="the step before")
+        start, end = self._region(answer.start), self._region(answer.end)
+        return Action(Primitive(answer.kind), start, end, text=answer.text)
+
+    def _region(self, pair: Pair | None) -> tuple[Region, ...]:
+        """The point as a region; none for a place that is on no screen of this world."""
+        if pair is None or max(abs(pair[0]), abs(pair[1])) > _FARTHEST:
+            return ()
+        space = self.space
+        if space == "auto":
+            space = "px" if max(pair) > 1000 else "norm1000"
+        return (Point(pair[0], pair[1], space),)
+
+
+def make(name: str, options: Mapping[str, str]) -> OmniGui:
+    """The task of that name, which is one."""
+    return OmniGui(options)

@@ -1,0 +1,237 @@
+"""Do the texts of OmniGUI's rows agree with the rest: instructions, and histories in words?
+
+The wording of `action_history` is the data's own. Only what is written as the benchmark's own
+formatter writes it (`TAP at [x, y]`, `INPUT text: "..."`) is held against a target without words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeGuard
+
+from omnidata.actions import Action, Box, Point, Primitive, Region, Screen, convert
+from omnidata.errors import Finding
+from omnidata.tasks.omnigui.files import Note, Row
+
+# Is a text in the language that its column promises? By its letters; no language is recognised.
+#
+# Names are the trouble: a Chinese instruction may hold English ones, and an English instruction
+# Chinese ones. So Chinese is any text with a Chinese letter, unless it is Japanese or Korean, or
+# that is one name; English is any text that is not mostly in another script.
+
+_HAN = r"[\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]"
+_LATIN = "A-Za-z\u00aa\u00ba\u00c0-\u02ff\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a"
+_LETTER = re.compile(r"[^\W\d_]")
+_OTHER = re.compile(rf"[^\W\d_{_LATIN}]")
+_LATIN_WORD = re.compile(rf"[{_LATIN}]+")
+_LOWER_WORD = re.compile(r"\b[a-z]+\b")
+_CHINESE = re.compile(_HAN)
+_KANA_HANGUL = re.compile(r"[\u3041-\u3096\u30a1-\u30fa\uac00-\ud7a3]")
+_QUOTED = re.compile(
+    r"\"[^\"]*\"|“[^”]*”|‘[^’]*’|「[^」]*」|『[^』]*』|《[^》]*》|\[[^]]*\]|(?<!\w)'[^']*'(?!\w)"
+)
+_PER_WORD = 4
+"""Letters of another script that outweigh one English word: a name has two to four."""
+
+
+def has_chinese(text: str) -> bool:
+    """Whether there is a Chinese letter in a text.
+
+    Examples:
+        >>> has_chinese("打开 TED"), has_chinese("Open TED")
+        (True, False)
+    """
+    return _CHINESE.search(text) is not None
+
+
+def foreign(text: str, language: str) -> str:
+    """Why a text cannot be in a language; empty if it can, and for languages other than en and zh.
+
+    Args:
+        text: an instruction. What stands in quotation marks or brackets is passed over, unless it
+            is all.
+        language: "en" or "zh".
+
+    Examples:
+        >>> foreign("Tap Share", "zh")
+        'it has no Chinese letter'
+        >>> foreign("打开 Paper Lanterns", "en")
+        'it begins in another script'
+        >>> foreign("Search QQ Music for “周杰伦 晴天”, play it", "en")
+        ''
+    """
+    plain = _QUOTED.sub(" ", text)
+    if not _LETTER.search(plain):
+        plain = text
+    others, words = _OTHER.findall(plain), _LATIN_WORD.findall(plain)
+    if language == "zh":
+        if not has_chinese(text):  # a single word may be the name of an app
+            return "it has no Chinese letter" if others or len(words) > 1 else ""
+        syllables = len(_KANA_HANGUL.findall(plain))
+        return f"it has {syllables} letters of kana or Hangul" if syllables > 1 else ""
+    if language != "en":
+        return ""
+    first = _LETTER.search(plain)
+    # English may begin with a name; where names follow the verb, no small words do.
+    if first and _OTHER.match(first[0]) and len(_LOWER_WORD.findall(plain)) < 2:
+        return "it begins in another script"
+    if len(others) >= _PER_WORD * (len(words) + 1):
+        return f"it has {len(others)} letters of another script and {len(words)} English words"
+    return ""
+
+
+_SLACK = 5.0
+"""Units of 0-1000 that a place in a history may lie beside its target: histories are rounded."""
+
+_POINT_REACH = 20.0
+"""Units of 0-1000 about a target that is a point."""
+
+_NUMBER = r"\s*(-?\d+(?:\.\d+)?)\s*"
+_PLACE = re.compile(rf"\[{_NUMBER},{_NUMBER}\]")
+_FORM = re.compile(
+    rf"({'|'.join(kind.name for kind in Primitive)})"
+    rf'(?: at {_PLACE.pattern}| from {_PLACE.pattern}(?: to {_PLACE.pattern})?| text: ".*")?\s*',
+    re.DOTALL,
+)
+_TYPED = re.compile(r'INPUT text: "(.*)"\s*', re.DOTALL)
+
+
+def _is_history(value: Sequence[object]) -> TypeGuard[Sequence[Mapping[str, Any]]]:
+    """Whether a list is a history, rendered."""
+    return all(
+        isinstance(entry, dict) and {"step_index", "action_text"} <= entry.keys() for entry in value
+    )
+
+
+def check_languages(
+    metadata: Row, rows: Sequence[tuple[Row, str]], *, where: str, language: str, note: Note
+) -> None:
+    """Every text of an episode once: does it stand in the column of its language?
+
+    Args:
+        metadata: the episode's row.
+        rows: its steps' rows and their places.
+        where: the episode's place.
+        language: the one that the episode is asked in.
+        note: takes the findings.
+    """
+    columns = [("instruction_en", "en"), ("instruction_zh", "zh")]
+    if language == "zh":  # in English apps the column may hold either
+        columns.append(("instruction", "zh"))
+    seen = set()
+    for row, place in ((metadata, where), *rows):
+        for column, wanted in columns:
+            text = row.get(column)
+            if not isinstance(text, str) or (column, text) in seen:
+                continue
+            seen.add((column, text))
+            if reason := foreign(text, wanted):
+                note(
+                    Finding(
+                        "language-differs",
+                        "warning",
+                        place,
+                        f"{column}, {reason}: {text[:60]!r}",
+                        f'a text in "{wanted}"',
+                        "put the text into the column of its language",
+                    )
+                )
+
+
+class HistoryCheck:
+    """Holds the histories that an episode's rows bring against the targets of its steps."""
+
+    def __init__(self, note: Note) -> None:
+        """Begin an episode."""
+        self._note = note
+        self._said: set[tuple[int, str]] = set()
+
+    def look(
+        self,
+        row: Row,
+        *,
+        index: int,
+        past: Mapping[int, Action | None],
+        screens: Mapping[int, Screen],
+        where: str,
+    ) -> None:
+        """Check one row; what rows only carry on from the row before is said once.
+
+        Args:
+            row: of step `index`.
+            index: 0-based.
+            past: by step, the actions of the steps before.
+            screens: the screens on which they were made.
+            where: the row's place.
+        """
+        history = row.get("action_history")
+        if not isinstance(history, list):  # as null: the row brings none
+            return
+        if _is_history(history):
+            reason = self._compared(history, index, past, screens)
+        else:
+            reason = f"an entry is no {{step_index, action_text}}: {str(history)[:60]}"
+        if reason:
+            self._note(
+                Finding(
+                    "history-differs",
+                    "warning",
+                    where,
+                    f"action_history: {reason}",
+                    f"steps 0 to {index - 1}, as their targets say" if index else "no step",
+                    "make the history again from the targets",
+                )
+            )
+
+    def _compared(
+        self,
+        history: Sequence[Mapping[str, Any]],
+        index: int,
+        past: Mapping[int, Action | None],
+        screens: Mapping[int, Screen],
+    ) -> str:
+        """Where the history and the targets part; empty if nowhere."""
+        numbers = [entry["step_index"] for entry in history]
+        reason = ""
+        if numbers != list(range(index)):
+            reason = f"it lists the steps {str(numbers)[:60]}"
+        for number, text in ((e["step_index"], str(e["action_text"])) for e in history):
+            target = past.get(number) if isinstance(number, int) else None
+            if target is None or (number, text) in self._said:
+                continue
+            if contradiction := _contradicts(text, target, screens[number]):
+                self._said.add((number, text))
+                reason = reason or f"step {number}, {text[:60]!r}: {contradiction}"
+        return reason
+
+
+def _contradicts(text: str, target: Action, screen: Screen) -> str:
+    """Why the text cannot be said of the action; empty if it can."""
+    if target.words is not None:
+        same = text.split() == target.words.split()
+        return "" if same else f"its action_text is {target.words[:60]!r}"
+    form = _FORM.fullmatch(text)
+    if form is None:  # in words of its own
+        return ""
+    if form[1] != target.kind.name:
+        return f"its target is {target.kind.name}"
+    if target.kind is Primitive.INPUT:
+        typed = _TYPED.fullmatch(text)
+        return "" if typed is None or typed[1] == target.text else f"it types {target.text!r}"
+    for place, regions in zip(_PLACE.findall(text), (target.start, target.end), strict=False):
+        point = Point(float(place[0]), float(place[1]), "norm1000")
+        if regions and not any(_near(point, region, screen) for region in regions):
+            return "the place is not that of its target"
+    return ""
+
+
+def _near(point: Point, region: Region, screen: Screen) -> bool:
+    if isinstance(region, Box):
+        low = convert(Point(region.left, region.top, region.space), "norm1000", screen)
+        high = convert(Point(region.right, region.bottom, region.space), "norm1000", screen)
+        reach = _SLACK
+    else:
+        low = high = convert(region, "norm1000", screen)
+        reach = _POINT_REACH
+    return low.x - reach <= point.x <= high.x + reach and low.y - reach <= point.y <= high.y + reach

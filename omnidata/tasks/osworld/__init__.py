@@ -1,0 +1,1 @@
+"""OSWorld: rollouts of agents on a desktop."""

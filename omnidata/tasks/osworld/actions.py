@@ -1,0 +1,471 @@
+"""What the actions of OSWorld's rollouts mean: `pyautogui`, `computer_13`, and the special ones.
+
+Nothing in an action is executed. Places are pixels of the screen (paper, Appendix A.3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from omnidata.actions import Screen
+from omnidata.jsontext import BROKEN, decode
+from omnidata.loaders.load import short
+from omnidata.tasks.desktops import WORDS, Call, Code, Kind, Unresolved, Value, bind, read_turn
+
+Flag = Literal["action-alias", "action-foreign", "action-space-differs"]
+
+_ALIASES: Final[Mapping[str, str]] = {"MOUSE_MOVE": "MOVE_TO", "TYPE": "TYPING", "KEY": "PRESS"}
+"""What the release's own prompt calls them in its examples."""
+
+_CLICK_TYPES: Final[Mapping[str, tuple[str, int]]] = {
+    "WHEEL_UP": ("vscroll", 1),
+    "WHEEL_DOWN": ("vscroll", -1),
+}
+_FUNCTIONS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "MOVE_TO": ("moveTo", {"x": "x", "y": "y"}),
+    "CLICK": ("click", {"button": "button", "x": "x", "y": "y", "num_clicks": "clicks"}),
+    "MOUSE_DOWN": ("mouseDown", {"button": "button"}),
+    "MOUSE_UP": ("mouseUp", {"button": "button"}),
+    "RIGHT_CLICK": ("rightClick", {"x": "x", "y": "y"}),
+    "DOUBLE_CLICK": ("doubleClick", {"x": "x", "y": "y"}),
+    "DRAG_TO": ("dragTo", {"x": "x", "y": "y"}),
+    "TYPING": ("write", {"text": "message"}),
+    "PRESS": ("press", {"key": "keys"}),
+    "KEY_DOWN": ("keyDown", {"key": "key"}),
+    "KEY_UP": ("keyUp", {"key": "key"}),
+    "HOTKEY": ("hotkey", {"keys": "keys"}),
+}
+"""Of each type of `computer_13` (Table 6): the function that the release runs for it, and what its
+parameters are called there. SCROLL is two functions."""
+
+_NEEDED: Final = {"MOVE_TO": ("x", "y"), "DRAG_TO": ("x", "y"), "SCROLL": ("dx", "dy")}
+_DEEPEST: Final = 20
+
+
+@dataclass(slots=True)
+class Reading:
+    """The calls of some actions, and what is odd about them.
+
+    Attributes:
+        calls: in order.
+        flags: kind of oddity -> what it is.
+    """
+
+    calls: list[Call | Code] = field(default_factory=list)
+    flags: dict[Flag, str] = field(default_factory=dict)
+
+
+def calls_of(source: Mapping[str, Any]) -> Reading:
+    """What a step's agent did, from the step's `source`.
+
+    Args:
+        source: of a step of OSWorld; it may have been through a Parquet repository.
+
+    Examples:
+        >>> row = {"action": {"action_type": "SCROLL", "dx": 0, "dy": -3}}
+        >>> [call.amount for call in calls_of({"rows": [row]}).calls]
+        [-3]
+    """
+    reading = Reading()
+    space = source.get("action_space", "")
+    for row in source.get("rows", ()):
+        for action in _actions(row):
+            _read(action, space, reading, 0)
+    return reading
+
+
+def _actions(row: Mapping[str, Any]) -> Iterator[Any]:
+    """The line's action, or the actions of a fork that lists them."""
+    if "action" in row:
+        yield row["action"]
+    elif isinstance(row.get("actions"), list):
+        yield from row["actions"]
+
+
+def _read(action: object, space: str, reading: Reading, depth: int) -> None:
+    if action is None or action == "":
+        return
+    if isinstance(action, str):
+        _read_text(action, space, reading, depth)
+    elif isinstance(action, Mapping):
+        _read_object(action, space, reading)
+    elif isinstance(action, list) and depth < _DEEPEST:
+        for one in action:
+            _read(one, space, reading, depth + 1)
+    elif isinstance(action, int | float) and not isinstance(action, bool):
+        reading.flags["action-foreign"] = f"the action is the number {short(action)}"
+        reading.calls.append(Code(short(action), "a number of another dataset's actions"))
+    else:
+        reading.calls.append(Code(short(action), f"a {type(action).__name__} is no action"))
+
+
+def _read_text(text: str, space: str, reading: Reading, depth: int) -> None:
+    """Code, a special word, or code that ends with one; in `computer_13` an object as text."""
+    if space == "computer_13" and text.strip() not in WORDS:
+        value = _decoded(text)
+        if isinstance(value, dict | list) and depth < _DEEPEST:
+            _read(value, space, reading, depth + 1)
+        else:
+            reading.calls.append(Code(text, "no action of computer_13"))
+        return
+    reading.calls += read_turn(text)
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return decode(text)
+    except RecursionError:
+        return BROKEN
+
+
+def _read_object(action: Mapping[str, Any], space: str, reading: Reading) -> None:
+    kind = action.get("action_type")
+    for name in ("command", "code"):  # of agents that keep a tool's call beside what it ran
+        if "action_type" not in action and isinstance(action.get(name), str):
+            _read_text(action[name], "pyautogui", reading, _DEEPEST)
+            return
+    if not isinstance(kind, str):
+        if kind is not None:
+            reading.flags["action-foreign"] = f"action_type is {short(kind)}"
+        reading.calls.append(Code(short(action), "action_type is no name of computer_13"))
+        return
+    if space == "pyautogui":
+        reading.flags["action-space-differs"] = "an action of computer_13 among those of pyautogui"
+    _read_type(kind, action, reading)
+
+
+def _read_type(kind: str, action: Mapping[str, Any], reading: Reading) -> None:
+    name = kind.strip().upper()
+    given = dict(_parameters(action))
+    odd = name != kind or name in _ALIASES or "click_type" in given
+    if odd:
+        reading.flags["action-alias"] = f"action_type {short(kind)} as in the prompt's examples"
+    try:
+        reading.calls += _bound(_ALIASES.get(name, name), name == "KEY", given, short(action))
+    except Unresolved as error:
+        reading.calls.append(Code(short(action), str(error)))
+
+
+def _parameters(action: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Beside the type, or nested; what is null is left out, as the release leaves it out."""
+    nested = action.get("parameters")
+    flat = {key: value for key, value in action.items() if key not in ("action_type", "parameters")}
+    found = {**flat, **nested} if isinstance(nested, Mapping) else flat
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _bound(name: str, is_key: bool, given: dict[str, Any], raw: str) -> list[Call]:
+    if name in WORDS:
+        return [WORDS[name]]
+    for needed in _NEEDED.get(name, ()):
+        if needed not in given:
+            raise Unresolved(f"{name} lacks {needed}")
+    if name == "SCROLL":
+        turns = (("hscroll", given["dx"]), ("vscroll", given["dy"]))
+        return [_call(function, {"clicks": by}, raw) for function, by in turns if by != 0]
+    click_type = given.get("click_type")
+    wheel = _CLICK_TYPES.get(click_type.upper()) if isinstance(click_type, str) else None
+    if wheel and name == "CLICK":
+        return [_call(wheel[0], {"clicks": wheel[1]}, raw)]
+    if name == "CLICK" and "click_type" in given:
+        given["button"] = given.pop("click_type")
+    if is_key and isinstance(given.get("key"), str) and "+" in given["key"].strip("+"):
+        name, given = "HOTKEY", {"keys": given["key"].split("+")}
+    if name not in _FUNCTIONS:
+        raise Unresolved(f"computer_13 has no type {name:.40}")
+    function, parameters = _FUNCTIONS[name]
+    unknown = given.keys() - parameters.keys()
+    if unknown:
+        raise Unresolved(f"{name} takes no {min(map(str, unknown)):.40}")
+    return [_call(function, {parameters[key]: given[key] for key in given}, raw)]
+
+
+def _call(function: str, given: Mapping[str, Any], raw: str) -> Call:
+    return bind(
+        "pyautogui", function, (), {key: _value(given[key]) for key in given}, raw=raw, tag=""
+    )
+
+
+def _value(value: object) -> Value:
+    if isinstance(value, list):
+        return tuple(_scalar(item) for item in value)
+    return _scalar(value)
+
+
+def _scalar(value: object) -> str | int | float | bool | None:
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise Unresolved(f"a {type(value).__name__} is no parameter")
+
+
+# What a turn on a desktop does, however it is written, and how near two turns are.
+
+Pair = tuple[float, float]
+ActKind = Literal[
+    "move", "click", "drag", "mouse_down", "mouse_up", "scroll", "hscroll", "keys", "hotkey",
+    "key_down", "key_up", "wait", "terminate",
+]  # fmt: skip
+
+NEAR: Final = 0.01 * math.sqrt(2)
+"""How far a point may lie from the other, in shares of the screen's width and height: what
+AgentNetBench's evaluator takes for the same point where it knows no box."""
+
+_PLACED: Final[dict[Kind, ActKind]] = {
+    "click": "click", "drag": "drag", "drag_by": "drag", "mouse_down": "mouse_down",
+    "mouse_up": "mouse_up", "scroll": "scroll", "hscroll": "hscroll",
+}  # fmt: skip
+_NAMES: Final = {
+    **{"\n": "enter", "\r": "enter", "return": "enter", "\t": "tab", " ": "space"},
+    **{"esc": "escape", "del": "delete", "control": "ctrl", "ctrlleft": "ctrl"},
+    **{"altleft": "alt", "shiftleft": "shift", "pgup": "pageup", "pgdn": "pagedown"},
+    **{"option": "alt", "super": "win", "winleft": "win", "command": "win", "cmd": "win"},
+}
+_AIMED: Final = frozenset({"click", "move", "mouse_down", "mouse_up"})
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One thing that is done.
+
+    Attributes:
+        kind: what.
+        start: where, or where a drag begins; None where nobody says.
+        end: where a drag ends.
+        detail: what else must be the same: the button and how often, the direction, the keys, the
+            status at the end.
+    """
+
+    kind: ActKind
+    start: Pair | None = None
+    end: Pair | None = None
+    detail: tuple[str | int, ...] = ()
+
+
+def acts(statements: Sequence[Call | Code]) -> list[Act] | None:
+    """What some calls do.
+
+    To move the pointer is a part of what is done there next, keys that are typed one after the
+    other are one, and pauses are left out, unless there is nothing else.
+
+    Args:
+        statements: of one turn.
+
+    Returns:
+        None where a statement is not understood.
+
+    Examples:
+        >>> from omnidata.tasks.desktops import read_code
+        >>> acts(read_code("pyautogui.moveTo(3, 4); pyautogui.click(); time.sleep(1)"))
+        [Act(kind='click', start=(3, 4), end=None, detail=('left', 1))]
+        >>> acts(read_code("pyautogui.write('a'); pyautogui.press('enter')"))[0].detail
+        ('a', 'enter')
+    """
+    found: list[Act] = []
+    pointer: Pair | None = None
+    moved = False
+    for call in statements:
+        if isinstance(call, Code):
+            return None
+        if call.kind == "sleep":
+            continue
+        if call.kind in ("move", "move_by"):
+            pointer, moved = _place(call, pointer), True
+            continue
+        act = _act(call, pointer)
+        if act.kind == "keys" and found and found[-1].kind == "keys" and not moved:
+            found[-1] = replace(found[-1], detail=found[-1].detail + act.detail)
+        else:
+            found.append(act)
+        if call.kind in _PLACED:
+            pointer = act.end if act.kind == "drag" else act.start
+            moved = False
+    if moved:
+        found.append(Act("move", pointer))
+    return found if found or not statements else [Act("wait")]
+
+
+def _place(call: Call, pointer: Pair | None) -> Pair | None:
+    """Where a call happens; None where nobody says."""
+    if call.kind in ("move_by", "drag_by"):
+        if pointer is None:
+            return None
+        return pointer[0] + (call.x or 0), pointer[1] + (call.y or 0)
+    if call.x is not None and call.y is not None:
+        return call.x, call.y
+    return None if call.tag or call.x is not None or call.y is not None else pointer
+
+
+def _act(call: Call, pointer: Pair | None) -> Act:
+    place = _place(call, pointer)
+    if call.kind in ("drag", "drag_by"):
+        return Act("drag", pointer, place, (call.button,))
+    if call.kind in ("scroll", "hscroll"):
+        return Act(_PLACED[call.kind], place, None, (int(math.copysign(1, call.amount)),))
+    if call.kind in _PLACED:
+        times = (call.times,) if call.kind == "click" else ()
+        return Act(_PLACED[call.kind], place, None, (call.button, *times))
+    if call.kind == "terminate":
+        failed = call.status.lower().startswith("fail")
+        return Act("terminate", detail=("failure" if failed else "success",))
+    if call.kind == "wait":
+        return Act("wait")
+    return _typed(call)
+
+
+def _typed(call: Call) -> Act:
+    keys = tuple(map(_key, call.text if call.text is not None else call.keys))
+    if call.kind == "hotkey":
+        return Act("hotkey", detail=tuple(sorted(set(keys))))
+    if call.kind == "key_down":
+        return Act("key_down", detail=keys)
+    if call.kind == "key_up":
+        return Act("key_up", detail=keys)
+    return Act("keys", detail=keys * call.times)
+
+
+def _key(name: str) -> str:
+    """One name for each key; a letter by itself keeps its case, as it is typed."""
+    if len(name) > 1:
+        name = name.lower()
+    return _NAMES.get(name, name)
+
+
+def moved(found: Sequence[Act], place: Callable[[Pair], Pair]) -> list[Act]:
+    """The same with every place as a function says."""
+    return [
+        replace(
+            act,
+            start=act.start if act.start is None else place(act.start),
+            end=act.end if act.end is None else place(act.end),
+        )
+        for act in found
+    ]
+
+
+def needs_places(found: Sequence[Act]) -> bool:
+    """Whether something is done at a place."""
+    return any(act.kind in _AIMED or act.kind == "drag" for act in found)
+
+
+def is_whole(found: Sequence[Act]) -> bool:
+    """Whether every place is said that something is done at."""
+    return all(
+        (act.kind not in _AIMED or act.start is not None)
+        and (act.kind != "drag" or (act.start is not None and act.end is not None))
+        for act in found
+    )
+
+
+def judge(
+    reference: Sequence[Act] | None, answer: Sequence[Act] | None, screen: Screen
+) -> tuple[bool | None, bool | None]:
+    """Hold what an answer does against what the recorded agent did; a rule of ours.
+
+    `type_match`: the same kinds of things, in the same order. `exact_match`: also the same buttons,
+    directions, keys and status, and every point that is clicked, moved or dragged to lies within
+    `NEAR` of the other. Where the wheel turns, and how far, does not matter.
+
+    Args:
+        reference: of the recorded turn; None where it is not understood.
+        answer: of the model; None where nothing could be read.
+        screen: width and height in pixels, the unit of all places.
+
+    Returns:
+        None and None where the recorded turn says too little to judge by.
+
+    Examples:
+        >>> recorded, said = [Act("click", (100, 100))], [Act("click", (110, 110))]
+        >>> judge(recorded, said, (1000, 1000)), judge(recorded, said, (900, 900))
+        ((True, True), (True, False))
+    """
+    if not reference or not is_whole(reference):
+        return None, None
+    if needs_places(reference) and min(screen) < 1:
+        return None, None
+    if answer is None or [act.kind for act in reference] != [act.kind for act in answer]:
+        return False, False
+    pairs = zip(reference, answer, strict=True)
+    return True, all(_same(one, other, screen) for one, other in pairs)
+
+
+def _same(one: Act, other: Act, screen: Screen) -> bool:
+    if one.detail != other.detail:
+        return False
+    if one.kind in ("scroll", "hscroll"):
+        return True
+    return _near(one.start, other.start, screen) and _near(one.end, other.end, screen)
+
+
+def _near(one: Pair | None, other: Pair | None, screen: Screen) -> bool:
+    if one is None or other is None:
+        return one is other
+    return math.dist(
+        (one[0] / screen[0], one[1] / screen[1]), (other[0] / screen[0], other[1] / screen[1])
+    ) <= NEAR * (1 + 1e-9)  # a point on the edge, whatever the last digit of its shares
+
+
+# A model's text as code: the blocks of it, or one of the words WAIT, DONE and FAIL.
+#
+# As OSWorld's own agent reads it (`parse_code_from_string`), less two mistakes: that one cuts the
+# text at every `;`, also within quotes, and takes a word before a line break for a language, so
+# that "DONE" on a line of its own is lost.
+
+_FENCE: Final = "```"
+_LANGUAGES: Final = frozenset({"python", "py", "python3", "code"})
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a text says to do.
+
+    Attributes:
+        statements: in order.
+        code: the blocks, one below the other.
+        as_prompted: every statement is understood.
+    """
+
+    statements: tuple[Call | Code, ...]
+    code: str
+
+    @property
+    def as_prompted(self) -> bool:
+        """Whether all of it is code that the prompt asks for."""
+        return not any(isinstance(one, Code) for one in self.statements)
+
+
+def parse(text: str) -> Said | str:
+    r"""What a model's text says to do.
+
+    Args:
+        text: as it came.
+
+    Returns:
+        Or why it says nothing: there is no block, or nothing in one.
+
+    Examples:
+        >>> parse("I see it. ```python\npyautogui.click(3, 4)\n```").code
+        'pyautogui.click(3, 4)'
+        >>> parse("DONE").statements[0].status, parse("I am done.")
+        ('success', 'there is no block of code')
+    """
+    if text.strip() in WORDS:
+        return Said((WORDS[text.strip()],), text.strip())
+    parts = text.split(_FENCE)
+    blocks = [_unnamed(part) for part in parts[1:-1:2]]
+    if not blocks:
+        return "there is no block of code"
+    found = [one for block in blocks for one in read_turn(block)]
+    if not found:
+        return "the block of code is empty"
+    return Said(tuple(found), "\n".join(filter(None, blocks)))
+
+
+def _unnamed(block: str) -> str:
+    """The block without the name of its language."""
+    first, *rest = block.split(maxsplit=1)[:2] or [""]
+    if first.lower() in _LANGUAGES:
+        block = rest[0] if rest else ""
+    return block.strip()

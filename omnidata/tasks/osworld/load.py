@@ -1,0 +1,582 @@
+"""OSWorld's result trees: rollouts of agents as steps, one for each turn.
+
+Source: OSWorld (sections 2 and 4, Appendices A.3 and C), and the trees that its release and public
+forks of it write; `docs/osworld.md` lists their dialects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from omnidata.actions import Action, Screen
+from omnidata.errors import DataError, FileError, Finding, MediaError, MissingMediaError
+from omnidata.loaders import repository
+from omnidata.loaders.detect import reading
+from omnidata.loaders.files import check_media_files
+from omnidata.loaders.jsonl import values
+from omnidata.loaders.load import Note, Place, refuse_findings
+from omnidata.media import Budget, image_size, resolve, unsafe
+from omnidata.tasks.desktops import Code, nearest
+from omnidata.tasks.osworld.actions import Reading, calls_of
+from omnidata.tasks.osworld.tree import (
+    FOUND,
+    INSTRUCTION,
+    RECORDING,
+    RESULT,
+    TRAJECTORY,
+    Instructions,
+    Result,
+    Rollout,
+    find,
+    group_of,
+    read_result,
+    recognises,
+)
+from omnidata.tasks.osworld.turns import (
+    Recording,
+    Run,
+    Timeline,
+    Turn,
+    estimated,
+    matched,
+    read_runs,
+)
+from omnidata.types import MediaRef, Modality, Source, Step
+
+# OSWorld's rollouts -> steps, one for each turn of the agent.
+
+AlignBy = Literal["clock", "pictures"]
+
+TAGS: Final = (
+    "domain", "group", "action_space", "observation_type", "model", "outcome", "alignment",
+)  # fmt: skip
+"""The tags of a step: where its rollout lies, the group of Table 5, "success", "partial", "failure"
+or "unfinished", and how its clips are cut: "exact", "estimated", or "none" where it has none."""
+
+ROLES: Final[Mapping[str, Modality]] = {
+    "screenshot": "image",
+    "screenshot_after": "image",
+    "video": "video",
+    "video_after": "video",
+}
+"""`screenshot` and `video` show what was there before the agent acted; what its action did is in
+`screenshot_after`, which is the one that the line names, and in `video_after`."""
+
+UNKNOWN: Final[Screen] = (0, 0)
+"""The screen of a step without a screenshot that can be read."""
+
+_FIRST: Final = "step_0.png"  # of forks that keep what the agent saw first
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is known of a run beside its turns.
+
+    Attributes:
+        rollout: the folder.
+        run: the turns.
+        number: of the run in its file, 0-based.
+        runs: how many the file has; recording and result are about the last one.
+        result: the rollout's.
+    """
+
+    rollout: Rollout
+    run: Run
+    number: int
+    runs: int
+    result: Result
+
+    @property
+    def is_last(self) -> bool:
+        """Whether recording and result are about this one."""
+        return self.number == self.runs - 1
+
+    @property
+    def episode_id(self) -> str:
+        """The folder; of runs that were followed by others, with their number."""
+        place = self.rollout.example_id if self.rollout.path == "." else self.rollout.path
+        return place + ("" if self.is_last else f"@{self.number + 1}")
+
+
+@dataclass(slots=True)
+class StepReader:
+    """Turns the runs of rollouts into steps.
+
+    Attributes:
+        instructions: where the tasks are said.
+        align: how clips are cut.
+        note: takes the findings.
+    """
+
+    instructions: Instructions
+    align: AlignBy
+    note: Note
+    _sizes: dict[tuple[Path, str], Screen] = field(default_factory=dict)
+
+    def steps(self, told: Told) -> Iterator[Step]:
+        """The steps of a run, in order."""
+        turns = told.run.turns
+        if not turns:
+            return
+        shown = self._pictures(told)
+        recording = self._recording(told)
+        if shown[0] is None and turns[0].shown_before is None:
+            shown[0] = self._first(told, recording)
+        line = self._timeline(told, recording, shown[1:])
+        tags = _tags(told, line)
+        usual = self._first_size(shown)
+        history: list[Action | None] = []
+        screens: list[Screen] = []
+        for number, turn in enumerate(turns):
+            index = turn.number - told.run.first_number
+            sample_id = f"{told.episode_id}/{index}"
+            media = self._media(told, number, shown, line)
+            screen = self._screen(media, usual)
+            reading = calls_of({"action_space": told.rollout.action_space, "rows": turn.rows})
+            action = self._action(reading, turn, sample_id)
+            gap = index - len(history)  # turns in which the agent said nothing that could be run
+            history += [None] * gap
+            screens += [screen] * gap
+            step = Step(
+                sample_id=sample_id,
+                episode_id=told.episode_id,
+                step_index=index,
+                num_steps=len(turns),
+                instruction=self.instructions.of(told.rollout, turn.rows[0]),
+                screen=screen,
+                media=media,
+                history=tuple(history),
+                history_screens=tuple(screens),
+                action=action,
+                tags=tags,
+                source=_source(told, number, line),
+            )
+            yield named(step)
+            history.append(action)
+            screens.append(screen)
+
+    def _pictures(self, told: Told) -> list[MediaRef | None]:
+        """What was seen before the first turn, and after each."""
+        names = [told.run.reset, *(turn.shown_after for turn in told.run.turns)]
+        return [self._picture(told.rollout, name) for name in names]
+
+    def _picture(self, rollout: Rollout, name: str | None) -> MediaRef | None:
+        if name is None:
+            return None
+        if reason := unsafe(name):
+            self.note(
+                Finding(
+                    "path-unsafe",
+                    "error",
+                    rollout.path,
+                    f"screenshot: {reason}",
+                    "the name of a file in the same folder",
+                    "mend the name; the steps lack the picture until then",
+                )
+            )
+            return MediaRef("image", rollout.root, name)  # which nobody opens
+        return MediaRef("image", rollout.root, rollout.name(name))
+
+    def _media(
+        self,
+        told: Told,
+        number: int,
+        shown: Sequence[MediaRef | None],
+        line: Timeline | None,
+    ) -> dict[str, MediaRef | None]:
+        turn = told.run.turns[number]
+        return {
+            "screenshot": self._picture(told.rollout, turn.shown_before) or shown[number],
+            "screenshot_after": shown[number + 1],
+            "video": line.clip(number) if line else None,
+            "video_after": line.clip(number + 1) if line else None,
+        }
+
+    def _first(self, told: Told, recording: Recording | None) -> MediaRef | None:
+        """What the agent saw first, which the release does not keep; None with a finding."""
+        kept = MediaRef("image", told.rollout.root, told.rollout.name(_FIRST))
+        if self._size(kept) != UNKNOWN:
+            return kept
+        if recording is not None:
+            return recording.first_frame(told.rollout.name("first_frame.png"))
+        Place(told.episode_id, self.note).warn(
+            "observation-missing",
+            "the first screenshot is not kept, and "
+            + ("no recording can be read" if told.is_last else "the recording is of a later run"),
+            f"{RECORDING}, whose first frame it is",
+            "the first step has no screenshot",
+        )
+        return None
+
+    def _recording(self, told: Told) -> Recording | None:
+        ref = MediaRef("video", told.rollout.root, told.rollout.name(RECORDING))
+        if not told.is_last or not (ref.root / ref.path).exists():
+            return None
+        try:
+            return Recording.of(ref)
+        except MediaError as error:
+            self._broken(told, error)
+            return None
+
+    def _broken(self, told: Told, error: MediaError) -> None:
+        Place(told.episode_id, self.note).refuse(
+            "recording-broken",
+            f"{RECORDING}: {error.what}",
+            error.expected,
+            "copy the recording again; what is cut from it is missing until then",
+        )
+
+    def _timeline(
+        self, told: Told, recording: Recording | None, pictures: Sequence[MediaRef | None]
+    ) -> Timeline | None:
+        """Where the turns lie in the recording; None without one, or without times."""
+        if recording is None:
+            return None
+        times = [turn.time for turn in told.run.turns]
+        known = [time for time in times if time is not None]
+        if len(known) < len(times) or known != sorted(known):
+            Place(told.episode_id, self.note).warn(
+                "times-unusable",
+                "the turns have no times, or times that go back",
+                "action_timestamp YYYYmmdd@HHMMSS, with or without microseconds",
+                "the steps have no clips; mend the times",
+            )
+            return None
+        try:
+            if self.align == "pictures":
+                return matched(recording, known, pictures)
+        except MediaError as error:
+            self._broken(told, error)
+        return estimated(recording, known)
+
+    def _screen(self, media: Mapping[str, MediaRef | None], usual: Screen) -> Screen:
+        """The size of the screenshot, or of one of the same machine's, which has one screen."""
+        own = media["screenshot"]
+        size = UNKNOWN
+        if own is not None and (own.cell is None or usual == UNKNOWN):
+            size = self._size(own)
+        return usual if size == UNKNOWN else size
+
+    def _first_size(self, shown: Sequence[MediaRef | None]) -> Screen:
+        """The size of the first screenshot that can be read."""
+        files = (ref for ref in shown if ref is not None and ref.cell is None)
+        return next((size for ref in files if (size := self._size(ref)) != UNKNOWN), UNKNOWN)
+
+    def _size(self, ref: MediaRef) -> Screen:
+        key = ref.root, ref.path
+        if key not in self._sizes:
+            try:
+                self._sizes[key] = image_size(ref)
+            except MediaError:
+                self._sizes[key] = UNKNOWN
+        return self._sizes[key]
+
+    def _action(self, reading: Reading, turn: Turn, sample_id: str) -> Action | None:
+        """What comes nearest among the primitives; what cannot be said with them is a finding."""
+        place = Place(f"{sample_id} ({turn.where})", self.note)
+        for code, what in reading.flags.items():
+            if code == "action-foreign":
+                place.refuse(
+                    code,
+                    what,
+                    "the name of an action of computer_13, or code",
+                    "name the loader of that dataset; here the step has no action",
+                )
+            else:
+                place.warn(code, what, "an action of the rollout's action space", "it is read")
+        action = nearest(reading.calls, space="px", said=said(turn.rows))
+        if action is None:
+            unread = next((one for one in reading.calls if isinstance(one, Code)), None)
+            place.warn(
+                "action-code" if unread else "action-inexpressible",
+                f"the action is not understood: {unread.why}"
+                if unread
+                else "no single primitive comes near to the action",
+                "calls of pyautogui, or an action of computer_13",
+                "the step has no action; its source keeps the text, which is never run",
+            )
+        return action
+
+
+def named(step: Step) -> Step:
+    """The step with its group: all rollouts of one example, whichever agent made them."""
+    return replace(step, group=step.source["example_id"])
+
+
+def said(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A turn's actions as the agent wrote them, one below the other."""
+    found = [row.get("action", row.get("actions", "")) for row in rows]
+    return "\n".join(
+        one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in found
+    )
+
+
+def _tags(told: Told, line: Timeline | None) -> dict[str, str]:
+    rollout = told.rollout
+    found = {
+        "domain": rollout.domain,
+        "group": group_of().get(rollout.domain, ""),
+        "action_space": rollout.action_space,
+        "observation_type": rollout.observation_type,
+        "model": rollout.model,
+        "outcome": told.result.outcome if told.is_last else "unfinished",
+        "alignment": line.alignment if line else "none",
+    }
+    return {tag: value for tag, value in found.items() if value}
+
+
+def _source(told: Told, number: int, line: Timeline | None) -> dict[str, Any]:
+    """The lines untouched, and what the folder says beside them."""
+    rollout, turn = told.rollout, told.run.turns[number]
+    return {
+        "rows": turn.rows,
+        "before": told.run.before if number == 0 else [],
+        "after": turn.after,
+        "path": rollout.path,
+        "run": told.number,
+        "runs": told.runs,
+        "domain": rollout.domain,
+        "example_id": rollout.example_id,
+        "instruction_id": rollout.instruction_id,
+        "action_space": rollout.action_space,
+        "observation_type": rollout.observation_type,
+        "model": rollout.model,
+        "score": told.result.score if told.is_last else None,
+        "start_s": line.starts[number] if line else None,
+        "alignment": line.alignment if line else None,
+    }
+
+
+EXAMPLES = "evaluation_examples/examples"
+"""Where the release has the examples, beside its results."""
+
+_BUDGET = Budget(max_bytes=4 * 1024**3)
+_SKIPPING = frozenset({"json-invalid", "turns-many"})
+
+
+@dataclass(frozen=True, slots=True)
+class Results(Source):
+    """A source that knows the rollouts without a single step too.
+
+    Attributes:
+        results: by rollout, what the evaluation said; empty for a Parquet repository.
+    """
+
+    results: Mapping[str, tuple[Rollout, Result]] = field(default_factory=dict)
+
+
+def load(
+    data: Path | str,
+    *,
+    examples: Path | None = None,
+    align: AlignBy = "clock",
+    strict: bool = False,
+    check_media: bool = True,
+    needs_steps: bool = True,
+) -> Source:
+    """Read rollouts as steps; nothing in them is executed, and no clip is decoded.
+
+    A step's `source` has the untouched lines of its turn in `rows`, and what the folders say beside
+    them. Its `action`, and so the history of later steps, is what comes nearest among the
+    primitives of a touch screen, with the agent's own text for words.
+
+    Args:
+        data: the tree, from any of its levels downwards; a trajectory's file; or a Parquet
+            repository.
+        examples: the release's folder `evaluation_examples/examples`, for the instructions; None
+            where it lies under that name in the tree, or nowhere.
+        align: "pictures" decodes the recordings to find the screenshots in them.
+        strict: make the first finding an error.
+        check_media: look whether screenshots and recordings exist and are whole.
+        needs_steps: refuse data without a turn; otherwise that is no problem.
+
+    Returns:
+        A `Results`; steps in the order of the folders, named `<folder>/<number of the turn>`.
+
+    Raises:
+        DataError: nothing readable as OSWorld is there, or no turn, or `strict` and there is a
+            finding.
+    """
+    data = Path(data)
+    with reading(data, "osworld", *([examples] if examples else [])):
+        if repository.is_repository(data):
+            source = repository.load(data, "osworld", TAGS, check_media=check_media)
+        else:
+            held = data / EXAMPLES
+            told = Instructions(examples or (held if held.is_dir() else None))
+            source = _read(data, told, align, check_media=check_media)
+        if needs_steps and not source.steps:
+            errors = (one for one in source.findings if one.severity == "error")
+            first = next((f": {one.where}: {one.what}" for one in errors), "")
+            raise DataError(
+                f"no turn of an agent is there{first}",
+                where=str(data),
+                expected=f"{TRAJECTORY} with lines of step_num, action_timestamp and action",
+                remedy="name other data; `omnidata score osworld` needs the results alone",
+            )
+    if strict:
+        refuse_findings(source.findings, data)
+    return source
+
+
+def rollouts(data: Path, note: Note) -> list[Rollout]:
+    """The rollouts that are there, with or without a trajectory.
+
+    Raises:
+        DataError: nothing is there, or nothing like OSWorld's results.
+        FileError: a link to a folder leads outside.
+    """
+    if not data.exists():
+        raise _unlike("there is no such file or folder", data)
+    try:
+        if data.is_file() and not recognises(data):
+            raise _unlike("no line there is one of a trajectory", data)
+        found = find(data, note)
+    except FileError:
+        raise
+    except OSError as error:
+        raise _unlike(f"it cannot be read ({error.strerror})", data) from None
+    if not found:
+        raise _unlike(f"no folder there holds {TRAJECTORY} or {RESULT}", data)
+    return found
+
+
+def _unlike(what: str, data: Path) -> DataError:
+    remedy = "name the folder of results; `omnidata info` lists the other tasks"
+    return DataError(what, where=str(data), expected=FOUND, remedy=remedy)
+
+
+def _read(data: Path, instructions: Instructions, align: AlignBy, *, check_media: bool) -> Results:
+    findings: list[Finding] = []
+    note = findings.append
+    reader = StepReader(instructions, align, note)
+    steps: list[Step] = []
+    results: dict[str, tuple[Rollout, Result]] = {}
+    for rollout in rollouts(data, note):
+        result = read_result(rollout, note)
+        results[rollout.path] = rollout, result
+        runs = _runs(rollout, data.name if data.is_file() else TRAJECTORY, note)
+        for number, run in enumerate(runs):
+            steps += reader.steps(Told(rollout, run, number, len(runs), result))
+    findings += _doubts(instructions, data)
+    if check_media and steps:
+        check_media_files(steps, note, always_shown=False)
+    return Results(
+        "osworld",
+        data,
+        steps,
+        findings,
+        sum(finding.code in _SKIPPING for finding in findings),
+        fingerprint(data),
+        [step.sample_id for step in steps],
+        TAGS,
+        ROLES,
+        results=results,
+    )
+
+
+def _runs(rollout: Rollout, file: str, note: Note) -> list[Run]:
+    """The runs of a rollout; none where there is no trajectory, or none that can be read."""
+    ref = MediaRef("image", rollout.root, rollout.name(file))
+    try:
+        runs = read_runs(values(resolve(ref, budget=_BUDGET)), note)
+    except MissingMediaError:
+        return []
+    except (MediaError, OSError) as error:
+        what = error.what if isinstance(error, MediaError) else str(error.strerror)
+        note(
+            Finding(
+                "trajectory-unreadable",
+                "error",
+                ref.path,
+                what,
+                "a file of JSON lines in the example's own folder",
+                "mend the file; the rollout has no steps until then",
+            )
+        )
+        return []
+    if len(runs) > 1:
+        note(
+            Finding(
+                "runs-appended",
+                "warning",
+                ref.path,
+                f"the file holds {len(runs)} runs: step_num begins anew",
+                "one run",
+                "recording and result are about the last one; the others are episodes of their own",
+            )
+        )
+    return runs
+
+
+def _doubts(instructions: Instructions, data: Path) -> list[Finding]:
+    missing = sorted(instructions.missing)
+    if not missing:
+        return []
+    return [
+        Finding(
+            "instruction-missing",
+            "warning",
+            str(data),
+            f"nobody says the task of {len(missing)} rollouts, the first: {missing[0]}",
+            "the task's text",
+            f"put OSWorld's {EXAMPLES} into the folder, or name it with -T examples=FOLDER",
+        )
+    ]
+
+
+def fingerprint(data: Path) -> str:
+    """SHA-256 over trajectories, results and instructions: the same wherever the data lie.
+
+    Raises:
+        DataError: nothing like OSWorld's results is there.
+    """
+    digest = hashlib.sha256()
+    for rollout in rollouts(data, lambda finding: None):
+        names = [rollout.name(file) for file in (TRAJECTORY, RESULT, INSTRUCTION)]
+        if data.is_file():
+            names = [data.name, *names]
+        for name in (*names, f"{EXAMPLES}/{rollout.domain}/{rollout.example_id}.json"):
+            try:
+                path = resolve(MediaRef("image", rollout.root, name), budget=_BUDGET)
+                with path.open("rb") as content:
+                    own = hashlib.file_digest(content, "sha256").digest()
+            except (MediaError, OSError):
+                continue
+            digest.update(f"{name}\0".encode("utf-8", "surrogateescape") + own)
+    return digest.hexdigest()
+
+
+def dump(steps: Sequence[Step]) -> dict[str, list[Mapping[str, Any]]]:
+    """The lines of the trajectories again, by the rollout's folder.
+
+    What was no JSON object is not in it, nor are rollouts without a turn.
+
+    Args:
+        steps: of a source, in its order; they may have been through a Parquet repository.
+
+    Examples:
+        >>> dump([])
+        {}
+    """
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for step in steps:
+        source = step.source
+        lines = found.setdefault(source["path"], [])
+        lines += [*source["before"], *source["rows"], *source["after"]]
+    return found
+
+
+def dump_lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    r"""The content of a trajectory's file.
+
+    Examples:
+        >>> dump_lines([{"step_num": 1}])
+        b'{"step_num": 1}\n'
+    """
+    return "".join(f"{json.dumps(row)}\n" for row in rows).encode()

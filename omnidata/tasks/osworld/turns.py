@@ -1,0 +1,421 @@
+"""`traj.jsonl`: lines of an agent's actions -> turns, and the runs that were appended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from omnidata.errors import MediaError
+from omnidata.jsontext import BROKEN
+from omnidata.loaders.load import Note, Place, short
+from omnidata.media import image
+from omnidata.media.containers import opened, video_stream
+from omnidata.media.segments import RECORDING, recorded_seconds
+from omnidata.types import Cut, MediaRef
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from av.video.frame import VideoFrame
+
+    Small = npt.NDArray[np.uint8]
+
+
+Row = Mapping[str, Any]
+
+MOST_TURNS: Final = 2000
+"""Turns of one run that are kept, and the highest `step_num`: every step has the history of all
+before it, also of the turns in which the agent said nothing that could be run."""
+
+_STAMP: Final = re.compile(r"(\d{8})@(\d{6})(\d{6})?", re.ASCII)
+
+
+@dataclass(slots=True)
+class Turn:
+    """What an agent did at once: lines with one `step_num`.
+
+    Attributes:
+        number: the `step_num`; where a line has none, the one after the turn before.
+        rows: the lines, untouched.
+        where: file and line of the first.
+        after: lines behind it that belong to no turn, such as errors.
+    """
+
+    number: int
+    rows: list[Row]
+    where: str
+    after: list[Row] = field(default_factory=list)
+
+    @property
+    def time(self) -> datetime | None:
+        """When the first action began; None where the line does not say."""
+        return read_stamp(self.rows[0].get("action_timestamp"))
+
+    @property
+    def shown_before(self) -> str | None:
+        """The screenshot that a fork took before the action."""
+        return _file(self.rows[0].get("screenshot_file_before_exec"))
+
+    @property
+    def shown_after(self) -> str | None:
+        """The screenshot after the last action."""
+        return _file(self.rows[-1].get("screenshot_file"))
+
+
+@dataclass(slots=True)
+class Run:
+    """One go at an example; a folder that was not cleaned before holds several.
+
+    Attributes:
+        turns: in order.
+        before: lines before the first turn: the reset of a fork, errors.
+        crashed: the error that ended it; empty if none did.
+    """
+
+    turns: list[Turn] = field(default_factory=list)
+    before: list[Row] = field(default_factory=list)
+    crashed: str = ""
+
+    @property
+    def first_number(self) -> int:
+        """What the first turn is called: 0 where one has that number, else 1."""
+        return min((turn.number for turn in self.turns), default=1) and 1
+
+    @property
+    def reset(self) -> str | None:
+        """The screenshot of a fork's reset, which is what the agent saw first."""
+        names = (_file(row.get("screenshot_file")) for row in reversed(self.before))
+        return next(filter(None, names), None)
+
+
+def _file(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def read_stamp(value: object) -> datetime | None:
+    """A time as the runner writes it, with or without microseconds; it has no zone.
+
+    Returns:
+        With UTC for a zone, which means nothing: only differences do. None for anything else.
+
+    Examples:
+        >>> read_stamp("20240501@120000250000") - read_stamp("20240501@120000")
+        datetime.timedelta(microseconds=250000)
+    """
+    found = _STAMP.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    try:
+        whole = datetime.strptime(found[1] + found[2], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return whole + timedelta(microseconds=int(found[3] or 0))
+
+
+def is_reset(row: Row) -> bool:
+    """Whether a line is the screenshot that a fork takes before the agent's first turn."""
+    return row.get("action") == "reset" and row.get("step_num") in (0, None)
+
+
+def read_runs(lines: Iterable[tuple[str, Any]], note: Note) -> list[Run]:
+    """The runs of a file, the last of which is the one that its folder's result is about.
+
+    Lines with the same `step_num` are one turn. A run begins anew where `step_num` goes back, where
+    it stays after a line that says it is done, and after an error unless it goes on.
+
+    Args:
+        lines: as `json_lines.values` gives them.
+        note: takes the findings.
+    """
+    runs: list[Run] = [Run()]
+    for where, row in lines:
+        place = Place(where, note)
+        if row is BROKEN or not isinstance(row, Mapping):
+            place.refuse(
+                "json-invalid", "the line is not a JSON object", "one JSON object in UTF-8"
+            )
+        elif _is_error(row):
+            _crash(runs[-1], row, place)
+        elif is_reset(row):
+            if runs[-1].turns or runs[-1].before:
+                runs.append(Run())
+            runs[-1].before.append(row)
+        else:
+            number = _number(row, runs[-1], place)
+            if _begins(runs[-1], number):
+                runs.append(Run())
+                number = _number(row, runs[-1], None)
+            _add(runs[-1], Turn(number, [row], where), place)
+    return _with_turns(runs)
+
+
+def _with_turns(runs: Iterable[Run]) -> list[Run]:
+    """Lines of a go that ended before its first turn are kept with the next one, or the one before.
+
+    Such a go is a run only where it is the last, for recording and result are about it.
+    """
+    kept: list[Run] = []
+    lines: list[Row] = []
+    for run in runs:
+        if run.turns:
+            run.before[:0], lines = lines, []
+            kept.append(run)
+        else:
+            lines += run.before
+    if not lines:
+        return kept
+    if not kept:
+        return [Run(before=lines)]
+    kept[-1].turns[-1].after += lines
+    return [*kept, Run()]
+
+
+def _is_error(row: Row) -> bool:
+    return "Error" in row and row.keys().isdisjoint(("action", "actions", "step_num"))
+
+
+def _crash(run: Run, row: Row, place: Place) -> None:
+    run.crashed = short(row.get("Error"))
+    (run.turns[-1].after if run.turns else run.before).append(row)
+    place.warn(
+        "run-crashed",
+        f"the run ended with an error: {run.crashed}",
+        "a run that ends by itself",
+        "run the example again; the steps before it are kept",
+    )
+
+
+def _number(row: Row, run: Run, place: Place | None) -> int:
+    value = row.get("step_num")
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TURNS:
+        return value
+    if place:
+        place.warn(
+            "step-number",
+            f"step_num is {short(value)}",
+            f"a whole number from 0 to {MOST_TURNS}",
+            "mend the row; until then it counts as the one after the row before",
+        )
+    return run.turns[-1].number + 1 if run.turns else 1
+
+
+def _begins(run: Run, number: int) -> bool:
+    if not run.turns:
+        return bool(run.crashed)
+    last = run.turns[-1]
+    done = last.rows[-1].get("done") is True
+    return number < last.number or (number == last.number and (done or bool(run.crashed)))
+
+
+def _add(run: Run, turn: Turn, place: Place) -> None:
+    last = run.turns[-1] if run.turns else None
+    if last and last.number == turn.number:
+        if last.shown_after and last.shown_after == turn.shown_after:
+            place.warn(
+                "screenshot-shared",
+                f"two actions of one turn name the screenshot {short(last.shown_after)}",
+                "a screenshot for each",
+                "nothing is lost for the step: the file shows the screen after the last of them",
+            )
+        last.rows += turn.rows
+    elif len(run.turns) < MOST_TURNS:
+        run.turns.append(turn)
+    else:
+        place.refuse("turns-many", "the run goes on", f"at most {MOST_TURNS} turns")
+
+
+# OSWorld's screen recordings: where in them each turn lies.
+#
+# A recording begins before the first turn and ends after the evaluation, and nobody notes when.
+# Where the clock of the turns stands in it is estimated from both ends, or told by the screenshots,
+# which the recording shows too.
+
+Alignment = Literal["exact", "estimated"]
+
+_SMALL: Final = (96, 54)
+_NOISE: Final = 12
+"""Levels of grey by which a cell of the small picture may differ for the loss of compression: in a
+real recording of a desktop beside its screenshots it was 7."""
+_ODD_CELLS: Final = 4
+"""Cells that may differ more: a blinking caret, the pointer. Of 5184; a letter that is typed is no
+more than that, a menu or a window many times as much."""
+_LEAST: Final = 2
+_STAMP_S: Final = 1.0
+_SHORTEST_S: Final = 1 / 60
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A recording that opens.
+
+    Attributes:
+        ref: the file.
+        seconds: how long it is by its header.
+    """
+
+    ref: MediaRef
+    seconds: float
+
+    @classmethod
+    def of(cls, ref: MediaRef) -> Recording:
+        """The recording in a file.
+
+        Raises:
+            MediaError: it is missing or none.
+        """
+        return cls(ref, recorded_seconds(ref))
+
+    def first_frame(self, name: str) -> MediaRef:
+        """The first picture, which is what the agent saw first."""
+        return MediaRef("image", self.ref.root, name, cell=Cut(self.ref.path, 0.0, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A recording and the turns in it.
+
+    Attributes:
+        recording: what was recorded.
+        starts: when each turn's first action began, in seconds after the first frame.
+        alignment: "exact": told by the screenshots, up to the second of the stamps and the moment
+            that the screen takes to change; "estimated": from the two ends.
+    """
+
+    recording: Recording
+    starts: Sequence[float]
+    alignment: Alignment
+
+    def clip(self, number: int) -> MediaRef | None:
+        """What the recording shows up to a turn, from the turn before or from the beginning.
+
+        Args:
+            number: of the turn, 0-based; one more for what it shows from the last one to its end.
+
+        Returns:
+            None for less than a frame, or for what lies outside the recording.
+        """
+        ref, last = self.recording.ref, self.recording.seconds
+        bounds = (0.0, *self.starts, last)[number : number + 2]
+        start, end = (round(min(max(moment, 0.0), last), 6) for moment in bounds)
+        if end - start < _SHORTEST_S:
+            return None
+        name = f"{ref.path.removesuffix('.mp4')}_{number}.mp4"
+        return MediaRef("video", ref.root, name, cell=Cut(ref.path, start, end))
+
+
+def estimated(recording: Recording, times: Sequence[datetime]) -> Timeline:
+    """A recording whose beginning is estimated.
+
+    The release ends it after the evaluation, so it begins at the last turn's time, and what comes
+    after that, less its length. What comes after is taken to last as long as the turns usually do,
+    or what is left over where that is less; of a single turn, half of what is left over.
+
+    Args:
+        recording: what was recorded.
+        times: of the turns, not decreasing; at least one.
+    """
+    seconds = recording.seconds
+    since = [(time - times[0]).total_seconds() for time in times]
+    over = max(0.0, seconds - since[-1])
+    gaps = [late - early for early, late in pairwise(since)]
+    tail = min(over, median(gaps)) if gaps else over / 2
+    first = max(0.0, seconds - tail - since[-1])
+    return Timeline(recording, [first + moment for moment in since], "estimated")
+
+
+def matched(
+    recording: Recording, times: Sequence[datetime], pictures: Sequence[MediaRef | None]
+) -> Timeline:
+    """A recording whose beginning is told by the screenshots, if they tell it.
+
+    Each screenshot is looked for in the recording, in order; of one that shows the same as the one
+    before nothing can be learned. What an action does is seen after the action began, so that the
+    recording began at least as late as the latest of (a turn's time less when its screen is first
+    seen), and a screen reacts soon.
+
+    Args:
+        recording: what was recorded; it is decoded from beginning to end.
+        times: of the turns, not decreasing; at least one.
+        pictures: the screenshot after each turn.
+
+    Returns:
+        As `estimated` where fewer than two screenshots can tell, where one is not found, or where
+        they contradict the times.
+
+    Raises:
+        MediaError: the recording is broken.
+    """
+    guess = estimated(recording, times)
+    since = [(time - times[0]).total_seconds() for time in times]
+    seen = _first_seen(recording.ref, pictures)
+    if seen is None or len(seen) < _LEAST:
+        return guess
+    begin = max(since[number] - moment for number, moment in seen.items())
+    starts = [moment - begin for moment in since]
+    ends = [*starts[1:], recording.seconds]
+    if any(moment > ends[number] + _STAMP_S for number, moment in seen.items()):
+        return guess
+    return Timeline(recording, starts, "exact")
+
+
+def _first_seen(ref: MediaRef, pictures: Sequence[MediaRef | None]) -> dict[int, float] | None:
+    """When each screenshot that is a change is first seen; None where one is not."""
+    found: dict[int, float] = {}
+    with opened(ref, RECORDING) as container:
+        video = video_stream(container, ref, RECORDING, None)
+        origin = 0.0
+        wanted: list[tuple[int, Small]] | None = None
+        for frame in container.decode(video):
+            if frame.time is None:
+                return None
+            small = _shrunk(frame)
+            if wanted is None:
+                origin, wanted = frame.time, _changes(pictures, small)
+            if len(found) == len(wanted):
+                break
+            number, picture = wanted[len(found)]
+            if not _differ(small, picture):
+                found[number] = frame.time - origin
+    return found if wanted and len(found) == len(wanted) else None
+
+
+def _changes(pictures: Sequence[MediaRef | None], last: Small) -> list[tuple[int, Small]]:
+    """The screenshots that differ from the one before, small; the first from the recording's."""
+    found = []
+    for number, ref in enumerate(pictures):
+        small = _small(ref)
+        if small is None:
+            continue
+        if _differ(small, last):
+            found.append((number, small))
+        last = small
+    return found
+
+
+def _small(ref: MediaRef | None) -> Small | None:
+    import av
+
+    if ref is None:
+        return None
+    try:
+        return _shrunk(av.VideoFrame.from_ndarray(image(ref).pixels, format="rgb24"))
+    except MediaError:
+        return None
+
+
+def _shrunk(frame: VideoFrame) -> Small:
+    import numpy as np
+
+    return frame.reformat(*_SMALL, format="gray").to_ndarray().astype(np.uint8, copy=False)
+
+
+def _differ(one: Small, other: Small) -> bool:
+    import numpy as np
+
+    cells = np.abs(one.astype(np.int16) - other) > _NOISE
+    return int(cells.sum()) > _ODD_CELLS

@@ -1,0 +1,1 @@
+"""What benchmarks of phones share: actions, answers, prompt and rules of matching."""

@@ -1,0 +1,345 @@
+"""AgentCPM-GUI's `ActionEvaluator`: as released, and with what is broken mended.
+
+Source: OpenBMB/AgentCPM-GUI, `eval/utils/evaluator.py` and, for AndroidControl, `eval_data/
+process_ac.py`. As released:
+
+* types: click, long_point, scroll, type, press, stop; waiting and every end of an episode are stop,
+  and match one another;
+* a click or long press is right in an element that holds the expert's, both edges included, whose
+  width and height are enlarged by a fifth, or at most 0.14 of the screen away;
+* in AndroidControl: in one of the five elements whose middles are nearest to the expert's, or at
+  most 0.04 away; long presses are clicks, and steps that open an app or click, type and enter are
+  left out;
+* a scroll has the direction that the cosine makes the nearest, a press the same button;
+* of two texts, without spaces around them and in lower case, one is in the other.
+
+Mended: an empty text is in every text; waiting, success and failure are different things; an
+enlarged element at the left or upper edge is moved instead of cut; and in AndroidControl the five
+nearest elements may well be the whole screen, of which every point is right: there it is the
+smallest element that holds the expert's point. Long presses are long presses, and no step is left
+out. What compact JSON loses in reading is in `omnidata.tasks.phones.agentcpm`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from omnidata.tasks.phones.actions import (
+    DIRECTIONS,
+    Direction,
+    Kind,
+    Move,
+    Pair,
+    Rect,
+    Truth,
+    direction_of,
+    holds,
+    is_tap,
+    near,
+)
+
+Type = Literal["click", "long_point", "scroll", "type", "press", "stop"]
+Verdict = tuple[bool, bool]
+
+REACH: Final = 0.14
+REACH_ANDROIDCONTROL: Final = 0.04
+ENLARGED: Final = 1.2
+_MORE: Final = 0.2
+NEAREST: Final = 5
+
+_TYPES: Final[dict[Kind, Type]] = {
+    Kind.LONG_PRESS: "long_point",
+    Kind.SWIPE: "scroll",
+    Kind.TYPE: "type",
+    Kind.BACK: "press",
+    Kind.HOME: "press",
+    Kind.ENTER: "press",
+    Kind.RECENTS: "press",
+    Kind.BUTTON: "press",
+    Kind.WAIT: "stop",
+    Kind.COMPLETE: "stop",
+    Kind.IMPOSSIBLE: "stop",
+    Kind.STOP: "stop",
+}
+_WAYS: Final[tuple[tuple[Direction, Pair], ...]] = (
+    ("up", (0, -1)), ("down", (0, 1)), ("left", (-1, 0)), ("right", (1, 0)),
+)  # fmt: skip
+
+
+def type_of(move: Move) -> Type | None:
+    """The evaluator's type of a move; None for what it does not know.
+
+    Examples:
+        >>> type_of(Move(Kind.WAIT)), type_of(Move(Kind.GESTURE, (0, 0), (0, 0.1)))
+        ('stop', 'scroll')
+    """
+    if move.kind is Kind.GESTURE:
+        still = not move.touch or not move.lift or is_tap(move.touch, move.lift)
+        return "click" if still else "scroll"
+    return _TYPES.get(move.kind)
+
+
+def released(truth: Truth, said: Move) -> Verdict:
+    """What the evaluator gives for Android in the Zoo, CAGUI and GUI-Odyssey."""
+    return _released(truth, said, _holding(truth), REACH)
+
+
+def released_androidcontrol(truth: Truth, said: Move) -> Verdict | None:
+    """What it gives with `--eval_android_control`; None for a step that its data leave out."""
+    move = truth.move
+    if move.kind is Kind.OPEN_APP or (move.kind is Kind.TYPE and move.touch):
+        return None
+    if move.kind is Kind.LONG_PRESS:
+        truth = Truth(Move(Kind.GESTURE, move.touch, move.touch), truth.rects)
+    return _released(truth, said, _nearest(truth), REACH_ANDROIDCONTROL)
+
+
+def _released(truth: Truth, said: Move, around: Sequence[Rect], reach: float) -> Verdict:
+    wanted, given = type_of(truth.move), type_of(said)
+    if wanted is None or wanted != given:
+        return False, False
+    if wanted in ("click", "long_point"):
+        hit = said.touch and any(_holds(rect, said.touch) for rect in around)
+        return True, bool(hit) or _within(truth.move.touch, said.touch, reach)
+    if wanted == "scroll":
+        return True, _direction(truth.move) == _direction(said)
+    if wanted == "type":
+        one, other = truth.move.text.lower().strip(), said.text.lower().strip()
+        return True, one in other or other in one
+    return True, wanted == "stop" or truth.move.kind is said.kind
+
+
+def _holding(truth: Truth) -> list[Rect]:
+    """The enlarged elements that hold the expert's point."""
+    touch = truth.move.touch
+    return [rect for rect in map(_enlarged, truth.rects) if touch and _holds(rect, touch)]
+
+
+def _nearest(truth: Truth) -> list[Rect]:
+    touch = truth.move.touch
+    if touch is None:
+        return []
+    x, y = touch
+
+    def away(rect: Rect) -> float:
+        from_y, from_x = rect[0] + rect[2] / 2 - y, rect[1] + rect[3] / 2 - x
+        return float((from_y**2 + from_x**2) ** 0.5)
+
+    return sorted(map(_enlarged, truth.rects), key=away)[:NEAREST]
+
+
+def _enlarged(rect: Rect) -> Rect:
+    y, x, height, width = rect
+    more_y, more_x = (ENLARGED - 1) * height, (ENLARGED - 1) * width
+    low = max(0, y - more_y / 2), max(0, x - more_x / 2)
+    return (*low, min(1, height + more_y), min(1, width + more_x))
+
+
+def _holds(rect: Rect, point: Pair) -> bool:
+    y, x, height, width = rect
+    return y <= point[1] <= y + height and x <= point[0] <= x + width
+
+
+def _within(one: Pair | None, other: Pair | None, reach: float) -> bool:
+    if one is None or other is None:
+        return False
+    return bool(np.linalg.norm(np.array(one) - np.array(other)) <= reach)
+
+
+def _direction(move: Move) -> Direction | None:
+    """The named direction, or the one whose cosine is the largest; the first of equals."""
+    if move.direction is not None or not move.touch or not move.lift:
+        return move.direction
+    x, y = move.lift[0] - move.touch[0], move.lift[1] - move.touch[1]
+    length = math.sqrt(x**2 + y**2)
+    if not length:
+        return None
+    return max(_WAYS, key=lambda way: x / length * way[1][0] + y / length * way[1][1])[0]
+
+
+def fixed(truth: Truth, said: Move) -> Verdict:
+    """The rules with what is broken mended."""
+    touch = truth.move.touch
+    around = [rect for rect in truth.rects if touch and holds(rect, touch, more=_MORE)]
+    return _fixed(truth, said, around, REACH)
+
+
+def fixed_androidcontrol(truth: Truth, said: Move) -> Verdict:
+    """The rules for AndroidControl with what is broken mended."""
+    return _fixed(truth, said, _smallest(truth), REACH_ANDROIDCONTROL)
+
+
+def _fixed(truth: Truth, said: Move, around: Sequence[Rect], reach: float) -> Verdict:
+    move = truth.move
+    wanted, given = type_of(move) or move.kind, type_of(said) or said.kind
+    if wanted != given or (
+        wanted == "stop" and (move.kind is Kind.WAIT) != (said.kind is Kind.WAIT)
+    ):
+        return False, False
+    if wanted in ("click", "long_point"):
+        if not move.touch or not said.touch:
+            return True, False
+        hit = any(holds(rect, said.touch, more=_MORE) for rect in around)
+        return True, hit or near(move.touch, said.touch, reach)
+    if wanted == "scroll":
+        return True, direction_of(move) == direction_of(said) is not None
+    if wanted == "type":
+        one, other = move.text.lower().strip(), said.text.lower().strip()
+        return True, one == other or bool(one and other and (one in other or other in one))
+    same_app = move.text.strip().casefold() == said.text.strip().casefold()
+    return True, move.kind is said.kind and (move.kind is not Kind.OPEN_APP or same_app)
+
+
+def _smallest(truth: Truth) -> list[Rect]:
+    """The smallest element that holds the expert's point as it is."""
+    touch = truth.move.touch
+    holding = [rect for rect in truth.rects if touch and holds(rect, touch, more=0)]
+    return [min(holding, key=lambda rect: rect[2] * rect[3])] if holding else []
+
+
+# AgentCPM-GUI's compact JSON -> a move: as its evaluator reads it, and as its schema means it.
+#
+# Source: OpenBMB/AgentCPM-GUI, `eval/utils/schema/schema_for_extraction.json`, `convert_output.py`
+# and `ActionEvaluator.action_map` of `evaluator.py`. Coordinates are whole numbers from 0 to 1000.
+
+Reading = Literal["released", "meant"]
+
+DURATION: Final = 200
+"""Milliseconds of an action that does not say how long it takes."""
+
+KEYS: Final = frozenset(
+    {"thought", "POINT", "to", "duration", "PRESS", "TYPE", "DEEP_LINK", "CLEAR", "STATUS"}
+)
+ACTS: Final = ("POINT", "PRESS", "TYPE", "DEEP_LINK", "CLEAR")
+"""Of these an answer has one at most."""
+
+_GOING_ON = ("continue", "start")
+_ENDS: Final[Mapping[str, Kind]] = {
+    "finish": Kind.COMPLETE,
+    "satisfied": Kind.COMPLETE,
+    "impossible": Kind.IMPOSSIBLE,
+    "interrupt": Kind.STOP,
+    "need_feedback": Kind.STOP,
+}
+_BUTTONS: Final[Mapping[str, Kind]] = {
+    "HOME": Kind.HOME,
+    "BACK": Kind.BACK,
+    "ENTER": Kind.ENTER,
+    "APPSELECT": Kind.RECENTS,
+}
+
+
+def fault_of(body: Mapping[str, Any]) -> str:
+    """What an object has against the schema; empty for a valid one.
+
+    Examples:
+        >>> fault_of({"POINT": [500, 500]}), fault_of({"POINT": [500, 1001]})
+        ('', 'POINT is not two whole numbers from 0 to 1000')
+    """
+    if unknown := sorted(body.keys() - KEYS):
+        return f"it has {unknown[0]!r:.40}, none of {', '.join(sorted(KEYS))}"
+    acts = [key for key in ACTS if key in body]
+    if len(acts) > 1:
+        return f"it has {' and '.join(acts)}"
+    if not acts and "duration" not in body and body.get("STATUS", "continue") in _GOING_ON:
+        return "it says nothing to do"
+    if "to" in body and "POINT" not in body:
+        return "it has to without POINT"
+    return next((f"{key} is not {_EXPECTED[key]}" for key in body if not _fits(key, body)), "")
+
+
+_EXPECTED: Final = {
+    "thought": "a text",
+    "POINT": "two whole numbers from 0 to 1000",
+    "to": "a direction or two whole numbers from 0 to 1000",
+    "duration": "a whole number of milliseconds",
+    "PRESS": f"one of {', '.join(_BUTTONS)}",
+    "TYPE": "a text",
+    "DEEP_LINK": "null",
+    "CLEAR": "null",
+    "STATUS": f"one of {', '.join((*_GOING_ON, *_ENDS))}",
+}
+
+
+def _fits(key: str, body: Mapping[str, Any]) -> bool:
+    value = body[key]
+    if key in ("thought", "TYPE"):
+        return isinstance(value, str)
+    if key in ("DEEP_LINK", "CLEAR"):
+        return value is None
+    if key == "duration":
+        return _is_whole(value) and value >= 0
+    if key == "to" and isinstance(value, str):
+        return value in DIRECTIONS
+    if key in ("POINT", "to"):
+        return (
+            isinstance(value, list)
+            and len(value) == 2
+            and all(_is_whole(number) and 0 <= number <= 1000 for number in value)
+        )
+    return isinstance(value, str) and value in (_BUTTONS if key == "PRESS" else _STATUSES)
+
+
+_STATUSES = frozenset((*_GOING_ON, *_ENDS))
+
+
+def _is_whole(value: object) -> bool:
+    """A whole number as JSON Schema has them: 5.0 is one, true is not."""
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+
+
+def read_compact(body: Mapping[str, Any], reading: Reading) -> Move:
+    """The move of a valid object; places from 0 to 1000.
+
+    As released, a touch that takes less than 200 ms, DEEP_LINK and CLEAR end the episode, and a
+    swipe that takes longer is a long press. As meant, a touch of any length is a tap up to 200 ms,
+    a swipe stays one, and DEEP_LINK and CLEAR are nothing that data hold.
+
+    Args:
+        body: an object that `fault_of` finds no fault with.
+        reading: whose.
+
+    Raises:
+        ValueError: it is nothing that data hold.
+
+    Examples:
+        >>> read_compact({"POINT": [500, 500], "duration": 100}, "released").kind.name
+        'STOP'
+        >>> read_compact({"POINT": [500, 500], "to": "up"}, "meant").direction
+        'up'
+    """
+    status = body.get("STATUS", "continue")
+    if status in _ENDS:
+        return Move(_ENDS[status], space="norm1000")
+    if "TYPE" in body:
+        return Move(Kind.TYPE, text=body["TYPE"], space="norm1000")
+    if "PRESS" in body:
+        return Move(_BUTTONS[body["PRESS"]], space="norm1000")
+    duration = body.get("duration", DURATION)
+    if "POINT" in body:
+        return _touch(body, duration, reading)
+    if reading == "meant" and ("DEEP_LINK" in body or "CLEAR" in body):
+        raise ValueError("DEEP_LINK and CLEAR are no actions of any data here")
+    return Move(Kind.WAIT, space="norm1000")
+
+
+def _touch(body: Mapping[str, Any], duration: float, reading: Reading) -> Move:
+    x, y = body["POINT"]
+    to = body.get("to")
+    long = duration > DURATION
+    if reading == "released" and duration < DURATION:
+        return Move(Kind.STOP, space="norm1000")
+    if long and (to is None or reading == "released"):
+        return Move(Kind.LONG_PRESS, (x, y), (x, y), space="norm1000")
+    if to is None:
+        return Move(Kind.GESTURE, (x, y), (x, y), space="norm1000")
+    if isinstance(to, str):
+        direction = next(d for d in DIRECTIONS if d == to)
+        return Move(Kind.SWIPE, (x, y), direction=direction, space="norm1000")
+    return Move(Kind.SWIPE, (x, y), (to[0], to[1]), space="norm1000")

@@ -1,0 +1,179 @@
+"""Android in the Wild's action matching: as released, and with what is broken mended.
+
+Source: google-research, `android_in_the_wild/action_matching.py`, and the README beside it. As
+released:
+
+* actions other than dual points match if their types do; what is typed is not looked at;
+* a dual point is a tap where touch and lift are at most 0.04 apart, else a swipe; a tap matches no
+  swipe;
+* taps match at most 0.14 apart, or where both lie in the same element, edges included, that is
+  enlarged to 2.4 times its width and height;
+* swipes match along the same axis: up matches down.
+
+All of it is computed in 32-bit floats, as JAX does. Where a screen has no elements the release
+raises; here the distance alone decides.
+
+Mended are three things that go against the release's own definition of a match, "two actions that
+would result in a similar screen state" and its limit "to the screen": opposite swipes match, any
+text matches any other, and an enlarged element at the left or upper edge is moved inwards instead
+of cut, so that it reaches too far on its other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from omnidata.tasks.phones.actions import (
+    TAP_REACH,
+    Code,
+    Direction,
+    Kind,
+    Move,
+    Pair,
+    Rect,
+    Truth,
+    direction_of,
+    holds,
+    is_tap,
+    near,
+)
+
+REACH = 0.14
+"""How far apart two taps may be, as a share of the screen."""
+
+ENLARGED = 1.4
+"""What is added to an element's width and height, as a share of them."""
+
+_AWAY = 0.3
+Verdict = tuple[bool, bool]
+"""Type match and match."""
+
+_CODES = {
+    Kind.GESTURE: Code.DUAL_POINT,
+    Kind.SWIPE: Code.DUAL_POINT,
+    Kind.LONG_PRESS: Code.LONG_POINT,
+    Kind.TYPE: Code.TYPE,
+    Kind.BACK: Code.PRESS_BACK,
+    Kind.HOME: Code.PRESS_HOME,
+    Kind.ENTER: Code.PRESS_ENTER,
+    Kind.WAIT: Code.NO_ACTION,
+    Kind.COMPLETE: Code.STATUS_TASK_COMPLETE,
+    Kind.IMPOSSIBLE: Code.STATUS_TASK_IMPOSSIBLE,
+}
+"""What is not here cannot be expressed in the dataset's actions, and matches nothing."""
+
+_WAYS: dict[Direction, Pair] = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
+
+
+def code_of(move: Move) -> Code | None:
+    """The number that Android in the Wild has for a move; None if it has none."""
+    return _CODES.get(move.kind)
+
+
+def dual_point(move: Move) -> tuple[Pair, Pair] | None:
+    """Where a gesture touches and lifts, from 0 to 1; None if nobody says it.
+
+    A swipe that is named without its places, or that does not go beyond a tap, goes 0.3 of the
+    screen from where it touches, or from the middle.
+
+    Examples:
+        >>> dual_point(Move(Kind.SWIPE, direction="up"))
+        ((0.5, 0.5), (0.5, 0.2))
+    """
+    if move.kind is Kind.GESTURE:
+        return (move.touch, move.lift or move.touch) if move.touch else None
+    if move.touch and move.lift and not is_tap(move.touch, move.lift):
+        return move.touch, move.lift
+    direction = direction_of(move)
+    if direction is None:
+        return None
+    touch, way = move.touch or (0.5, 0.5), _WAYS[direction]
+    return touch, (touch[0] + _AWAY * way[0], touch[1] + _AWAY * way[1])
+
+
+def released(truth: Truth, said: Move) -> Verdict:
+    """What `check_actions_match` gives.
+
+    Examples:
+        >>> truth = Truth(Move(Kind.SWIPE, direction="up"))
+        >>> released(truth, Move(Kind.SWIPE, direction="down"))
+        (True, True)
+    """
+    code = code_of(said)
+    if code is None or code is not code_of(truth.move):
+        return False, False
+    if code is not Code.DUAL_POINT:
+        return True, True
+    wanted, given = dual_point(truth.move), dual_point(said)
+    if wanted is None or given is None:
+        return False, False
+    (touch, lift), (own_touch, own_lift) = _floats(wanted), _floats(given)
+    tap = _norm(touch - lift) <= TAP_REACH
+    if tap != (_norm(own_touch - own_lift) <= TAP_REACH):
+        return False, False
+    if not tap:
+        return True, bool(_axis(lift - touch) == _axis(own_lift - own_touch))
+    close = _norm(touch - own_touch) <= REACH
+    return True, bool(close or _in_same(touch, own_touch, truth.rects))
+
+
+def _floats(pairs: tuple[Pair, Pair]) -> list[npt.NDArray[np.float32]]:
+    """The places as (y, x)."""
+    return [np.array([y, x], np.float32) for x, y in pairs]
+
+
+def _norm(delta: npt.NDArray[np.float32]) -> Any:
+    return np.sqrt(delta[0] * delta[0] + delta[1] * delta[1])
+
+
+def _axis(delta: npt.NDArray[np.float32]) -> int:
+    return int(np.argmax(np.abs(delta)))
+
+
+def _in_same(
+    one: npt.NDArray[np.float32], other: npt.NDArray[np.float32], rects: Sequence[Rect]
+) -> bool:
+    if not rects:
+        return False
+    low = np.array(rects, np.float32)
+    change = np.float32(ENLARGED) * low[:, 2:]
+    start = np.maximum(np.float32(0), low[:, :2] - change / 2)
+    end = start + np.minimum(np.float32(1), low[:, 2:] + change)
+    inside = [((start <= point) & (point <= end)).all(axis=1) for point in (one, other)]
+    return bool((inside[0] & inside[1]).any())
+
+
+def fixed(truth: Truth, said: Move) -> Verdict:
+    """The rules with opposite swipes, other texts and elements beyond the edge put right.
+
+    Texts are equal where they are so without spaces around them and in any case.
+
+    Examples:
+        >>> truth = Truth(Move(Kind.TYPE, text="Walmart"))
+        >>> fixed(truth, Move(Kind.TYPE, text="walmart ")), fixed(truth, Move(Kind.TYPE, text="a"))
+        ((True, True), (True, False))
+    """
+    code = code_of(said)
+    if code is None or code is not code_of(truth.move):
+        return False, False
+    if code is Code.TYPE:
+        return True, truth.move.text.strip().casefold() == said.text.strip().casefold()
+    if code is not Code.DUAL_POINT:
+        return True, True
+    wanted, given = dual_point(truth.move), dual_point(said)
+    if wanted is None or given is None or is_tap(*wanted) != is_tap(*given):
+        return False, False
+    if not is_tap(*wanted):
+        return True, _way(wanted) == _way(given)
+    taps = wanted[0], given[0]
+    return True, near(*taps, REACH) or any(
+        all(holds(rect, tap, more=ENLARGED) for tap in taps) for rect in truth.rects
+    )
+
+
+def _way(places: tuple[Pair, Pair]) -> Direction | None:
+    return direction_of(Move(Kind.SWIPE, *places))

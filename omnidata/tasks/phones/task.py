@@ -1,0 +1,499 @@
+"""What tasks on phones share: options, profiles, prompt, targets, baselines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from omnidata.actions import Action, Point, Screen, Space, convert, history_text
+from omnidata.errors import UsageError
+from omnidata.tasks.base import resolve
+from omnidata.tasks.coordinates import Resizing, place, resizing
+from omnidata.tasks.omnigui.answers import Unread
+from omnidata.tasks.phones import agentcpm, aitw_rules, aitz_rules
+from omnidata.tasks.phones.actions import Kind, Move, Pair, Truth, direction_of, nearest
+from omnidata.tasks.phones.agentcpm import Reading
+from omnidata.tasks.phones.answers import Answer, Read, parse
+from omnidata.tasks.profiles import EpisodeProfile
+from omnidata.types import (
+    PLACE,
+    Conversation,
+    Message,
+    Outcome,
+    Part,
+    Profile,
+    Source,
+    Step,
+    Target,
+    Verdict,
+)
+
+# The prompt for phones: OmniGUI's unified prompt, its actions those of the dataset, by name.
+#
+# Actions have names here where OmniGUI's prompt has numbers: Android in the Wild has numbers of its
+# own, and the same ones for other actions.
+
+SPACES: tuple[Space, ...] = ("norm1000", "px", "rel")
+HISTORY = ("gold", "none", "predicted")
+_UNITS: Mapping[Space, str] = {
+    "norm1000": "Range: 0-1000 (normalized). [0, 0] = top-left, [1000, 1000] = bottom-right.",
+    "px": "In pixels of the screenshot.",
+    "rel": "Range: 0-1 (normalized). [0, 0] = top-left, [1, 1] = bottom-right.",
+}
+_ASK = "Analyze the current screenshot and output the next action as JSON."
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What a dataset puts into the prompt.
+
+    Attributes:
+        actions: the rows of the table: name and parameters.
+        rules: its own, one sentence each.
+        examples: what for, and the answer.
+    """
+
+    actions: Sequence[tuple[str, str]]
+    rules: Sequence[str]
+    examples: Sequence[tuple[str, str]]
+
+    def system(self, space: Space) -> str:
+        """The system prompt.
+
+        Args:
+            space: the unit of coordinates that is asked for.
+        """
+        folder = resources.files("omnidata.tasks").joinpath("prompts")
+        text = folder.joinpath("phone_v1.txt").read_text(encoding="utf-8").rstrip("\n")
+        actions = "\n".join(f"| {name} | {given or '(none)'} |" for name, given in self.actions)
+        rules = "\n".join(f"- {rule}" for rule in self.rules)
+        examples = "\n".join(f"- {what}: {answer}" for what, answer in self.examples)
+        for key, value in (
+            ("{actions}", actions),
+            ("{unit}", _UNITS[space]),
+            ("{rules}", rules),
+            ("{examples}", examples),
+        ):
+            text = text.replace(key, value)
+        return text
+
+
+class Prompt:
+    """Builds conversations: system prompt, screenshot, goal, history.
+
+    Args:
+        wording: the dataset's.
+        options: resolved; `history`, `coordinates`.
+    """
+
+    def __init__(self, wording: Wording, options: Mapping[str, str]) -> None:
+        """Prepare the system prompt."""
+        self.options = options
+        self.space = next(space for space in SPACES if space == options["coordinates"])
+        self._system = wording.system(self.space)
+        self.hash = hashlib.sha256(
+            json.dumps([dict(options), self._system, _ASK]).encode()
+        ).hexdigest()
+
+    def conversation(
+        self, step: Step, goal: str, predicted: Sequence[Action | None] | None = None
+    ) -> Conversation:
+        """The system and user message for one step.
+
+        Args:
+            step: the step.
+            goal: what is to be done.
+            predicted: the model's own actions so far; used with `history=predicted` only.
+        """
+        blocks = [f"Goal: {goal}", f"Step: {step.step_index}"]
+        if lines := self._history(step, predicted):
+            blocks.append("Action History:\n" + "\n".join(lines))
+        shot = step.media.get("screenshot")
+        shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
+        return (
+            Message("system", (Part("text", self._system),)),
+            Message("user", (*shown, Part("text", "\n\n".join([*blocks, _ASK])))),
+        )
+
+    def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> list[str]:
+        wanted = self.options["history"]
+        past = () if wanted == "none" else step.history if wanted == "gold" else predicted or ()
+        return [
+            f"Step {number}: {history_text(action, screen if min(screen) > 0 else (1, 1))}"
+            for number, (action, screen) in enumerate(zip(past, step.history_screens, strict=False))
+            if action is not None
+        ]
+
+
+# Right answers of phone datasets as JSON with places, and the rules that need no model.
+
+BASELINES = ("oracle", "center", "majority", "always-wait")
+"""`oracle` answers with the expert's move; `center` taps the middle of the screen; `majority`
+always gives the data's most frequent move, in the middle of the screen; `always-wait` waits."""
+
+Body = Callable[[Move, Sequence[Any]], dict[str, Any]]
+"""A move as the object that the prompt asks for, with these values in place of its places."""
+
+Places = Callable[[Move], Sequence[Pair]]
+"""The places that the answer of a move has, from 0 to 1."""
+
+CENTRE = (0.5, 0.5)
+
+
+def target(
+    move: Move, screen: Screen, body: Body, places: Places, *, space: Space, size: Screen
+) -> Target | None:
+    """The expert's move, as `Task.target` gives it.
+
+    Args:
+        move: its places from 0 to 1.
+        screen: width and height of the screenshot in pixels; (0, 0) where nobody knows.
+        body: the dataset's.
+        places: the dataset's.
+        space: the unit of coordinates.
+        size: width and height of the screenshot as the model is shown it, in pixels.
+
+    Returns:
+        None where it lacks a place, or pixels are asked of a screen of unknown size.
+    """
+    wanted = places(move)
+    if wanted and space == "px" and min(screen) < 1:
+        return None
+    known = screen if min(screen) > 0 else (1, 1)
+    found = [place(Point(x, y, "rel"), known, space=space, size=size) for x, y in wanted]
+    try:
+        text = compact(body(move, [list(pair) for pair in found]))
+        unmarked = replace(move, text=move.text.replace(PLACE, "bbox"))
+        marked = compact(body(unmarked, [PLACE] * len(found)))
+    except ValueError:
+        return None
+    return Target(text, marked.replace(f'"{PLACE}"', PLACE), tuple(found))
+
+
+def compact(body: dict[str, Any]) -> str:
+    """An answer as JSON without spaces."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+def check(task: str, name: str, options: Mapping[str, str]) -> None:
+    """Refuse a baseline that does not exist.
+
+    Raises:
+        UsageError: there is no such rule, or an option is given.
+    """
+    if name not in BASELINES:
+        raise UsageError(
+            f'{task} has no baseline "{name}"',
+            where=f"--model baseline:{name}",
+            expected=f"one of {', '.join(BASELINES)}",
+        )
+    for option in options:
+        raise UsageError(f"baseline:{name} has no options", where=f"-M {option}={options[option]}")
+
+
+def blind(name: str, moves: Iterable[Move]) -> Move:
+    """The one move of a rule that does not look.
+
+    Args:
+        name: one of `BASELINES` but "oracle".
+        moves: those of the data.
+    """
+    if name == "always-wait":
+        return Move(Kind.WAIT)
+    if name == "majority":
+        usual = Counter((m.kind, m.direction, m.text) for m in map(_centred, moves))
+        if usual:
+            kind, direction, text = usual.most_common(1)[0][0]
+            return Move(kind, CENTRE, CENTRE, direction, text)
+    return Move(Kind.GESTURE, CENTRE, CENTRE)
+
+
+def _centred(move: Move) -> Move:
+    """A move without its places."""
+    direction = direction_of(move)
+    kind = Kind.SWIPE if direction else move.kind
+    return Move(kind, direction=direction, text=move.text)
+
+
+def written(move: Move, step: Step, body: Body, places: Places, space: Space) -> str:
+    """A move as an answer; where the screen's size is unknown, its pixels are those of 1 x 1."""
+    screen = step.screen if min(step.screen) > 0 else (1, 1)
+    found = [convert(Point(x, y, "rel"), space, screen) for x, y in places(move)]
+    return compact(body(move, [[point.x, point.y] for point in found]))
+
+
+# Profiles for phones: an answer is read as a move and held against the expert's.
+
+TruthOf = Callable[[Mapping[str, Any], Screen], Truth | None]
+Rule = Callable[[Truth, Move, Screen], tuple[bool, bool] | None]
+"""Type match and exact match; None for a step that the rule's source leaves out."""
+
+_UNIT: Screen = (1, 1)
+
+
+def _unsized(
+    rule: Callable[[Truth, Move], tuple[bool, bool] | None],
+) -> Rule:
+    """A rule that needs no size of the screen."""
+    return lambda truth, said, screen: rule(truth, said)
+
+
+RULES: Mapping[str, Rule] = {
+    "aitw": _unsized(aitw_rules.released),
+    "aitw-fixed": _unsized(aitw_rules.fixed),
+    "agentcpm": _unsized(agentcpm.released),
+    "agentcpm-fixed": _unsized(agentcpm.fixed),
+    "agentcpm-ac": _unsized(agentcpm.released_androidcontrol),
+    "agentcpm-ac-fixed": _unsized(agentcpm.fixed_androidcontrol),
+    "aitz": aitz_rules.released,
+    "aitz-fixed": aitz_rules.fixed,
+}
+"""The evaluators, each with the rule that it has and with what is broken in it mended."""
+
+_READ_AS_RELEASED = ("agentcpm", "agentcpm-ac")
+
+
+class PhoneProfile(EpisodeProfile):
+    """One of `RULES` over the steps of a phone dataset.
+
+    Goal progress is the share of an episode's steps before the first wrong one, but for Android in
+    the Wild, whose partial match is the share of all right ones.
+
+    Args:
+        name: of the rule.
+        truth: what a row says was done, and what was there.
+        read: reads an answer in the form that the task's prompt asks for.
+        body: writes a move in that form; a `ValueError` for what has none.
+        by: the axes of the table.
+        space: the unit of coordinates that the prompt asks for.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        truth: TruthOf,
+        read: Read,
+        body: Body,
+        by: Mapping[str, Sequence[str]],
+        space: Space,
+    ) -> None:
+        """Take what differs between datasets."""
+        self._space, self._body = space, body
+        self.name = name
+        self.by = by
+        self.goal_progress: Literal["GP_ratio", "GP_prefix"] = (
+            "GP_ratio" if name.startswith("aitw") else "GP_prefix"
+        )
+        self._rule = RULES[name]
+        self._truth = truth
+        self._read = read
+        self._reading: Reading = "released" if name in _READ_AS_RELEASED else "meant"
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read one answer and hold it against the step's truth.
+
+        Pixels are those of the screenshot as the model was shown it, which the receipt tells.
+        """
+        answer = parse(text, self._read, reading=self._reading)
+        if isinstance(answer, Unread):
+            return Verdict(
+                "unparsed", self._values(step, None, as_prompted=False), None, answer.reason
+            )
+        move = relative(answer.move, step, receipt)
+        values = self._values(step, move, as_prompted=answer.as_prompted)
+        return Verdict("ok", values, self._parsed(answer))
+
+    def _parsed(self, answer: Answer) -> dict[str, Any]:
+        """The move as the prompt asks for it, where it has such a form, in its unit."""
+        move = answer.move
+        if move.space == self._space:
+            lift = move.lift if move.kind is Kind.SWIPE else None
+            with suppress(ValueError):
+                return self._body(move, [list(pair) for pair in (move.touch, lift) if pair])
+        return {"form": answer.form, **move.as_dict()}
+
+    def failed(self, step: Step, outcome: Outcome) -> Verdict:
+        """The verdict on a step without an answer: wrong, with the reason as its outcome."""
+        return Verdict(outcome, self._values(step, None, as_prompted=False))
+
+    def _values(
+        self, step: Step, said: Move | None, *, as_prompted: bool
+    ) -> tuple[bool | None, bool | None, bool]:
+        truth = self._truth(step.source, step.screen)
+        unplaced = self._space == "px" and min(step.screen) < 1
+        if truth is None or (unplaced and truth.move.touch):
+            return None, None, as_prompted
+        # What no answer can be held against is left out for all models alike: the expert's own
+        # move tells whether the rule's source has such a step.
+        found = self._rule(truth, said or truth.move, step.screen)
+        if found is None:
+            return None, None, as_prompted
+        return (*found, as_prompted) if said is not None else (False, False, as_prompted)
+
+    def _stated_length(self, step: Step) -> int | None:
+        """As the row states it; an AndroidControl record has as many steps as actions."""
+        value = step.source.get("episode_length")
+        if isinstance(value, list):
+            value = value[0] if value else None
+        return value if type(value) is int else None
+
+
+def relative(move: Move, step: Step, receipt: Mapping[str, Any] | None) -> Move:
+    """A move with its places from 0 to 1 of the screen.
+
+    Args:
+        move: as a model wrote it.
+        step: what it was asked about.
+        receipt: of the answer.
+
+    Raises:
+        PredictionError: the receipt is none that omnidata writes.
+    """
+    resized = resizing(receipt, where=step.sample_id) if move.space == "px" else None
+
+    def scaled(pair: Pair | None) -> Pair | None:
+        return _scaled(pair, move.space, step.screen, resized) if pair else None
+
+    low = scaled(move.box[:2]) if move.box else None
+    high = scaled(move.box[2:]) if move.box else None
+    return replace(
+        move,
+        touch=scaled(move.touch),
+        lift=scaled(move.lift),
+        box=(*low, *high) if low and high else None,
+        space="rel",
+    )
+
+
+def _scaled(pair: Pair, space: Space, screen: Screen, resized: Resizing | None) -> Pair | None:
+    if space == "norm1000":
+        return pair[0] / 1000, pair[1] / 1000
+    if space == "px" and min(screen) < 1:
+        return None
+    if resized:
+        pair = resized.to_screen(pair)
+    found = convert(Point(pair[0], pair[1], space), "rel", screen if space == "px" else _UNIT)
+    return found.x, found.y
+
+
+class PhoneTask(ABC):
+    """What does the agent do next, given the screen?
+
+    Attributes:
+        rules: names of the profiles, the default first.
+        by: the axes of their tables.
+        wording: what the dataset puts into the prompt.
+
+    Args:
+        options: as given with `-T key=value`.
+
+    Raises:
+        UsageError: an option has an unknown name or value.
+    """
+
+    name: ClassVar[str]
+    rules: ClassVar[Sequence[str]]
+    by: ClassVar[Mapping[str, Sequence[str]]]
+    wording: ClassVar[Wording]
+    allowed: Mapping[str, Sequence[str]] = {"history": HISTORY, "coordinates": SPACES}
+    baselines: Sequence[str] = BASELINES
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Check the options and prepare prompt and profiles."""
+        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        self._prompt = Prompt(self.wording, self.options)
+        self.prompt_hash = self._prompt.hash
+        self._space: Space = self._prompt.space
+        self.profiles: Mapping[str, Profile] = {
+            name: PhoneProfile(
+                name, self.truth, self.read_prompted, self.body, self.by, self._space
+            )
+            for name in self.rules
+        }
+
+    @property
+    def default_profile(self) -> str:
+        """The first of the rules."""
+        return self.rules[0]
+
+    @abstractmethod
+    def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
+        """What a step's row says was done, and what was there; None where that cannot be read."""
+
+    @abstractmethod
+    def read_prompted(self, body: Mapping[str, Any]) -> tuple[Move, bool]:
+        """An answer in the prompt's form: the move, and whether it obeys it to the letter."""
+
+    @abstractmethod
+    def body(self, move: Move, places: Sequence[Any]) -> dict[str, Any]:
+        """A move in the prompt's form; a `ValueError` for what has none."""
+
+    @abstractmethod
+    def places(self, move: Move) -> Sequence[Pair]:
+        """The places that the answer of a move has, from 0 to 1."""
+
+    @abstractmethod
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+        """Read the dataset's annotations."""
+
+    def goal(self, step: Step) -> str:
+        """What the model is told to do."""
+        return step.instruction
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """The conversation for one step; `predicted` is used with `history=predicted` only."""
+        return self._prompt.conversation(step, self.goal(step), predicted)
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        """The expert's move as compact JSON; None where the source has no usable one."""
+        truth = self.truth(step.source, step.screen)
+        if truth is None:
+            return None
+        return target(
+            truth.move,
+            step.screen,
+            self.body,
+            self.places,
+            space=space or self._space,
+            size=size or step.screen,
+        )
+
+    def baseline(
+        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
+    ) -> Callable[[Step], str]:
+        """The rule of that name: a step's answer; see `phone_target.BASELINES`."""
+        check(self.name, name, options)
+        if name == "oracle":
+            return self._oracle
+        truths = (self.truth(step.source, step.screen) for step in steps)
+        move = blind(name, (truth.move for truth in truths if truth))
+        return lambda step: written(move, step, self.body, self.places, self._space)
+
+    def _oracle(self, step: Step) -> str:
+        """The target; an empty text where there is none, which the profiles leave out."""
+        found = self.target(step)
+        return found.text if found else ""
+
+    @property
+    def needs_predictions(self) -> bool:
+        """Whether a step's prompt shows the model's own earlier answers."""
+        return self.options["history"] == "predicted"
+
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
+        """A model's text as an action, for histories of predictions; None if it is none."""
+        answer = parse(text, self.read_prompted)
+        return None if isinstance(answer, Unread) else self.past(answer.move)
+
+    def past(self, move: Move) -> Action | None:
+        """A move as histories show it."""
+        return nearest(move)

@@ -1,0 +1,285 @@
+"""The way from verdicts on steps to a table of steps and episodes, which several profiles share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from omnidata.metrics import episodes
+from omnidata.metrics.episodes import Ints
+from omnidata.metrics.intervals import named_methods
+from omnidata.metrics.row_tables import by_group, means
+from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
+
+Mask = npt.NDArray[np.bool_]
+VALUES = ("type_match", "exact_match", "format_ok")
+"""What a verdict of these profiles begins with."""
+
+_ANSWERED = [OUTCOMES.index("ok"), OUTCOMES.index("unparsed")]
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Neighbouring steps of one episode, which share their tags: what is said once for all of them.
+
+    Attributes:
+        number: int64 (N,), the run that a step is in.
+        first, last: one step per run.
+    """
+
+    number: Ints
+    first: list[Step]
+    last: list[Step]
+
+    @classmethod
+    def of(cls, steps: Sequence[Step]) -> Runs:
+        """The runs of a sequence of steps."""
+        first: list[Step] = []
+        last: list[Step] = []
+        numbers = []
+        tags, episode, step = None, None, None
+        for following in steps:
+            if following.tags is not tags or following.episode != episode:
+                tags, episode = following.tags, following.episode
+                first.append(following)
+                if step is not None:
+                    last.append(step)
+            step = following
+            numbers.append(len(first) - 1)
+        if step is not None:
+            last.append(step)
+        return cls(np.array(numbers, dtype=np.int64), first, last)
+
+    def incomplete(
+        self, judged: npt.NDArray[np.bool_], stated_length: Callable[[Step], int | None]
+    ) -> int:
+        """Episodes of which the data lacks steps, or of which a step is left out."""
+        cut = set(np.unique(self.number[~judged]).tolist())
+        for number, (first, last) in enumerate(zip(self.first, self.last, strict=True)):
+            stated = stated_length(first)
+            lacks = stated is not None and stated > first.num_steps
+            if lacks or last.step_index >= last.num_steps:
+                cut.add(number)
+        return len({self.first[n].episode for n in cut})
+
+
+def numbered(keys: Iterable[Hashable]) -> Ints:
+    """Equal keys get equal numbers, in the order in which they first come."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+class EpisodeProfile:
+    """TM and EM over steps, SR and GP over episodes; a profile adds how it judges a step.
+
+    Attributes:
+        legend: what the names of the columns stand for.
+        by: the axes of the table, which are tags, and the order of the groups on each; others are
+            sorted.
+        goal_progress: which of the two readings is `GP`.
+        of_nothing: what the metrics over no step are.
+    """
+
+    name: str
+    values: tuple[str, ...] = VALUES
+    columns: Mapping[str, Literal["share", "number"]] = dict.fromkeys(
+        ("TM", "EM", "SR", "GP"), "share"
+    )
+    legend: Mapping[str, str] = {
+        "TM": "type match",
+        "EM": "exact match",
+        "SR": "success rate of episodes",
+        "GP": "goal progress",
+    }
+    by: Mapping[str, Sequence[str]] = {}
+    goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_ratio"
+    of_nothing: float | None = None
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read one answer and hold it against the step's target."""
+        raise AssertionError("a profile says how it judges")
+
+    def failed(self, step: Step, outcome: Outcome) -> Verdict:
+        """The verdict on a step without an answer: wrong, with the reason as its outcome."""
+        raise AssertionError("a profile says how it judges")
+
+    def _stated_length(self, step: Step) -> int | None:
+        """How many steps the source says that the episode has, where it says so."""
+        return None
+
+    def _more_counts(self, rows: Rows, judged: Mask) -> dict[str, int]:
+        """What else is counted of the steps that were judged."""
+        return {}
+
+    def _episodes(self, steps: Sequence[Step], runs: Runs) -> Ints:
+        """A code per episode, (N,)."""
+        return numbered(step.episode for step in runs.first)[runs.number]
+
+    def verdicts(self, steps: Sequence[Step], rows: Rows, runs: Runs) -> episodes.StepVerdicts:
+        """The verdicts as columns; those of steps that were not judged are 0 and mean nothing.
+
+        Args:
+            steps: what was judged.
+            rows: the verdicts, aligned with the steps.
+            runs: of the steps.
+        """
+        order = np.fromiter((step.step_index for step in steps), np.int64, len(steps))
+        type_match, exact_match, format_ok = (np.nan_to_num(rows.values[name]) for name in VALUES)
+        episode = self._episodes(steps, runs)
+        group = numbered(step.group for step in runs.first)[runs.number]
+        shared = group.max(initial=0) < episode.max(initial=0)
+        return episodes.StepVerdicts(
+            episode,
+            order,
+            type_match,
+            exact_match,
+            format_ok,
+            rows.whole,
+            group if shared else None,
+        )
+
+    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
+        """The table; steps that were not judged are counted and left out.
+
+        Returns:
+            `overall`, `answered` (steps with an answer, readable or not), `ci95`, `by`, `counts`,
+            `outcomes`. `GP` is this profile's own definition of goal progress.
+        """
+        judged = ~np.isnan(rows.values["type_match"])
+        runs = Runs.of(steps)
+        verdicts = self.verdicts(steps, rows, runs)
+        kept = verdicts.where(judged)
+        overall = self._named(episodes.table(kept))
+        by = {}
+        for tag, names_first in self.by.items():
+            labels, names = episodes.codes([step.tags.get(tag) for step in runs.first], names_first)
+            groups = episodes.by_group(kept, labels[runs.number][judged], names)
+            if groups:
+                by[tag] = {name: self._named(group) for name, group in groups.items()}
+        answered = np.isin(rows.outcomes, _ANSWERED) & judged
+        outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
+        return {
+            "overall": {name: overall[name] for name in overall["ci95"]},
+            "ci95": overall["ci95"],
+            **named_methods(overall.get("ci95_method", {})),
+            "answered": self._answered(verdicts, answered, judged),
+            "by": by,
+            "counts": {
+                "steps": overall["steps"],
+                "episodes": overall["episodes"],
+                "whole_episodes": overall["whole_episodes"],
+                "incomplete_episodes": runs.incomplete(judged, self._stated_length),
+                "without_usable_target": int((~judged).sum()),
+                **self._more_counts(rows, judged),
+            },
+            "outcomes": {name: n for name, n in zip(OUTCOMES, outcomes, strict=True) if n},
+        }
+
+    def _answered(
+        self, verdicts: episodes.StepVerdicts, answered: Any, judged: Any
+    ) -> dict[str, Any]:
+        """The table over answered steps; SR and GP over episodes answered from end to end."""
+        broken = np.unique(verdicts.episode[judged & ~answered])
+        whole = verdicts.whole & ~np.isin(verdicts.episode, broken)
+        columns = {name: getattr(verdicts, name) for name in verdicts.__slots__} | {"whole": whole}
+        return self._named(episodes.table(episodes.StepVerdicts(**columns).where(answered)))
+
+    def _named(self, table: dict[str, Any]) -> dict[str, Any]:
+        """The table with `GP` as this profile defines it, in the order TM, EM, SR, GP."""
+        if self.of_nothing is not None and not table["steps"]:
+            table |= dict.fromkeys(episodes.METRICS, self.of_nothing)
+        named = {name: table[name] for name in ("TM", "EM", "SR")}
+        named |= {"GP": table[self.goal_progress], **table}
+        named["ci95"] = {name: table["ci95"][name] for name in ("TM", "EM", "SR")}
+        named["ci95"] |= {"GP": table["ci95"][self.goal_progress], **table["ci95"]}
+        if self.goal_progress in (methods := table.get("ci95_method", {})):
+            named["ci95_method"] = {**methods, "GP": methods[self.goal_progress]}
+        return named
+
+
+# The way from verdicts on rows to a table of rows, which several profiles share.
+#
+# `episode_profiles` has the same for steps of episodes.
+
+Unit = Literal["share", "number"]
+
+
+class RowProfile(ABC):
+    """Means over rows, with bootstrap intervals; a profile adds its name and how it judges a row.
+
+    Rows of one group, as of one page, are drawn together.
+
+    Attributes:
+        name: e.g. "agentstudio-paper".
+        values: what a verdict has, in order; a row whose first value is None cannot be judged, and
+            is counted and left out.
+        columns: what the mean of each is called in the table.
+        by: the axes of the table, which are tags, and the order of the groups on each; others are
+            sorted.
+    """
+
+    name: str
+    values: tuple[str, ...] = ("score",)
+    columns: Mapping[str, Unit] = {"accuracy": "share"}
+    by: Mapping[str, Sequence[str]] = {}
+
+    @abstractmethod
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read one answer and hold it against the row."""
+
+    def failed(self, step: Step, outcome: Outcome) -> Verdict:
+        """The verdict on a row for which no answer came: that on an empty one."""
+        return Verdict(outcome, self.judge(step, "").values)
+
+    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
+        """The table; rows that cannot be judged are counted and left out.
+
+        Returns:
+            `overall`, `answered` (rows with an answer, readable or not), `ci95`, `by` the axes,
+            `counts`, `outcomes`.
+        """
+        judged = ~np.isnan(rows.values[self.values[0]])
+        overall = self._table(steps, rows, judged)
+        answered = self._table(steps, rows, judged & np.isin(rows.outcomes, _ANSWERED))
+        outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
+        return {
+            "overall": {name: overall[name] for name in self.columns},
+            "ci95": overall["ci95"],
+            **named_methods(overall.get("ci95_method", {})),
+            "answered": answered,
+            "by": {
+                tag: by_group(
+                    lambda mask: self._table(steps, rows, mask & judged),
+                    [step.tags.get(tag) for step in steps],
+                    order,
+                )
+                for tag, order in self.by.items()
+            },
+            "counts": {
+                "steps": int(judged.sum()),
+                "without_usable_target": int((~judged).sum()),
+                **{name: overall[name] for name in ("confusion", "undefined") if name in overall},
+            },
+            "outcomes": {name: n for name, n in zip(OUTCOMES, outcomes, strict=True) if n},
+        }
+
+    def _table(self, steps: Sequence[Step], rows: Rows, mask: Mask) -> dict[str, Any]:
+        found = zip(self.columns, self.values, strict=True)
+        shares = [name for name, unit in self.columns.items() if unit == "share"]
+        columns = {name: rows.values[value][mask] for name, value in found}
+        return sized(means(columns, shares=shares, owner=owners(steps, mask)))
+
+
+def owners(steps: Sequence[Step], mask: Mask) -> Ints:
+    """A number per chosen step, equal for those of one group: what a bootstrap draws together."""
+    return numbered(steps[place].group for place in np.flatnonzero(mask).tolist())
+
+
+def sized(table: dict[str, Any]) -> dict[str, Any]:
+    """The table with its number of rows as `steps` too, as tables of episodes have it."""
+    return {**table, "steps": table["rows"]}

@@ -1,0 +1,1 @@
+"""ScreenSpot, ScreenSpot-v2 and ScreenSpot-Pro: where is what an instruction means?"""

@@ -1,0 +1,502 @@
+"""ScreenSpot, ScreenSpot-v2 and ScreenSpot-Pro: where on the screen is what an instruction means?
+
+Sources: SeeClick (`pretrain/screenspot_test.py`), OS-Atlas, ScreenSpot-Pro
+(`eval_screenspot_pro.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from omnidata.actions import Action, Box, Primitive, Screen, Space
+from omnidata.errors import DataError, Finding, MediaError
+from omnidata.files import ANY, open_file
+from omnidata.jsontext import BROKEN
+from omnidata.loaders import files
+from omnidata.loaders.files import check_media_files
+from omnidata.loaders.jsonl import values
+from omnidata.loaders.load import SKIPPED, Note, Place, opened, short
+from omnidata.media import image_size, unsafe
+from omnidata.types import MediaRef, Modality, Source, Step
+
+# One row of ScreenSpot -> its target, in the form that the data declare.
+#
+# A box of four numbers does not say what they are: ScreenSpot and ScreenSpot-v2 have left, top,
+# width and height, ScreenSpot-Pro has two corners, and others have converted either. The columns of
+# the released files tell; for other columns the user says it. Nothing is guessed from how large
+# numbers are.
+
+Row = Mapping[str, Any]
+Boxes = Literal["columns", "xywh-px", "xyxy-px", "xyxy-rel", "xywh-rel"]
+"""What four numbers are; "columns": as the columns of the released files tell."""
+BOXES: Final[tuple[Boxes, ...]] = get_args(Boxes)
+Form = Literal["screenspot", "screenspot-v2", "screenspot-pro"]
+FORMS: Final[tuple[Form, ...]] = get_args(Form)
+Language = Literal["en", "cn"]
+
+FILES: Final = ("img_filename", "file_name")
+"""Columns that name a picture: of the released files, and of the Hub's."""
+_FARTHEST: Final = 1e9
+
+
+def boxes_of(row: Row) -> Boxes | None:
+    """What the box of a row is by its columns; None where they do not tell.
+
+    Examples:
+        >>> boxes_of({"img_filename": "a.png", "data_type": "icon"})
+        'xywh-px'
+        >>> boxes_of({"img_filename": "a.png", "img_size": [3840, 2160], "ui_type": "icon"})
+        'xyxy-px'
+        >>> boxes_of({"file_name": "a.png", "data_type": "icon"}) is None
+        True
+    """
+    if "img_filename" not in row:
+        return None
+    if "img_size" in row:
+        return "xyxy-px"
+    return "xywh-px" if "data_type" in row else None
+
+
+def box_of(row: Row, boxes: Boxes) -> Box:
+    """The target.
+
+    Args:
+        row: untouched.
+        boxes: what its four numbers are.
+
+    Raises:
+        ValueError: they are no box; the message says why.
+
+    Examples:
+        >>> row = {"bbox": [42, 1102, 197, 70], "img_filename": "a.png", "data_type": "text"}
+        >>> box_of(row, "columns")
+        Box(left=42, top=1102, right=239, bottom=1172, space='px')
+    """
+    meant = boxes_of(row) if boxes == "columns" else boxes
+    if meant is None:
+        raise ValueError("its columns do not tell what the numbers of bbox are")
+    value = row.get("bbox")
+    if not isinstance(value, list) or len(value) != 4 or not all(map(_is_number, value)):
+        raise ValueError(f"bbox is {value!r:.60}")
+    left, top, right, bottom = value
+    if meant.startswith("xywh"):
+        right, bottom = left + right, top + bottom
+    if left > right or top > bottom:
+        raise ValueError(f"bbox is {value!r:.60}, upside down as {meant}")
+    space: Space = "px" if meant.endswith("px") else "rel"
+    return Box(left, top, right, bottom, space)
+
+
+def is_negative(row: Row) -> bool:
+    """Whether the element is not on the screen, and "negative" the right answer."""
+    return row.get("gt_type") == "negative"
+
+
+def stated_size(row: Row) -> Screen | None:
+    """The picture's size in pixels, where the row states it."""
+    value = row.get("img_size")
+    if not isinstance(value, list) or len(value) != 2:
+        return None
+    width, height = value
+    whole = type(width) is int and type(height) is int and min(value) > 0
+    return (width, height) if whole else None
+
+
+def instruction_of(row: Row, language: Language) -> str | None:
+    """The instruction in a language; None where the row has none."""
+    value = row.get("instruction_cn" if language == "cn" else "instruction")
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= _FARTHEST  # False for NaN too
+
+
+# Where ScreenSpot lies: JSON lists, or JSON lines, known by their columns.
+#
+# screenspot_web.json, screenspot_web_v2.json       a list per platform: ScreenSpot, ScreenSpot-v2
+# annotations/photoshop_windows.json                a list per application: ScreenSpot-Pro
+
+COLUMNS: Final = (
+    "JSON lists of img_filename, bbox, instruction and data_type (ScreenSpot, -v2), or with "
+    "img_size and ui_type (ScreenSpot-Pro)"
+)
+_IMAGES: Final = ("images", "screenspot_imgs", "screenspotv2_image")
+_PLATFORM: Final = re.compile(r"screenspot_(mobile|desktop|web)(_v2)?")
+_SIGNS: Final = (b'"bbox"', b'"instruction"')
+_FILES: Final = (b'"img_filename"', b'"file_name"')
+_TYPES: Final = (b'"data_type"', b'"ui_type"')
+_SUFFIXES: Final = (".json", ".jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of a file.
+
+    Attributes:
+        where: the file and the place in it, for findings.
+        path: the file.
+        number: 0-based, in the file.
+        row: untouched.
+    """
+
+    where: str
+    path: Path
+    number: int
+    row: Mapping[str, Any]
+
+
+def find(data: Path) -> list[Path]:
+    """The files of the dataset, sorted.
+
+    Raises:
+        DataError: nothing is there, or nothing of ScreenSpot.
+        OSError: a file cannot be read.
+    """
+    looks = {path: look(path) for path in files.walk(data)}
+    return files.chosen(data, looks, COLUMNS)
+
+
+def look(path: Path) -> files.Look:
+    """Whether a file has the columns.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    if path.suffix not in _SUFFIXES:
+        return "other"
+    with open_file(path, ANY) as file:
+        head = file.read(files.HEAD)
+    named = any(sign in head for sign in _FILES) and any(sign in head for sign in _TYPES)
+    return "known" if named and all(sign in head for sign in _SIGNS) else "other"
+
+
+def recognises(data: Path, benchmark: str = "") -> bool:
+    """Whether one of the first files there is ScreenSpot's.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    return files.recognises(data, _SUFFIXES, look)
+
+
+def fingerprint(data: Path) -> str:
+    """SHA-256 over the files, pictures left out.
+
+    Raises:
+        DataError: as `find`.
+    """
+    return files.fingerprint(find(data), data if data.is_dir() else data.parent)
+
+
+def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:
+    """Every row; what is none has a finding instead.
+
+    Args:
+        paths: as `find` gives them.
+        note: takes the findings.
+    """
+    for path in paths:
+        for number, (where, row) in enumerate(_rows(path)):
+            if isinstance(row, dict):
+                yield Line(where, path, number, row)
+            else:
+                what = "this is no JSON object"
+                note(Finding("json-invalid", "error", where, what, COLUMNS, SKIPPED))
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Any]]:
+    if path.suffix == ".jsonl":
+        yield from values(path)
+        return
+    found = files.whole(path)
+    if isinstance(found, list):
+        yield from ((f"{path}, item {number}", row) for number, row in enumerate(found))
+    else:
+        yield str(path), found if isinstance(found, dict) else BROKEN
+
+
+def form_of(path: Path, row: Mapping[str, Any]) -> Form:
+    """Which of the three a row is of; the boxes of the first two are alike.
+
+    Examples:
+        >>> form_of(Path("screenspot_web_v2.json"), {"data_type": "icon"})
+        'screenspot-v2'
+    """
+    if "ui_type" in row:
+        return "screenspot-pro"
+    named = _PLATFORM.match(path.stem)
+    return "screenspot-v2" if named and named[2] else "screenspot"
+
+
+def platform_of(path: Path, row: Mapping[str, Any]) -> str:
+    """The platform, as the row says, or the file's name as in the release; empty otherwise.
+
+    Examples:
+        >>> platform_of(Path("screenspot_mobile.json"), {})
+        'mobile'
+    """
+    said = row.get("platform")
+    if isinstance(said, str) and said:
+        return said
+    named = _PLATFORM.match(path.stem)
+    return named[1] if named else ""
+
+
+def images(path: Path) -> Path:
+    """The folder with the pictures of a file's rows; it need not exist."""
+    return files.images(path, _IMAGES)
+
+
+TAGS: Final = (
+    "form", "platform", "ui_type", "group", "application", "data_source", "gt_type",
+    "instruction_style", "language",
+)  # fmt: skip
+"""The tags of a step: which of the three it is of; text or icon, which ScreenSpot calls `data_type`
+and ScreenSpot-Pro `ui_type`; the rest as the rows have it; the language of the instruction."""
+
+ROLES: Final[Mapping[str, Modality]] = {"screenshot": "image"}
+UNKNOWN: Final[Screen] = (0, 0)
+_SKIPPING: Final = frozenset({"json-invalid", "instruction-missing"})
+_AS_THEY_ARE: Final = ("group", "application", "data_source", "gt_type", "instruction_style")
+
+
+def load(
+    data: Path | str,
+    *,
+    boxes: Boxes = "columns",
+    language: Language = "en",
+    strict: bool = False,
+    check_media: bool = True,
+) -> Source:
+    """Read rows; no picture is decoded.
+
+    A step's `source` has `row`, untouched; `boxes`, what its four numbers are; `resolution`, the
+    picture's size where the row states it; and `file`. Its `action` is a tap on the box, in the
+    box's own unit; its `screen` the size that the row states, else that of the picture, (0, 0)
+    without one.
+
+    Args:
+        data: a folder, with as many folders in it as they like, or a file; or a Parquet repository.
+        boxes: what four numbers are, for rows whose columns do not tell.
+        language: of the instruction; "cn" is ScreenSpot-Pro's `instruction_cn`.
+        strict: make the first finding an error.
+        check_media: look whether the pictures exist and are whole.
+
+    Returns:
+        Steps in the order of the files, each an episode, named `<file>/<number>`.
+
+    Raises:
+        DataError: nothing readable as ScreenSpot is there, or the columns do not tell what the
+            boxes are and nobody says it, or `strict` and there is a finding.
+    """
+    data = Path(data)
+    return opened(
+        data,
+        "screenspot",
+        TAGS,
+        lambda: _read(data, boxes, language, check_media=check_media),
+        strict=strict,
+        check_media=check_media,
+    )
+
+
+def _read(data: Path, boxes: Boxes, language: Language, *, check_media: bool) -> Source:
+    findings: list[Finding] = []
+    paths = find(data)
+    root = data if data.is_dir() else data.parent
+    reader = _Reader(root, boxes, language, findings.append, _names(paths, root))
+    steps: list[Step] = []
+    ids: list[str | None] = []
+    for line in read(paths, findings.append):
+        step = reader.step(line)
+        steps += [step] if step else []
+        ids.append(step.sample_id if step else None)
+    if not steps:
+        first = findings[0] if findings else None
+        raise DataError(
+            f"no row could be read{f': {first.what}' if first else ''}",
+            where=first.where if first else str(data),
+            expected=first.expected if first else COLUMNS,
+            remedy="mend the rows, or name other data",
+        )
+    if check_media:
+        check_media_files(steps, findings.append)
+    return Source(
+        "screenspot",
+        data,
+        steps,
+        findings,
+        sum(finding.code in _SKIPPING for finding in findings),
+        fingerprint(data),
+        ids,
+        TAGS,
+        ROLES,
+    )
+
+
+def _names(paths: Sequence[Path], root: Path) -> dict[Path, str]:
+    """What files are called in ids: without their endings, unless two differ in these alone."""
+    short = {path: path.relative_to(root).with_suffix("").as_posix() for path in paths}
+    often = Counter(short.values())
+    return {
+        path: name if often[name] == 1 else path.relative_to(root).as_posix()
+        for path, name in short.items()
+    }
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Turns rows into steps."""
+
+    root: Path
+    boxes: Boxes
+    language: Language
+    note: Note
+    names: Mapping[Path, str]
+    _folders: dict[Path, Path] = field(default_factory=dict)
+
+    def step(self, line: Line) -> Step | None:
+        place = Place(line.where, self.note)
+        row = line.row
+        boxes = self._boxes(line)
+        instruction = instruction_of(row, self.language)
+        if instruction is None:
+            place.refuse("instruction-missing", f"no text in {self.language}", "an instruction")
+            return None
+        shot, screen = self._picture(line, place)
+        name = f"{self.names[line.path]}/{line.number}"
+        box = self._box(row, boxes, screen, place)
+        step = Step(
+            sample_id=name,
+            episode_id=name,
+            step_index=0,
+            num_steps=1,
+            instruction=instruction,
+            screen=screen,
+            media={"screenshot": shot},
+            history=(),
+            history_screens=(),
+            action=Action(Primitive.TAP, (box,)) if box else None,
+            tags=_tags(line, self.language),
+            source={
+                "file": line.path.name,
+                "boxes": boxes,
+                "resolution": row.get("img_size"),
+                "row": row,
+            },
+        )
+        return named(step)
+
+    def _boxes(self, line: Line) -> Boxes:
+        """What the row's numbers are.
+
+        Raises:
+            DataError: nobody says it.
+        """
+        found = boxes_of(line.row) if self.boxes == "columns" else self.boxes
+        if found is None:
+            raise DataError(
+                f"the columns {', '.join(map(str, line.row))} do not tell what bbox is",
+                where=line.where,
+                expected=COLUMNS,
+                remedy="say it: -T boxes=xywh-px, xyxy-px, xywh-rel or xyxy-rel (0 to 1)",
+            )
+        return found
+
+    def _box(
+        self, row: Mapping[str, Any], boxes: Boxes, screen: Screen, place: Place
+    ) -> Box | None:
+        if is_negative(row):
+            return None
+        try:
+            box = box_of(row, boxes)
+        except ValueError as error:
+            place.refuse(
+                "box-unusable",
+                str(error),
+                f"four numbers, as {boxes}",
+                "mend the row; it is not judged until then",
+            )
+            return None
+        right, bottom = (1, 1) if box.space == "rel" else screen
+        beyond = box.left < 0 or box.top < 0 or box.right > right or box.bottom > bottom
+        if beyond and (box.space == "rel" or screen != UNKNOWN):
+            place.warn(
+                "target-outside",
+                f"the box {short(row['bbox'])}, as {boxes}, exceeds the screen",
+                f"a box within {right} x {bottom}",
+                "mend the row, or say what its numbers are with -T boxes=",
+            )
+        return box
+
+    def _picture(self, line: Line, place: Place) -> tuple[MediaRef | None, Screen]:
+        stated = stated_size(line.row)
+        value = _file_of(line.row)
+        if not isinstance(value, str) or not value:
+            return None, stated or UNKNOWN
+        if reason := unsafe(value):
+            place.refuse(
+                "path-unsafe",
+                f"img_filename: {reason}",
+                "a path below the folder of pictures",
+                "mend the name; the step lacks the picture until then",
+            )
+            return MediaRef("image", self.root, value), stated or UNKNOWN  # which nobody opens
+        folder = self._folders.setdefault(line.path, images(line.path))
+        ref = MediaRef("image", folder, value)
+        if stated:
+            return ref, stated
+        try:
+            return ref, image_size(ref)
+        except MediaError:
+            return ref, UNKNOWN
+
+
+def named(step: Step) -> Step:
+    """The step with its group: its page, which the instructions for one picture share.
+
+    A row is an episode of its own, whose name begins with the page: in other data the same number
+    stands for another row.
+    """
+    page = _file_of(step.source["row"])
+    if not isinstance(page, str) or not page:
+        return step
+    return replace(step, episode=f"{page}#{step.sample_id}", group=page)
+
+
+def _file_of(row: Mapping[str, Any]) -> Any:
+    """The picture's name, as the row has it."""
+    return next((row[name] for name in FILES if name in row), None)
+
+
+def _tags(line: Line, language: Language) -> dict[str, str]:
+    row = line.row
+    found = {
+        "form": form_of(line.path, row),
+        "platform": platform_of(line.path, row),
+        "ui_type": row.get("ui_type", row.get("data_type")),
+        **{tag: row.get(tag) for tag in _AS_THEY_ARE},
+        "language": language,
+    }
+    return {tag: value for tag, value in found.items() if isinstance(value, str) and value}
+
+
+def dump(source: Source) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The rows that a source was read from, in their order, but for those that became no step.
+
+    Args:
+        source: of `load`.
+
+    Yields:
+        The file's name, and the row as it was.
+    """
+    for step in source.steps:
+        yield step.source["file"], step.source["row"]

@@ -1,0 +1,251 @@
+"""The task `screenspot`: the point that an instruction means, in ScreenSpot, -v2 and -Pro."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from omnidata.actions import Action, Screen, Space
+from omnidata.errors import UsageError
+from omnidata.metrics.intervals import named_methods
+from omnidata.metrics.row_tables import means
+from omnidata.tasks.base import resolve
+from omnidata.tasks.coordinates import place, resizing
+from omnidata.tasks.profiles import Mask, RowProfile, Unit, owners
+from omnidata.tasks.screenspot import load as loader
+from omnidata.tasks.screenspot.load import BOXES, FORMS, box_of, is_negative
+from omnidata.tasks.screenspot.rules import NEGATIVE, Reading, Said, hits, read
+from omnidata.types import (
+    PLACE,
+    Conversation,
+    Message,
+    Part,
+    Profile,
+    Rows,
+    Source,
+    Step,
+    Target,
+    Verdict,
+)
+
+# `screenspot` and `screenspot-fixed`: the share of points that lie in their boxes.
+
+TYPES: Final = ("text", "icon")
+PLATFORMS: Final = ("mobile", "desktop", "web")
+
+
+class PointProfile(RowProfile):
+    """Accuracy: of all rows, of those for a text, of those for an icon.
+
+    By platform these are SeeClick's columns, by group ScreenSpot-Pro's. Beside the table the
+    results have `macro`, the mean over every platform's texts and icons.
+
+    Args:
+        reading: how answers are read (`omnidata.tasks.screenspot.rules`).
+        space: the unit of coordinates that the prompt asks for.
+    """
+
+    values = ("score", *TYPES)
+    columns: Mapping[str, Unit] = dict.fromkeys(("accuracy", *TYPES), "share")
+    by: Mapping[str, Sequence[str]] = {
+        "platform": PLATFORMS,
+        "group": (),
+        "application": (),
+        "data_source": (),
+        "form": FORMS,
+    }
+
+    def __init__(self, reading: Reading, space: Space) -> None:
+        """Take the reading and the unit."""
+        self.name = "screenspot" if reading == "released" else "screenspot-fixed"
+        self._reading: Reading = reading
+        self._space = space
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read the point and hold it against the row's box."""
+        said = read(text, self._reading)
+        try:
+            hit = self._hit(step, said, receipt)
+        except ValueError as error:
+            return Verdict("ok", (None, None, None), None, str(error))
+        kind = step.tags.get("ui_type")
+        values = (hit, *(hit if kind == name else None for name in TYPES))
+        if said is None:
+            return Verdict("unparsed", values, None, "neither a point nor a box")
+        return Verdict("ok", values, _parsed(said))
+
+    def _hit(self, step: Step, said: Said | None, receipt: Mapping[str, Any] | None) -> bool | None:
+        """Whether the answer is right; None where nobody can tell.
+
+        Raises:
+            ValueError: the row has no usable box.
+        """
+        row = step.source["row"]
+        if is_negative(row):
+            return said is not None and said.point is None
+        resized = resizing(receipt, where=step.sample_id) if self._space == "px" else None
+        return hits(
+            box_of(row, step.source["boxes"]),
+            said or Said(None),
+            space=self._space,
+            screen=step.screen,
+            to_screen=resized.to_screen if resized else None,
+        )
+
+    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
+        """The table of `RowProfile`, and `macro`; None over nothing."""
+        platforms = np.array([step.tags.get("platform", "") for step in steps])
+        cells = [
+            means({kind: rows.values[kind][platforms == platform]})[kind]
+            for platform in sorted(set(platforms.tolist()))
+            for kind in TYPES
+        ]
+        known = [cell for cell in cells if cell is not None]
+        macro = sum(known) / len(known) if known else None
+        return {**super().total(steps, rows), "macro": macro}
+
+    def _table(self, steps: Sequence[Step], rows: Rows, mask: Mask) -> dict[str, Any]:
+        found: dict[str, Any] = {"ci95": {}}
+        methods: dict[str, str] = {}
+        owner = owners(steps, mask)
+        for name, value in zip(self.columns, self.values, strict=True):
+            part = means({name: rows.values[value][mask]}, shares=(name,), owner=owner)
+            found[name] = part[name]
+            found["ci95"][name] = part["ci95"][name]
+            methods |= part.get("ci95_method", {})
+        return {**found, **named_methods(methods), "steps": int(mask.sum())}
+
+
+def _parsed(said: Said) -> dict[str, Any]:
+    """The point, and its unit where the answer itself names one."""
+    if said.point is None:
+        return {"negative": True}
+    # JSON has no infinity: a number that no float holds is told as a text.
+    unit = {"space": said.space} if said.space else {}
+    return {"point": [side if math.isfinite(side) else str(side) for side in said.point], **unit}
+
+
+SPACES: tuple[Space, ...] = ("rel", "px", "norm1000")
+OPTIONS: Final[Mapping[str, Sequence[str]]] = {
+    "coordinates": SPACES,
+    "boxes": BOXES,
+    "language": ("en", "cn"),
+    "negatives": ("off", "on"),
+}
+"""`boxes` says what four numbers are where the columns do not tell; `negatives` lets the model say
+that the element is not there."""
+
+_ANY: Final[Screen] = (1000, 1000)
+"""The size of a screen whose pixels nobody asks for."""
+_UNITS: Final[Mapping[Space, str]] = {
+    "rel": "x and y are shares of the screenshot, from 0 to 1.",
+    "px": "x and y are pixels of the screenshot.",
+    "norm1000": "x and y go from 0 to 1000, thousandths of the screenshot's width and height.",
+}
+
+
+class ScreenSpot:
+    """ScreenSpot: where on the screen is the element that an instruction means?
+
+    Args:
+        options: as in `OPTIONS`; unknown ones are a `UsageError`.
+    """
+
+    name = "screenspot"
+    default_profile = "screenspot"
+    baselines: Sequence[str] = ("oracle", "center")
+    allowed: Mapping[str, Sequence[str]] = OPTIONS
+    needs_predictions = False
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Check the options and prepare prompt and profiles."""
+        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        self._space = next(space for space in SPACES if space == self.options["coordinates"])
+        text = _text("screenspot_v1").replace("{unit}", _UNITS[self._space])
+        self._asked = text + (
+            _text("screenspot_negative_v1") if self.options["negatives"] == "on" else ""
+        )
+        asked = json.dumps([self._asked, self.options["language"]])
+        self.prompt_hash = hashlib.sha256(asked.encode()).hexdigest()
+        profiles = [PointProfile("released", self._space), PointProfile("fixed", self._space)]
+        self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+        """Read the rows."""
+        return loader.load(
+            data,
+            boxes=next(boxes for boxes in BOXES if boxes == self.options["boxes"]),
+            language="cn" if self.options["language"] == "cn" else "en",
+            check_media=check_media,
+            strict=strict,
+        )
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """One user message: the screenshot, then the question."""
+        shot = step.media.get("screenshot")
+        shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
+        asked = self._asked.replace("{instruction}", step.instruction)
+        return (Message("user", (*shown, Part("text", asked))),)
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        """A point of the row's box; None where it has no usable one."""
+        row, unit = step.source["row"], space or self._space
+        if is_negative(row):
+            return Target(NEGATIVE, NEGATIVE)
+        try:
+            box = box_of(row, step.source["boxes"])
+        except ValueError:
+            return None
+        screen, size = step.screen, size or step.screen
+        if min(*screen, *size) < 1:
+            if "px" in (unit, box.space):
+                return None
+            screen = size = _ANY
+        x, y = place(box, screen, space=unit, size=size)
+        return Target(f"({x!r}, {y!r})", PLACE, ((x, y),))
+
+    def baseline(
+        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
+    ) -> Callable[[Step], str]:
+        """The rule of that name: `oracle` names the target, `center` the middle of the screen."""
+        if name not in self.baselines or options:
+            raise UsageError(
+                f'there is no baseline "{name}" with such options',
+                where=f"--model baseline:{name}",
+                expected=f"one of {', '.join(self.baselines)}, without -M",
+            )
+        return self._oracle if name == "oracle" else self._center
+
+    def _oracle(self, step: Step) -> str:
+        found = self.target(step)
+        return found.text if found else ""
+
+    def _center(self, step: Step) -> str:
+        if self._space == "px":
+            return f"({step.screen[0] / 2:g}, {step.screen[1] / 2:g})"
+        return "(0.5, 0.5)" if self._space == "rel" else "(500, 500)"
+
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
+        """Nothing: no prompt shows the model's own earlier answers."""
+        return None
+
+
+@cache
+def _text(name: str) -> str:
+    folder = resources.files("omnidata.tasks").joinpath("prompts")
+    return folder.joinpath(f"{name}.txt").read_text(encoding="utf-8")
+
+
+def make(name: str, options: Mapping[str, str]) -> ScreenSpot:
+    """The task of that name, which is one."""
+    return ScreenSpot(options)

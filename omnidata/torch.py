@@ -1,0 +1,70 @@
+"""Steps for PyTorch: decoded in DataLoader workers, in an order that a seed decides.
+
+Needs the extra `local`.
+
+Examples:
+    >>> import json, tempfile
+    >>> from pathlib import Path
+    >>> from torch.utils.data import DataLoader
+    >>> from omnidata.tasks.omnigui.load import load
+    >>> sound = {"array": [0.0] * 8000, "sampling_rate": 16000}
+    >>> rows = [
+    ...     {"episode_id": episode, "step_id": step, "audio": sound}
+    ...     for episode in "ABC"
+    ...     for step in range(2)
+    ... ]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "steps.json"
+    ...     _ = path.write_text(json.dumps(rows))
+    ...     source = load(path, check_media=False)
+    >>> loader = DataLoader(
+    ...     StepDataset(source, Decoding(roles=("screenshot", "audio"))),
+    ...     batch_size=4,
+    ...     sampler=EpisodeSampler(source.steps, seed=1),
+    ...     collate_fn=Collate(pad=True, mel_bins=128),
+    ... )
+    >>> batch = next(iter(loader))
+    >>> batch.step_index.tolist(), batch.audio.values.shape, batch.mel["audio"].values.shape
+    ([0, 1, 0, 1], torch.Size([4, 8000]), torch.Size([4, 128, 50]))
+"""
+
+try:
+    import torch as _torch  # noqa: F401  whether it loads is the question
+except (ImportError, OSError) as error:
+    from omnidata.errors import PlatformError
+
+    raise PlatformError(
+        f"torch cannot be loaded ({type(error).__name__}: {error})",
+        where="import omnidata.torch",
+        expected="the extra `local`",
+        remedy='pip install "omnidata[local]"',
+    ) from None
+
+from omnidata.training.batches import Batch, Collate, Decoding, Item, Padded
+from omnidata.training.collator import OmniCollator
+from omnidata.training.datasets import RowSteps, StepDataset, StepStream
+from omnidata.training.exported import exported_table
+from omnidata.training.formats import Example
+from omnidata.training.sampler import EpisodeSampler
+from omnidata.training.sound import log_mel, resample
+from omnidata.training.stream import check, training_stream, training_table
+
+__all__ = [
+    "Batch",
+    "Collate",
+    "Decoding",
+    "EpisodeSampler",
+    "Example",
+    "Item",
+    "OmniCollator",
+    "Padded",
+    "RowSteps",
+    "StepDataset",
+    "StepStream",
+    "check",
+    "exported_table",
+    "log_mel",
+    "resample",
+    "training_stream",
+    "training_table",
+]

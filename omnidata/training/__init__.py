@@ -1,0 +1,1 @@
+"""Training data: exports, the way back, and steps for PyTorch."""

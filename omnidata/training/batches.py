@@ -1,0 +1,417 @@
+"""Several steps as one batch: lists of tensors as they are, or padded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Self, TypeVar, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from omnidata.actions import Action, Screen
+from omnidata.errors import MediaError, UsageError
+from omnidata.media import DEFAULT_BUDGET, Budget, Placement, frames, image, samples
+from omnidata.media.clip import check_choice
+from omnidata.training.sound import HOP, RATE, MelBins, log_mel
+from omnidata.types import MediaRef, Step
+
+# One step as tensors.
+
+LEAST_RATE = 1000
+"""Hz below which a track is no longer sound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoding:
+    """What is decoded of a step, and how.
+
+    Attributes:
+        roles: the media to decode, e.g. ("screenshot", "audio"); None for all that a step has.
+        size: width and height to fit pictures into, proportions kept, black around them; None
+            leaves them as they are. Clips are never resized.
+        num_frames, fps, which: the frames of a clip, as `omnidata.media.frames` has it; at most one
+            of them, four evenly spread frames where none is given.
+        audio_rate: samples per second to resample to, in Hz.
+        on_error: what a missing or broken medium is: "raise" a `MediaError`, or "none", an absent
+            medium with the message in `Item.errors`.
+        budget: limits for every medium.
+
+    Raises:
+        UsageError: a value that nothing can be done with.
+    """
+
+    roles: tuple[str, ...] | None = None
+    size: Screen | None = None
+    num_frames: int | None = None
+    fps: float | None = None
+    which: Literal["all", "keyframes"] | None = None
+    audio_rate: int = 16_000
+    on_error: Literal["raise", "none"] = "raise"
+    budget: Budget = DEFAULT_BUDGET
+
+    def __post_init__(self) -> None:
+        if sum(choice is not None for choice in (self.num_frames, self.fps, self.which)) > 1:
+            raise UsageError(
+                "it is not clear which frames are meant",
+                where=f"Decoding(num_frames={self.num_frames}, fps={self.fps}, which={self.which})",
+                expected="at most one of num_frames, fps and which",
+            )
+        if self.num_frames is not None or self.fps is not None or self.which is not None:
+            check_choice(self.num_frames, self.fps, self.which)
+        whole, size = (int, np.integer), self.size
+        for name, good, expected in (
+            ("on_error", self.on_error in ("raise", "none"), '"raise" or "none"'),
+            ("roles", not isinstance(self.roles, str), 'names, e.g. ("screenshot", "audio")'),
+            (
+                "audio_rate",
+                isinstance(self.audio_rate, whole) and self.audio_rate >= LEAST_RATE,
+                f"a whole number from {LEAST_RATE} Hz",
+            ),
+            (
+                "size",
+                size is None
+                or (len(size) == 2 and all(isinstance(s, whole) and s > 0 for s in size)),
+                "width and height, two positive whole numbers",
+            ),
+        ):
+            if not good:
+                raise UsageError(
+                    "nothing can be done with it",
+                    where=f"Decoding({name}={getattr(self, name)!r})",
+                    expected=expected,
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One step with its media decoded; a medium that is absent is None.
+
+    Attributes:
+        sample_id, episode_id, step_index, num_steps, instruction, screen: as in `Step`.
+        history, history_screens, action, tags: as in `Step`.
+        media: by role. A picture is uint8 (3, H, W), RGB; a clip uint8 (T, 3, H, W), RGB; a track
+            float32 (N,), mono, full scale at -1 and 1. Pictures and clips are views whose channels
+            are innermost in memory, as they were decoded.
+        placements: by role of the pictures: where the screen lies in them, to map coordinates.
+        pts_seconds: by role of the clips: float64 (T,), when each frame is shown, by the clip's own
+            clock.
+        fps: by role of the clips: how many of these frames there are per second.
+        audio_rate: of all tracks, in Hz.
+        errors: by role of the media that could not be read, with `on_error="none"`: the message.
+    """
+
+    sample_id: str
+    episode_id: str
+    step_index: int
+    num_steps: int
+    instruction: str
+    screen: Screen
+    history: tuple[Action | None, ...]
+    history_screens: tuple[Screen, ...]
+    action: Action | None
+    tags: Mapping[str, str]
+    audio_rate: int
+    media: dict[str, Tensor | None] = field(default_factory=dict)
+    placements: dict[str, Placement] = field(default_factory=dict)
+    pts_seconds: dict[str, Tensor] = field(default_factory=dict)
+    fps: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def screenshot(self) -> Tensor | None:
+        """The screen before the action: uint8 (3, H, W)."""
+        return self.media.get("screenshot")
+
+    @property
+    def frames(self) -> Tensor | None:
+        """The clip since the last action: uint8 (T, 3, H, W)."""
+        return self.media.get("video")
+
+    @property
+    def audio(self) -> Tensor | None:
+        """The sound since the last action: float32 (N,)."""
+        return self.media.get("audio")
+
+
+def decode(step: Step, how: Decoding) -> Item:
+    """Decode the media of a step.
+
+    Raises:
+        MediaError: a medium is missing or broken, and `on_error` is "raise"; it names the step.
+    """
+    item = Item(
+        sample_id=step.sample_id,
+        episode_id=step.episode_id,
+        step_index=step.step_index,
+        num_steps=step.num_steps,
+        instruction=step.instruction,
+        screen=step.screen,
+        history=step.history,
+        history_screens=step.history_screens,
+        action=step.action,
+        tags=step.tags,
+        audio_rate=how.audio_rate,
+    )
+    for role in step.media if how.roles is None else how.roles:
+        ref = step.media.get(role)
+        item.media[role] = None
+        if ref is None:
+            continue
+        try:
+            _add(item, role, ref, how)
+        except MediaError as error:
+            error.where = f"{step.sample_id}, {role}: {error.where}"
+            error.remedy += '; or take it for absent: Decoding(on_error="none")'
+            if how.on_error == "raise":
+                raise
+            item.errors[role] = str(error)
+    return item
+
+
+def _add(item: Item, role: str, ref: MediaRef, how: Decoding) -> None:
+    if ref.kind == "image":
+        picture = image(ref, size=how.size, budget=how.budget)
+        # Copied, as Pillow's bytes may not be written to; by numpy, since torch.tensor takes all
+        # cores for so little.
+        item.media[role] = torch.from_numpy(picture.pixels.copy()).permute(2, 0, 1)
+        item.placements[role] = picture.placement
+    elif ref.kind == "video":
+        usual = 4 if how.fps is None and how.which is None else None
+        clip = frames(
+            ref,
+            num_frames=how.num_frames or usual,
+            fps=how.fps,
+            which=how.which,
+            budget=how.budget,
+        )
+        item.media[role] = torch.from_numpy(clip.pixels).permute(0, 3, 1, 2)
+        item.pts_seconds[role] = torch.from_numpy(clip.pts_seconds)
+        item.fps[role] = clip.fps
+    else:
+        wave = samples(ref, rate=how.audio_rate, budget=how.budget)
+        item.media[role] = torch.from_numpy(wave)
+
+
+T = TypeVar("T", bound=object)
+
+
+@dataclass(frozen=True, slots=True)
+class Padded:
+    """Tensors of different extents in one, zeros after each along every axis.
+
+    What lies at the top left stays there, so coordinates hold.
+
+    Attributes:
+        values: (B, ...), each axis as long as the longest.
+        sizes: int64 (B, axes of one tensor), how far each goes; zeros for an absent one.
+    """
+
+    values: Tensor
+    sizes: Tensor
+
+    def mask(self, *axes: int) -> Tensor:
+        """Where the values are real.
+
+        Args:
+            axes: of `values`, e.g. 1 for the samples of tracks or the frames of clips, 2 and 3 for
+                rows and columns of pictures.
+
+        Returns:
+            bool (B, one extent per axis), on the device of the values.
+
+        Examples:
+            >>> pad([torch.ones(1), None, torch.ones(3)]).mask(1).tolist()
+            [[True, False, False], [False, False, False], [True, True, True]]
+        """
+        found = torch.ones(len(self.values), device=self.values.device, dtype=torch.bool)
+        for axis in axes:
+            places = torch.arange(self.values.shape[axis], device=self.values.device)
+            inside = places < self.sizes[:, axis - 1, None]
+            found = found[..., None] & inside.view(len(inside), *[1] * (found.dim() - 1), -1)
+        return found
+
+
+Tensors = list[Tensor | None] | Padded | None
+"""One medium of a batch: a list with None where it is absent; or padded, None if all are."""
+
+
+def pad(tensors: Sequence[Tensor | None]) -> Padded | None:
+    """Tensors of equal rank and type in one; None if all are absent."""
+    present = [tensor for tensor in tensors if tensor is not None]
+    if not present:
+        return None
+    absent = [0] * present[0].dim()
+    sizes = torch.tensor([absent if tensor is None else list(tensor.shape) for tensor in tensors])
+    values = present[0].new_zeros(len(tensors), *sizes.amax(dim=0).tolist())
+    for row, tensor in zip(values, tensors, strict=True):
+        if tensor is not None:
+            row[tuple(slice(extent) for extent in tensor.shape)] = tensor
+    return Padded(values, sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Items side by side; every list has one entry per item.
+
+    Attributes:
+        sample_id, episode_id, num_steps, instruction, screen: lists of what `Item` has.
+        history, history_screens, action, tags, errors: likewise.
+        step_index: int64 (B,).
+        media: by role; one that no item has is there, too. Lists of uint8 (3, H, W), uint8
+            (T, 3, H, W) or float32 (N,); or padded to uint8 (B, 3, H, W), uint8 (B, T, 3, H, W),
+            float32 (B, N).
+        placements: by role of the pictures; lists, None where there is no picture.
+        pts_seconds: by role of the clips: a list of float64 (T,), or padded to float64 (B, T).
+        fps: by role of the clips; lists, None where there is no clip.
+        mel: by role of the tracks, empty unless asked for: a list of float32 (bins, N // 160), or
+            float32 (B, bins, longest N // 160), from the padded tracks as Whisper's are.
+        audio_rate: of all tracks in `media`, in Hz.
+    """
+
+    sample_id: list[str]
+    episode_id: list[str]
+    step_index: Tensor
+    num_steps: list[int]
+    instruction: list[str]
+    screen: list[Screen]
+    history: list[tuple[Action | None, ...]]
+    history_screens: list[tuple[Screen, ...]]
+    action: list[Action | None]
+    tags: list[dict[str, str]]
+    errors: list[dict[str, str]]
+    media: dict[str, Tensors]
+    placements: dict[str, list[Placement | None]]
+    pts_seconds: dict[str, Tensors]
+    fps: dict[str, list[float | None]]
+    mel: dict[str, Tensors]
+    audio_rate: int
+
+    def __len__(self) -> int:
+        return len(self.sample_id)
+
+    @property
+    def screenshot(self) -> Tensors:
+        """The screens before the actions."""
+        return self.media.get("screenshot")
+
+    @property
+    def frames(self) -> Tensors:
+        """The clips since the last actions."""
+        return self.media.get("video")
+
+    @property
+    def audio(self) -> Tensors:
+        """The sounds since the last actions."""
+        return self.media.get("audio")
+
+    def to(self, device: torch.device | str | int, *, non_blocking: bool = False) -> Self:
+        """The batch with every tensor on the device."""
+        return self._changed(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Self:
+        """The batch with every tensor in page-locked memory; DataLoader calls this."""
+        return self._changed(lambda tensor: tensor.pin_memory())
+
+    def _changed(self, change: Callable[[Tensor], Tensor]) -> Self:
+        values = {name.name: getattr(self, name.name) for name in fields(self)}
+        for name in ("step_index", "media", "pts_seconds", "mel"):
+            values[name] = _changed(values[name], change)
+        return type(self)(**values)
+
+
+def _changed(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """The value with every tensor in it changed."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, Padded):
+        return Padded(change(value.values), change(value.sizes))
+    if isinstance(value, dict):
+        return {key: _changed(inner, change) for key, inner in value.items()}
+    return [_changed(inner, change) for inner in value] if isinstance(value, list) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collate:
+    """What DataLoader makes a batch with: `DataLoader(..., collate_fn=Collate(pad=True))`.
+
+    Attributes:
+        pad: whether media become one tensor each, with `Padded.sizes` and `Padded.mask`, instead of
+            a list of tensors, which is what the processors of `transformers` take.
+        mel_bins: add log-mel features of the tracks, 80 or 128 high; see `log_mel`.
+
+    Raises:
+        PlatformError: features are asked for, and torchaudio cannot be loaded.
+        UsageError: `mel_bins` is another number; there is no item; or the items have different
+            audio rates.
+    """
+
+    pad: bool = False
+    mel_bins: MelBins | None = None
+
+    def __post_init__(self) -> None:
+        if self.mel_bins not in (None, *get_args(MelBins)):
+            raise UsageError(
+                "Whisper has no such features",
+                where=f"Collate(mel_bins={self.mel_bins})",
+                expected="80, 128 or None",
+            )
+
+    def __call__(self, items: Sequence[Item]) -> Batch:
+        """One batch of the items, in order."""
+        if not items:
+            raise UsageError("there is no item", where="Collate", expected="at least one item")
+        rate = items[0].audio_rate
+        if any(item.audio_rate != rate for item in items):
+            raise UsageError(
+                "the items have different audio rates",
+                where="Collate",
+                expected="items of datasets with one `Decoding(audio_rate=...)`",
+            )
+        join: Callable[[list[Tensor | None]], Tensors] = pad if self.pad else list
+        media = _by_role([item.media for item in items])
+        joined = {role: join(tensors) for role, tensors in media.items()}
+        # What no item has keeps its place, so that batches are alike.
+        pictures, clips, tracks = (
+            [role for role in media if role in known] for known in (_PICTURES, _CLIPS, _TRACKS)
+        )
+        tracks += [role for role in media if role not in tracks and _are_tracks(media[role])]
+        times = _by_role([item.pts_seconds for item in items], clips)
+        bins = self.mel_bins
+        return Batch(
+            **{name: [getattr(item, name) for item in items] for name in _LISTS},
+            step_index=torch.tensor([item.step_index for item in items]),
+            media=joined,
+            placements=_by_role([item.placements for item in items], pictures),
+            pts_seconds={role: join(seconds) for role, seconds in times.items()},
+            fps=_by_role([item.fps for item in items], clips),
+            mel={role: _mel(joined[role], bins, rate) for role in tracks} if bins else {},
+            audio_rate=rate,
+        )
+
+
+_LISTS = ("sample_id", "episode_id", "num_steps", "instruction", "screen", "history",
+          "history_screens", "action", "tags", "errors")  # fmt: skip
+_PICTURES, _CLIPS, _TRACKS = ("screenshot", "history_screenshot"), ("video",), ("audio",)
+
+
+def _by_role(held: Sequence[Any], roles: Iterable[str] = ()) -> dict[str, list[Any]]:
+    """What the items hold for these roles, and for all that any item has."""
+    roles = dict.fromkeys((*roles, *(role for found in held for role in found)))
+    return {role: [found.get(role) for found in held] for role in roles}
+
+
+def _are_tracks(tensors: list[Tensor | None]) -> bool:
+    return any(tensor is not None and tensor.dim() == 1 for tensor in tensors)
+
+
+def _mel(waves: Tensors, bins: MelBins, rate: int) -> Tensors:
+    if waves is None:
+        return None
+    if not isinstance(waves, Padded):
+        return [None if w is None else log_mel(w, bins=bins, rate=rate) for w in waves]
+    values = log_mel(waves.values, bins=bins, rate=rate)
+    lengths = -(-waves.sizes[:, 0] * RATE // rate)
+    columns = (-(-lengths // HOP)).clamp(max=values.shape[-1])
+    return Padded(values, torch.stack([(columns > 0) * bins, columns], dim=1))

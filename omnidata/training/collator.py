@@ -1,0 +1,178 @@
+"""Steps and examples as batches that an omni model of transformers is trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from omnidata.adapters.hf.chat_suffix import ending
+from omnidata.adapters.hf.inputs import Decoded
+from omnidata.adapters.hf.model import Senses
+from omnidata.adapters.hf.options import parse
+from omnidata.adapters.render import Turn
+from omnidata.errors import DataError, MediaError, UsageError
+from omnidata.training.formats import Example, as_example
+from omnidata.types import Step, Task
+
+IGNORED = -100
+"""The label of tokens that nothing is learned from; torch's cross entropy passes over it."""
+
+
+class OmniCollator:
+    """Makes training batches for one checkpoint, in DataLoader workers where there are any.
+
+    The prompt is made by the code that makes it in evaluation with `hf:PATH` and the same options,
+    so that it is the same token for token: `task.prompt(step)`, or a row of an export, through the
+    checkpoint's chat template and processor, media decoded with PyAV and Pillow. Behind it stands
+    the answer that the prompt asks for, and what the template puts behind an answer. Labels are on
+    these tokens alone.
+
+    Args:
+        path: the checkpoint: a folder, or the name of a model that transformers finds.
+        task: writes the prompts and the answers of steps; None where there are none but examples.
+        options: as given with `-M key=value` in evaluation.
+
+    Attributes:
+        processor: of the checkpoint.
+
+    Raises:
+        PlatformError: the libraries of the extra `local` are missing or do not load.
+        UsageError: there is no such checkpoint or option, the chat template lacks what the labels
+            need (see `adapters.hf.ending`), or the task writes prompts with a model's own answers.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        task: Task | None = None,
+        *,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Read the processor and try its chat template; no weights are read."""
+        if task and task.needs_predictions:
+            raise UsageError(
+                "in training there are no answers of the model that a prompt could show",
+                where="-T history=predicted",
+                expected="history=gold or history=none",
+            )
+        self._senses = Senses(str(path), parse(options or {}))
+        self.processor = self._senses.processor
+        self._task = task
+        self._closing = self._encoded(ending(self.processor, str(path)), special=True)
+
+    def __call__(self, items: Sequence[Step | Example | Mapping[str, Any]]) -> dict[str, Any]:
+        """One batch, padded on the right.
+
+        Args:
+            items: steps, examples, or rows of `training_table`, `training_stream` and
+                `exported_table`.
+
+        Returns:
+            The processor's tensors: `input_ids`, `attention_mask` and `labels`, int64 (B, tokens),
+            and the media as the model takes them.
+
+        Raises:
+            DataError: a step has no target, or one in pixels of another screenshot.
+            MediaError: a medium cannot be read, or a text holds a placeholder; names the step.
+            UsageError: the model cannot take a step whole, or sound is to be interleaved with
+                clips and only some of the steps have both.
+        """
+        examples = list(map(self._example, items))
+        turns = list(map(self._decoded, examples))
+        inputs = self._senses.inputs
+        if len({inputs.interleaves(found) for found in turns}) > 1:
+            raise UsageError(
+                "some of the steps have sound to be interleaved with clips, others have not",
+                where=examples[0].sample_id,
+                expected="batches of steps that all have both, or audio_in_video=false",
+            )
+        batch = inputs.batch(turns)
+        answers = list(map(self._answer, examples))
+        return {**_with_answers(dict(batch.tensors), answers, self._padding), **batch.how}
+
+    @property
+    def _padding(self) -> int:
+        return int(self.processor.tokenizer.pad_token_id)
+
+    def _example(self, item: Step | Example | Mapping[str, Any]) -> Example:
+        found: Step | Example = (
+            item if isinstance(item, Step | Example) else item.get("step") or item["example"]
+        )
+        if isinstance(found, Example):
+            return found
+        if self._task is None:
+            raise UsageError(
+                "only its task knows what is asked about a step",
+                where=found.sample_id,
+                expected="OmniCollator(path, task)",
+            )
+        return as_example(self._task, found, longest=self._senses.capabilities.image_size)
+
+    def _decoded(self, example: Example) -> list[Turn[Decoded]]:
+        try:
+            turns, receipt = self._senses.decode(example.prompt, example.sample_id)
+        except MediaError as error:
+            if example.sample_id not in error.where:
+                error.where = f"{example.sample_id}: {error.where}"
+            raise
+        example.check(receipt)
+        return turns
+
+    def _answer(self, example: Example) -> Tensor:
+        """The tokens of the answer and its end; control tokens in its text are plain text."""
+        placeholders = self._senses.inputs.placeholders.values()
+        if forged := next((name for name in placeholders if name in example.answer), ""):
+            raise DataError(
+                f"the answer holds {forged}, which stands for a medium",
+                where=example.sample_id,
+                expected="texts without the placeholders of the model",
+                remedy="leave the step out",
+            )
+        return torch.tensor([*self._encoded(example.answer, special=False), *self._closing])
+
+    def _encoded(self, text: str, *, special: bool) -> list[int]:
+        found: list[int] = self.processor.tokenizer.encode(
+            text, add_special_tokens=False, split_special_tokens=not special
+        )
+        return found
+
+
+def _with_answers(
+    tensors: dict[str, Any], answers: Sequence[Tensor], padding: int
+) -> dict[str, Any]:
+    """Prompts padded on the left become prompts and answers padded on the right.
+
+    Whatever the processor says of every token is 0 for the answers': they stand for no medium.
+    """
+    ids, mask = tensors["input_ids"], tensors["attention_mask"].bool()
+    made = dict(tensors)
+    for name, values in tensors.items():
+        if not isinstance(values, Tensor) or values.shape != ids.shape:
+            continue
+        rows = [
+            torch.cat([row[kept], _behind(name, row, answer)])
+            for row, kept, answer in zip(values, mask, answers, strict=True)
+        ]
+        made[name] = _right(rows, padding if name == "input_ids" else 0)
+    labels = [
+        torch.cat([answer.new_full((int(kept.sum()),), IGNORED), answer])
+        for kept, answer in zip(mask, answers, strict=True)
+    ]
+    made["labels"] = _right(labels, IGNORED)
+    return made
+
+
+def _behind(name: str, row: Tensor, answer: Tensor) -> Tensor:
+    """What a tensor of tokens holds for those of the answer."""
+    if name == "input_ids":
+        return answer
+    return row.new_full(answer.shape, int(name == "attention_mask"))
+
+
+def _right(rows: Sequence[Tensor], padding: int) -> Tensor:
+    return pad_sequence(list(rows), batch_first=True, padding_value=padding)

@@ -1,0 +1,521 @@
+"""The rows of four trainers, and what each of them can hold.
+
+Sources: TRL 1.16 (dataset formats, `SFTTrainer`), LLaMA-Factory 0.9.5 (`data/README`, `converter`,
+`mm_plugin`), ms-swift 4.6 (custom datasets, `RowPreprocessor`, `Template`), Qwen's qwen-vl-finetune
+(`README`, `data_processor`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol
+
+import msgspec
+
+from omnidata import media
+from omnidata.actions import Screen
+from omnidata.adapters.base import ALL
+from omnidata.adapters.hf.options import CONTROLS, TOKENS
+from omnidata.adapters.render import Turn
+from omnidata.errors import DataError, UsageError
+from omnidata.tasks.coordinates import shown
+from omnidata.types import (
+    PLACE,
+    Conversation,
+    MediaRef,
+    Message,
+    Modality,
+    Part,
+    Step,
+    Target,
+    Task,
+)
+
+FormatName = Literal["trl", "llamafactory", "swift", "qwen-vl"]
+Objects = Literal["norm1", "real"]
+Row = dict[str, Any]
+
+PLACEHOLDERS: Mapping[Modality, str] = {"image": "<image>", "video": "<video>", "audio": "<audio>"}
+HOLDS: Mapping[FormatName, frozenset[Modality]] = {
+    "trl": frozenset({"image"}),
+    "llamafactory": ALL,
+    "swift": ALL,
+    "qwen-vl": frozenset({"image", "video"}),
+}
+"""The modalities of which a row may have files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A text, or a medium that lies in the export.
+
+    Attributes:
+        kind: "text" or the modality; frames of a clip are "image".
+        text: the text; empty for media.
+        name: the file, relative to the export; empty for text.
+        role: the medium's role in the step.
+        size: width and height of a picture in pixels.
+    """
+
+    kind: Literal["text", "image", "video", "audio"]
+    text: str = ""
+    name: str = ""
+    role: str = ""
+    size: tuple[int, int] = field(default=(0, 0))
+
+
+Turns = Sequence[Turn[Piece]]
+
+
+def row(
+    name: FormatName,
+    turns: Turns,
+    target: Target,
+    *,
+    objects: Objects | None,
+    kinds: Collection[Modality],
+) -> Row:
+    """One step in the form of a trainer.
+
+    Args:
+        name: of the format.
+        turns: the prompt.
+        target: the answer.
+        objects: of ms-swift: places apart from the answer, in [0, 1] ("norm1") or in pixels of the
+            picture ("real"); None leaves them in the answer. The answer's are norm1000 then.
+        kinds: modalities that any row of the export has; each row has a list of each.
+    """
+    if name == "trl":
+        return _trl(turns, target.text)
+    if name == "qwen-vl":
+        return _qwen(turns, target.text)
+    if objects is None or not target.places:
+        return _tagged(turns, target.text, kinds)
+    return {**_tagged(turns, target.marked, kinds), "objects": _objects(turns, target, objects)}
+
+
+def _trl(turns: Turns, answer: str) -> Row:
+    """Prompt and completion, of which `SFTTrainer` learns the completion alone."""
+    return {
+        "prompt": [
+            {
+                "role": turn.role,
+                "content": [
+                    {"type": "text", "text": piece.text}
+                    if piece.kind == "text"
+                    else {"type": piece.kind}
+                    for piece in turn.parts
+                ],
+            }
+            for turn in turns
+        ],
+        "completion": [{"role": "assistant", "content": [{"type": "text", "text": answer}]}],
+        "images": _names(turns, "image"),
+    }
+
+
+def _tagged(turns: Turns, answer: str, kinds: Collection[Modality]) -> Row:
+    """Messages of texts with placeholders, the user's turns in one; a list per modality."""
+    messages = [{"role": role, "content": text} for role, text in _texts(turns)]
+    media = {f"{kind}s": _names(turns, kind) for kind in PLACEHOLDERS if kind in kinds}
+    return {"messages": [*messages, {"role": "assistant", "content": answer}], **media}
+
+
+def _qwen(turns: Turns, answer: str) -> Row:
+    """A question and an answer: whoever is not "human" in these rows is taken for the model."""
+    asked = "\n\n".join(text for _, text in _texts(turns))
+    said = [{"from": "human", "value": asked}, {"from": "gpt", "value": answer}]
+    media = {kind: _names(turns, kind) for kind in PLACEHOLDERS}
+    return {
+        "conversations": said,
+        **{kind: names for kind, names in sorted(media.items()) if names},
+    }
+
+
+def _objects(turns: Turns, target: Target, unit: Objects) -> Row:
+    pictures = [piece for turn in turns for piece in turn.parts if piece.kind == "image"]
+    number = [piece.role for piece in pictures].index("screenshot")
+    width, height = pictures[number].size if unit == "real" else (1, 1)
+    return {
+        "bbox": [[x / 1000 * width, y / 1000 * height] for x, y in target.places],
+        "bbox_type": unit,
+        "image_id": [number] * len(target.places),
+    }
+
+
+def by_swift(target: Target) -> str:
+    """The answer that ms-swift makes of one with `<bbox>`: whole parts of a thousand.
+
+    Examples:
+        >>> by_swift(Target("(33.4, 8)", "<bbox>", ((33.4, 8),)))
+        '[33, 8]'
+    """
+    text = target.marked
+    for x, y in target.places:
+        text = text.replace(PLACE, f"[{round(x)}, {round(y)}]", 1)
+    return text
+
+
+def _texts(turns: Turns) -> list[tuple[str, str]]:
+    """Role and text of each turn, turns of one role in one, as trainers want them to alternate."""
+    found: list[tuple[str, str]] = []
+    for turn in turns:
+        text = "".join(
+            piece.text if piece.kind == "text" else PLACEHOLDERS[piece.kind] for piece in turn.parts
+        )
+        if found and found[-1][0] == turn.role:
+            text = f"{found.pop()[1]}\n{text}"
+        found.append((turn.role, text))
+    return found
+
+
+def _names(turns: Turns, kind: Modality) -> list[str]:
+    return [piece.name for turn in turns for piece in turn.parts if piece.kind == kind]
+
+
+def mismatch(name: FormatName, made: Row) -> str:
+    """Where placeholders and lists differ; empty where the trainer finds a medium for each.
+
+    A text of the data that holds a placeholder, of the trainer or of any model that is known
+    (`families.TOKENS`), makes the trainer or the model show a medium in its place.
+
+    Args:
+        name: of the format.
+        made: a row of it.
+
+    Examples:
+        >>> mismatch("qwen-vl", {"conversations": [{"from": "human", "value": "Tap <image>"}]})
+        '1 <image> in the texts, 0 in the list'
+    """
+    texts = _turns_of(name, made)
+    if name == "trl":
+        pictures = sum(
+            part["type"] == "image" for turn in made["prompt"] for part in turn["content"]
+        )
+        pairs = [("<image>", pictures, made["images"])]
+        pairs += [_pair(tag, texts, ()) for tag in PLACEHOLDERS.values()]
+    elif name == "qwen-vl":
+        pairs = [_pair(tag, texts, made.get(kind, ())) for kind, tag in PLACEHOLDERS.items()]
+    else:
+        pairs = [_pair(tag, texts, made.get(f"{kind}s", ())) for kind, tag in PLACEHOLDERS.items()]
+        if objects := made.get("objects"):
+            pairs += [_pair(PLACE, texts, objects["bbox"]), _pair("<ref-object>", texts, ())]
+    pairs += [_pair(token, texts, ()) for token in sorted(TOKENS)]
+    return "; ".join(
+        f"{count} {tag} in the texts, {len(listed)} in the list"
+        for tag, count, listed in pairs
+        if count != len(listed)
+    )
+
+
+def control(name: FormatName, made: Row) -> str:
+    """A token in a text that some model obeys (`families.CONTROLS`); empty if there is none.
+
+    Chat templates write texts as they are, and trainers' tokenizers make one token of it: the
+    turn ends there, whoever wrote it.
+
+    Args:
+        name: of the format.
+        made: a row of it.
+
+    Examples:
+        >>> control("qwen-vl", {"conversations": [{"from": "human", "value": "Type <|im_end|>"}]})
+        '<|im_end|>'
+    """
+    texts = _turns_of(name, made)
+    return next((token for token in sorted(CONTROLS) for text in texts if token in text), "")
+
+
+def _turns_of(name: FormatName, made: Row) -> list[str]:
+    """The texts of a row, one for each turn; in TRL's a NUL stands for each medium."""
+    if name == "trl":
+        contents = [turn["content"] for turn in (*made["prompt"], *made["completion"])]
+        return ["".join(part.get("text", "\0") for part in content) for content in contents]
+    if name == "qwen-vl":
+        return [turn["value"] for turn in made["conversations"]]
+    return [turn["content"] for turn in made["messages"]]
+
+
+def _pair(tag: str, texts: Sequence[str], listed: Sequence[Any]) -> tuple[str, int, Sequence[Any]]:
+    return tag, sum(text.count(tag) for text in texts), listed
+
+
+# What a model is trained on: a prompt and the answer behind it.
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One of them.
+
+    Attributes:
+        sample_id: of the step.
+        prompt: as the evaluation has it.
+        answer: the right one.
+        size: width and height in pixels of the current screenshot as the answer takes it to be
+            shown; "own": those that it has; None where the answer holds no pixels.
+        labelled: whether a text that belongs to a medium has its role, so that one goes with the
+            other.
+    """
+
+    sample_id: str
+    prompt: Conversation
+    answer: str
+    size: Screen | Literal["own"] | None = None
+    labelled: bool = True
+
+    def check(self, receipt: Mapping[str, Any]) -> None:
+        """Refuse a prompt that is not shown as the answer and the texts take it to be.
+
+        Args:
+            receipt: of the prompt.
+
+        Raises:
+            DataError: the screenshot is shown in another size.
+            UsageError: a medium is left out, and the texts that belong to it are not known.
+        """
+        dropped = [line["dropped"] for line in receipt["parts"] if "dropped" in line]
+        if dropped and not self.labelled:
+            raise UsageError(
+                dropped[0],
+                where=self.sample_id,
+                expected="a row that the model can take whole",
+                remedy="export again without what it cannot take, e.g. with -T modalities",
+            )
+        seen = shown(receipt, where=self.sample_id)
+        if self.size is None or seen is None:
+            return
+        size = seen.original if self.size == "own" else self.size
+        if seen.size != size:
+            raise DataError(
+                f"the screenshot is shown with {seen.size[0]} x {seen.size[1]} pixels, the answer "
+                f"is for {size[0]} x {size[1]}",
+                where=self.sample_id,
+                expected="an answer in pixels of the screenshot as it is shown",
+                remedy="leave the step out, or take answers in another unit: -T coordinates",
+            )
+
+
+def as_example(task: Task, step: Step, *, longest: int | None = None) -> Example:
+    """A step as an example.
+
+    Args:
+        task: writes the prompt and the answer.
+        step: one of its steps.
+        longest: pixels of the longer side above which the screenshot is made smaller; None = never.
+
+    Raises:
+        DataError: the step has no target.
+    """
+    size = media.within(step.screen, longest)
+    target = task.target(step, size=size)
+    if target is None:
+        raise DataError(
+            "the step has no target",
+            where=step.sample_id,
+            expected="a step that says what is right",
+            remedy="leave the step out",
+        )
+    pixels = bool(target.places) and task.options.get("coordinates") == "px"
+    return Example(step.sample_id, task.prompt(step), target.text, size if pixels else None)
+
+
+# One row of an export as an example, in the form of each of the four trainers.
+
+Role = Literal["system", "user", "assistant"]
+
+_TAGS: Mapping[str, Modality] = {"<image>": "image", "<video>": "video", "<audio>": "audio"}
+_TAG = re.compile(f"({'|'.join(_TAGS)})")
+_NAME = re.compile(r"media/([0-9a-f]{32})\.[0-9a-z]{2,4}")
+_SHOWN = 100
+"""Characters that an error shows of a name."""
+
+ReadPiece = tuple[Literal["text", "image", "video", "audio"], str]
+"""A text, or a modality of which the list has the next medium."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What all formats hold.
+
+    Attributes:
+        turns: of the prompt: the role, and texts and media in order.
+        answer: the text.
+        lists: names of media by modality, in order.
+    """
+
+    turns: Sequence[tuple[Role, Sequence[ReadPiece]]]
+    answer: str
+    lists: Mapping[Modality, Sequence[str]]
+
+
+class _Row(Protocol):
+    sample_id: str
+    roles: list[str]
+
+    def written(self) -> Written: ...
+
+
+class _Part(msgspec.Struct, frozen=True):
+    type: Literal["text", "image"]
+    text: str = ""
+
+
+class _Turn(msgspec.Struct, frozen=True):
+    role: Role
+    content: list[_Part]
+
+
+class _Trl(msgspec.Struct, frozen=True):
+    sample_id: str
+    prompt: list[_Turn]
+    completion: Annotated[list[_Turn], msgspec.Meta(min_length=1, max_length=1)]
+    images: list[str]
+    roles: list[str]
+
+    def written(self) -> Written:
+        turns = [(turn.role, [(p.type, p.text) for p in turn.content]) for turn in self.prompt]
+        said = self.completion[0]
+        if said.role != "assistant" or any(part.type != "text" for part in said.content):
+            raise _wrong("the completion is no text of the assistant's")
+        return Written(turns, "".join(part.text for part in said.content), {"image": self.images})
+
+
+class _Message(msgspec.Struct, frozen=True):
+    role: Role
+    content: str
+
+
+class _Tagged(msgspec.Struct, frozen=True):
+    sample_id: str
+    messages: Annotated[list[_Message], msgspec.Meta(min_length=2)]
+    roles: list[str]
+    images: list[str] = []
+    videos: list[str] = []
+    audios: list[str] = []
+    objects: Any = None
+
+    def written(self) -> Written:
+        *asked, said = self.messages
+        if said.role != "assistant":
+            raise _wrong("the last message is not the assistant's")
+        if self.objects is not None:
+            raise _wrong(
+                "the places of the answer stand apart, for ms-swift to write them",
+                "export again without --objects",
+            )
+        turns = [(turn.role, list(_pieces(turn.content))) for turn in asked]
+        lists: dict[Modality, list[str]] = {
+            "image": self.images,
+            "video": self.videos,
+            "audio": self.audios,
+        }
+        return Written(turns, _plain(said.content), lists)
+
+
+class _Said(msgspec.Struct, frozen=True, rename={"author": "from"}):
+    author: Literal["human", "gpt"]
+    value: str
+
+
+class _Qwen(msgspec.Struct, frozen=True):
+    sample_id: str
+    conversations: Annotated[list[_Said], msgspec.Meta(min_length=2, max_length=2)]
+    roles: list[str]
+    image: list[str] = []
+    video: list[str] = []
+
+    def written(self) -> Written:
+        asked, said = self.conversations
+        if (asked.author, said.author) != ("human", "gpt"):
+            raise _wrong("the turns are not one human's and one gpt's")
+        turns: list[tuple[Role, list[ReadPiece]]] = [("user", list(_pieces(asked.value)))]
+        return Written(turns, _plain(said.value), {"image": self.image, "video": self.video})
+
+
+_DECODERS: Mapping[FormatName, msgspec.json.Decoder[Any]] = {
+    "trl": msgspec.json.Decoder(_Trl),
+    "llamafactory": msgspec.json.Decoder(_Tagged),
+    "swift": msgspec.json.Decoder(_Tagged),
+    "qwen-vl": msgspec.json.Decoder(_Qwen),
+}
+
+
+def read(line: bytes, form: FormatName, root: Path) -> Example:
+    """A line of an export.
+
+    Args:
+        line: JSON in UTF-8.
+        form: the trainer.
+        root: the export, in which the media lie.
+
+    Returns:
+        The example; media are not looked for.
+
+    Raises:
+        DataError: it is no such row. The place is left to the caller.
+    """
+    try:
+        row: _Row = _DECODERS[form].decode(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise _wrong(f"the row cannot be read ({error})") from None
+    written = row.written()
+    if differs := _difference(written, len(row.roles)):
+        raise _wrong(differs)
+    names = {kind: iter(listed) for kind, listed in written.lists.items()}
+    roles = iter(row.roles)
+    prompt = tuple(
+        Message(
+            role,
+            tuple(
+                Part("text", text)
+                if kind == "text"
+                else Part(kind, media=_ref(kind, next(names[kind]), root), role=next(roles))
+                for kind, text in pieces
+            ),
+        )
+        for role, pieces in written.turns
+    )
+    return Example(row.sample_id, prompt, written.answer, labelled=False)
+
+
+def _difference(written: Written, roles: int) -> str:
+    """Where placeholders, media and roles differ in number; empty where each has its own."""
+    kinds = [kind for _, pieces in written.turns for kind, _ in pieces]
+    found = [
+        f"{kinds.count(kind)} {tag} in the texts, {len(written.lists.get(kind, ()))} in the list"
+        for tag, kind in _TAGS.items()
+        if kinds.count(kind) != len(written.lists.get(kind, ()))
+    ]
+    media = sum(map(len, written.lists.values()))
+    if not found and roles != media:
+        found.append(f"{media} media, {roles} roles")
+    return "; ".join(found)
+
+
+def _pieces(text: str) -> Iterator[ReadPiece]:
+    for piece in _TAG.split(text):
+        if piece in _TAGS:
+            yield _TAGS[piece], ""
+        elif piece:
+            yield "text", piece
+
+
+def _plain(answer: str) -> str:
+    if tag := _TAG.search(answer):
+        raise _wrong(f"the answer holds {tag[0]}, which stands for a medium")
+    return answer
+
+
+def _ref(kind: Modality, name: str, root: Path) -> MediaRef:
+    named = _NAME.fullmatch(name)
+    if named is None:
+        raise _wrong(f"{name[:_SHOWN]!r} is no medium of an export")
+    return MediaRef(kind, root, name, sha256=named[1])
+
+
+def _wrong(what: str, remedy: str = "export again: `omnidata export`") -> DataError:
+    expected = "a row as `omnidata export` of this version writes it"
+    return DataError(what, expected=expected, remedy=remedy)

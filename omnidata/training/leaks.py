@@ -1,0 +1,176 @@
+"""What training data share with the data that a model is to be evaluated on.
+
+Three looks: the same episode, the same instruction but for case, spaces and signs, and a picture of
+exactly the same pixels, however it is stored. Pictures in one colour are no evidence.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from omnidata import media
+from omnidata.errors import Finding, MediaError
+from omnidata.training.media_store import Kept, Media, in_threads, key
+from omnidata.types import MediaRef, Source, Step
+
+Shown = tuple[Step, Sequence[MediaRef]]
+"""A step, and the media of its prompt."""
+Found = tuple[Step, str] | None
+"""The first step that shares something, and what."""
+
+_LANGUAGES = ("instruction", "instruction_en", "instruction_zh")
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """What is known of the data of an evaluation; each of it with the id of a step that has it.
+
+    Attributes:
+        episodes: by group, and by the episode's own name, which a copy of the data may know alone.
+        instructions: by `normalised`.
+        pictures: by the hash of size and pixels.
+        broken: how many pictures could not be decoded.
+        skipped: how many rows became no step.
+    """
+
+    episodes: dict[str, str] = field(default_factory=dict)
+    instructions: dict[str, str] = field(default_factory=dict)
+    pictures: dict[str, str] = field(default_factory=dict)
+    broken: int = 0
+    skipped: int = 0
+
+
+def read(source: Source, progress: Callable[[int, int], None] | None = None) -> Evaluation:
+    """Look at all steps, and decode all their pictures.
+
+    Args:
+        source: of the evaluation.
+        progress: called with the pictures done and their number.
+    """
+    found = Evaluation(skipped=source.skipped)
+    refs: dict[Hashable, tuple[MediaRef, str]] = {}
+    for step in source.steps:
+        for name in (step.group, step.episode):
+            found.episodes.setdefault(name, step.sample_id)
+        for text in _instructions(step):
+            found.instructions.setdefault(text, step.sample_id)
+        for ref in step.media.values():
+            if ref is not None and ref.kind == "image":
+                refs.setdefault(key(ref), (ref, step.sample_id))
+    with closing(in_threads(_pixels, [ref for ref, _ in refs.values()])) as looked:
+        for done, (pixels, (_, sample)) in enumerate(zip(looked, refs.values(), strict=True), 1):
+            if pixels is None:
+                found.broken += 1
+            else:
+                found.pictures.setdefault(pixels, sample)
+            if progress:
+                progress(done, len(refs))
+    return found
+
+
+def _pixels(ref: MediaRef) -> str | None:
+    """The hash of a picture's size and pixels; None for what is no picture."""
+    try:
+        return media.examine(ref).pixels
+    except MediaError:
+        return None
+
+
+def normalised(text: str) -> str:
+    """What two instructions have in common that say the same in the same words.
+
+    Examples:
+        >>> normalised("Tap “Share” !") == normalised(" tap  share")
+        True
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    words = "".join(letter if letter.isalnum() else " " for letter in folded).split()
+    return " ".join(words)
+
+
+def _instructions(step: Step) -> Iterator[str]:
+    """The instruction in all its languages."""
+    for text in (step.instruction, *(step.source.get(name) for name in _LANGUAGES)):
+        if isinstance(text, str) and (found := normalised(text)):
+            yield found
+
+
+def findings(
+    groups: Mapping[str, Sequence[Shown]], stored: Media, known: Evaluation
+) -> Iterator[tuple[Finding, str]]:
+    """What is shared, one finding for each group of the training data and look.
+
+    Args:
+        groups: the training data by `Step.group`.
+        stored: what has become of the media.
+        known: of the evaluation.
+
+    Yields:
+        The finding, and the group.
+    """
+    for group, shown in groups.items():
+        looks = {
+            "episode": _episode(shown, known),
+            "instruction": _instruction(shown, known),
+            "screenshot": _screenshot(shown, stored, known),
+        }
+        for look, found in looks.items():
+            if found:
+                yield _leak(look, *found), group
+
+
+def unchecked(known: Evaluation) -> Iterator[Finding]:
+    """What of the evaluation was not compared."""
+    for count, what in (
+        (known.broken, "pictures cannot be decoded"),
+        (known.skipped, "rows cannot be read"),
+    ):
+        if count:
+            yield Finding(
+                "leak-unchecked",
+                "warning",
+                "--check-against",
+                f"{count} {what} and were not compared",
+                "an evaluation that is whole",
+                "restore it, and export again",
+            )
+
+
+def _episode(shown: Sequence[Shown], known: Evaluation) -> Found:
+    for step, _ in shown:
+        for what, name in (("the episode", step.episode), ("the group", step.group)):
+            if sample := known.episodes.get(name):
+                return step, f"{what} of {sample}"
+    return None
+
+
+def _instruction(shown: Sequence[Shown], known: Evaluation) -> Found:
+    for step, _ in shown:
+        for text in _instructions(step):
+            if sample := known.instructions.get(text):
+                return step, f"the instruction of {sample}"
+    return None
+
+
+def _screenshot(shown: Sequence[Shown], stored: Media, known: Evaluation) -> Found:
+    for step, refs in shown:
+        for ref in refs:
+            kept = stored[key(ref)]
+            pixels = kept.pixels if isinstance(kept, Kept) else None
+            if pixels and (sample := known.pictures.get(pixels)):
+                return step, f"the same pixels as a picture of {sample}"
+    return None
+
+
+def _leak(look: str, step: Step, what: str) -> Finding:
+    return Finding(
+        f"leak-{look}",
+        "error",
+        step.sample_id,
+        f"training data that are evaluated on: {what}",
+        "nothing that the evaluation has",
+        "export again with --exclude leaks.txt, which lists the steps of these episodes",
+    )

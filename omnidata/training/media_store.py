@@ -1,0 +1,513 @@
+"""The media of an export: each decoded once to see that it is whole, each file written once.
+
+Files are named after the SHA-256 of their content, so that no name of the data is ever used, and
+media that are the same are one file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import shutil
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from omnidata import media
+from omnidata.actions import Screen
+from omnidata.errors import MediaError, UsageError
+from omnidata.run.folder import mend
+from omnidata.run.splits import SPLITS
+from omnidata.run.staging import Staging, refused
+from omnidata.storage import atomic_write, is_unfinished, open_own, write_json
+from omnidata.types import MediaRef
+
+# The size that pictures get, so that a trainer's own resizing has nothing left to do.
+
+Factor = Literal[28, 32]
+MIN_TOKENS, MAX_TOKENS = 4, 16384
+"""Limits in squares of the factor, as Qwen's own tools have them (qwen-vl-utils)."""
+
+_STRETCHED = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizing:
+    """How pictures are resized before they are written; not at all by default.
+
+    Attributes:
+        longest: pictures whose longer side exceeds so many pixels are made smaller, in proportion.
+        factor: both sides become multiples of it, in about the same proportion, as Qwen-VL's image
+            processors do: 28 for Qwen2-VL and Qwen2.5-VL, 32 for Qwen3-VL.
+        min_pixels, max_pixels: limits of width * height with a factor; None takes `MIN_TOKENS` and
+            `MAX_TOKENS`.
+
+    Raises:
+        UsageError: two ways at once, or limits that no picture meets.
+    """
+
+    longest: int | None = None
+    factor: Factor | None = None
+    min_pixels: int | None = None
+    max_pixels: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant."""
+        if self.factor is None:
+            if self.min_pixels is not None or self.max_pixels is not None:
+                raise UsageError(
+                    "limits of pixels belong to --smart-resize",
+                    where="--min-pixels, --max-pixels",
+                    expected="--smart-resize 28 or 32 with them",
+                )
+            return
+        if self.longest is not None:
+            raise UsageError(
+                "pictures can be resized in one way only",
+                where="--image-size, --smart-resize",
+                expected="one of the two",
+            )
+        low, high = self.limits
+        if not self.factor**2 <= high or not 0 < low <= high:
+            raise UsageError(
+                f"no picture has from {low} to {high} pixels",
+                where="--min-pixels, --max-pixels",
+                expected=f"at most {high} and at least {self.factor**2} pixels",
+            )
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and the most pixels of a picture with a factor."""
+        square = (self.factor or 1) ** 2
+        low = MIN_TOKENS * square if self.min_pixels is None else self.min_pixels
+        return low, MAX_TOKENS * square if self.max_pixels is None else self.max_pixels
+
+    def fit(self, size: Screen) -> Screen:
+        """Width and height in pixels that a picture gets.
+
+        Args:
+            size: width and height that it has.
+
+        Raises:
+            MediaError: with a factor, one side is more than 200 times the other, which Qwen-VL's
+                processors refuse.
+
+        Examples:
+            >>> Sizing(factor=28).fit((720, 1600)), Sizing(longest=1000).fit((720, 1600))
+            ((728, 1596), (450, 1000))
+        """
+        if self.factor is None:
+            return media.within(size, self.longest)
+        if max(size) > _STRETCHED * min(size):
+            raise MediaError(
+                f"the picture has {size[0]} x {size[1]} pixels",
+                expected=f"no side more than {_STRETCHED} times the other",
+            )
+        low, high = self.limits
+        width, height = (round(extent / self.factor) * self.factor for extent in size)
+        area = size[0] * size[1]
+        if width * height > high:
+            shrink = math.sqrt(area / high)
+            width, height = (
+                max(self.factor, math.floor(extent / shrink / self.factor) * self.factor)
+                for extent in size
+            )
+        elif width * height < low:
+            grow = math.sqrt(low / area)
+            width, height = (
+                math.ceil(extent * grow / self.factor) * self.factor for extent in size
+            )
+        return width, height
+
+
+# An export in the making.
+
+MEDIA, REPORT, INFO = "media", "export.json", "dataset_info.json"
+SEEN, LEAKS, MODELS = "seen.txt", "leaks.txt", "models.jsonl"
+_PLAN, _JOURNAL = ".plan.json", ".media.jsonl"
+_OURS = {MEDIA, REPORT, INFO, SEEN, LEAKS, MODELS, _PLAN}
+_OURS |= {f"{split}.jsonl" for split in SPLITS}
+_PARTS = {_JOURNAL, *(f".{name}.rest" for name in _OURS)}
+"""What else lies in the folder while it is being made."""
+
+_HASHED = re.compile(r"[0-9a-f]{32}\.[0-9a-z]{2,4}")
+
+
+class ExportStaging(Staging):
+    """See `Staging`.
+
+    Args:
+        out, overwrite, inputs: as `Staging`.
+        settings: all that the export depends on; what an interrupted call with others has left is
+            removed.
+
+    Attributes:
+        journal: a file in the folder that is not published.
+    """
+
+    noun = "an export"
+    work = "exporting"
+    hidden = (_PLAN,)
+
+    def __init__(
+        self, out: Path, *, overwrite: bool, inputs: Iterable[Path], settings: Mapping[str, Any]
+    ) -> None:
+        """Look at nothing but names."""
+        super().__init__(out, overwrite=overwrite, inputs=inputs)
+        self._settings = json.loads(json.dumps(settings))
+        self.journal = self.path / _JOURNAL
+
+    def is_ours(self, folder: Path) -> bool:
+        """Whether an export wrote the folder, and nobody else anything into it."""
+        return is_export(folder)
+
+    def begin(self) -> None:
+        """Keep what an interrupted call with the same settings has left, else make the folder."""
+        if self.path.exists() or self.path.is_symlink():
+            if not _holds(self.path, half=True):
+                raise refused(
+                    self.path, "there is something here already", "a name that nobody uses"
+                )
+            if self._is_same():
+                for part in (self.path / MEDIA).glob(".*"):
+                    part.unlink()
+                return
+            shutil.rmtree(self.path)
+        self.path.mkdir()
+        write_json(self.path / _PLAN, self._settings)
+
+    def _is_same(self) -> bool:
+        """Whether the folder was begun with the same settings."""
+        try:
+            plan = json.loads((self.path / _PLAN).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        return bool(plan == self._settings)
+
+    def publish(self, wanted: Iterable[str]) -> None:
+        """Move the folder to its place.
+
+        Args:
+            wanted: the files of the export, relative to it; what an earlier call left goes.
+
+        Raises:
+            UsageError: something has appeared there in the meantime.
+        """
+        kept = {self.path / name for name in wanted}
+        for path in [*self.path.iterdir(), *(self.path / MEDIA).iterdir()]:
+            if path.name not in (MEDIA, _PLAN) and path not in kept:
+                path.unlink()
+        self.move()
+
+
+def is_export(folder: Path) -> bool:
+    """Whether an export wrote the folder, and nobody else anything into it."""
+    return (folder / REPORT).is_file() and _holds(folder, half=False)
+
+
+def _holds(folder: Path, *, half: bool) -> bool:
+    """Whether a folder has nothing but an export's files; `half`, what a kill left among them."""
+    inside = folder / MEDIA
+    if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
+        return False
+    names = _OURS | _PARTS if half else _OURS
+    if not all(
+        path.name in names or (half and is_unfinished(path.name)) for path in folder.iterdir()
+    ):
+        return False
+    return not inside.exists() or (
+        inside.is_dir()
+        and all(
+            _HASHED.fullmatch(path.name) or (half and is_unfinished(path.name))
+            for path in inside.iterdir()
+        )
+    )
+
+
+T = TypeVar("T")
+
+RATE = 16_000
+"""Samples per second, in Hz, of tracks that have to be converted."""
+
+_NAME = 32  # of 64 digits of a hash: two files of the same name are out of the question
+_BATCH = 1000
+_SUFFIXES = {"jpeg": "jpg"}
+_ORIENTATION = 0x0112  # the tag's number in EXIF
+
+
+class File(msgspec.Struct, frozen=True):
+    """A file of the export.
+
+    Attributes:
+        name: relative to the export.
+        bytes: how many it has.
+        width, height: of a picture or a clip, in pixels; 0 for sound.
+    """
+
+    name: str
+    bytes: int
+    width: int = 0
+    height: int = 0
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What a medium has become.
+
+    Attributes:
+        files: one, or the frames of a clip.
+        line: what the receipt says of it, as in `Completion.receipt`.
+        times_s: of frames, in seconds after the first.
+        pixels: SHA-256 of a picture's size and pixels as they were; None for one in one colour,
+            and for other media.
+    """
+
+    files: tuple[File, ...]
+    line: dict[str, Any]
+    times_s: tuple[float, ...] = ()
+    pixels: str | None = None
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """Why a medium cannot be exported.
+
+    Attributes:
+        what: what is wrong, with the place.
+        expected: what would have been right.
+    """
+
+    what: str
+    expected: str
+
+
+Media = Mapping[Hashable, Kept | Broken]
+"""What has become of each medium, by `key`."""
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """A line of the journal: a medium, its size and time when it was read, what it has become."""
+
+    place: str
+    stamp: tuple[int, int]
+    kept: Kept
+
+
+def key(ref: MediaRef) -> Hashable:
+    """What two references to one medium have in common."""
+    return id(ref) if ref.inline is not None else ref
+
+
+class Store:
+    """Writes media into a folder, and remembers them for the next call if this one is interrupted.
+
+    Args:
+        root: the export's folder.
+        journal: a file that an interrupted call may have left.
+        sizing: of pictures.
+        frames: how many frames of a clip are written in its place; None writes the clip.
+        copy: write copies also where a hard link would do.
+    """
+
+    def __init__(
+        self, root: Path, journal: Path, *, sizing: Sizing, frames: int | None, copy: bool
+    ) -> None:
+        """Read what an interrupted call has left."""
+        self._root = root
+        self._journal = journal
+        self._sizing = sizing
+        self._frames = frames
+        self._copy = copy
+        (root / MEDIA).mkdir(exist_ok=True)
+        if journal.exists():
+            mend(journal)
+        self._before = {entry.place: entry for entry in _entries(journal)}
+
+    def fill(
+        self, refs: Sequence[MediaRef], progress: Callable[[int, int], None] | None = None
+    ) -> dict[Hashable, Kept | Broken]:
+        """Write all media, in threads: decoders and hashes release the interpreter.
+
+        Args:
+            refs: every medium once.
+            progress: called with the media done and their number.
+
+        Returns:
+            By `key`.
+        """
+        done: dict[Hashable, Kept | Broken] = {}
+        with (
+            open_own(self._journal, "ab") as journal,
+            closing(in_threads(self._add, refs)) as added,
+        ):
+            for ref, (found, line) in zip(refs, added, strict=True):
+                done[key(ref)] = found
+                journal.write(line)
+                if progress:
+                    progress(len(done), len(refs))
+        return done
+
+    def _add(self, ref: MediaRef) -> tuple[Kept | Broken, bytes]:
+        """What a medium becomes, and its line of the journal if there is to be one."""
+        stamp = _stamp(ref)
+        place = f"{ref.kind} {media.place(ref)} {ref.cell}"
+        before = self._before.get(place)
+        if before and before.stamp == stamp and all(map(self._is_whole, before.kept.files)):
+            return before.kept, b""
+        try:
+            found = self._written(ref)
+        except MediaError as error:
+            where = error.where or media.place(ref)
+            return Broken(f"{error.what}: {where}", error.expected), b""
+        if stamp is None:
+            return found, b""
+        return found, msgspec.json.encode(_Entry(place, stamp, found)) + b"\n"
+
+    def _is_whole(self, file: File) -> bool:
+        with suppress(OSError):
+            return (self._root / file.name).stat().st_size == file.bytes
+        return False
+
+    def _written(self, ref: MediaRef) -> Kept:
+        """Decode a medium from end to end and write what the export has of it."""
+        if ref.inline is not None:
+            return self._sound(ref, None)
+        held = media.hold(ref)
+        seen = media.examine(held)
+        if ref.kind == "image":
+            return self._picture(ref, held, None if seen.blank else seen.pixels)
+        if ref.kind == "audio":
+            return self._sound(ref, held)
+        if self._frames is not None:
+            return self._stills(held, self._frames)
+        about = media.glance(held)
+        size = about.width or 0, about.height or 0
+        file = self._same(ref, held, about.format, *size)
+        return Kept(files=(file,), line={"as": "file", "width": size[0], "height": size[1]})
+
+    def _picture(self, ref: MediaRef, held: media.Held, pixels: str | None) -> Kept:
+        about = media.glance(held)
+        size = about.width or 0, about.height or 0
+        fitted = self._sizing.fit(size)
+        line: dict[str, Any] = {"as": "file", "width": fitted[0], "height": fitted[1]}
+        if fitted == size and not _misread(held.content):
+            return Kept(
+                files=(self._same(ref, held, about.format, *size),), line=line, pixels=pixels
+            )
+        if fitted != size:
+            line["original"] = list(size)
+        content = media.png(media.resized(media.image(held).pixels, fitted))
+        return Kept(files=(self._new(content, "png", *fitted),), line=line, pixels=pixels)
+
+    def _stills(self, held: media.Held, count: int) -> Kept:
+        clip = media.frames(held, num_frames=count)
+        height, width = clip.pixels.shape[1:3]
+        size = self._sizing.fit((width, height))
+        files = tuple(
+            self._new(media.png(media.resized(pixels, size)), "png", *size)
+            for pixels in clip.pixels
+        )
+        times = tuple((clip.pts_seconds - clip.pts_seconds[0]).round(3).tolist())
+        line = {"as": "frames", "width": size[0], "height": size[1], "frames": len(files)}
+        return Kept(files=files, line=line, times_s=times)
+
+    def _sound(self, ref: MediaRef, held: media.Held | None) -> Kept:
+        """The track itself if it is WAV or MP3, which every trainer reads; else as 16-bit WAV."""
+        import numpy as np
+
+        if held is not None:
+            about = media.glance(held)
+            known = about.format == "mp3" or (about.codec or "").startswith("pcm_")
+            if known and about.format in ("wav", "mp3") and not about.pictures:
+                file = self._same(ref, held, about.format)
+                return Kept(files=(file,), line={"as": "file"})
+        samples = media.samples(ref if held is None else held, rate=RATE)
+        if not np.isfinite(samples).all():
+            raise MediaError("there are samples that are no numbers", expected="samples in [-1, 1]")
+        file = self._new(media.wav(samples, RATE), "wav")
+        return Kept(files=(file,), line={"as": "waveform"})
+
+    def _same(
+        self, ref: MediaRef, held: media.Held, form: str, width: int = 0, height: int = 0
+    ) -> File:
+        """The medium's own bytes: a hard link to its file where there is one, else a copy."""
+        file = _named(held.content, _SUFFIXES.get(form, form), width, height)
+        source = None if self._copy else media.linkable(ref)
+        if source is not None and not self._is_whole(file):
+            with suppress(OSError):  # another disk, another owner, another file system: a copy then
+                os.link(source, self._root / file.name)
+        return file if self._is_whole(file) else self._write(file, held.content)
+
+    def _new(self, content: bytes, suffix: str, width: int = 0, height: int = 0) -> File:
+        file = _named(content, suffix, width, height)
+        return file if self._is_whole(file) else self._write(file, content)
+
+    def _write(self, file: File, content: bytes) -> File:
+        target = self._root / file.name
+        with atomic_write(target, durable=False) as part:
+            part.write(content)
+        return file
+
+
+def _named(content: bytes, suffix: str, width: int, height: int) -> File:
+    digest = hashlib.sha256(content).hexdigest()[:_NAME]
+    return File(f"{MEDIA}/{digest}.{suffix}", len(content), width, height)
+
+
+def _misread(content: bytes) -> bool:
+    """Whether many trainers show another picture than the one that evaluation shows.
+
+    They obey a mark to show it turned, which the targets do not, and try to where it cannot be
+    read; and they cut 16 bits of grey off at 255, so that all is white.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(content)) as picture:
+            turned = picture.getexif().get(_ORIENTATION, 1) != 1
+            return turned or picture.mode.startswith("I")
+    except Exception:  # whatever hostile bytes make the reader of marks raise
+        return True
+
+
+def _stamp(ref: MediaRef) -> tuple[int, int] | None:
+    """Size and time of the file that a medium lies in; None where there is none to be trusted."""
+    shard = ref if ref.cell is None else media.around(ref, ref.cell)
+    path = media.linkable(shard)
+    with suppress(OSError):
+        if path is not None:
+            found = path.stat()
+            return found.st_size, found.st_mtime_ns
+    return None
+
+
+def _entries(journal: Path) -> Iterator[_Entry]:
+    """The lines that an interrupted call has left."""
+    with suppress(OSError, msgspec.DecodeError):
+        for line in journal.read_bytes().split(b"\n")[:-1]:
+            yield msgspec.json.decode(line, type=_Entry)
+
+
+def in_threads(look: Callable[[MediaRef], T], refs: Sequence[MediaRef]) -> Generator[T, None, None]:
+    """What a function makes of each medium, in order.
+
+    A few at a time: a million calls that wait take more memory than what they give. Whoever stops
+    before the end closes the generator, and the calls that have not begun are forgotten.
+    """
+    # Before the threads: an import that several of them begin at once fails.
+    import av  # noqa: F401  for the threads
+    from PIL import Image  # noqa: F401  for the threads
+
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        for first in range(0, len(refs), _BATCH):
+            yield from pool.map(look, refs[first : first + _BATCH])
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -1,0 +1,346 @@
+"""Steps as rows of a trainer, each held against the task's own rules before it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from omnidata.actions import Screen, Space
+from omnidata.adapters.base import Capabilities
+from omnidata.adapters.render import Turn, walk
+from omnidata.errors import Finding, UsageError
+from omnidata.run.splits import SHARES, Split
+from omnidata.tasks.coordinates import Resizing, shown
+from omnidata.training.formats import (
+    HOLDS,
+    FormatName,
+    Objects,
+    Piece,
+    by_swift,
+    control,
+    mismatch,
+    row,
+)
+from omnidata.training.media_store import Broken, File, Kept, Media, Sizing, key
+from omnidata.types import Conversation, MediaRef, Modality, Part, Source, Step, Target, Task
+
+# What an export may be told, and what cannot be asked of it.
+
+_REMEDIES: Mapping[Modality, str] = {
+    "video": "add --video frames to give pictures in place of clips, or leave them out with "
+    "-T modalities=IA",
+    "audio": "add --drop-audio to leave sound out",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How steps become training data.
+
+    Attributes:
+        format: the trainer.
+        video: "file" gives clips, "frames" some of their frames as pictures.
+        frames: how many, evenly spread from the first to the last, each with its time before it.
+        drop_audio: leave sound out of the prompts.
+        sizing: of pictures and frames.
+        objects: of ms-swift: places apart from the answers (see `formats.row`).
+        shares: of the splits.
+        copy: copy media files also where a hard link would do.
+    """
+
+    format: FormatName
+    video: Literal["file", "frames"] = "file"
+    frames: int = 4
+    drop_audio: bool = False
+    sizing: Sizing = field(default_factory=Sizing)
+    objects: Objects | None = None
+    shares: Mapping[Split, float] = field(default_factory=lambda: SHARES)
+    copy: bool = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What prompts may hold, in the words that models use for it."""
+        accepts: set[Modality] = set(HOLDS[self.format])
+        if self.video == "frames":
+            accepts.add("video")
+        if self.drop_audio:
+            accepts.discard("audio")
+        return Capabilities(
+            accepts=frozenset(accepts),
+            video="native" if self.video == "file" else "frames",
+            frames=self.frames,
+            degrade=self.drop_audio,
+        )
+
+    def check(self, task: Task) -> None:
+        """Refuse what cannot be done, before any data are read.
+
+        Raises:
+            UsageError: the task has no such targets, or the trainer no such form.
+        """
+        if task.needs_predictions:
+            raise UsageError(
+                "in training there are no answers of the model that a prompt could show",
+                where="-T history=predicted",
+                expected="history=gold or history=none",
+            )
+        if self.drop_audio and task.options.get("voice"):
+            raise UsageError(
+                "without sound nobody hears the instruction",
+                where="--drop-audio, -T voice",
+                expected="one of the two",
+            )
+        if self.objects is None:
+            return
+        if self.format != "swift":
+            raise UsageError(
+                f"{self.format} has no places apart from its answers",
+                where=f"--objects {self.objects}",
+                expected="--format swift with it",
+            )
+        if space_of(task) != "norm1000":
+            raise UsageError(
+                "with --objects it is ms-swift that writes the numbers",
+                where=f"--objects {self.objects}",
+                expected="-T coordinates=norm1000, which ms-swift turns into what its model takes"
+                if "coordinates" in task.options
+                else "a task whose answers have places",
+            )
+
+    def check_kinds(self, kinds: Iterable[Modality]) -> None:
+        """Refuse modalities that the trainer cannot be given, naming the flag.
+
+        Args:
+            kinds: what the prompts hold.
+
+        Raises:
+            UsageError: there are such modalities.
+        """
+        accepts = self.capabilities.accepts
+        lacking = [
+            kind for kind in sorted(set(kinds) - accepts) if kind != "audio" or not self.drop_audio
+        ]
+        if lacking:
+            raise UsageError(
+                f"rows of {self.format} hold no {' and no '.join(lacking)}",
+                where=f"--format {self.format}",
+                expected=f"prompts of text and {' and '.join(sorted(HOLDS[self.format]))}",
+                remedy="; ".join(_REMEDIES[kind] for kind in lacking),
+            )
+
+
+def space_of(task: Task) -> Space | None:
+    """The unit of a task's coordinates in answers; None where answers have none."""
+    spaces: Mapping[str, Space] = {
+        "norm1000": "norm1000",
+        "auto": "norm1000",
+        "rel": "rel",
+        "px": "px",
+    }
+    return spaces.get(task.options.get("coordinates", ""))
+
+
+_CURRENT = ("screenshot", "before", "after")
+"""Roles of pictures without which a step shows nothing to learn from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row as it is written.
+
+    Attributes:
+        data: JSON in UTF-8, with the line break.
+        columns: the lists that are not empty.
+        media: the files that it names.
+    """
+
+    data: bytes
+    columns: frozenset[str]
+    media: frozenset[str]
+
+
+def asked(
+    task: Task, step: Step, capabilities: Capabilities
+) -> tuple[Conversation, list[tuple[str, MediaRef]]]:
+    """A step's prompt, and the media of it that are exported, with their roles."""
+    conversation = task.prompt(step)
+    refs = [
+        (part.role, part.media)
+        for message in conversation
+        for part in message.parts
+        if part.media and part.media.kind in capabilities.accepts
+    ]
+    return conversation, refs
+
+
+class Maker:
+    """Makes rows.
+
+    Args:
+        task: writes the prompts, and judges the answers.
+        options: of the export.
+        stored: what has become of each medium.
+        kinds: modalities that any row has files of.
+        unstated: places of steps that state no target (see `unstated`).
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        options: Options,
+        stored: Media,
+        kinds: frozenset[Modality],
+        unstated: Collection[str],
+    ) -> None:
+        """Nothing is made yet."""
+        self._task = task
+        self._options = options
+        self._stored = stored
+        self._kinds = kinds
+        self._unstated = unstated
+        self._capabilities = options.capabilities
+        self._profile = task.profiles[task.default_profile]
+        self._space = space_of(task)
+
+    def make(self, step: Step) -> Line | Finding:
+        """The row of a step, or why there is none."""
+        conversation, refs = asked(self._task, step, self._capabilities)
+        for role, ref in refs:
+            kept = self._stored[key(ref)]
+            if isinstance(kept, Broken):
+                what = f"{role.replace('_', ' ')}: {kept.what}"
+                return _left_out(step, "media-broken", what, kept.expected)
+        absent = [role for role in _CURRENT if role in step.media and not step.media[role]]
+        if absent or not any(ref.kind == "image" for _, ref in refs):
+            what = f"there is no {' and no '.join(absent) or 'picture'}"
+            return _left_out(step, "picture-missing", what, "a picture of the screen")
+        turns, receipt = walk(conversation, self._capabilities, _text, self._sent)
+        target = self._answer(step, receipt)
+        return target if isinstance(target, Finding) else self._line(step, turns, target)
+
+    def _answer(self, step: Step, receipt: dict[str, Any]) -> Target | Finding:
+        """What a model is to say, which the task's profile calls right."""
+        seen = shown(receipt, where=step.sample_id) or Resizing(step.screen, step.screen)
+        original = seen.original
+        if self._space == "px" and original != step.screen:
+            return _left_out(
+                step,
+                "size-differs",
+                f"the screenshot has {original[0]} x {original[1]} pixels, its target is for "
+                f"{step.screen[0]} x {step.screen[1]}",
+                "a target in pixels of the screenshot",
+            )
+        target = self._task.target(step, size=seen.size)
+        text = (by_swift(target) if self._options.objects else target.text) if target else ""
+        verdict = self._profile.judge(step, text, receipt)
+        values = dict(zip(self._profile.values, verdict.values, strict=True))
+        right = values.get("exact_match", values.get("score"))
+        if target is None or right is None:
+            return self._without_target(step)
+        if not right or not (values.get("format_ok", True) or self._space == "px"):
+            wrong = f"is no exact match by {self._profile.name}"
+        elif not _is_on_screen(target, self._space, seen.size):
+            wrong = "lies beyond the screen"
+        else:
+            return target
+        return _left_out(
+            step,
+            "target-unreachable",
+            f"the answer {text[:200]!r} {wrong}",
+            "a target on the screen that an answer of the prompt's form can hit",
+        )
+
+    def _without_target(self, step: Step) -> Finding:
+        if f"{step.episode}/{step.step_index}" not in self._unstated:
+            return _left_out(step, "target-missing", "there is no usable target", "a target")
+        return Finding(
+            "target-absent",
+            "warning",
+            step.sample_id,
+            "the data state no target",
+            "a target, but after the last action of a recording",
+            "label it (docs/label.md), or let it be: it is left out of the export",
+        )
+
+    def _line(self, step: Step, turns: Sequence[Turn[Piece]], target: Target) -> Line | Finding:
+        options = self._options
+        pieces = [piece for turn in turns for piece in turn.parts if piece.name]
+        made = row(options.format, turns, target, objects=options.objects, kinds=self._kinds)
+        if differs := mismatch(options.format, made):
+            return _left_out(
+                step,
+                "placeholder-in-text",
+                f"a text of the data holds what stands for a medium: {differs}",
+                "texts without placeholders",
+            )
+        if token := control(options.format, made):
+            return _left_out(
+                step,
+                "control-token-in-text",
+                f"a text of the data holds {token}, which a model obeys",
+                "texts without the control tokens of models",
+            )
+        try:
+            whole = {"sample_id": step.sample_id, **made, "roles": [p.role for p in pieces]}
+            data = msgspec.json.encode(whole) + b"\n"
+        except UnicodeEncodeError:
+            return _left_out(
+                step, "text-unwritable", "a text is no Unicode: half of a pair", "Unicode texts"
+            )
+        return Line(
+            data,
+            frozenset(name for name, value in made.items() if value),
+            frozenset(piece.name for piece in pieces),
+        )
+
+    def _sent(
+        self, part: Part, ref: MediaRef, frames: int | None, capabilities: Capabilities
+    ) -> tuple[list[Piece], dict[str, Any]]:
+        """A medium as pieces; frames of a clip as in evaluation, each behind its time."""
+        kept = self._stored[key(ref)]
+        assert isinstance(kept, Kept)
+        if frames is None:
+            return [_piece(ref.kind, kept.files[0], part.role)], kept.line
+        pieces: list[Piece] = []
+        for time, file in zip(kept.times_s, kept.files, strict=True):
+            pieces += [
+                _text(f"[Video frame at {time:.2f} s]:"),
+                _piece("image", file, part.role),
+            ]
+        return pieces, kept.line
+
+
+def unstated(source: Source) -> frozenset[str]:
+    """Where, by the loader's findings, rows state no target, which is no mistake of theirs.
+
+    Returns:
+        "app/episode/step" for each, and what else their place, "app/episode/step (file)", begins
+        with: names may hold " (" as well.
+    """
+    places = [f.where.split(" (") for f in source.findings if f.code == "target-absent"]
+    return frozenset(
+        " (".join(parts[:count]) for parts in places for count in range(1, len(parts) + 1)
+    )
+
+
+def _is_on_screen(target: Target, space: Space | None, size: Screen) -> bool:
+    """Whether all places of an answer lie on the picture, which has the size in pixels."""
+    ends: Mapping[str | None, Screen] = {"norm1000": (1000, 1000), "rel": (1, 1)}
+    width, height = ends.get(space, size)
+    return all(0 <= x <= width and 0 <= y <= height for x, y in target.places)
+
+
+def _text(text: str) -> Piece:
+    return Piece("text", text)
+
+
+def _piece(kind: Modality, file: File, role: str) -> Piece:
+    return Piece(kind, name=file.name, role=role, size=(file.width, file.height))
+
+
+def _left_out(step: Step, code: str, what: str, expected: str) -> Finding:
+    remedy = "mend the data, or take the step out with --exclude; it is left out of the export"
+    return Finding(code, "error", step.sample_id, what, expected, remedy)

@@ -1,0 +1,57 @@
+"""A run or a dataset as pages for a browser: one file, a folder, or a server on this machine.
+
+Nothing on a page is loaded from outside, texts stay texts, and media are found by
+`omnidata.media` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from omnidata.errors import UsageError
+from omnidata.run.scoring import Run
+
+MOST_IN_FILE: Final = 4000
+"""Steps of a report in one file; of more, a browser takes long to open it."""
+
+
+def write(
+    run: Run,
+    path: Path,
+    *,
+    data: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Write the pages of a run; they appear when they are whole, in place of those that are there.
+
+    Args:
+        run: scored.
+        path: a file ending in `.html`, which will hold everything (see docs/view.md for clips and
+            sounds); or a folder, which will hold a file per page.
+        data: the dataset; where it lay when the run was made if None.
+        progress: called with (done, total).
+
+    Raises:
+        UsageError: the run has too many steps for one file; nobody says where the data are; or
+            something else is at `path`.
+        RunError, DataError: the data are gone, or others than the run's.
+    """
+    from omnidata.viewer.outputs import write_file, write_folder
+    from omnidata.viewer.report_data import open_run
+
+    book = open_run(run, data=data)
+    if path.suffix.lower() not in (".html", ".htm"):
+        write_folder(book, path, [run.path, book.source.root], progress)
+        return
+    if len(book.steps) > MOST_IN_FILE:
+        raise UsageError(
+            f"the run has {len(book.steps)} steps",
+            where=str(path),
+            expected=f"at most {MOST_IN_FILE} in one file",
+            remedy=f"give a folder, e.g. {path.with_suffix('')}",
+        )
+    if path.is_dir():
+        raise UsageError("a folder is here", where=str(path), expected="a file, or nothing")
+    write_file(book, path, progress)

@@ -1,0 +1,334 @@
+"""The media of a dataset, each once, by number: what pages call them by, and where they may lie.
+
+No page and no address holds a path from the data that was not looked at here: a number stands for
+a reference, and a reference is opened by `omnidata.media` alone.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+from urllib.parse import quote
+
+from omnidata import media
+from omnidata.actions import Screen
+from omnidata.errors import MediaError
+from omnidata.media import resolve
+from omnidata.types import MediaRef, Modality, Step
+
+_MAGIC: Final[tuple[tuple[Modality, int, bytes, str, frozenset[str]], ...]] = (
+    ("image", 0, b"\x89PNG", "image/png", frozenset({".png"})),
+    ("image", 0, b"\xff\xd8\xff", "image/jpeg", frozenset({".jpg", ".jpeg"})),
+    ("image", 8, b"WEBP", "image/webp", frozenset({".webp"})),
+    ("video", 4, b"ftyp", "video/mp4", frozenset({".mp4", ".m4v", ".mov"})),
+    ("video", 0, b"\x1a\x45\xdf\xa3", "video/webm", frozenset({".webm", ".mkv"})),
+    ("video", 8, b"AVI ", "video/x-msvideo", frozenset({".avi"})),
+    ("audio", 8, b"WAVE", "audio/wav", frozenset({".wav"})),
+    ("audio", 0, b"ID3", "audio/mpeg", frozenset({".mp3"})),
+    ("audio", 0, b"\xff\xfb", "audio/mpeg", frozenset({".mp3"})),
+    ("audio", 0, b"fLaC", "audio/flac", frozenset({".flac"})),
+    ("audio", 0, b"OggS", "audio/ogg", frozenset({".ogg", ".oga", ".opus"})),
+    ("audio", 4, b"ftyp", "audio/mp4", frozenset({".m4a", ".mp4"})),
+    ("audio", 0, b"\xff\xf1", "audio/aac", frozenset({".aac"})),
+)
+HEAD: Final = 16
+"""Bytes from which `mime_of` tells what a medium is."""
+
+
+def mime_of(kind: Modality, head: bytes) -> str | None:
+    """The media type of a file that begins so; None for what is no medium of that kind.
+
+    Examples:
+        >>> mime_of("audio", b"RIFF....WAVEfmt ")
+        'audio/wav'
+        >>> mime_of("image", b"<html>") is None
+        True
+    """
+    found = (m for k, at, magic, m, _ in _MAGIC if k == kind and head[at:].startswith(magic))
+    return next(found, None)
+
+
+def is_named_so(path: Path, mime: str) -> bool:
+    """Whether a browser that goes by the name takes the file for what it is.
+
+    A page that links to a picture called `a.html` would open a page of the dataset's.
+    """
+    return any(path.suffix.lower() in names for _, _, _, known, names in _MAGIC if known == mime)
+
+
+def extension(mime: str) -> str:
+    """The ending of a file of that type."""
+    return min(min(names) for _, _, _, known, names in _MAGIC if known == mime)
+
+
+class Shelf:
+    """All media of some steps.
+
+    Args:
+        steps: of a dataset.
+
+    Attributes:
+        refs: by number, in the order in which the steps have them.
+    """
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        """Number what the steps have; nothing is opened."""
+        self.refs: list[MediaRef] = []
+        self._numbers: dict[object, int] = {}
+        for step in steps:
+            for ref in step.media.values():
+                if ref is not None:
+                    self.number(ref)
+
+    def number(self, ref: MediaRef) -> int:
+        """The number of a medium; the same for every step that has it."""
+        inline = id(ref.inline) if ref.inline is not None else None
+        key = (ref.kind, ref.root, ref.path, ref.cell, inline)
+        found = self._numbers.setdefault(key, len(self.refs))
+        if found == len(self.refs):
+            self.refs.append(ref)
+        return found
+
+
+def file_of(ref: MediaRef) -> Path | None:
+    """The file of a medium that a browser may be sent to; None where there is none.
+
+    It lies inside the data after links are followed, and is by content and by name what its kind
+    says.
+    """
+    if ref.inline is not None or ref.cell is not None:
+        return None
+    try:
+        path = resolve(ref).resolve()
+        with path.open("rb") as file:
+            mime = mime_of(ref.kind, file.read(HEAD))
+    except (MediaError, OSError):
+        return None
+    return path if mime and is_named_so(path, mime) else None
+
+
+def link(path: Path, folder: Path) -> str:
+    """The address of a file relative to a folder, as a link has it.
+
+    Examples:
+        >>> link(Path("/data/a b/1#.mp4"), Path("/reports/x"))
+        '../../data/a%20b/1%23.mp4'
+    """
+    return quote(os.fsencode(os.path.relpath(path, folder.resolve())))
+
+
+# Where things are, seen from a page: in one file, in a folder, or on a server.
+
+
+class Addresses(Protocol):
+    """What a page is told of the places around it.
+
+    A medium's address begins with `#` where the page itself holds it.
+    """
+
+    mode: str
+    """"file" for one file that holds all pages, "folder" for a file per page, "server"."""
+
+    def home(self) -> str:
+        """Of the first page."""
+
+    def step(self, number: int) -> str:
+        """Of a step's page."""
+
+    def thumb(self, number: int) -> str:
+        """Of the small picture of a medium on the shelf."""
+
+    def medium(self, number: int) -> str:
+        """Of the medium itself; empty where a browser cannot be sent to it."""
+
+
+class InOneFile:
+    """All pages in one file.
+
+    Args:
+        shelf: the media.
+        out: where the file will be.
+        held: numbers of the clips and sounds that the file holds itself.
+    """
+
+    mode = "file"
+
+    def __init__(self, shelf: Shelf, out: Path, held: frozenset[int]) -> None:
+        """Take what the file holds; the rest is linked."""
+        self._shelf, self._out, self._held = shelf, out, held
+
+    def home(self) -> str:
+        """Of the first page."""
+        return "#"
+
+    def step(self, number: int) -> str:
+        """Of a step's page."""
+        return f"#step={number}"
+
+    def thumb(self, number: int) -> str:
+        """Of a small picture, which the file holds."""
+        return f"#p{number}"
+
+    def medium(self, number: int) -> str:
+        """Of a clip or a sound, in the file or beside it."""
+        if number in self._held:
+            return f"#m{number}"
+        path = file_of(self._shelf.refs[number])
+        return link(path, self._out.parent) if path else ""
+
+
+class InFolder:
+    """A file per page, and media where they are.
+
+    Args:
+        shelf: the media.
+        out: where the folder will be.
+        depth: of the page below it: 0 for the first page, 1 for a step's.
+        copied: names below `media/` of what has no file of its own.
+    """
+
+    mode = "folder"
+
+    def __init__(self, shelf: Shelf, out: Path, depth: int, copied: Mapping[int, str]) -> None:
+        """Take what was copied; the rest is linked."""
+        self._shelf, self._copied = shelf, copied
+        self._up = "../" * depth
+        self._here = out / "steps" if depth else out
+
+    def home(self) -> str:
+        """Of the first page."""
+        return f"{self._up}index.html"
+
+    def step(self, number: int) -> str:
+        """Of a step's page."""
+        return f"{number}.html" if self._up else f"steps/{number}.html"
+
+    def thumb(self, number: int) -> str:
+        """Of a small picture."""
+        return f"{self._up}thumbs/{number}.webp"
+
+    def medium(self, number: int) -> str:
+        """Of a medium: where it lies, or its copy."""
+        if number in self._copied:
+            return f"{self._up}media/{self._copied[number]}"
+        path = file_of(self._shelf.refs[number])
+        return link(path, self._here) if path else ""
+
+
+class OnServer:
+    """Pages that are made when they are asked for; addresses are absolute."""
+
+    mode = "server"
+
+    def home(self) -> str:
+        """Of the first page."""
+        return "/index.html"
+
+    def step(self, number: int) -> str:
+        """Of a step's page."""
+        return f"/steps/{number}.html"
+
+    def thumb(self, number: int) -> str:
+        """Of a small picture."""
+        return f"/thumbs/{number}.webp"
+
+    def medium(self, number: int) -> str:
+        """Of a medium; whether it can be opened is seen when it is asked for."""
+        return f"/media/{number}"
+
+
+def content(ref: MediaRef) -> tuple[bytes, str]:
+    """A medium's bytes and media type, for those who hand it on.
+
+    Raises:
+        MediaError: it cannot be read, or is not what its kind says.
+    """
+    from omnidata import media
+    from omnidata.errors import MediaError
+
+    if ref.inline is not None:
+        return media.wav(media.samples(ref), 16_000), "audio/wav"
+    data = media.read_bytes(ref)
+    mime = mime_of(ref.kind, data[:16])
+    if mime is None:
+        raise MediaError(
+            f"the file is no {ref.kind} that a browser knows",
+            where=media.place(ref),
+            expected=f"a common format of {ref.kind}",
+        )
+    return data, mime
+
+
+def name_of(number: int, mime: str) -> str:
+    """What a copied medium is called."""
+    return f"{number}{extension(mime)}"
+
+
+# Small pictures of screenshots, and sound as something to look at.
+
+LONGEST: Final = 711
+"""Of a thumbnail's edges, in pixels: a phone's screen of 720 x 1600 becomes 320 x 711."""
+
+_QUALITY: Final = 78
+_EFFORT: Final = 2
+"""Of WebP's 0 to 6. On screens of the sample 4 took half as long again for 5 % fewer bytes."""
+
+_RATE: Final = 8000
+_COLUMNS: Final = 150
+_HEIGHT: Final = 40
+
+
+def thumbnail(ref: MediaRef) -> bytes:
+    """A screenshot as a WebP of at most 711 pixels along either edge.
+
+    Raises:
+        MediaError: the screenshot cannot be read.
+    """
+    from PIL import Image
+
+    pixels = media.image(ref).pixels
+    size: Screen = media.within((pixels.shape[1], pixels.shape[0]), LONGEST)
+    buffer = io.BytesIO()
+    picture = Image.fromarray(pixels).resize(size, Image.Resampling.BOX, reducing_gap=2.0)
+    picture.save(buffer, "WEBP", quality=_QUALITY, method=_EFFORT)
+    return buffer.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """A waveform.
+
+    Attributes:
+        path: what `d` of an SVG path has, in a box of `width` x `height`.
+        seconds: of sound.
+        width, height: of the box.
+    """
+
+    path: str
+    seconds: float
+    width: int = _COLUMNS
+    height: int = _HEIGHT
+
+
+def waveform(ref: MediaRef) -> Wave:
+    """The loudest and lowest sample of every column, as the outline of one shape.
+
+    Raises:
+        MediaError: the sound cannot be read.
+    """
+    import numpy as np
+
+    samples = media.samples(ref, rate=_RATE)
+    columns = min(_COLUMNS, len(samples))
+    starts = np.arange(columns) * len(samples) // columns
+    middle = _HEIGHT / 2
+    scale = middle / max(float(np.abs(samples).max()), 0.05)  # silence stays a line
+    high = middle - scale * np.maximum.reduceat(samples, starts)
+    low = middle - scale * np.minimum.reduceat(samples, starts)
+    there = " ".join(f"{x} {y:.0f}" for x, y in enumerate(high))
+    back = " ".join(f"{x} {y:.0f}" for x, y in reversed([*enumerate(np.maximum(low, high + 1))]))
+    return Wave(f"M{there} {back}z", len(samples) / _RATE, width=columns)

@@ -1,0 +1,207 @@
+"""One file that holds all pages."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, TypeVar
+
+from omnidata.errors import MediaError
+from omnidata.run.staging import Staging, refused
+from omnidata.storage import atomic_write
+from omnidata.viewer.html import Pages, asset, encoded
+from omnidata.viewer.media_index import InFolder, InOneFile, content, file_of, name_of, thumbnail
+from omnidata.viewer.report_data import Book
+
+Progress = Callable[[int, int], None]
+MOST_HELD: Final = 24 * 1024**2
+"""Bytes of clips and sounds that one file takes in; of more, all are linked."""
+
+_WORKERS: Final = 2
+_AHEAD: Final = 32
+
+
+def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
+    """Write all pages into one file, which appears when it is whole.
+
+    Args:
+        book: what the pages show.
+        out: the file.
+        progress: called with (done, total) as steps and pictures are written.
+    """
+    held = _held(book)
+    pages = Pages(book, InOneFile(book.shelf, out, frozenset(held)))
+    pictures = [n for n, ref in enumerate(book.shelf.refs) if ref.kind == "image"]
+    total = len(book.steps) + len(pictures)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(out) as file:
+        file.write(encoded(pages.first()))
+        for number in range(len(book.steps)):
+            file.write(encoded(pages.fragment(number)))
+            if progress:
+                progress(number + 1, total)
+        for text in pages.shared():
+            file.write(encoded(text))
+        for done, part in enumerate(_thumbs(book, pictures), len(book.steps) + 1):
+            file.write(part)
+            if progress:
+                progress(done, total)
+        for number, (data, mime) in held.items():
+            file.write(_element(f"m{number}", mime, data))
+        file.write(b"</body>\n</html>\n")
+
+
+def _held(book: Book) -> dict[int, tuple[bytes, str]]:
+    """The clips and sounds that go into the file: all, or none where they are too many.
+
+    They are read for that: a cell of a Parquet file and a part of a recording have no size before.
+    What cannot be read stays out; its page says why.
+    """
+    held: dict[int, tuple[bytes, str]] = {}
+    total = 0
+    for number, ref in enumerate(book.shelf.refs):
+        if ref.kind == "image":
+            continue
+        path = file_of(ref)
+        if path and path.stat().st_size > MOST_HELD:
+            return {}
+        try:
+            held[number] = content(ref)
+        except MediaError:
+            continue
+        total += len(held[number][0])
+        if total > MOST_HELD:
+            return {}
+    return held
+
+
+def _thumbs(book: Book, numbers: list[int]) -> Iterator[bytes]:
+    """Small pictures, in order; one that cannot be read is left out: its page says why."""
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        for start in range(0, len(numbers), _AHEAD):
+            chunk = numbers[start : start + _AHEAD]
+            made = pool.map(lambda n: _thumb(book, n), chunk)
+            for number, data in zip(chunk, made, strict=True):
+                yield _element(f"p{number}", "image/webp", data) if data else b""
+
+
+def _thumb(book: Book, number: int) -> bytes:
+    try:
+        return thumbnail(book.shelf.refs[number])
+    except MediaError:
+        return b""
+
+
+def _element(name: str, mime: str, data: bytes) -> bytes:
+    uri = b"data:%b;base64,%b" % (mime.encode(), base64.b64encode(data))
+    return b'<template id="%b" data-uri="%b"></template>\n' % (name.encode(), uri)
+
+
+# A folder with a file per page, for what one file cannot hold.
+
+T = TypeVar("T")
+_MARK: Final = ".omnidata-pages.json"
+_FILES: Final = frozenset({_MARK, "index.html", "pages.css", "pages.js"})
+_FOLDERS: Final = frozenset({"steps", "thumbs", "media"})
+_NUMBERED: Final = re.compile(r"[0-9]+\.[0-9a-z]{2,4}")
+_FOLDER_AHEAD: Final = 64
+
+
+class PagesStaging(Staging):
+    """The folder of pages in the making; see `Staging`."""
+
+    noun = "a report"
+    work = "writing a report"
+    hidden = ()
+
+    def is_ours(self, folder: Path) -> bool:
+        """Whether the folder is of pages, with nothing beside them."""
+        if folder.is_symlink() or not (folder / _MARK).is_file():
+            return False
+        return all(_is_known(path) for path in folder.iterdir())
+
+    def begin(self) -> None:
+        """Make the folder anew: pages are made faster than it can be told which are whole."""
+        if self.is_ours(self.path):
+            shutil.rmtree(self.path)
+        elif self.path.exists():
+            raise refused(self.path, "there is something here already", "nothing of that name")
+        self.path.mkdir()
+        (self.path / _MARK).write_text(json.dumps({"made by": "omnidata report --html"}), "utf-8")
+        for name in _FOLDERS:
+            (self.path / name).mkdir()
+
+
+def _is_known(path: Path) -> bool:
+    """Whether a file or folder is one of those that are written here."""
+    if path.is_symlink() or not path.is_dir():
+        return path.name in _FILES
+    return path.name in _FOLDERS and all(_NUMBERED.fullmatch(each.name) for each in path.iterdir())
+
+
+def write_folder(
+    book: Book, out: Path, inputs: Iterable[Path], progress: Progress | None = None
+) -> None:
+    """Write pages and small pictures into a folder, which appears when it is whole.
+
+    A folder of pages that is there is replaced.
+
+    Args:
+        book: what the pages show.
+        out: the folder.
+        inputs: what must not lie in there: the data, the run.
+        progress: called with (done, total) as pictures and pages are written.
+
+    Raises:
+        UsageError: `out` holds something else, or one of `inputs`.
+    """
+    with PagesStaging(out, overwrite=True, inputs=inputs) as staging:
+        _write(book, staging.out, staging.path, progress or (lambda done, total: None))
+        staging.move()
+
+
+def _write(book: Book, out: Path, folder: Path, progress: Progress) -> None:
+    pictures = [n for n, ref in enumerate(book.shelf.refs) if ref.kind == "image"]
+    total = len(book.steps) + len(pictures)
+    done = 0
+    for done, (number, data) in enumerate(_ahead(lambda n: _thumb(book, n), pictures), 1):
+        if data:
+            (folder / "thumbs" / f"{number}.webp").write_bytes(data)
+        progress(done, total)
+    copied = _copies(book, folder / "media")
+    for name in ("pages.css", "pages.js"):
+        (folder / name).write_text(asset(name), encoding="utf-8")
+    first = Pages(book, InFolder(book.shelf, out, 0, copied))
+    (folder / "index.html").write_bytes(encoded(first.first()))
+    pages = Pages(book, InFolder(book.shelf, out, 1, copied))
+    for number in range(len(book.steps)):
+        (folder / "steps" / f"{number}.html").write_bytes(encoded(pages.step(number)))
+        progress(done + number + 1, total)
+
+
+def _copies(book: Book, folder: Path) -> dict[int, str]:
+    """Write what has no file of its own: sound that a row holds, and cells of Parquet files."""
+    found = {}
+    for number, ref in enumerate(book.shelf.refs):
+        if ref.inline is None and ref.cell is None:
+            continue
+        try:
+            data, mime = content(ref)
+        except MediaError:
+            continue  # the step's page says why
+        found[number] = name_of(number, mime)
+        (folder / found[number]).write_bytes(data)
+    return found
+
+
+def _ahead(work: Callable[[int], T], numbers: list[int]) -> Iterator[tuple[int, T]]:
+    """The work on all numbers, in order, in threads that are never far ahead."""
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        for start in range(0, len(numbers), _FOLDER_AHEAD):
+            chunk = numbers[start : start + _FOLDER_AHEAD]
+            yield from zip(chunk, pool.map(work, chunk), strict=True)
