@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 import msgspec
 
-from omnidata.actions import Action, Screen, Space
+from omnidata.actions import Action, Point, Region, Screen, Space
 from omnidata.errors import Finding
 from omnidata.files import bounds
 
@@ -326,6 +326,56 @@ class Verdict(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+Mark = Literal["right", "near", "partly", "wrong", "unread", "none", "unjudged"]
+"""How a step came out, in a word."""
+UNREAD: Final = "(unparsed)"
+READ: Final = "(read)"
+"""The label of an answer of which the profile says that it was read, and not what it says."""
+NOTHING: Final = "(no answer)"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What can be drawn on one picture of a step, in its pixels.
+
+    Attributes:
+        target: the right places, or where a swipe or drag must begin; several are alternatives, or
+            of several actions.
+        target_end: where a swipe or drag must end.
+        answer: where the answer points, or where its swipe begins; None if nowhere.
+        answer_end: where its swipe ends.
+    """
+
+    target: tuple[Region, ...] = ()
+    target_end: tuple[Region, ...] = ()
+    answer: Point | None = None
+    answer_end: Point | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What the page of a step needs to know of its target, and of an answer with its verdict.
+
+    Attributes:
+        mark: how the step came out; None without a verdict.
+        sentence: why, without a full stop; empty without a verdict.
+        target_label: what is right, in a word that many steps share; empty where there is none.
+        answer_label: what was answered, in such a word, or `UNREAD`, `READ` or `NOTHING`; empty
+            without a verdict, and where answers have no labels.
+        places: what can be drawn, by the role of the picture.
+        noun: what the labels are.
+        frames: what is framed on pictures.
+    """
+
+    mark: Mark | None = None
+    sentence: str = ""
+    target_label: str = ""
+    answer_label: str = ""
+    places: Mapping[str, Places] = field(default_factory=dict)
+    noun: str = "primitive"
+    frames: str = "target"
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The right answer to a step, as a model is to learn it.
@@ -513,3 +563,20 @@ class Task(Protocol):
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none."""
+
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Why a verdict is what it is, and what can be drawn of it.
+
+        Args:
+            step: one of the task's.
+            verdict: on an answer to it; None tells of the step alone.
+            profile: whose verdict it is.
+            receipt: of the answer: the sizes of what was sent.
+        """

@@ -11,7 +11,18 @@ from typing import Any
 
 from omnidata.actions import Action, Screen, Space
 from omnidata.errors import UsageError
-from omnidata.types import Conversation, Message, Part, Profile, Source, Step, Target
+from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
+from omnidata.types import (
+    Conversation,
+    Explanation,
+    Message,
+    Part,
+    Profile,
+    Source,
+    Step,
+    Target,
+    Verdict,
+)
 
 # Options given as `key=value`, checked against what exists.
 
@@ -163,3 +174,43 @@ class Benchmark(ABC):
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """Nothing: no prompt shows the model's own earlier answers."""
         return None
+
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Why a verdict is what it is, told by the step's action, `read`, and the values."""
+        return explain(self, self.profiles[profile], step, verdict, receipt=receipt)
+
+
+def explain(
+    reader: Reader,
+    profile: Profile,
+    step: Step,
+    verdict: Verdict | None,
+    *,
+    receipt: Mapping[str, Any] | None,
+) -> Explanation:
+    """The explanation of a benchmark that has none of its own.
+
+    Args:
+        reader: reads what the profile read in an answer, as JSON or code, as an action.
+        profile: whose verdict it is.
+        step: the step.
+        verdict: on an answer to it; None tells of the step alone.
+        receipt: of the answer.
+    """
+    return by_action(
+        step,
+        verdict,
+        profile,
+        read_again(reader, verdict),
+        receipt=receipt,
+        cause=lambda wanted, said, places, right: acted(
+            step, wanted, said, places, right=right, rule=Rule()
+        ),
+    )

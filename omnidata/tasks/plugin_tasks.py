@@ -11,8 +11,10 @@ from omnidata.files import staying_in
 from omnidata.loaders.load import refuse_findings
 from omnidata.loaders.torn import torn_episodes
 from omnidata.plugins import Blame
+from omnidata.tasks.base import Benchmark, explain
 from omnidata.types import (
     Conversation,
+    Explanation,
     Outcome,
     Profile,
     Rows,
@@ -84,6 +86,23 @@ class PluginTask:
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Any:
         """A model's text as an action."""
         return self.blame.call(self.task.read, f"the answer {text[:60]!r}", text, receipt)
+
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Its own explanation, or the one of `Benchmark`, whose answers are read as `read` does."""
+        own = getattr(type(self.task), "explain", Benchmark.explain)
+        if own is Benchmark.explain:
+            return explain(self, self.profiles[profile], step, verdict, receipt=receipt)
+        said: Explanation = self.blame.call(
+            self.task.explain, step.sample_id, step, verdict, profile=profile, receipt=receipt
+        )
+        return said
 
 
 @dataclass(frozen=True, slots=True)

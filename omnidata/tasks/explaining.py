@@ -1,0 +1,541 @@
+"""Why a verdict is what it is, for people: what explanations of several benchmarks share.
+
+A profile says right or wrong. An explanation follows the profile's rules and never contradicts it:
+the verdict comes first, and the sentence looks for what explains it. Places are in pixels of the
+picture that they are drawn on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from omnidata.actions import (
+    POSITIONAL,
+    SWIPES,
+    Action,
+    Box,
+    Point,
+    Primitive,
+    Region,
+    Screen,
+    Space,
+    convert,
+)
+from omnidata.errors import OmnidataError
+from omnidata.tasks.coordinates import resizing
+from omnidata.types import (
+    NOTHING,
+    READ,
+    UNREAD,
+    Explanation,
+    Mark,
+    Outcome,
+    Places,
+    Profile,
+    Step,
+    Verdict,
+)
+
+SCREENSHOT: Final = "screenshot"
+"""The role of the picture that actions are drawn on."""
+REACH: Final = 140.0
+"""How far from a target point most evaluators let an answer be, in thousandths of the screen."""
+
+_FAR: Final = 10**9
+"""Thousandths of a screen that nobody needs to tell apart."""
+_BRIEF: Final = 40
+_PRIMARY: Final = ("exact_match", "score")
+_PARTLY: Final = 0.005
+"""Of a score that is a share: from here on it is 0.01 when rounded, and not nothing."""
+
+
+# How a step came out, and the frame that all explanations have.
+
+
+def mark_of(outcome: Outcome, values: Mapping[str, Any]) -> Mark:
+    """The mark of a verdict.
+
+    Args:
+        outcome: of the answer.
+        values: the profile's values by name; `exact_match` or `score` decides, else the first.
+
+    Examples:
+        >>> mark_of("ok", {"type_match": True, "exact_match": False})
+        'near'
+        >>> mark_of("ok", {"score": 0.495})
+        'partly'
+        >>> mark_of("truncated", {"score": False})
+        'none'
+    """
+    names = [name for name in _PRIMARY if name in values] or list(values)
+    value = values[names[0]] if names else None
+    if value is None:
+        return "unjudged"
+    if outcome not in ("ok", "unparsed"):
+        return "none"
+    if value > 1 - 1e-9:  # the mean of shares may lack a last digit
+        return "right"
+    if outcome == "unparsed":
+        return "unread"
+    if value >= _PARTLY:
+        return "partly"
+    return "near" if values.get("type_match") else "wrong"
+
+
+_UNANSWERED: Final[Mapping[Outcome, str]] = {
+    "truncated": "no verdict on a text that was cut off before its end counts as right",
+    "refused": "the model refused to answer",
+    "api_error": "no answer came",
+    "media_error": "a medium of the step could not be sent",
+    "missing": "there is no answer to this step",
+}
+
+
+def explained(
+    verdict: Verdict | None,
+    profile: Profile,
+    cause: Callable[[Mapping[str, Any], bool], str],
+    *,
+    target_label: str = "",
+    answer_label: Callable[[Mapping[str, Any]], str] | None = None,
+    places: Mapping[str, Places],
+    noun: str = "primitive",
+    frames: str = "target",
+) -> Explanation:
+    """An explanation, said as all benchmarks say what they have in common.
+
+    Args:
+        verdict: on the answer; None without one.
+        profile: whose it is.
+        cause: gives the sentence on an answer that was read and judged, from what was read and
+            whether it is right.
+        target_label: as in `Explanation`.
+        answer_label: gives the label of an answer from what was read; None for benchmarks whose
+            answers have no labels.
+        places: what can be drawn, by the role of the picture.
+        noun: what the labels are.
+        frames: what is framed on pictures.
+    """
+    if verdict is None:
+        return Explanation(target_label=target_label, places=places, noun=noun, frames=frames)
+    mark = mark_of(verdict.outcome, dict(zip(profile.values, verdict.values, strict=True)))
+    return Explanation(
+        mark,
+        _sentence(verdict, mark, cause),
+        target_label,
+        _label(verdict, answer_label) if answer_label else "",
+        places,
+        noun,
+        frames,
+    )
+
+
+def _sentence(verdict: Verdict, mark: Mark, cause: Callable[[Mapping[str, Any], bool], str]) -> str:
+    because = f": {verdict.reason}" if verdict.reason else ""
+    if mark == "unjudged":
+        return f"the row cannot be judged{because}"
+    if mark == "none":
+        return _UNANSWERED.get(verdict.outcome, "there is no answer")
+    if verdict.outcome == "unparsed":
+        return f"nothing could be read{because}"
+    return cause(verdict.parsed or {}, mark == "right") + (because if mark != "right" else "")
+
+
+def _label(verdict: Verdict, answer_label: Callable[[Mapping[str, Any]], str]) -> str:
+    if verdict.outcome not in ("ok", "unparsed"):
+        return NOTHING
+    if verdict.parsed is None:
+        return UNREAD if verdict.outcome == "unparsed" else READ
+    return answer_label(verdict.parsed) or UNREAD
+
+
+def plain(verdict: Verdict, profile: Profile, *, right: bool) -> str:
+    """The sentence where nothing is known but the profile's values."""
+    if right:
+        return "the answer is the right one"
+    values = zip(profile.values, verdict.values, strict=True)
+    wrong = [name for name, value in values if value is False or value == 0]
+    return f"the profile says no to {', '.join(wrong)}" if wrong else "the answer is not all right"
+
+
+# Answers that are actions like the steps' own.
+
+
+class Reader(Protocol):
+    """What reads a model's text as an action, as a task does for histories of predictions."""
+
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
+        """The action; None if it is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a profile's rule is called where it decides against the eye.
+
+    Attributes:
+        borderline: why a point inside is wrong, or one outside right.
+        same_text: why another text than the target's is right.
+        reach: how far from a target point an answer may be, in thousandths of the screen.
+    """
+
+    borderline: str = "the profile compares in the unit of the answer"
+    same_text: str = "both type the same text"
+    reach: float = REACH
+
+
+def read_again(reader: Reader, verdict: Verdict | None) -> Action | None:
+    """What a profile read in an answer, as an action, its places as the answer has them.
+
+    None where there is no answer, or answers are no such actions.
+    """
+    if verdict is None or verdict.parsed is None:
+        return None
+    try:
+        code = verdict.parsed.get("code")
+        return reader.read(json.dumps(verdict.parsed) if code is None else fenced(code), {})
+    except (OmnidataError, LookupError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def fenced(code: str) -> str:
+    """Code as an answer has it."""
+    return f"```python\n{code}\n```"
+
+
+def by_action(
+    step: Step,
+    verdict: Verdict | None,
+    profile: Profile,
+    said: Action | None,
+    *,
+    receipt: Mapping[str, Any] | None,
+    cause: Callable[[Action, Action, Places, bool], str],
+) -> Explanation:
+    """The explanation of an answer that is an action, held against the step's own.
+
+    Args:
+        step: the step; its action is the target.
+        verdict: on the answer.
+        profile: whose verdict it is.
+        said: the answer; None where it is no action.
+        receipt: of the answer.
+        cause: gives the sentence from the target, the answer, the places and whether it is right.
+    """
+    wanted = step.action
+    places = _of_actions(step, said, receipt)
+
+    def sentence(parsed: Mapping[str, Any], right: bool) -> str:
+        if wanted is None or said is None:
+            assert verdict
+            return plain(verdict, profile, right=right)
+        return cause(wanted, said, places, right)
+
+    def label(parsed: Mapping[str, Any]) -> str:
+        if said:
+            return said.kind.name
+        return UNREAD if verdict and verdict.outcome == "unparsed" else _brief(parsed)
+
+    return explained(
+        verdict,
+        profile,
+        sentence,
+        target_label=wanted.kind.name if wanted else "",
+        answer_label=label if wanted else None,
+        places={SCREENSHOT: places},
+    )
+
+
+def _brief(parsed: Mapping[str, Any]) -> str:
+    """What a profile read and only it understands, in a few letters."""
+    kind = parsed.get("kind")
+    if not isinstance(kind, str):
+        values = list(parsed.values())
+        kind = str(values[0]) if len(values) == 1 else json.dumps(parsed, ensure_ascii=False)
+    return kind if len(kind) <= _BRIEF else kind[: _BRIEF - 1] + "…"
+
+
+def _of_actions(step: Step, said: Action | None, receipt: Mapping[str, Any] | None) -> Places:
+    """Where a step's action is right, and where an answer points."""
+    wanted = step.action
+    answers = [
+        on_screen(step, regions[0], receipt) if regions and isinstance(regions[0], Point) else None
+        for regions in ((said.start, said.end) if said else ((), ()))
+    ]
+    return Places(
+        tuple(in_pixels(region, step.screen) for region in (wanted.start if wanted else ())),
+        tuple(in_pixels(region, step.screen) for region in (wanted.end if wanted else ())),
+        *answers,
+    )
+
+
+def acted(
+    step: Step, wanted: Action, said: Action, places: Places, *, right: bool, rule: Rule
+) -> str:
+    """Why an action is right or wrong: by its primitive, its text, its places."""
+    kind = said.kind
+    if kind is not wanted.kind:
+        return f"the answer is {kind.name}, the expert's action is {wanted.kind.name}"
+    if kind is Primitive.INPUT:
+        return typed(wanted, said, right=right, same_text=rule.same_text)
+    if kind in POSITIONAL:
+        return placed(step, "the point", places.answer, places.target, right=right, rule=rule)
+    if kind in SWIPES:
+        return _swiped(step, places, right=right, rule=rule)
+    return f"both are {kind.name}"
+
+
+def typed(wanted: Action, said: Action, *, right: bool, same_text: str = Rule.same_text) -> str:
+    """Why a text to type is right or wrong."""
+    if said.text is None:
+        return "the answer has no text to type"
+    if right:
+        return "both type the same text" if said.text == wanted.text else same_text
+    return f"the text differs: {quoted(said.text)} in place of {quoted(wanted.text)}"
+
+
+def placed(
+    step: Step,
+    name: str,
+    said: Point | None,
+    regions: tuple[Region, ...],
+    *,
+    right: bool,
+    rule: Rule,
+) -> str:
+    """Why one place of an answer is right or wrong.
+
+    Args:
+        step: what was asked about.
+        name: of the place, e.g. "the point".
+        said: the place in pixels; None where the answer has none.
+        regions: where it is right, in pixels.
+        right: whether it is.
+        rule: of the profile.
+    """
+    if min(step.screen) < 1:
+        return f"nobody knows the size of the screen, and so not where {name} is"
+    if said is None:
+        return f"{name} is missing in the answer, or on no screen"
+    if not regions:
+        return f"{name} {shown(said)} has nothing to be held against: the row names no place"
+    inside = is_inside(said, regions, step.screen, reach=rule.reach)
+    sentence = f"{name} {shown(said)} is {gap(said, regions, step.screen)}"
+    if inside and not right:
+        return f"{sentence}, but {rule.borderline}"
+    return f"{sentence}, yet {rule.borderline}" if right and not inside else sentence
+
+
+def _swiped(step: Step, places: Places, *, right: bool, rule: Rule) -> str:
+    start, regions = places.answer, places.target
+    begins = placed(step, "the start", start, regions, right=right, rule=rule)
+    starts = start and regions and is_inside(start, regions, step.screen, reach=rule.reach)
+    if not right and not starts:
+        return begins
+    if not places.target_end:
+        return f"{begins}, and the row names no lift"
+    ends = placed(step, "the end", places.answer_end, places.target_end, right=right, rule=rule)
+    return f"{begins}; {ends}" if right else ends
+
+
+# Turns in which several things are done: what they are, and where.
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is done in a turn.
+
+    Attributes:
+        kinds: in order, in the benchmark's words.
+        starts: where, in pixels of the screen, but for the ends of drags.
+        ends: where drags end.
+    """
+
+    kinds: tuple[str, ...] = ()
+    starts: tuple[Region, ...] = ()
+    ends: tuple[Region, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The first thing that is more than moving the pointer; empty where nothing is done."""
+        more = (kind for kind in self.kinds if kind not in ("move", "moveTo"))
+        return next(more, self.kinds[0] if self.kinds else "")
+
+
+def of_turns(target: Turn | None, said: Turn | None) -> Places:
+    """What can be drawn of a turn and of an answer; None where one is not understood."""
+    start, end = (
+        next((region for region in regions if isinstance(region, Point)), None)
+        for regions in ((said.starts, said.ends) if said else ((), ()))
+    )
+    return Places(target.starts if target else (), target.ends if target else (), start, end)
+
+
+# Places in pixels of the picture.
+
+
+def on_screen(step: Step, point: Point, receipt: Mapping[str, Any] | None) -> Point | None:
+    """A point of an answer in pixels of the step's screen.
+
+    Args:
+        step: what was asked about.
+        point: pixels are those of the picture as it was sent.
+        receipt: of the answer; it tells how large that was.
+
+    Returns:
+        None where the receipt cannot be read, or the size of the screen is not known, or the
+        numbers are beyond any screen.
+    """
+    try:
+        if point.space != "px":
+            found = convert(point, "px", step.screen) if min(step.screen) > 0 else None
+        else:
+            resized = resizing(receipt, where=step.sample_id)
+            pair = (point.x, point.y)
+            found = Point(*(resized.to_screen(pair) if resized else pair), "px")
+        return found if found and math.isfinite(found.x) and math.isfinite(found.y) else None
+    except (OmnidataError, OverflowError):
+        return None
+
+
+def pair_on_screen(
+    step: Step, pair: object, space: Space, receipt: Mapping[str, Any] | None
+) -> Point | None:
+    """Two numbers of an answer as such a point; None for anything else."""
+    if not isinstance(pair, Sequence) or len(pair) != 2:
+        return None
+    if not all(isinstance(side, int | float) for side in pair):
+        return None
+    return on_screen(step, Point(pair[0], pair[1], space), receipt)
+
+
+def in_pixels(region: Region, screen: Screen) -> Region:
+    """A region in pixels of a screen.
+
+    Examples:
+        >>> in_pixels(Point(500, 500, "norm1000"), (720, 1600))
+        Point(x=360.0, y=800.0, space='px')
+    """
+    if isinstance(region, Point):
+        return convert(region, "px", screen)
+    low = convert(Point(region.left, region.top, region.space), "px", screen)
+    high = convert(Point(region.right, region.bottom, region.space), "px", screen)
+    return Box(low.x, low.y, high.x, high.y, "px")
+
+
+# Texts and distances in words.
+
+
+def shown(point: Point) -> str:
+    """A point in pixels, to a tenth.
+
+    Examples:
+        >>> shown(Point(512.44, 300, "px"))
+        '(512.4, 300)'
+    """
+    return f"({_number(point.x)}, {_number(point.y)})"
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0") if abs(value) < 1e9 else f"{value:.1e}"
+
+
+def quoted(text: object) -> str:
+    """A text between quotation marks, a long one cut off."""
+    said = str(text)
+    return f"“{said if len(said) <= 80 else said[:80] + '…'}”"
+
+
+def gap(point: Point, regions: Sequence[Region], screen: Screen, *, noun: str = "target") -> str:
+    """Where a point lies, seen from the nearest of some regions, all in pixels.
+
+    Args:
+        point: of an answer.
+        regions: at least one.
+        screen: width and height in pixels.
+        noun: what the regions are called.
+
+    Examples:
+        >>> from omnidata.actions import Box
+        >>> box = Box(100, 200, 300, 260, "px")
+        >>> gap(Point(343, 230, "px"), [box], (720, 1600))
+        '43 px right of the target box'
+        >>> gap(Point(90, 190, "px"), [box, Box(600, 600, 700, 700, "px")], (720, 1600))
+        '10 px left of and 10 px above the nearest of 2 target boxes'
+        >>> gap(Point(300, 260, "px"), [box], (720, 1600))
+        'inside the target box'
+    """
+    region = min(regions, key=lambda each: math.hypot(*_off(point, each)))
+    several = len(regions) > 1
+    outside = "" if _is_on(point, screen) else ", off the screen"
+    if isinstance(region, Point):
+        about = f"the nearest of {len(regions)} {noun} points" if several else f"the {noun} point"
+        distance = _thousandths(point, region, screen)
+        away = f"{distance} of 1000" if distance < _FAR else "farther than any screen"
+        return f"{away} away from {about}{outside}"
+    about = f"the nearest of {len(regions)} {noun} boxes" if several else f"the {noun} box"
+    x, y = _off(point, region)
+    parts = []
+    if x:
+        parts.append(f"{_pixels(x)} {'left' if x < 0 else 'right'} of")
+    if y:
+        parts.append(f"{_pixels(y)} {'above' if y < 0 else 'below'}")
+    return f"{' and '.join(parts)} {about}{outside}" if parts else f"inside {about}{outside}"
+
+
+def is_inside(
+    point: Point, regions: Sequence[Region], screen: Screen, *, reach: float = REACH
+) -> bool:
+    """Whether a point lies in one of the boxes, edges included, or near enough to a point.
+
+    Args:
+        point: of an answer.
+        regions: all in pixels, as the point.
+        screen: width and height in pixels.
+        reach: how far from a point is near enough, in thousandths of the screen.
+    """
+    return any(
+        _thousandths(point, region, screen) <= reach
+        if isinstance(region, Point)
+        else _off(point, region) == (0, 0)
+        for region in regions
+    )
+
+
+def _off(point: Point, region: Region) -> tuple[float, float]:
+    """How far right of and below the region the point is; negative: left of and above."""
+    if isinstance(region, Point):
+        return point.x - region.x, point.y - region.y
+    return (
+        _beyond(region.left, point.x, region.right),
+        _beyond(region.top, point.y, region.bottom),
+    )
+
+
+def _beyond(low: float, value: float, high: float) -> float:
+    """The distance from an interval; what lies within a billionth of an end is on it."""
+    off = min(0.0, value - low) + max(0.0, value - high)
+    return off if abs(off) > 1e-9 * max(1.0, abs(value)) else 0.0
+
+
+def _thousandths(point: Point, target: Point, screen: Screen) -> int:
+    one, other = (convert(each, "norm1000", screen) for each in (point, target))
+    distance = math.dist((one.x, one.y), (other.x, other.y))
+    return math.ceil(distance - 1e-9) if distance < _FAR else _FAR
+
+
+def _pixels(distance: float) -> str:
+    """A distance; less than 10 pixels with a digit after the point."""
+    size = abs(distance)
+    if size >= 1e9:
+        return f"{size:.1e} px"
+    if size < 0.05:
+        return "less than 0.1 px"
+    return f"{size:.0f} px" if size >= 10 or size == int(size) else f"{size:.1f} px"
+
+
+def _is_on(point: Point, screen: Screen) -> bool:
+    return 0 <= point.x <= screen[0] and 0 <= point.y <= screen[1]
