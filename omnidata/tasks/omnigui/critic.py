@@ -16,9 +16,20 @@ from omnidata.actions import Action, Primitive, Screen, Space, history_text
 from omnidata.tasks.agentstudio.rows import window
 from omnidata.tasks.agentstudio.rules import read_success
 from omnidata.tasks.agentstudio.task import AgentStudio, CriticProfile
+from omnidata.tasks.base import explain
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui.rows import states_target
-from omnidata.types import Conversation, MediaRef, Modality, Profile, Source, Step, Target, Verdict
+from omnidata.types import (
+    Conversation,
+    Explanation,
+    MediaRef,
+    Modality,
+    Profile,
+    Source,
+    Step,
+    Target,
+    Verdict,
+)
 
 SPACE = tuple(kind.name for kind in Primitive)
 """What the prompt calls the action space."""
@@ -89,6 +100,17 @@ class OmniGuiCritic:
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """Nothing: the answer is no action."""
         return None
+
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Why a verdict is what it is: by the profile's values alone."""
+        return explain(self, self.profiles[profile], step, verdict, receipt=receipt)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None

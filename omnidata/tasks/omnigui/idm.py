@@ -21,6 +21,7 @@ from omnidata.tasks.base import resolve
 from omnidata.tasks.omnigui.task import SPACES, OmniGui, PaperProfile
 from omnidata.types import (
     Conversation,
+    Explanation,
     MediaRef,
     Message,
     Modality,
@@ -29,6 +30,7 @@ from omnidata.types import (
     Source,
     Step,
     Target,
+    Verdict,
 )
 
 Unaskable = Literal["no-screenshot", "no-screenshot-after"]
@@ -124,6 +126,17 @@ class OmniGuiIdm:
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action; None if it is none."""
         return self._omnigui.read(text, receipt)
+
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Why a verdict is what it is, and what can be drawn of it."""
+        return self._omnigui.explain(step, verdict, profile=profile, receipt=receipt)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None

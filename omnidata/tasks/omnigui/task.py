@@ -34,6 +34,7 @@ from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui import rules as omnigui_paper
 from omnidata.tasks.omnigui import rules as omnigui_release
 from omnidata.tasks.omnigui.answers import Answer, Pair, Unread, parse
+from omnidata.tasks.omnigui.explanations import explain
 from omnidata.tasks.omnigui.prompt import OPTIONS, Prompt
 from omnidata.tasks.omnigui.rows import whole_number
 from omnidata.tasks.omnigui.rules import PredictedSpace
@@ -41,6 +42,7 @@ from omnidata.tasks.profiles import EpisodeProfile, Mask, Runs, numbered
 from omnidata.types import (
     PLACE,
     Conversation,
+    Explanation,
     Outcome,
     Profile,
     Rows,
@@ -372,6 +374,24 @@ class OmniGui:
         answer = on_screen(answer, self.space, receipt, where="the step before")
         start, end = self._region(answer.start), self._region(answer.end)
         return Action(Primitive(answer.kind), start, end, text=answer.text)
+
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Why a verdict is what it is, and what can be drawn of it."""
+        return explain(
+            self,
+            self.profiles[profile],
+            step,
+            verdict,
+            is_release=profile == ReleaseProfile.name,
+            receipt=receipt,
+        )
 
     def _region(self, pair: Pair | None) -> tuple[Region, ...]:
         """The point as a region; none for a place that is on no screen of this world."""
