@@ -16,6 +16,7 @@ from omnidata.metrics.classification import RATES, Confusion
 from omnidata.metrics.row_tables import PLATFORMS, critic_table
 from omnidata.tasks.agentstudio import load as loader
 from omnidata.tasks.agentstudio.answers import judge_point, judge_released
+from omnidata.tasks.agentstudio.explanations import critic, ground, multiple, single
 from omnidata.tasks.agentstudio.files import TASKS, TaskName
 from omnidata.tasks.agentstudio.prompt import OPTIONS, Prompt
 from omnidata.tasks.agentstudio.rows import Instructions, shown, target_box
@@ -33,6 +34,7 @@ from omnidata.tasks.profiles import Mask, RowProfile, Unit, owners, sized
 from omnidata.types import (
     PLACE,
     Conversation,
+    Explanation,
     Outcome,
     Profile,
     Rows,
@@ -334,6 +336,22 @@ class AgentStudio:
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """Nothing: no prompt shows the model's own earlier answers."""
         return None
+
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Why a verdict is what it is, and what can be drawn of it."""
+        judge = self.profiles[profile]
+        if self.name == "groundui":
+            return ground(step, verdict, judge, is_release=profile == "agentstudio-release")
+        if self.name == "idm-single":
+            return single(step, verdict, judge)
+        return (multiple if self.name == "idm-multiple" else critic)(step, verdict, judge)
 
 
 def make(name: str, options: Mapping[str, str]) -> AgentStudio:
