@@ -31,12 +31,23 @@ from omnidata.tasks.omnibench.actions import (
     spelled,
     words,
 )
+from omnidata.tasks.omnibench.explanations import explain
 from omnidata.tasks.omnibench.files import table10
 from omnidata.tasks.omnibench.prompt import OPTIONS, Prompt
 from omnidata.tasks.omnibench.rows import call_of, rect_of, text_of
 from omnidata.tasks.omnigui.answers import Pair, Unread
 from omnidata.tasks.profiles import EpisodeProfile
-from omnidata.types import PLACE, Conversation, Outcome, Profile, Source, Step, Target, Verdict
+from omnidata.types import (
+    PLACE,
+    Conversation,
+    Explanation,
+    Outcome,
+    Profile,
+    Source,
+    Step,
+    Target,
+    Verdict,
+)
 
 # OmniBench's right answers, in the form that the prompt asks for, and the baselines.
 
@@ -312,6 +323,17 @@ class OmniBench:
             return None
         where = f"[{answer.point[0]:g}, {answer.point[1]:g}]" if answer.point else ""
         return nearest(answer.call, None, said=words(answer.call, where))
+
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Why a verdict is what it is, and what can be drawn of it."""
+        return explain(step, verdict, self.profiles[profile], space=self._space, receipt=receipt)
 
 
 def make(name: str, options: Mapping[str, str]) -> OmniBench:
