@@ -21,11 +21,13 @@ from omnidata.tasks.base import resolve
 from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.profiles import Mask, RowProfile, Unit, owners
 from omnidata.tasks.screenspot import load as loader
+from omnidata.tasks.screenspot.explanations import explain
 from omnidata.tasks.screenspot.load import BOXES, FORMS, box_of, is_negative
 from omnidata.tasks.screenspot.rules import NEGATIVE, Reading, Said, hits, read
 from omnidata.types import (
     PLACE,
     Conversation,
+    Explanation,
     Message,
     Part,
     Profile,
@@ -238,6 +240,17 @@ class ScreenSpot:
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """Nothing: no prompt shows the model's own earlier answers."""
         return None
+
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Why a verdict is what it is, and what can be drawn of it."""
+        return explain(step, verdict, self.profiles[profile], space=self._space, receipt=receipt)
 
 
 @cache
