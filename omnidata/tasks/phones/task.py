@@ -22,10 +22,12 @@ from omnidata.tasks.phones import agentcpm, aitw_rules, aitz_rules
 from omnidata.tasks.phones.actions import Kind, Move, Pair, Truth, direction_of, nearest
 from omnidata.tasks.phones.agentcpm import Reading
 from omnidata.tasks.phones.answers import Answer, Read, parse
+from omnidata.tasks.phones.explanations import explain
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.types import (
     PLACE,
     Conversation,
+    Explanation,
     Message,
     Outcome,
     Part,
@@ -497,3 +499,16 @@ class PhoneTask(ABC):
     def past(self, move: Move) -> Action | None:
         """A move as histories show it."""
         return nearest(move)
+
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Why a verdict is what it is, and what can be drawn of it."""
+        return explain(
+            self, self.profiles[profile], step, verdict, space=self._space, receipt=receipt
+        )

@@ -1,0 +1,103 @@
+"""Why an answer to a step on a phone is right or wrong, by the rules of the phones' evaluators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from omnidata.actions import POSITIONAL, Action, Primitive, Space
+from omnidata.tasks.explaining import (
+    Reader,
+    Rule,
+    by_action,
+    gap,
+    is_inside,
+    placed,
+    quoted,
+    read_again,
+    shown,
+    typed,
+)
+from omnidata.tasks.phones.actions import Kind, Move, nearest
+from omnidata.types import Explanation, Places, Profile, Step, Verdict
+
+_REACH: Final[Mapping[str, int]] = {
+    "aitw": 140, "aitw-fixed": 140, "agentcpm": 140, "agentcpm-fixed": 140,
+    "agentcpm-ac": 40, "agentcpm-ac-fixed": 40,
+}  # fmt: skip
+"""How far from the expert's a tap may be, in thousandths; other profiles have boxes alone."""
+
+
+def explain(
+    reader: Reader,
+    profile: Profile,
+    step: Step,
+    verdict: Verdict | None,
+    *,
+    space: Space,
+    receipt: Mapping[str, Any] | None,
+) -> Explanation:
+    """The explanation of a step, and of a verdict on an answer to it.
+
+    Args:
+        reader: reads answers in the form that the prompt asks for.
+        profile: whose verdict it is; it knows elements and directions beside places.
+        step: on a phone.
+        verdict: on an answer; None tells of the step alone.
+        space: the unit of coordinates in that form.
+        receipt: of the answer.
+    """
+
+    def cause(wanted: Action, said: Action, places: Places, right: bool) -> str:
+        return _cause(profile.name, step, wanted, said, places, right=right)
+
+    said = _said(reader, verdict, space)
+    return by_action(step, verdict, profile, said, receipt=receipt, cause=cause)
+
+
+def _said(reader: Reader, verdict: Verdict | None, space: Space) -> Action | None:
+    """The answer as an action; a profile tells of other forms than the prompt's move by move."""
+    parsed = verdict.parsed if verdict else None
+    if parsed is None or "form" not in parsed:
+        return read_again(reader, verdict)
+    try:
+        touch, lift = (tuple(parsed[name]) if name in parsed else None for name in _ENDS)
+        move = Move(
+            Kind(parsed["kind"]),
+            touch,
+            lift,
+            direction=parsed.get("direction"),
+            text=parsed.get("text", ""),
+            space=space if parsed["form"] == "prompted" else "norm1000",
+        )
+        return nearest(move)
+    except (LookupError, TypeError, ValueError, OverflowError):
+        return None
+
+
+_ENDS: Final = ("touch", "lift")
+
+
+def _cause(
+    profile: str, step: Step, wanted: Action, said: Action, places: Places, *, right: bool
+) -> str:
+    kind = said.kind
+    if kind is not wanted.kind:
+        sentence = f"the answer is {kind.name}, the expert's action is {wanted.kind.name}"
+        return f"{sentence}, which the profile takes for the same" if right else sentence
+    if kind is Primitive.INPUT:
+        if right and said.text != wanted.text:
+            return f"the profile takes {quoted(said.text)} for {quoted(wanted.text)}"
+        return typed(wanted, said, right=right)
+    if kind not in POSITIONAL:
+        return f"both are {kind.name}" + ("" if right else ", and the profile tells them apart")
+    point, regions = places.answer, places.target
+    if point is None or not regions or min(step.screen) < 1:
+        return placed(step, "the point", point, regions, right=right, rule=Rule())
+    sentence = f"the point {shown(point)} is {gap(point, regions, step.screen)}"
+    near = is_inside(point, regions, step.screen, reach=_REACH.get(profile, 0))
+    if right:
+        return sentence if near else f"{sentence}, which the profile's boxes allow"
+    if profile == "aitz":
+        return f"{sentence}, but the released evaluator looks at the point (0, 0) for every click"
+    return f"{sentence}, but the profile tells them apart" if near else f"{sentence}, too far"
