@@ -31,12 +31,14 @@ from omnidata.tasks.osworld.actions import (
     needs_places,
     parse,
 )
+from omnidata.tasks.osworld.explanations import explain
 from omnidata.tasks.osworld.load import AlignBy
 from omnidata.tasks.osworld.tree import groups, sets
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.types import (
     PLACE,
     Conversation,
+    Explanation,
     Message,
     Outcome,
     Part,
@@ -337,6 +339,17 @@ class OsWorld:
         return (
             None if isinstance(said, str) else nearest(said.statements, space="px", said=said.code)
         )
+
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Why a verdict is what it is, and what can be drawn of it."""
+        return explain(step, verdict, self.profiles[profile], receipt=receipt)
 
 
 def make(name: str, options: Mapping[str, str]) -> OsWorld:
