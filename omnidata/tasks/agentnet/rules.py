@@ -21,12 +21,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+from omnidata.actions import Point, Space, convert
 from omnidata.tasks.agentnet.actions import POINTED, Deed, DeedType, Rect, deeds_of_calls
+from omnidata.tasks.coordinates import resizing
 from omnidata.tasks.desktops import Code, read_code
+from omnidata.types import Step
 
 Rule = Literal["released", "fixed"]
 
@@ -341,3 +344,31 @@ def _code(text: str) -> str:
         return text
     lines = [line.strip() for line in text.split("\n")]
     return "\n".join([line for line in lines if line.startswith(_MODULES)] or list(_within(lines)))
+
+
+def relative(
+    deeds: Sequence[Deed], space: Space, step: Step, receipt: Mapping[str, Any] | None
+) -> list[Deed]:
+    """What an answer does, with its places in shares of the screen.
+
+    Args:
+        deeds: as a model wrote them.
+        space: their unit.
+        step: what it was asked about; without a size of its screen, pixels stay as they are.
+        receipt: of the answer; it tells how large the picture was sent.
+
+    Raises:
+        PredictionError: the receipt is none that omnidata writes.
+    """
+    if space == "rel" or (space == "px" and min(step.screen) < 1):
+        return list(deeds)
+    resized = resizing(receipt, where=step.sample_id) if space == "px" else None
+    screen = step.screen if space == "px" else (1, 1)
+    found = []
+    for deed in deeds:
+        if deed.place is not None:
+            pair = resized.to_screen(deed.place) if resized else deed.place
+            point = convert(Point(pair[0], pair[1], space), "rel", screen)
+            deed = replace(deed, place=(point.x, point.y))
+        found.append(deed)
+    return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -13,20 +12,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from omnidata.actions import Action, Point, Screen, Space, convert
+from omnidata.actions import Action, Point, Screen, Space
 from omnidata.errors import UsageError
 from omnidata.metrics.row_tables import by_group
 from omnidata.tasks.agentnet import load as loader
 from omnidata.tasks.agentnet.actions import POINTED, Deed, spelled
+from omnidata.tasks.agentnet.explanations import explain
 from omnidata.tasks.agentnet.rows import truths_of
-from omnidata.tasks.agentnet.rules import Rule, judge, parse
+from omnidata.tasks.agentnet.rules import Rule, judge, parse, relative
 from omnidata.tasks.base import resolve
-from omnidata.tasks.coordinates import place, resizing
+from omnidata.tasks.coordinates import place
 from omnidata.tasks.desktops import nearest, read_code
 from omnidata.tasks.profiles import RowProfile, Unit
 from omnidata.types import (
     PLACE,
     Conversation,
+    Explanation,
     Message,
     Part,
     Profile,
@@ -104,34 +105,6 @@ def kind_of(step: Step) -> str | None:
 
 def _has_places(truths: Sequence[Sequence[Deed]]) -> bool:
     return any(deed.place for deeds in truths for deed in deeds)
-
-
-def relative(
-    deeds: Sequence[Deed], space: Space, step: Step, receipt: Mapping[str, Any] | None
-) -> list[Deed]:
-    """What an answer does, with its places in shares of the screen.
-
-    Args:
-        deeds: as a model wrote them.
-        space: their unit.
-        step: what it was asked about; without a size of its screen, pixels stay as they are.
-        receipt: of the answer; it tells how large the picture was sent.
-
-    Raises:
-        PredictionError: the receipt is none that omnidata writes.
-    """
-    if space == "rel" or (space == "px" and min(step.screen) < 1):
-        return list(deeds)
-    resized = resizing(receipt, where=step.sample_id) if space == "px" else None
-    screen = step.screen if space == "px" else (1, 1)
-    found = []
-    for deed in deeds:
-        if deed.place is not None:
-            pair = resized.to_screen(deed.place) if resized else deed.place
-            point = convert(Point(pair[0], pair[1], space), "rel", screen)
-            deed = replace(deed, place=(point.x, point.y))
-        found.append(deed)
-    return found
 
 
 # The prompt of `agentnet`: ours, in the words of OpenCUA's actions.
@@ -341,6 +314,24 @@ class AgentNet:
         if isinstance(said, str):
             return None
         return nearest(read_code(said.code), space=self._space, said=said.code)
+
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Why a verdict is what it is, and what can be drawn of it."""
+        return explain(
+            step,
+            verdict,
+            self.profiles[profile],
+            rule="fixed" if profile == "agentnetbench-fixed" else "released",
+            space=self._space,
+            receipt=receipt,
+        )
 
 
 def make(name: str, options: Mapping[str, str]) -> AgentNet:
