@@ -21,13 +21,23 @@ import jinja2
 
 from omnidata.actions import Primitive
 from omnidata.errors import counted
-from omnidata.types import OUTCOMES
+from omnidata.types import NOTHING, OUTCOMES, UNREAD, Mark
 from omnidata.viewer.media_index import Addresses
 from omnidata.viewer.report_data import Book
 from omnidata.viewer.step_page import facts
-from omnidata.viewer.verdict_labels import MARKS, NOTHING, NOUNS, UNREAD
 
 # What the first page shows: totals, the matrix, the filters, and the list that they choose.
+
+MARKS: Final[Mapping[Mark, str]] = {
+    "right": "right",
+    "near": "type only",
+    "partly": "partly right",
+    "wrong": "wrong",
+    "unread": "unparsed",
+    "none": "no answer",
+    "unjudged": "not judged",
+}
+"""The marks, as a reader sees them."""
 
 Unit = Literal["share", "number"]
 _MOST_VALUES = 400
@@ -161,7 +171,6 @@ def _facts(book: Book) -> dict[str, str]:
 
 
 def _axes(book: Book) -> list[Axis]:
-    noun = NOUNS.get(book.task.name, "primitive")
     found = []
     if book.run:
         marks = [judged.mark for judged in book.judged]
@@ -177,9 +186,9 @@ def _axes(book: Book) -> list[Axis]:
     if len({*book.targets, *answers}) < 2:
         return found
     if any(book.targets):
-        found.append(_axis("target", f"Target {noun}", book.targets, _PRIMITIVES))
+        found.append(_axis("target", f"Target {book.noun}", book.targets, _PRIMITIVES))
     if any(answers):
-        found.append(_axis("answer", f"Answered {noun}", answers, _PRIMITIVES))
+        found.append(_axis("answer", f"Answered {book.noun}", answers, _PRIMITIVES))
     return found
 
 
@@ -231,7 +240,7 @@ def _matrix(book: Book) -> Matrix | None:
     if len(said | {*targets}) < 2 or max(len(targets), len(answers)) > _MATRIX_LIMIT:
         return None
     counts = [[pairs[target, answer] for answer in answers] for target in targets]
-    return Matrix(NOUNS.get(book.task.name, "primitive"), targets, answers, counts)
+    return Matrix(book.noun, targets, answers, counts)
 
 
 def listing(book: Book, axes: Sequence[Axis]) -> dict[str, Any]:

@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from omnidata.actions import Action
 from omnidata.errors import OmnidataError, RunError, UsageError, counted
 from omnidata.predictions import Prediction
 from omnidata.run.scoring import Run, recorded_steps
 from omnidata.tasks import get_task
-from omnidata.types import MediaRef, Outcome, Source, Step, Task
+from omnidata.types import Explanation, Mark, MediaRef, Outcome, Source, Step, Task, Verdict
 from omnidata.viewer.media_index import Shelf
-from omnidata.viewer.verdict_labels import Mark, answer_label, mark_of, target_label
 
 FIRST_ROLES = ("screenshot", "before", "observation_0")
 """The picture that stands for a step, in order of choice."""
@@ -28,11 +26,13 @@ class Judged:
     Attributes:
         outcome: of the answer.
         mark: how it came out by the run's profile.
-        answer: the answer's label (see `marks`); empty where answers have none.
+        target: the label of what is right; empty where there is none.
+        answer: the answer's label; empty where answers have none.
     """
 
     outcome: Outcome
     mark: Mark
+    target: str
     answer: str
 
 
@@ -82,26 +82,54 @@ class Book:
     @cached_property
     def targets(self) -> Sequence[str]:
         """The label of every step's target."""
-        return [target_label(self.task.name, step) for step in self.steps]
+        if self.run:
+            return [judged.target for judged in self.judged]
+        return [self.explained(step).target_label for step in self.steps]
+
+    @cached_property
+    def noun(self) -> str:
+        """What the labels of targets and answers are."""
+        return self.explained(self.steps[0]).noun
 
     @cached_property
     def judged(self) -> Sequence[Judged]:
         """What the run says of every step; empty without a run."""
+        return [self._judged(step) for step in self.steps] if self.run else ()
+
+    def _judged(self, step: Step) -> Judged:
+        verdict = self.verdict(step)
+        assert verdict
+        found = self.explained(step, verdict)
+        assert found.mark
+        return Judged(verdict.outcome, found.mark, found.target_label, found.answer_label)
+
+    def verdict(self, step: Step) -> Verdict | None:
+        """What the run's profile says of a step, as it is recorded; None without a run."""
         if self.run is None:
-            return ()
-        scores = self.run.scores
-        return [self._judged(step, scores[step.sample_id]) for step in self.steps]
+            return None
+        line = self.run.scores[step.sample_id]
+        parsed = line.get("parsed")
+        return Verdict(
+            line["outcome"],
+            tuple(line.get(name) for name in self.task.profiles[self.run.profile].values),
+            parsed if isinstance(parsed, dict) else None,
+            line.get("reason", ""),
+        )
 
-    def _judged(self, step: Step, line: Mapping[str, Any]) -> Judged:
-        outcome: Outcome = line["outcome"]
-        answer = answer_label(self.task, step, outcome, line.get("parsed"))
-        return Judged(outcome, mark_of(outcome, self.values(line)), answer)
+    def explained(
+        self, step: Step, verdict: Verdict | None = None, *, profile: str = ""
+    ) -> Explanation:
+        """What the benchmark tells of a step and of a verdict on its answer.
 
-    def values(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The values of the run's profile in a line of `scores.jsonl`."""
-        assert self.run
-        names = self.task.profiles[self.run.profile].values
-        return {name: line.get(name) for name in names}
+        Args:
+            step: one of the book's.
+            verdict: of a profile; None without an answer.
+            profile: the one; empty for the run's, or without one the benchmark's own.
+        """
+        own = self.run.profile if self.run else self.task.default_profile
+        said = self.prediction(step)
+        receipt = said.receipt if said else None
+        return self.task.explain(step, verdict, profile=profile or own, receipt=receipt)
 
     def prediction(self, step: Step) -> Prediction | None:
         """The answer to a step; None where the run has none."""

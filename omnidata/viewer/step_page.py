@@ -11,12 +11,9 @@ from omnidata import media
 from omnidata.actions import Point, Region, Screen, history_text
 from omnidata.errors import MediaError, OmnidataError
 from omnidata.predictions import lacked
-from omnidata.types import MediaRef, Modality, Step, Verdict
-from omnidata.viewer.explanations import Case, why
+from omnidata.types import Explanation, Mark, MediaRef, Modality, Places, Step, Verdict
 from omnidata.viewer.media_index import Wave, waveform
-from omnidata.viewer.overlays import TRAJECTORIES, Places, places
 from omnidata.viewer.report_data import Book
-from omnidata.viewer.verdict_labels import Mark, mark_of
 
 _LONGEST_ROW = 20_000
 """Characters of a row that a page shows; a row may hold minutes of sound."""
@@ -159,18 +156,17 @@ def facts(book: Book, number: int) -> Facts:
     step = book.steps[number]
     strip = strip_of(book, book.episode_of[number])
     broken = [cell.index for cell in strip if cell.mark not in ("right", "unjudged")]
-    prediction = book.prediction(step)
-    receipt = prediction.receipt if prediction else {}
-    rulings = _rulings(book, step, receipt)
-    parsed = _parsed(book, step)
+    verdict = book.verdict(step)
+    explained = book.explained(step, verdict)
     prompt, note = _prompt(book, number)
-    drawn = places(book.task, step, parsed, receipt)
     return Facts(
         number=number,
         step=step,
         strip=strip,
         broke=min(broken) if broken and book.run else None,
-        pictures=[_picture(book, role, ref, drawn) for role, ref in _media(step, "image")],
+        pictures=[
+            _picture(book, role, ref, explained.places) for role, ref in _media(step, "image")
+        ],
         tracks=[
             _track(book, role, ref)
             for kind in ("video", "audio")
@@ -179,10 +175,10 @@ def facts(book: Book, number: int) -> Facts:
         history=_history(book, number),
         prompt=prompt,
         prompt_note=note,
-        framed="recorded action" if book.task.name in TRAJECTORIES else "target",
+        framed=explained.frames,
         target=_target(book, step),
-        answer=_answer(book, step, parsed) if book.run else None,
-        rulings=rulings,
+        answer=_answer(book, step, verdict) if verdict else None,
+        rulings=_rulings(book, step, verdict, explained) if verdict else (),
         row=_json(step.source),
     )
 
@@ -209,10 +205,10 @@ def _picture(book: Book, role: str, ref: MediaRef, drawn: Mapping[str, Places]) 
 
 
 def _shapes(found: Places) -> list[Shape]:
-    shapes = [_shape("target", region) for region in (*found.start, *found.end)]
-    said = [_shape("answer", point) for point in (found.said, found.said_end) if point]
-    if found.said and found.said_end:
-        one, other = found.said, found.said_end
+    shapes = [_shape("target", region) for region in (*found.target, *found.target_end)]
+    said = [_shape("answer", point) for point in (found.answer, found.answer_end) if point]
+    if found.answer and found.answer_end:
+        one, other = found.answer, found.answer_end
         said.append(Shape("answer", "arrow", one.x, one.y, other.x - one.x, other.y - one.y))
     return shapes + said
 
@@ -274,19 +270,11 @@ def _target(book: Book, step: Step) -> str:
     return found.text if found else ""
 
 
-def _parsed(book: Book, step: Step) -> Mapping[str, Any] | None:
-    line = book.run.scores[step.sample_id] if book.run else {}
-    parsed = line.get("parsed")
-    return parsed if isinstance(parsed, dict) else None
-
-
-def _answer(book: Book, step: Step, parsed: Mapping[str, Any] | None) -> Answer:
+def _answer(book: Book, step: Step, verdict: Verdict) -> Answer:
     line = book.prediction(step)
-    read = _read(parsed) if parsed else ""
+    read = _read(verdict.parsed) if verdict.parsed else ""
     if line is None:
-        assert book.run
-        outcome = str(book.run.scores[step.sample_id]["outcome"])
-        return Answer(None, outcome, "", {}, (), read)
+        return Answer(None, verdict.outcome, "", {}, (), read)
     about = {name: str(value) for name, value in line.usage.items()}
     if line.latency_s:
         about["latency"] = f"{line.latency_s:.2f} s"
@@ -314,53 +302,34 @@ def _told(part: Mapping[str, Any]) -> Mapping[str, str]:
     }
 
 
-def _rulings(book: Book, step: Step, receipt: Mapping[str, Any]) -> list[Ruling]:
+def _rulings(book: Book, step: Step, own: Verdict, explained: Explanation) -> list[Ruling]:
     """The verdict of the run's profile as it is recorded, and those of the others, made now."""
-    if book.run is None:
-        return []
-    line = book.run.scores[step.sample_id]
-    own = Verdict(
-        line["outcome"],
-        tuple(book.values(line).values()),
-        line.get("parsed"),
-        line.get("reason", ""),
-    )
-    found = [_ruling(book, step, book.run.profile, own, receipt)]
+    assert book.run
+    found = [_ruling(book, step, book.run.profile, own, explained)]
     said = book.prediction(step)
     for name, profile in book.task.profiles.items():
         if name == book.run.profile or said is None:
             continue
         try:
             verdict = (
-                profile.judge(step, said.output or "", receipt)
+                profile.judge(step, said.output or "", said.receipt)
                 if said.delivery == "ok"
                 else profile.failed(step, said.delivery)
             )
         except OmnidataError as error:
             verdict = Verdict("unparsed", (None,) * len(profile.values), None, error.what)
-        found.append(_ruling(book, step, name, verdict, receipt))
+        explained = book.explained(step, verdict, profile=name)
+        found.append(_ruling(book, step, name, verdict, explained))
     return found
 
 
-def _ruling(
-    book: Book, step: Step, name: str, verdict: Verdict, receipt: Mapping[str, Any]
-) -> Ruling:
+def _ruling(book: Book, step: Step, name: str, verdict: Verdict, explained: Explanation) -> Ruling:
     values = dict(zip(book.task.profiles[name].values, verdict.values, strict=True))
-    mark = mark_of(verdict.outcome, values)
-    said = book.prediction(step)
-    case = Case(
-        task=book.task,
-        profile=name,
-        step=step,
-        outcome=verdict.outcome,
-        values=values,
-        parsed=verdict.parsed,
-        receipt=receipt,
-        reason=verdict.reason,
-        error=said.error if said else "",
-        places=places(book.task, step, verdict.parsed, receipt),
-    )
-    return Ruling(name, verdict.outcome, mark, values, why(case, mark))
+    said, why = book.prediction(step), explained.sentence
+    assert explained.mark
+    if explained.mark == "none" and said and said.error:
+        why = f"{verdict.outcome}: {said.error}"
+    return Ruling(name, verdict.outcome, explained.mark, values, why)
 
 
 def _json(value: Any) -> str:

@@ -19,8 +19,8 @@ from omnidata.errors import OmnidataError, RunError, UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.run.scoring import Run, read_run
 from omnidata.tasks import get_task
+from omnidata.tasks.explaining import gap, is_inside
 from omnidata.viewer import outputs as single_file
-from omnidata.viewer.distances import gap, is_inside
 from omnidata.viewer.report_data import open_run
 from omnidata.viewer.step_page import Facts, facts
 from tests.cli.running import omnidata
