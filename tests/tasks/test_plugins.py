@@ -20,8 +20,11 @@ from omnidata import media
 from omnidata.cli.arguments import data_of
 from omnidata.errors import DataError, MediaError, PluginError, UsageError
 from omnidata.predictions import Prediction
+from omnidata.run.scoring import read_run
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef, Task
+from omnidata.viewer.report_data import open_run
+from omnidata.viewer.step_page import facts
 from tests import plugs
 from tests.cli.running import OMNIDATA
 
@@ -35,7 +38,7 @@ from dataclasses import replace
 from omnidata.actions import Action, Primitive
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.profiles import RowProfile
-from omnidata.types import MediaRef, Source, Step, Verdict
+from omnidata.types import Explanation, MediaRef, Source, Step, Verdict
 
 
 class Exact(RowProfile):
@@ -85,7 +88,7 @@ class Words(Benchmark):
 class Broken(Words):
     """Fails where it is told to."""
 
-    allowed = {"at": ("load", "prompt", "answer", "judge", "total")}
+    allowed = {"at": ("load", "prompt", "answer", "judge", "total", "explain")}
 
     def load(self, data, **options):
         if self.options["at"] == "load":
@@ -100,6 +103,11 @@ class Broken(Words):
 
     def answer(self, step):
         return {}[step.sample_id] if self.options["at"] == "answer" else super().answer(step)
+
+    def explain(self, step, verdict, **given):
+        if self.options["at"] == "explain":
+            return {}[step.sample_id]
+        return super().explain(step, verdict, **given)
 
     @property
     def profiles(self):
@@ -142,6 +150,27 @@ class Shown(Words):
         ref = MediaRef("image", data.parent / "media", "a.png")
         steps = [replace(step, media={"screenshot": ref}) for step in found.steps]
         return replace(found, steps=steps, roles={"screenshot": "image"})
+
+
+class Told(Words):
+    """Says itself why an answer is wrong."""
+
+    def explain(self, step, verdict, *, profile, receipt=None):
+        said = (verdict and verdict.parsed or {}).get("word", "")
+        sentence = f"{said} is shorter" if verdict else ""
+        return Explanation("wrong" if verdict else None, sentence, "word", said, noun="word")
+
+
+class Bare:
+    """Has all that a task must have, and no more."""
+
+    def __init__(self, name, options):
+        self._words = Words(name, options)
+
+    def __getattr__(self, name):
+        if name.startswith("__") or name in ("_words", "explain"):
+            raise AttributeError(name)
+        return getattr(self._words, name)
 
 
 def nothing(name, options):
@@ -356,6 +385,46 @@ def test_a_failure_of_its_code_names_the_distribution_the_line_and_the_step(
     assert (said.exit_code, bool(said.remedy)) == (2, True)
 
 
+@pytest.mark.parametrize("kind", ["Words", "Bare"])
+def test_what_was_judged_is_explained_where_it_explains_nothing_itself(
+    site: Path, rows: Path, kind: str
+) -> None:
+    install(site, points=f"words = words_plugin:{kind}")
+    task = get_task("words")
+    step = task.load(rows).steps[0]
+    judge = task.profiles["words-exact"].judge
+    found = [
+        task.explain(step, verdict, profile="words-exact")
+        for verdict in (None, judge(step, "melon"), judge(step, "fig"), judge(step, ""))
+    ]
+    assert [each.mark for each in found] == [None, "right", "wrong", "unread"]
+    assert [each.answer_label for each in found] == ["", "melon", "fig", "(unparsed)"]
+    assert {each.target_label for each in found} == {"BACK"}
+    assert [each.sentence for each in found] == [
+        "",
+        "the answer is the right one",
+        "the profile says no to score",
+        "nothing could be read",
+    ]
+
+
+def test_its_own_explanation_is_on_its_pages(site: Path, rows: Path, tmp_path: Path) -> None:
+    install(site, points="words = words_plugin:Told")
+    task = get_task("words")
+    omnidata.evaluate(task, task.load(rows), "baseline:oracle", tmp_path / "run")
+    book = open_run(read_run(tmp_path / "run"))
+    assert facts(book, 0).rulings[0].why == "melon is shorter"
+    assert (book.noun, book.targets[0], book.judged[0].answer) == ("word", "word", "melon")
+
+
+def test_a_failing_explanation_names_the_distribution_and_the_step(site: Path, rows: Path) -> None:
+    install(site, points="words = words_plugin:Broken")
+    task = get_task("words", {"at": "explain"})
+    with pytest.raises(PluginError, match=r"omnidata-words 1\.2 .*KeyError.*in explain") as caught:
+        task.explain(task.load(rows).steps[0], None, profile="words-exact")
+    assert caught.value.where == "words/0"
+
+
 def test_options_and_baselines_that_do_not_exist_are_refused(site: Path, rows: Path) -> None:
     install(site)
     with pytest.raises(UsageError, match="case"):
@@ -369,7 +438,7 @@ def test_what_is_no_task_is_named_with_its_distribution_and_all_that_it_lacks(si
     install(site, points="words = words_plugin:nothing")
     with pytest.raises(UsageError, match=r"omnidata-words 1\.2.*is no task: it lacks ") as caught:
         get_task("words")
-    parts = sorted(name for name in vars(Task) if not name.startswith("_"))
+    parts = sorted({name for name in vars(Task) if not name.startswith("_")} - {"explain"})
     assert sorted(caught.value.what.rpartition("lacks ")[2].split(", ")) == parts
 
 
