@@ -280,7 +280,7 @@ def acted(
     if kind is not wanted.kind:
         return f"the answer is {kind.name}, the expert's action is {wanted.kind.name}"
     if kind is Primitive.INPUT:
-        return typed(wanted, said, right=right, same_text=rule.same_text)
+        return typed(wanted, said, right=right, rule=rule)
     if kind in POSITIONAL:
         return placed(step, "the point", places.answer, places.target, right=right, rule=rule)
     if kind in SWIPES:
@@ -288,12 +288,12 @@ def acted(
     return f"both are {kind.name}"
 
 
-def typed(wanted: Action, said: Action, *, right: bool, same_text: str = Rule.same_text) -> str:
+def typed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
     """Why a text to type is right or wrong."""
     if said.text is None:
         return "the answer has no text to type"
     if right:
-        return "both type the same text" if said.text == wanted.text else same_text
+        return "both type the same text" if said.text == wanted.text else rule.same_text
     return f"the text differs: {quoted(said.text)} in place of {quoted(wanted.text)}"
 
 

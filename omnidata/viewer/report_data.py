@@ -15,9 +15,6 @@ from omnidata.tasks import get_task
 from omnidata.types import Explanation, Mark, MediaRef, Outcome, Source, Step, Task, Verdict
 from omnidata.viewer.media_index import Shelf
 
-FIRST_ROLES = ("screenshot", "before", "observation_0")
-"""The picture that stands for a step, in order of choice."""
-
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -136,10 +133,9 @@ class Book:
         return self.run.predictions.get(step.sample_id) if self.run else None
 
     def face(self, step: Step) -> MediaRef | None:
-        """The picture that stands for a step."""
-        chosen = (step.media.get(role) for role in FIRST_ROLES)
+        """The picture that stands for a step: its screenshot, or else the first that it has."""
         pictures = (ref for ref in step.media.values() if ref and ref.kind == "image")
-        return next((ref for ref in chosen if ref), next(pictures, None))
+        return step.media.get("screenshot") or next(pictures, None)
 
     def past_answers(self, number: int) -> list[Action | None]:
         """The model's own actions before a step, as its prompt showed them."""

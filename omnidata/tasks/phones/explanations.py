@@ -88,7 +88,7 @@ def _cause(
     if kind is Primitive.INPUT:
         if right and said.text != wanted.text:
             return f"the profile takes {quoted(said.text)} for {quoted(wanted.text)}"
-        return typed(wanted, said, right=right)
+        return typed(wanted, said, right=right, rule=Rule())
     if kind not in POSITIONAL:
         return f"both are {kind.name}" + ("" if right else ", and the profile tells them apart")
     point, regions = places.answer, places.target
