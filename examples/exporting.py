@@ -56,9 +56,9 @@ class OneTurn(OmniGui):
     A tiny model that has never met a system prompt answers one with broken JSON now and then.
     """
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """As `OmniGui`; the prompt is another one."""
-        super().__init__(options)
+        super().__init__(name, options)
         self.prompt_hash = sha256(f"one turn {self.prompt_hash}".encode()).hexdigest()
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
@@ -73,7 +73,7 @@ def task_of(name: str, form: Form, options: Mapping[str, str]) -> Task:
         return get_task(name, options)
     if "audio" not in media_of(form):
         options = {"modalities": "IV", **options}
-    return OneTurn(options) if form == "qwen-vl" else OmniGui(options)
+    return (OneTurn if form == "qwen-vl" else OmniGui)(name, options)
 
 
 def media_of(form: Form) -> frozenset[Modality]:

@@ -26,12 +26,12 @@ from typing import get_args
 
 from exporting import Exported, Form, exported, media_of, task_of
 
+from omnidata import registry
 from omnidata.adapters.tiny import make_tiny
 from omnidata.analysis.controls import MEDIUM, altered
 from omnidata.errors import OmnidataError
 from omnidata.run.evaluate import evaluate
 from omnidata.synth.episodes import Settings, make_episodes
-from omnidata.tasks import NAMES
 from omnidata.tasks.base import parse
 from omnidata.torch import OmniCollator, check
 from omnidata.types import Source, Step, Task
@@ -106,7 +106,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("finetune"), help="a folder for all of it")
     parser.add_argument("--data", type=Path, help="in place of synthetic episodes")
-    parser.add_argument("--task", choices=NAMES, default="omnigui", help="whose data they are")
+    parser.add_argument(
+        "--task", choices=registry.benchmarks(), default="omnigui", help="whose data they are"
+    )
     parser.add_argument("--model", help="in place of a tiny random one")
     parser.add_argument("--format", choices=get_args(Form), default="parquet", help="to train from")
     parser.add_argument(

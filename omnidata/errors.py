@@ -56,6 +56,10 @@ class DataError(OmnidataError):
     """A dataset cannot be read as the named benchmark."""
 
 
+class UnusableRowError(ValueError):
+    """A row of a repository that is no step of its benchmark; it becomes a finding."""
+
+
 class FileError(OmnidataError, OSError):
     """A file is not opened: it is no regular file, too large, a pointer, or lies elsewhere.
 

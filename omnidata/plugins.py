@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from traceback import walk_tb
 from typing import Any, Literal
 
-from omnidata.errors import OmnidataError, PluginError, UsageError
+from omnidata.errors import OmnidataError, PluginError, UnusableRowError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +105,11 @@ class Blame:
 
         Raises:
             PluginError: it fails.
-            OmnidataError: whatever it says itself.
+            OmnidataError, UnusableRowError: whatever it says itself.
         """
         try:
             return function(*arguments, **options)
-        except OmnidataError:
+        except (OmnidataError, UnusableRowError):
             raise
         except Exception as error:
             raise self._failed(function, where, error) from error

@@ -511,6 +511,30 @@ class Task(Protocol):
         """E.g. "omnigui"."""
 
     @property
+    def title(self) -> str:
+        """In words, e.g. "OmniGUI"."""
+
+    @property
+    def holds(self) -> str:
+        """What the data hold, and what is asked, in one line."""
+
+    @property
+    def asks_about(self) -> str:
+        """The task whose data it asks about; empty where it has data of its own."""
+
+    @property
+    def tags(self) -> Sequence[str] | None:
+        """Names of the tags of its steps; None where only the data tell."""
+
+    @property
+    def roles(self) -> Mapping[str, Modality] | None:
+        """The media of its steps, and their kinds; None where only the data tell."""
+
+    @property
+    def subsets(self) -> Sequence[str]:
+        """Those that its data may always be asked for; more are found in the data."""
+
+    @property
     def profiles(self) -> Mapping[str, Profile]:
         """By name."""
 
@@ -532,6 +556,34 @@ class Task(Protocol):
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
         """Read the dataset's annotations."""
+
+    def detect(self, data: Path) -> bool | None:
+        """Whether rows of the task are there, by a look at their beginning.
+
+        None where the task does not say it. `DataError` or `OSError` mean no.
+        """
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over the annotations, which need not be read as steps; changes with them."""
+
+    def named(self, step: Step) -> Step | None:
+        """The step with its episode and its group, for rows that come without the task's loader.
+
+        A Parquet repository of omnidata has no column for them where there is such a rule: it reads
+        the tags and the untouched row. None where there is no rule; such steps belong to their
+        episodes, as `Step` names them, or to what columns of the repository say.
+
+        Raises:
+            UnusableRowError: the step lacks what every step of the task has.
+        """
+
+    def together(self, steps: Sequence[Step], note: Callable[[Finding], None]) -> Sequence[Step]:
+        """The steps, `named`, with those of one episode in one group.
+
+        Args:
+            steps: of a dataset, each episode's in order.
+            note: is told of the episodes whose rows disagree.
+        """
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step; `predicted` is used with `history=predicted` only."""

@@ -225,17 +225,21 @@ def data_of(task: str | None, place: Path) -> Path:
 
 
 def _holds(place: Path, task: str | None) -> bool:
-    """Whether some benchmark's rows are there; a plug-in alone can say whether they are its own."""
-    from omnidata.loaders.detect import SIGNATURES, recognised
+    """Whether some benchmark's rows are there; only its loader knows where a task says nothing."""
+    from omnidata import registry
+    from omnidata.loaders.detect import recognised
     from omnidata.loaders.repository import is_repository
-    from omnidata.tasks import PLUGINS, get_task
 
     if is_repository(place):
         return True
-    if task is None or task in SIGNATURES or task not in PLUGINS.names():
+    benchmark = registry.find(task) if task else None
+    if benchmark is None or benchmark.asks_about:
         return bool(recognised(place))
     try:
-        get_task(task).load(place, check_media=False)
+        said = benchmark.detect(place)
+        if said is not None:
+            return said or bool(recognised(place))
+        benchmark.load(place, check_media=False)
     except (OmnidataError, OSError):  # plug-ins need not know our errors
         return False
     return True
@@ -253,17 +257,17 @@ def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> s
         UsageError: they may be several's, or a benchmark is named in place of the data.
         DataError: nothing is there, or rows of no benchmark.
     """
+    from omnidata import registry
     from omnidata.loaders.detect import either, recognised
-    from omnidata.tasks import NAMES
 
     if not data.exists():
-        if str(data) in NAMES:
+        if str(data) in registry.names():
             raise UsageError("there is no data to look at", expected=naming(str(data), "DATA"))
         raise DataError(
             "there is no such file or folder",
             where=str(data),
             expected="the dataset's place",
-            remedy=meant(str(data), NAMES),
+            remedy=meant(str(data), registry.names()),
         )
     found = recognised(data)
     if len(found) == 1:
@@ -278,6 +282,6 @@ def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> s
     raise DataError(
         "these are rows of no benchmark that is known, or broken ones",
         where=str(data),
-        expected=f"data of {either(list(NAMES))}",
+        expected=f"data of {either(registry.benchmarks())}",
         remedy=f"name the task to see what is wrong: {naming('TASK', data)}",
     )

@@ -62,12 +62,12 @@ def info(
         from omnidata.run.figures import check
 
         check(plot)
-    from omnidata.tasks import NAMES, ON_EPISODES, PLUGINS
+    from omnidata import registry
 
     name, place = task, data
     if place is None:
         place = data_of(None, Path(task))
-        if not place.exists() and task in (*NAMES, *ON_EPISODES, *PLUGINS.names()):
+        if not place.exists() and task in registry.names():
             if expect or strict or plot:
                 raise UsageError("there is no data to look at", expected=_USAGE)
             _print_task(task, as_json)
@@ -185,32 +185,23 @@ def _print_task(name: str, as_json: bool) -> None:
 
 def _described(task: Task) -> dict[str, Any]:
     """What can be said of a task without any data; None where only data tell."""
-    from importlib import import_module
-
-    from omnidata.loaders.hub import BUILDERS
+    from omnidata import registry
     from omnidata.run.textless import profiles_of
-    from omnidata.tasks import HOLDS, NAMES, ON_EPISODES
-    from omnidata.tasks.plugin_tasks import PluginTask
 
-    own = task.task if isinstance(task, PluginTask) else task
+    own = task.task if isinstance(task, registry.PluginTask) else task
     doc = (type(own).__doc__ or "").strip().partition("\n")[0]
-    name = task.name
-    held = None
-    if name in BUILDERS:
-        module, builder = BUILDERS[name]
-        held = getattr(import_module(module), builder).benchmark
     return {
-        "holds": HOLDS.get(name) or doc or "a task of another distribution",
+        "holds": task.holds or doc or "a task of another distribution",
         "data": _expected(task),
         "profiles": profiles_of(task),
         "default_profile": task.default_profile,
         "columns": {profile: list(rules.columns) for profile, rules in task.profiles.items()},
         "options": {option: list(values) for option, values in task.allowed.items()},
         "baselines": list(task.baselines),
-        "media": held and held.roles and dict(held.roles),
-        "tags": held and list(held.tags),
-        "subsets": held and ["all", *held.subsets],
-        "docs": f"docs/tasks/{name}.md" if name in (*NAMES, *ON_EPISODES) else None,
+        "media": task.roles and dict(task.roles),
+        "tags": task.tags and list(task.tags),
+        "subsets": ["all", *task.subsets] if task.subsets else None,
+        "docs": f"docs/tasks/{task.name}.md" if registry.is_ours(task.name) else None,
     }
 
 
@@ -226,16 +217,16 @@ def _expected(task: Task) -> str:
 
 
 def _supported(as_json: bool) -> None:
+    from omnidata import registry
     from omnidata.adapters import FORMS, plugins, presets
     from omnidata.run.logs import READERS
     from omnidata.run.textless import profiles_of
-    from omnidata.tasks import HOLDS, NAMES, PLUGINS, get_task
 
-    tasks = [get_task(name) for name in NAMES]
+    tasks = [registry.get_task(name) for name in registry.benchmarks() if registry.is_ours(name)]
     if as_json:
         described = {
             task.name: {
-                "holds": HOLDS[task.name],
+                "holds": task.holds,
                 "profiles": profiles_of(task),
                 "default_profile": task.default_profile,
                 "options": {name: list(values) for name, values in task.allowed.items()},
@@ -249,18 +240,18 @@ def _supported(as_json: bool) -> None:
                 "models": FORMS,
                 "presets": list(presets.table()),
                 "plugins": plugins.names(),
-                "task_plugins": PLUGINS.names(),
+                "task_plugins": registry.plugin_names(),
                 "logs": list(READERS),
             }
         )
         return
     for task in tasks:
-        terminal.say(f"task {task.name}: {HOLDS[task.name]}")
+        terminal.say(f"task {task.name}: {task.holds}")
         terminal.say(f"  profiles: {', '.join(profiles_of(task))}")
         for name, values in task.allowed.items():
             terminal.say(f"  -T {name}={'|'.join(values) or 'FOLDER'}")
         terminal.say(f"  baselines: {', '.join(task.baselines)}")
-    terminal.say("tasks of plugins:  " + ("  ".join(PLUGINS.names()) or "none"))
+    terminal.say("tasks of plugins:  " + ("  ".join(registry.plugin_names()) or "none"))
     terminal.say("models:   " + "  ".join(FORMS))
     terminal.say("presets:  " + "  ".join(presets.table()))
     terminal.say("plugins:  " + ("  ".join(plugins.names()) or "none"))

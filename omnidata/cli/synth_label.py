@@ -62,7 +62,7 @@ def label(
     from omnidata.tasks.base import parse
     from omnidata.tasks.omnigui.idm import OmniGuiIdm
 
-    task = OmniGuiIdm(parse(task_options, "-T"))
+    task = OmniGuiIdm("omnigui-idm", parse(task_options, "-T"))
     options = parse(model_options, "-M")
     omnigui = get_task("omnigui")
     source = omnigui.load(data)
@@ -127,7 +127,7 @@ def filter_(
     from omnidata.tasks.base import parse
     from omnidata.tasks.omnigui.critic import OmniGuiCritic
 
-    task = OmniGuiCritic(parse(task_options, "-T"))
+    task = OmniGuiCritic("omnigui-critic", parse(task_options, "-T"))
     options = parse(model_options, "-M")
     source = get_task("omnigui").load(data)
     _print_findings(source)

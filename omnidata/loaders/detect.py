@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
+from contextvars import ContextVar
 from pathlib import Path
 
-from omnidata.errors import DataError
+from omnidata import registry
+from omnidata.errors import DataError, OmnidataError
 from omnidata.files import staying_in
 from omnidata.loaders.repository import is_repository, read_manifest
 
-_HOME = "omnidata.tasks"
-SIGNATURES: Mapping[str, str] = {
-    "omnigui": f"{_HOME}.omnigui.load",
-    **dict.fromkeys(
-        ("groundui", "idm-single", "idm-multiple", "criticbench"), f"{_HOME}.agentstudio.files"
-    ),
-    "omnibench": f"{_HOME}.omnibench.files",
-    "osworld": f"{_HOME}.osworld.tree",
-    "aitw": f"{_HOME}.aitw.rows",
-    "androidcontrol": f"{_HOME}.androidcontrol.load",
-    "agentnet": f"{_HOME}.agentnet.rows",
-    "screenspot": f"{_HOME}.screenspot.load",
-}
-"""Benchmark -> the module whose `recognises(data, benchmark)` says whether its rows are there.
-
-It may raise `DataError` or `OSError`, which mean no.
-"""
+_LOOKING: ContextVar[bool] = ContextVar("looking", default=False)
+"""Whether tasks are being asked already: one may read the data to tell, and fail with an error
+whose remedy would ask them all again."""
 
 
 def recognised(data: Path) -> list[str]:
@@ -41,18 +28,22 @@ def recognised(data: Path) -> list[str]:
     """
     with staying_in(data):
         if not is_repository(data):
-            return [task for task in SIGNATURES if _recognises(data, task)]
+            token = _LOOKING.set(True)
+            try:
+                return [task for task in registry.names() if _recognises(data, task)]
+            finally:
+                _LOOKING.reset(token)
         try:
             task = read_manifest(data).task
         except DataError:
             return []
-        return [task] if task in SIGNATURES else []
+        return [task] if task in registry.names() else []
 
 
 def _recognises(data: Path, task: str) -> bool:
     try:
-        return bool(import_module(SIGNATURES[task]).recognises(data, task))
-    except (DataError, OSError):
+        return bool(registry.get_task(task).detect(data))
+    except (OmnidataError, OSError):  # a broken plug-in has no say about data of others
         return False
 
 
@@ -75,7 +66,7 @@ def reading(data: Path, task: str, *beside: Path) -> Iterator[None]:
         with staying_in(data, *beside):
             yield
     except DataError as error:
-        others = recognised(data)
+        others = [] if _LOOKING.get() else recognised(data)
         if not others or task in others:
             raise
         raise DataError(

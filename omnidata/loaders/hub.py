@@ -4,7 +4,8 @@ Written against what `datasets` 3.6 to 5.2 really do. A builder that yields Arro
 torchcodec, media columns stay undecoded, and the cache folder carries a fingerprint of the
 annotations and of this code: `datasets` itself would go on serving edited data from its cache.
 
-`datasets` takes the one builder that a module defines, so each has a module of its own.
+`datasets` takes the one builder that a module defines, so each task has a module of its own, see
+`omnidata.loaders.builders`.
 """
 
 from __future__ import annotations
@@ -12,52 +13,33 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module, resources
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
 import datasets
 import pyarrow as pa
 
-from omnidata.errors import DataError, MediaError, PlatformError, UsageError, meant
+from omnidata import registry
+from omnidata.errors import DataError, MediaError, PlatformError, UsageError
 from omnidata.files import bounds, following, remember_bounds
+from omnidata.loaders import builders
 from omnidata.loaders.detect import reading
 from omnidata.loaders.files import refuse_closed
 from omnidata.loaders.repository import is_repository, open_dataset
 from omnidata.loaders.rows import ALL, features, subsets, to_row
 from omnidata.loaders.rows import find as find_subset
 from omnidata.media import linkable, read_bytes
-from omnidata.types import MediaRef, Modality, Source, Step
+from omnidata.types import MediaRef, Source, Step, Task
 
 _SHARDS = 8
 _BATCH, _BATCH_STORED = 500, 20  # rows; with media in them, some tens of megabytes
 _log = logging.getLogger("omnidata")
-
-
-@dataclass(frozen=True, eq=False)
-class Benchmark:
-    """What a builder needs to know of a benchmark.
-
-    Attributes:
-        task: its name.
-        title: in words.
-        load: reads the data, without a look at the media.
-        fingerprint: of the annotations, without reading them as steps.
-        tags: of its steps.
-        roles: the media of its steps; None where they depend on the data.
-        subsets: those that every such dataset has; more are found in the data.
-    """
-
-    task: str
-    title: str
-    load: Callable[[Path], Source]
-    fingerprint: Callable[[Path], str]
-    tags: Sequence[str]
-    roles: Mapping[str, Modality] | None
-    subsets: Sequence[str]
 
 
 @dataclass
@@ -83,17 +65,21 @@ class Config(datasets.BuilderConfig):  # type: ignore[misc]  # it has no types
 
 
 class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no types
-    """Builds a benchmark; one split, `test`."""
+    """Builds the dataset of a task; one split, `test`.
+
+    Attributes:
+        task: with its default options.
+    """
 
     BUILDER_CONFIG_CLASS = Config
     DEFAULT_CONFIG_NAME = ALL
     BUILDER_CONFIGS: list[Config] = []  # noqa: RUF012  an instance replaces it, see below
-    benchmark: ClassVar[Benchmark]
+    task: ClassVar[Task]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """List the subsets that need no data to be known."""
         super().__init_subclass__(**kwargs)
-        names = (ALL, *cls.benchmark.subsets)
+        names = (ALL, *cls.task.subsets)
         cls.BUILDER_CONFIGS = [Config(name, version=datasets.Version("1.0.0")) for name in names]
 
     def _create_builder_config(
@@ -110,17 +96,17 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             kwargs.setdefault("version", datasets.Version("1.0.0"))
         config, config_id = super()._create_builder_config(config_name=name, **kwargs)
         with following(config.media_roots):
-            found = _fingerprint(self.benchmark, self._root(config))
+            found = _fingerprint(self.task, self._root(config))
         return config, config_id + found[:16]
 
     def _root(self, config: datasets.BuilderConfig) -> Path:
         """The folder or file that the user named; what `datasets` found by itself is no answer."""
-        task = self.benchmark.task
+        task = self.task.name
         if config.data_dir and is_repository(Path(config.data_dir)):
             raise DataError(
                 "this is a Parquet repository, which needs no builder",
                 where=str(config.data_dir),
-                expected=f"data in one of {self.benchmark.title}'s own forms",
+                expected=f"data in one of {self.task.title}'s own forms",
                 remedy=f'datasets.load_dataset("{config.data_dir}", "{config.name}", split="test")',
             )
         if config.data_dir:
@@ -137,15 +123,15 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
 
     def _source(self, root: Path) -> Source:
         with following(self.config.media_roots):
-            return _load(self.benchmark, str(root), _fingerprint(self.benchmark, root))
+            return _load(self.task.name, str(root), _fingerprint(self.task, root))
 
     def _info(self) -> datasets.DatasetInfo:
-        roles = self.benchmark.roles
-        if roles is None:
-            roles = self._source(self._root(self.config)).roles
-        return datasets.DatasetInfo(
-            description=self.benchmark.title, features=features(self.benchmark.tags, roles)
-        )
+        tags, roles = self.task.tags, self.task.roles
+        if tags is None or roles is None:
+            source = self._source(self._root(self.config))
+            tags = source.tags if tags is None else tags
+            roles = source.roles if roles is None else roles
+        return datasets.DatasetInfo(description=self.task.title, features=features(tags, roles))
 
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
         root, subset = self._root(self.config), self.config.name
@@ -154,7 +140,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
         if source.findings:
             _log.warning(
                 "%s: %d findings; `omnidata validate %s %s` lists them",
-                root, len(source.findings), self.benchmark.task, root,
+                root, len(source.findings), self.task.name, root,
             )  # fmt: skip
         if not _choose(source, subset):
             raise DataError(
@@ -169,7 +155,9 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
     def _generate_tables(
         self, shards: Sequence[str], root: str, subset: str
     ) -> Iterator[tuple[Any, pa.Table]]:
-        steps = _choose(self._source(Path(root)), subset)
+        source = self._source(Path(root))
+        steps = _choose(source, subset)
+        tags = source.tags if self.task.tags is None else self.task.tags
         schema = self.info.features.arrow_schema
         stored = any(ref.cell for step in steps for ref in step.media.values() if ref)
         batch = _BATCH_STORED if stored else _BATCH
@@ -178,31 +166,60 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             low, high = (len(steps) * (int(number) + end) // int(count) for end in (0, 1))
             for begin in range(low, high, batch):
                 rows = [
-                    to_row(step, self.benchmark.tags) | _media(step)
+                    to_row(step, tags) | _media(step)
                     for step in steps[begin : min(begin + batch, high)]
                 ]
                 yield (int(number), begin), pa.Table.from_pylist(rows, schema=schema)
 
 
-def _fingerprint(benchmark: Benchmark, root: Path) -> str:
-    """SHA-256 over the annotations, the media's folder and the loader's own code."""
-    with reading(root, benchmark.task):
-        digest = hashlib.sha256(benchmark.fingerprint(root).encode())
+def _reads(task: Task, root: Path) -> AbstractContextManager[None]:
+    return reading(root, task.asks_about or task.name)
+
+
+def _fingerprint(task: Task, root: Path) -> str:
+    """SHA-256 over the annotations, the media's folder, and the code that reads them."""
+    with _reads(task, root):
+        digest = hashlib.sha256(task.fingerprint(root).encode())
         digest.update(os.fsencode("\0".join(bounds())))
         remember_bounds()
-    tasks = resources.files("omnidata.tasks")
-    rooms = sorted((room for room in tasks.iterdir() if room.is_dir()), key=lambda room: room.name)
-    core = (resources.files("omnidata"), resources.files("omnidata.loaders"))
-    for folder in (*core, tasks, *rooms):
-        for code in sorted(folder.iterdir(), key=lambda path: path.name):
-            if code.name.endswith((".py", ".json")):
-                digest.update(code.read_bytes())
+    for code in _code(task):
+        digest.update(code.read_bytes())
     return digest.hexdigest()
 
 
+def _code(task: Task) -> Iterator[Path]:
+    """Files with the code that reads the data: ours, and that of the distribution of the task."""
+    own = Path(__file__).parents[1]
+    yield from sorted(own.glob("*.py"))
+    yield from _code_below(own / "loaders")
+    yield from _code_below(own / "tasks")
+    brought = task.task if isinstance(task, registry.PluginTask) else task
+    for name in dict.fromkeys(base.__module__ for base in type(brought).__mro__):
+        top = name.partition(".")[0]
+        if top != "omnidata" and top not in sys.stdlib_module_names:
+            yield from _code_around(name)
+
+
+def _code_around(module: str) -> Iterator[Path]:
+    """Files of the package that a module is in, below any namespace; of a lone module its own."""
+    parts = module.split(".")
+    names = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+    found = (sys.modules[name] for name in names if name in sys.modules)
+    outermost = next((one for one in found if getattr(one, "__file__", None)), None)
+    if outermost is not None and outermost.__file__:
+        file = Path(outermost.__file__)
+        yield from _code_below(file.parent) if hasattr(outermost, "__path__") else [file]
+
+
+def _code_below(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".json"))
+
+
 @lru_cache(maxsize=2)  # the builder asks once per shard; two, so that old data is not kept for long
-def _load(benchmark: Benchmark, root: str, fingerprint: str) -> Source:
-    return benchmark.load(Path(root))
+def _load(name: str, root: str, fingerprint: str) -> Source:
+    task = registry.get_task(name)
+    with _reads(task, Path(root)):
+        return task.load(Path(root), check_media=False)
 
 
 def _choose(source: Source, name: str) -> list[Step]:
@@ -233,25 +250,9 @@ def _medium(ref: MediaRef) -> dict[str, Any] | None:
 
 # The two ways into `datasets`: a name in its table of builders, and a function of our own.
 
-_HOME = "omnidata.tasks"
-BUILDERS = {
-    "omnigui": (f"{_HOME}.omnigui.builder", "OmniGui"),
-    "groundui": (f"{_HOME}.agentstudio.builder_groundui", "GroundUi"),
-    "idm-single": (f"{_HOME}.agentstudio.builder_idm_single", "IdmSingle"),
-    "idm-multiple": (f"{_HOME}.agentstudio.builder_idm_multiple", "IdmMultiple"),
-    "criticbench": (f"{_HOME}.agentstudio.builder_criticbench", "CriticBench"),
-    "omnibench": (f"{_HOME}.omnibench.builder", "OmniBench"),
-    "osworld": (f"{_HOME}.osworld.builder", "OsWorld"),
-    "aitw": (f"{_HOME}.aitw.builder", "Aitw"),
-    "androidcontrol": (f"{_HOME}.androidcontrol.builder", "AndroidControl"),
-    "agentnet": (f"{_HOME}.agentnet.builder", "AgentNet"),
-    "screenspot": (f"{_HOME}.screenspot.builder", "ScreenSpot"),
-}
-"""Benchmark -> the module with its one builder, and the builder's name."""
-
 
 def register() -> None:
-    """Make `datasets.load_dataset("omnigui", ...)` find omnidata's builders.
+    """Make `datasets.load_dataset("omnigui", ...)` find the builders of all tasks that there are.
 
     `datasets` has no plug-in mechanism; its table of packaged builders is private but has kept its
     form from 3.6 to 5.2. Nothing is registered on import.
@@ -276,7 +277,11 @@ def register() -> None:
             expected="datasets 3.6 to 5.2",
             remedy="call omnidata.load_dataset instead, which needs no table",
         )
-    for name, (module, _) in BUILDERS.items():
+    for name in registry.names():
+        module = builders.module_of(name)
+        if table.get(name, (module,))[0] != module:
+            _log.warning('"%s" is a builder of `datasets` itself, which keeps that name', name)
+            continue
         # The builder's cache folder carries a fingerprint of its own, so the hash may stay fixed.
         table[name] = (module, name)
         extensions.setdefault(name, [".jsonl", ".json", ".parquet"])
@@ -299,7 +304,7 @@ def load_dataset(
     """Load a benchmark as a Hugging Face dataset, without the scan of the media folder.
 
     Args:
-        task: one of `BUILDERS`, e.g. "omnigui".
+        task: of ours or of another distribution, e.g. "omnigui".
         data: whatever the task's loader reads.
         name: the subset: "all", or a value of a tag, e.g. an app or a platform.
         split: "test" for a `Dataset`; None for a `DatasetDict`.
@@ -309,15 +314,10 @@ def load_dataset(
         media_roots: folders outside the data to which links and linked repositories may lead.
 
     Raises:
-        UsageError: no such benchmark or folder, or `num_proc` with `streaming`.
+        UsageError: no such task or folder, or `num_proc` with `streaming`.
         DataError: the data is not that benchmark, or has no such subset.
     """
-    if task not in BUILDERS:
-        raise UsageError(
-            f'there is no benchmark "{task}"',
-            expected=f"one of {', '.join(BUILDERS)}",
-            remedy=meant(task, BUILDERS),
-        )
+    registry.get_task(task)
     if streaming and num_proc:
         raise UsageError(
             "a streamed dataset is not built by processes",
@@ -330,8 +330,7 @@ def load_dataset(
                 Path(data), task, name, split=split, streaming=streaming, num_proc=num_proc,
                 cache_dir=None if cache_dir is None else str(cache_dir),
             )  # fmt: skip
-    module, builder_name = BUILDERS[task]
-    builder = getattr(import_module(module), builder_name)(
+    builder = getattr(import_module(builders.module_of(task)), builders.BUILDER)(
         config_name=name,
         data_dir=str(data),
         media_roots=[str(root) for root in media_roots],

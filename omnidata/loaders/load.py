@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from omnidata.errors import DataError, Finding, counted
+from omnidata.errors import DataError, Finding, UnusableRowError, counted
 from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
-from omnidata.types import Source
+from omnidata.types import Source, Step
 
 # Where a row lies, and where its findings go.
 
@@ -42,6 +42,33 @@ def short(value: object) -> str:
     except (ValueError, RecursionError):  # more digits than Python writes, or too many levels
         text = f"a {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+# What a rule that says what a step belongs to (`Task.named`) may rely on.
+
+
+def tag_of(step: Step, name: str) -> str:
+    """A tag that every step of the benchmark has.
+
+    Raises:
+        UnusableRowError: this one has not.
+    """
+    value = step.tags.get(name)
+    if value is None:
+        raise UnusableRowError(f"{step.sample_id} has no {name}")
+    return value
+
+
+def check_screen(step: Step) -> None:
+    """Look at the screen, by which the benchmark's coordinates are divided.
+
+    Raises:
+        UnusableRowError: it has no size.
+    """
+    if min(step.screen) < 1:
+        raise UnusableRowError(
+            f"{step.sample_id} has a screen of {step.screen[0]} x {step.screen[1]}"
+        )
 
 
 # `--strict`: data with a finding are refused.

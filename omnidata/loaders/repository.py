@@ -17,10 +17,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from omnidata.errors import DataError, FileError, Finding, MediaError
+from omnidata import registry
+from omnidata.errors import DataError, FileError, Finding, MediaError, UnusableRowError
 from omnidata.files import bounds, inside, naming, read_file, real, remember_bounds, staying_in
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.grouping import UnusableRowError, together
 from omnidata.loaders.parquet import check, leaves, rows
 from omnidata.loaders.rows import BELONGING, Reader, subset_key, tag_column
 from omnidata.media import Budget, resolve
@@ -183,7 +183,9 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
                 data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
             ) from None
     told: list[Finding] = []
-    steps = together(manifest.task, [placed[n] for n in sorted(placed)], told.append)
+    steps: Sequence[Step] = [placed[number] for number in sorted(placed)]
+    if known_task := registry.find(manifest.task):
+        steps = known_task.together(steps, told.append)
     known = set(manifest.findings)  # the source's loader has said most of it
     findings += [finding for finding in told if finding not in known]
     if check_media and manifest.embed:

@@ -11,18 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from omnidata import registry
 from omnidata.actions import Action, Box, Point, Primitive, Region, Space
 from omnidata.loaders.apps import app_key
-from omnidata.loaders.grouping import rule
-from omnidata.types import MediaRef, Modality, Source, Step
+from omnidata.types import MediaRef, Modality, Source, Step, Task
 
 if TYPE_CHECKING:
     import datasets
 
 
 BELONGING: Mapping[str, str] = {"episode_name": "episode", "split_group": "group"}
-"""Columns of `Step.episode` and `Step.group`: only for steps of other distributions that do not
-simply belong to their episodes, as no rule of ours tells."""
+"""Columns of `Step.episode` and `Step.group`: only for steps that do not simply belong to their
+episodes, and whose task has no rule for it (`Task.named`)."""
 
 _TAKEN = ("instruction", "history", "action", "source", "media", "position", "row", *BELONGING)
 """Columns that a tag might be named like."""
@@ -78,12 +78,20 @@ def features(
 
 def belonging(source: Source) -> Mapping[str, str]:
     """The columns of `BELONGING` that a source needs: all or none."""
-    if rule(source.task) is not None:
+    task = registry.find(source.task)
+    if task and source.steps and _has_rule(task, source.steps[0]):
         return {}
     plain = (replace(step, episode="", group="") for step in source.steps)
     told = zip(source.steps, plain, strict=True)
     differ = any((a.episode, a.group) != (b.episode, b.group) for a, b in told)
     return BELONGING if differ else {}
+
+
+def _has_rule(task: Task, step: Step) -> bool:
+    try:
+        return task.named(step) is not None
+    except (KeyError, TypeError, ValueError):  # a rule, but not for such a step
+        return True
 
 
 def tag_column(tag: str) -> str:
@@ -138,7 +146,7 @@ class Reader:
     def __init__(self, tags: Sequence[str], task: str = "") -> None:
         """Remember no row."""
         self._tags = {name: tag_column(name) for name in tags}
-        self._named = rule(task)
+        self._task = registry.find(task)
         self._last: tuple[list[Any], tuple[Action | None, ...]] = ([], ())
 
     def step(
@@ -180,7 +188,8 @@ class Reader:
             source=source,
             **{name: row[column] for column, name in BELONGING.items() if row.get(column)},
         )
-        return self._named(step) if self._named else step
+        named = self._task.named(step) if self._task else None
+        return named or step
 
     def _history(self, held: list[Any]) -> tuple[Action | None, ...]:
         before, actions = self._last

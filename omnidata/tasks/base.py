@@ -6,16 +6,19 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from omnidata.actions import Action, Screen, Space
-from omnidata.errors import UsageError
+from omnidata.errors import Finding, UsageError
+from omnidata.loaders import files
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
 from omnidata.types import (
     Conversation,
     Explanation,
     Message,
+    Modality,
     Part,
     Profile,
     Source,
@@ -80,15 +83,29 @@ def parse(pairs: Sequence[str], flag: str) -> dict[str, str]:
     return options
 
 
+_MEDIA = frozenset(
+    {".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp"}
+    | {".mp4", ".mov", ".mkv", ".webm", ".avi"}
+    | {".wav", ".mp3", ".m4a", ".ogg", ".flac", ".aac"}
+)
+
+
 class Benchmark(ABC):
     """A task with the defaults; a new one defines `question`, `profiles`, `load` and `answer`.
 
     The prompt is one user message: the step's media in their order, then the question. Of its
-    baselines there is `oracle`, which gives the right answers.
+    baselines there is `oracle`, which gives the right answers. A task with places in its answers
+    defines `target` in place of `answer`.
 
     Attributes:
         question: the prompt's text; `{instruction}` stands for the step's.
         profiles: by name, the default first.
+        title: in words; its name unless it says otherwise.
+        holds: what the data hold, and what is asked, in one line.
+        asks_about: the task whose data it asks about; empty where it has data of its own.
+        tags: names of its steps' tags; None where only the data tell.
+        roles: its steps' media and their kinds; None where only the data tell.
+        subsets: those that its data may always be asked for; more are found in the data.
         allowed: the task's options and their values, the default first; "" stands for any text.
 
     Args:
@@ -101,21 +118,31 @@ class Benchmark(ABC):
 
     question: str
     profiles: Mapping[str, Profile]
+    title: str = ""
+    holds: str = ""
+    asks_about: str = ""
+    tags: Sequence[str] | None = None
+    roles: Mapping[str, Modality] | None = None
+    subsets: Sequence[str] = ()
     allowed: Mapping[str, Sequence[str]] = {}
     baselines: Sequence[str] = ("oracle",)
     needs_predictions = False
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options."""
+        kind = type(self)
+        if kind.answer is Benchmark.answer and kind.target is Benchmark.target:
+            raise TypeError(f"{kind.__name__} has neither answer nor target")
         self.name = name
-        self.options = resolve(options, self.allowed, "-T")
+        self.title = self.title or name
+        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
 
     @property
     def default_profile(self) -> str:
         """The first of the profiles."""
         return next(iter(self.profiles))
 
-    @property
+    @cached_property
     def prompt_hash(self) -> str:
         """SHA-256 of the question and the options.
 
@@ -138,9 +165,51 @@ class Benchmark(ABC):
             DataError: nothing readable as this benchmark is there.
         """
 
-    @abstractmethod
+    def detect(self, data: Path) -> bool | None:
+        """Whether rows of the task are there, by a look at their beginning.
+
+        A task that says it is found by `omnidata info DATA`, and errors about data that are its
+        rows name it. `DataError` or `OSError` mean no.
+
+        Returns:
+            None where the task does not say it, as by default.
+        """
+        return None
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over the annotations; changes with them.
+
+        By default over all files there but those with the endings of media.
+        """
+        if not data.exists():  # the loader may know a place that is no file
+            return self.load(data, check_media=False).fingerprint
+        paths = [path for path in files.walk(data) if path.suffix.lower() not in _MEDIA]
+        return files.fingerprint(paths, data if data.is_dir() else data.parent)
+
+    def named(self, step: Step) -> Step | None:
+        """The step with its episode and its group, for rows of a Parquet repository.
+
+        None where there is no such rule, as by default: such steps belong to their episodes, as
+        `Step` names them, or to what the repository says.
+
+        Raises:
+            UnusableRowError: the step lacks what every step of the task has.
+        """
+        return None
+
+    def together(self, steps: Sequence[Step], note: Callable[[Finding], None]) -> Sequence[Step]:
+        """The steps, `named`, with those of one episode in one group: as they are by default.
+
+        Args:
+            steps: of a dataset, each episode's in order.
+            note: is told of the episodes whose rows disagree.
+        """
+        return steps
+
     def answer(self, step: Step) -> str | None:
         """The right answer, in the form that the question asks for; None = there is none."""
+        found = self.target(step)
+        return found.text if found else None
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step."""

@@ -11,13 +11,14 @@ import pytest
 
 from omnidata.errors import DataError
 from omnidata.loaders.rows import subset_key
-from omnidata.tasks import NAMES, get_task
+from omnidata.registry import benchmarks
+from omnidata.tasks import get_task
 from tests.cli.running import as_json, omnidata
 from tests.loaders.agentstudio import REAL, ground, single, trajectory, write
 from tests.loaders.every import rows_of
 from tests.trees import NO_SHARED, row, write_app, write_rows
 
-TRAJECTORIES = "idm-multiple or criticbench"
+TRAJECTORIES = "criticbench or idm-multiple"
 RIGHT: Mapping[str, str] = {
     "omnigui": "omnigui",
     "groundui": "groundui",
@@ -34,7 +35,7 @@ RIGHT: Mapping[str, str] = {
 real = pytest.mark.skipif(not REAL["groundui"].is_file(), reason=NO_SHARED)
 
 
-@pytest.mark.parametrize("task", NAMES)
+@pytest.mark.parametrize("task", benchmarks())
 def test_info_counts_the_data_of_every_benchmark(tmp_path: Path, task: str) -> None:
     data = rows_of(task, tmp_path)
     found = as_json(omnidata("info", task, data, "--json"))
@@ -82,7 +83,7 @@ def test_the_benchmark_is_found_by_the_rows(tmp_path: Path, task: str) -> None:
     assert as_json(omnidata("info", data.parent, "--json"))["task"] == task
 
 
-@pytest.mark.parametrize("task", NAMES)
+@pytest.mark.parametrize("task", benchmarks())
 def test_a_repository_says_what_it_holds(tmp_path: Path, task: str) -> None:
     out = tmp_path / "out"
     made = omnidata("convert", task, rows_of(task, tmp_path / "data"), out, "--json")
@@ -95,7 +96,7 @@ def test_a_repository_says_what_it_holds(tmp_path: Path, task: str) -> None:
         assert sorted(map(subset_key, subsets)) == sorted({"all", *map(subset_key, tags)})
 
 
-@pytest.mark.parametrize("task", NAMES)
+@pytest.mark.parametrize("task", benchmarks())
 def test_a_task_is_explained_without_data(
     task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,8 +199,8 @@ def test_the_list_of_findings_is_where_the_other_verbs_say(tmp_path: Path) -> No
     assert "row-repeated" in omnidata(*command.split()[1:]).stdout
 
 
-@pytest.mark.parametrize("asked", NAMES)
-@pytest.mark.parametrize("held", NAMES)
+@pytest.mark.parametrize("asked", benchmarks())
+@pytest.mark.parametrize("held", benchmarks())
 def test_another_benchmarks_rows_are_refused_with_its_name(
     tmp_path: Path, held: str, asked: str
 ) -> None:

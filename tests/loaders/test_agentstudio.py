@@ -250,7 +250,7 @@ def test_the_releases_two_files_with_the_same_columns_may_lie_together(tmp_path:
     [
         (ground(), "criticbench", "groundui"),
         (single(), "groundui", "idm-single"),
-        (trajectory(), "idm-single", "idm-multiple or criticbench"),
+        (trajectory(), "idm-single", "criticbench or idm-multiple"),
         ({"episode_id": "1", "result_action_type": 0}, "groundui", "omnigui"),
     ],
 )

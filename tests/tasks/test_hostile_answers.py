@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.tasks import NAMES, get_task
+from omnidata.registry import benchmarks
+from omnidata.tasks import get_task
 from omnidata.types import OUTCOMES
 from tests.loaders.every import rows_of
 
@@ -52,7 +53,7 @@ UNITS = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", benchmarks())
 def test_every_profile_judges_every_text_in_no_time(tmp_path: Path, name: str) -> None:
     task = get_task(name)
     step = task.load(rows_of(name, tmp_path), check_media=False).steps[0]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from omnidata import registry
 from omnidata.errors import UsageError
-from omnidata.tasks import NAMES, ON_EPISODES, get_task
+from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.critic import OmniGuiCritic, by_episode, episode
 from omnidata.tasks.omnigui.idm import OmniGuiIdm, followed, unaskable
 from omnidata.tasks.omnigui.load import load
@@ -28,9 +29,10 @@ def source(tmp_path: Path) -> Source:
 
 
 def test_they_can_be_asked_for_by_name_and_are_no_benchmarks() -> None:
-    for name in ON_EPISODES:
+    for name in ("omnigui-idm", "omnigui-critic"):
         assert get_task(name).name == name
-        assert name not in NAMES
+        assert get_task(name).asks_about == "omnigui"
+        assert name not in registry.benchmarks()
         with pytest.raises(UsageError, match="colour"):
             get_task(name, {"colour": "red"})
 
@@ -46,9 +48,14 @@ def test_our_prompt_is_in_the_list_of_sources_with_its_hash() -> None:
 
 
 def test_the_hash_of_the_question_follows_its_options() -> None:
-    hashes = {OmniGuiIdm({"clip": clip}).prompt_hash for clip in OmniGuiIdm.allowed["clip"]}
+    hashes = {
+        OmniGuiIdm("omnigui-idm", {"clip": clip}).prompt_hash for clip in OmniGuiIdm.allowed["clip"]
+    }
     assert len(hashes) == 3
-    assert OmniGuiIdm({"coordinates": "px"}).prompt_hash == OmniGuiIdm({}).prompt_hash
+    assert (
+        OmniGuiIdm("omnigui-idm", {"coordinates": "px"}).prompt_hash
+        == OmniGuiIdm("omnigui-idm", {}).prompt_hash
+    )
 
 
 def test_a_step_is_followed_by_the_next_of_its_episode_alone(source: Source) -> None:
@@ -67,14 +74,14 @@ def test_what_lacks_a_screenshot_cannot_be_asked_about(source: Source) -> None:
     blank = replace(second, media={**second.media, "screenshot": None})
     assert unaskable(first, blank) == "no-screenshot-after"
     assert unaskable(bare, second) == "no-screenshot"
-    asked = OmniGuiIdm({}).ask_about(source)
+    asked = OmniGuiIdm("omnigui-idm", {}).ask_about(source)
     assert [step.step_index for step in asked.steps] == [0, 1]
     assert asked.roles == {"screenshot": "image", "after": "image", "video": "video"}
 
 
 def test_the_clip_is_the_one_that_was_asked_for(source: Source) -> None:
     clips = {
-        clip: OmniGuiIdm({"clip": clip}).ask_about(source).steps[0].media["video"]
+        clip: OmniGuiIdm("omnigui-idm", {"clip": clip}).ask_about(source).steps[0].media["video"]
         for clip in ("between", "before", "off")
     }
     assert {clip: ref and ref.path for clip, ref in clips.items()} == {
@@ -118,24 +125,24 @@ def test_success_is_what_all_rows_say_that_say_something(
 def test_a_broken_target_at_the_end_is_an_action_that_cannot_be_shown(tmp_path: Path) -> None:
     broken = [row("T1", 0), row("T1", 1, result_touch_xy="[[")]
     (steps,) = by_episode(load_rows(tmp_path, *broken).steps)
-    assert OmniGuiCritic({}).unaskable(steps) == "step 1 has no action"
-    assert OmniGuiCritic({"observations_only": "true"}).unaskable(steps) == ""
+    assert OmniGuiCritic("omnigui-critic", {}).unaskable(steps) == "step 1 has no action"
+    assert OmniGuiCritic("omnigui-critic", {"observations_only": "true"}).unaskable(steps) == ""
 
 
 def test_only_the_last_five_actions_must_be_there(tmp_path: Path) -> None:
     lacking = [row("T1", n, **({"result_action_type": None} if n == 0 else {})) for n in range(6)]
     (steps,) = by_episode(load_rows(tmp_path, *lacking).steps)
     assert steps[0].action is None
-    assert OmniGuiCritic({}).unaskable(steps) == ""
-    assert OmniGuiCritic({}).unaskable(steps[:5]) == "step 0 has no action"
+    assert OmniGuiCritic("omnigui-critic", {}).unaskable(steps) == ""
+    assert OmniGuiCritic("omnigui-critic", {}).unaskable(steps[:5]) == "step 0 has no action"
 
 
 def test_targets_are_what_the_profiles_call_right(sample: Path) -> None:
     data = load(sample)
-    idm = OmniGuiIdm({})
+    idm = OmniGuiIdm("omnigui-idm", {})
     for step in idm.ask_about(data).steps:
         target = idm.target(step)
         assert target is not None
         assert idm.profiles[idm.default_profile].judge(step, target.text).values[1]
-    critic = OmniGuiCritic({})
+    critic = OmniGuiCritic("omnigui-critic", {})
     assert {critic.target(step) for step in critic.ask_about(data).steps} == {None}

@@ -103,7 +103,7 @@ def test_the_receipt_that_is_written_maps_the_answer_back(tmp_path: Path) -> Non
 
 
 def test_a_history_of_predictions_has_pixels_of_the_screen() -> None:
-    action = OmniGui({"coordinates": "px"}).read(answer(225, 500), RECEIPT)
+    action = OmniGui("omnigui", {"coordinates": "px"}).read(answer(225, 500), RECEIPT)
     assert action is not None
     assert action.start == (Point(360, 800, "px"),)
 

@@ -27,6 +27,7 @@ from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.timing import Meter
 from omnidata.synth.compose.partial_plan import EdgeRule
 from omnidata.synth.compose.search import identity
+from omnidata.tasks.base import Benchmark
 from omnidata.types import (
     Adapter,
     Completion,
@@ -231,19 +232,16 @@ def _pairs(value: Any) -> list[Any]:
 # Questions about drafts as a task of the runner, whose steps they are.
 
 
-class Questions:
+class Questions(Benchmark):
     """The task, in the sense of the runner, whose steps are questions about drafts."""
 
-    name = "compose"
     default_profile = ""
     profiles: Mapping[str, Profile] = {}
-    allowed: Mapping[str, Sequence[str]] = {}
-    options: Mapping[str, str] = {}
     baselines: Sequence[str] = ()
-    needs_predictions = False
 
     def __init__(self, rule: EdgeRule) -> None:
         """Know which edges there are."""
+        super().__init__("compose", {})
         self.prompt_hash = prompt_hash(rule)
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
@@ -279,10 +277,6 @@ class Questions:
             expected="a model",
             remedy="leave --model out: instructions are then written by template",
         )
-
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """An instruction is no action."""
-        return None
 
 
 def question(sample_id: str, conversation: Conversation) -> Step:

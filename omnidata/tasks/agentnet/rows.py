@@ -228,7 +228,7 @@ def look(path: Path) -> files.Look:
     return "known" if all(sign in head for sign in _SIGNS[path.suffix][1]) else "other"
 
 
-def recognises(data: Path, benchmark: str = "") -> bool:
+def recognises(data: Path) -> bool:
     """Whether one of the first files there is AgentNet's.
 
     Raises:

@@ -18,9 +18,9 @@ from omnidata.metrics.row_tables import by_group
 from omnidata.tasks.agentnet import load as loader
 from omnidata.tasks.agentnet.actions import POINTED, Deed, spelled
 from omnidata.tasks.agentnet.explanations import explain
-from omnidata.tasks.agentnet.rows import truths_of
+from omnidata.tasks.agentnet.rows import fingerprint, recognises, truths_of
 from omnidata.tasks.agentnet.rules import Rule, judge, parse, relative
-from omnidata.tasks.base import resolve
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place
 from omnidata.tasks.desktops import nearest, read_code
 from omnidata.tasks.profiles import RowProfile, Unit
@@ -259,21 +259,28 @@ def policy(name: str, options: Mapping[str, str], *, space: Space) -> Callable[[
 SPACES: tuple[Space, ...] = ("rel", "px", "norm1000")
 
 
-class AgentNet:
+class AgentNet(Benchmark):
     """AgentNet: what does a person do next on the desktop, given the screenshot?
 
     Args:
         options: `history`, `coordinates`; unknown ones are a `UsageError`.
     """
 
-    name = "agentnet"
-    default_profile = "agentnetbench"
+    title = "AgentNet"
+    holds = (
+        "trajectories on desktops (AgentNet, AgentNetBench): screenshots, clips where there is a "
+        "recording; the next action"
+    )
+    tags = loader.TAGS
+    roles = loader.ROLES
+    subsets = ("agentnet", "agentnetbench")
     baselines: Sequence[str] = BASELINES
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options and prepare prompt and profiles."""
-        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        super().__init__(name, options)
+        self.needs_predictions = self.options["history"] == "predicted"
         self._space = next(space for space in SPACES if space == self.options["coordinates"])
         self._prompt = Prompt(self.options, self._space)
         self.prompt_hash = self._prompt.hash
@@ -283,6 +290,14 @@ class AgentNet:
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
         """Read the trajectories."""
         return loader.load(data, check_media=check_media, strict=strict)
+
+    def detect(self, data: Path) -> bool:
+        """Whether one of the first files there is AgentNet's."""
+        return recognises(data)
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over the files, media left out."""
+        return fingerprint(data)
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step; `predicted` is used with `history=predicted` only."""
@@ -299,11 +314,6 @@ class AgentNet:
     ) -> Callable[[Step], str]:
         """The rule of that name: a step's answer."""
         return policy(name, options, space=self._space)
-
-    @property
-    def needs_predictions(self) -> bool:
-        """Whether a step's prompt shows the model's own earlier answers."""
-        return self.options["history"] == "predicted"
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none.
@@ -332,8 +342,3 @@ class AgentNet:
             space=self._space,
             receipt=receipt,
         )
-
-
-def make(name: str, options: Mapping[str, str]) -> AgentNet:
-    """The task of that name, which is one."""
-    return AgentNet(options)

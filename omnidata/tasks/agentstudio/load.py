@@ -18,8 +18,7 @@ from omnidata.errors import DataError, Finding, MediaError
 from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.grouping import check_screen
-from omnidata.loaders.load import Note, Place, refuse_findings, short
+from omnidata.loaders.load import Note, Place, check_screen, refuse_findings, short
 from omnidata.media import image_size, unsafe
 from omnidata.tasks.agentstudio import files as agentstudio_files
 from omnidata.tasks.agentstudio import rows

@@ -17,7 +17,7 @@ from omnidata.metrics.row_tables import PLATFORMS, critic_table
 from omnidata.tasks.agentstudio import load as loader
 from omnidata.tasks.agentstudio.answers import judge_point, judge_released
 from omnidata.tasks.agentstudio.explanations import critic, ground, multiple, single
-from omnidata.tasks.agentstudio.files import TASKS, TaskName
+from omnidata.tasks.agentstudio.files import TASKS, TaskName, find, recognises
 from omnidata.tasks.agentstudio.prompt import OPTIONS, Prompt
 from omnidata.tasks.agentstudio.rows import Instructions, shown, target_box
 from omnidata.tasks.agentstudio.rules import (
@@ -28,7 +28,7 @@ from omnidata.tasks.agentstudio.rules import (
     read_success,
     released_score,
 )
-from omnidata.tasks.base import resolve
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.profiles import Mask, RowProfile, Unit, owners, sized
 from omnidata.types import (
@@ -269,9 +269,19 @@ None where the row has no usable target."""
 
 SPACES: tuple[Space, ...] = ("rel", "px", "norm1000")
 READINGS: tuple[Reading, ...] = ("paper", "release")
+_SAID: Mapping[TaskName, tuple[str, str]] = {
+    "groundui": (
+        "GroundUI",
+        "screenshots of web, desktop and mobile; the point that an instruction means",
+    ),
+    "idm-single": ("IDM-Single", "pairs of screenshots; the action between them"),
+    "idm-multiple": ("IDM-Multiple", "screenshots in a row; the actions between them"),
+    "criticbench": ("CriticBench", "trajectories of screenshots; whether they succeeded"),
+}
+"""By benchmark: its title, and what its data hold."""
 
 
-class AgentStudio:
+class AgentStudio(Benchmark):
     """One of the four benchmarks of AgentStudio.
 
     Args:
@@ -279,20 +289,22 @@ class AgentStudio:
         options: of its prompt, and `coordinates` of GroundUI; unknown ones are a `UsageError`.
     """
 
-    default_profile = "agentstudio-paper"
-    needs_predictions = False
+    tags = loader.TAGS
 
-    def __init__(self, name: TaskName, options: Mapping[str, str]) -> None:
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options and prepare prompt and profiles."""
-        self.name = name
-        self.baselines = NAMES[name]
+        self._task: TaskName = next(known for known in TASKS if known == name)
+        self.title, self.holds = _SAID[self._task]
+        self.roles = loader.ROLES.get(self._task)
+        self.subsets = (*PLATFORMS, *loader.FAMILIES[self._task])
+        self.baselines = NAMES[self._task]
         points: Mapping[str, Sequence[str]] = {"coordinates": SPACES} if name == "groundui" else {}
-        self.allowed: Mapping[str, Sequence[str]] = {**OPTIONS[name], **points}
-        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        self.allowed = {**OPTIONS[self._task], **points}
+        super().__init__(name, options)
         self._space = next(
             space for space in SPACES if space == self.options.get("coordinates", SPACES[0])
         )
-        self._prompt = Prompt(name, self.options)
+        self._prompt = Prompt(self._task, self.options)
         self.prompt_hash = self._prompt.hash
         # The released evaluator knows [0, 1] and, for one model, pixels.
         readings = READINGS[:1] if self._space == "norm1000" else READINGS
@@ -300,22 +312,34 @@ class AgentStudio:
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
 
     def _profile(self, reading: Reading) -> Profile:
-        if self.name == "groundui":
+        if self._task == "groundui":
             return PointProfile(reading, self._space)
         kinds: Mapping[str, Callable[[Reading], Profile]] = {
             "idm-single": LetterProfile,
             "idm-multiple": LettersProfile,
             "criticbench": CriticProfile,
         }
-        return kinds[self.name](reading)
+        return kinds[self._task](reading)
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
         """Read the dataset's annotations."""
         wanted = self.options.get("instructions")
         instructions: Instructions = "raw" if wanted == "raw" else "recaptioned"
         return loader.load(
-            data, self.name, instructions=instructions, check_media=check_media, strict=strict
+            data, self._task, instructions=instructions, check_media=check_media, strict=strict
         )
+
+    def detect(self, data: Path) -> bool:
+        """Whether the first row of a file has the benchmark's columns."""
+        return recognises(data, self._task)
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over the annotations."""
+        return find(data, self._task).fingerprint()
+
+    def named(self, step: Step) -> Step:
+        """The step with its group: its page or its recording."""
+        return loader.named(step)
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step."""
@@ -325,17 +349,13 @@ class AgentStudio:
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
         """The row's point, letters or truth value; None where it has no usable one."""
-        return TARGETS[self.name](step, space or self._space, size or step.screen)
+        return TARGETS[self._task](step, space or self._space, size or step.screen)
 
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]
     ) -> Callable[[Step], str]:
         """The rule of that name: a step's answer."""
-        return policy(self.name, name, steps, space=self._space, options=options)
-
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """Nothing: no prompt shows the model's own earlier answers."""
-        return None
+        return policy(self._task, name, steps, space=self._space, options=options)
 
     def explain(
         self,
@@ -352,8 +372,3 @@ class AgentStudio:
         if self.name == "idm-single":
             return single(step, verdict, judge)
         return (multiple if self.name == "idm-multiple" else critic)(step, verdict, judge)
-
-
-def make(name: str, options: Mapping[str, str]) -> AgentStudio:
-    """The task of that name, one of four."""
-    return AgentStudio(next(known for known in TASKS if known == name), options)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from omnidata.actions import Primitive, Screen
 from omnidata.tasks.aitw import load as loader
-from omnidata.tasks.aitw.rows import truth_of
+from omnidata.tasks.aitw.rows import fingerprint, recognises, truth_of
 from omnidata.tasks.phones import answers
 from omnidata.tasks.phones.actions import SWIPES, Kind, Move, Pair, Truth, direction_of
 from omnidata.tasks.phones.aitw_rules import dual_point
@@ -36,7 +36,13 @@ class Aitw(PhoneTask):
         options: `history`, `coordinates`; unknown ones are a `UsageError`.
     """
 
-    name = "aitw"
+    title = "Android in the Wild"
+    holds = (
+        "episodes on phones (Android in the Wild, in the Zoo, CAGUI): screenshots; the next action"
+    )
+    tags = loader.TAGS
+    roles = loader.ROLES
+    subsets = ("aitw", "aitz", "cagui", *loader.SUBSETS)
     rules = ("aitw", "aitw-fixed", "agentcpm", "agentcpm-fixed", "aitz", "aitz-fixed")
     by: ClassVar[Mapping[str, Sequence[str]]] = {
         "form": ("aitw", "aitz", "cagui"),
@@ -74,6 +80,14 @@ class Aitw(PhoneTask):
         """Read the dataset's annotations."""
         return loader.load(data, check_media=check_media, strict=strict)
 
+    def detect(self, data: Path) -> bool:
+        """Whether one of the first files there is Android in the Wild's."""
+        return recognises(data)
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over the files, pictures of JSON files left out."""
+        return fingerprint(data)
+
     def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
         """What a row says was done, and what was there."""
         return truth_of(row, screen)
@@ -103,8 +117,3 @@ class Aitw(PhoneTask):
             raise ValueError(f"the prompt has no {move.kind}")
         place = {"coordinate": places[0]} if places else {}
         return {"action_type": _NAMES[move.kind].name, **place}
-
-
-def make(name: str, options: Mapping[str, str]) -> Aitw:
-    """The task of that name, which is one."""
-    return Aitw(options)

@@ -334,7 +334,7 @@ def find(data: Path) -> list[Path]:
     return files.chosen(data, looks, expected)
 
 
-def recognises(data: Path, benchmark: str = "") -> bool:
+def recognises(data: Path) -> bool:
     """Whether one of the first files there is AndroidControl's.
 
     Raises:

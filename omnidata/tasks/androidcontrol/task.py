@@ -37,7 +37,11 @@ class AndroidControl(PhoneTask):
             the instruction of the step; unknown ones are a `UsageError`.
     """
 
-    name = "androidcontrol"
+    title = "AndroidControl"
+    holds = "episodes on phones: screenshots, accessibility trees; the next action"
+    tags = loader.TAGS
+    roles = loader.ROLES
+    subsets = ("train", "validation", "test")
     rules = ("agentcpm-ac-fixed", "agentcpm-ac")
     by: ClassVar[Mapping[str, Sequence[str]]] = {"split": ("train", "validation", "test")}
     allowed: Mapping[str, Sequence[str]] = {
@@ -73,6 +77,14 @@ class AndroidControl(PhoneTask):
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
         """Read the dataset's annotations."""
         return loader.load(data, check_media=check_media, strict=strict)
+
+    def detect(self, data: Path) -> bool:
+        """Whether one of the first files there is AndroidControl's."""
+        return loader.recognises(data)
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over the TFRecords and the splits."""
+        return loader.fingerprint(data)
 
     def goal(self, step: Step) -> str:
         """The goal of the episode, or the step's own instruction."""
@@ -152,8 +164,3 @@ _NAMES: Mapping[Kind, str] = {
     Kind.BACK: "navigate_back",
     Kind.WAIT: "wait",
 }
-
-
-def make(name: str, options: Mapping[str, str]) -> AndroidControl:
-    """The task of that name, which is one."""
-    return AndroidControl(options)

@@ -115,7 +115,7 @@ def _refuse(what: str, data: Path) -> NoReturn:
     )
 
 
-def recognises(data: Path, benchmark: str = "") -> bool:
+def recognises(data: Path) -> bool:
     """Whether a file there has rows of OmniBench.
 
     Raises:

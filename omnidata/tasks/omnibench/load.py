@@ -15,8 +15,7 @@ from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.grouping import tag_of
-from omnidata.loaders.load import SKIPPED, Note, Place, refuse_findings
+from omnidata.loaders.load import SKIPPED, Note, Place, refuse_findings, tag_of
 from omnidata.loaders.task_library import EVALUATIONS, Library, Subtask, TaskGraph, Trajectory
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.omnibench import files

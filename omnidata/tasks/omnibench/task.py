@@ -15,7 +15,7 @@ from typing import Any
 from omnidata.actions import Action, Box, Point, Screen, Space, convert
 from omnidata.actions import Pair as actions_Pair
 from omnidata.errors import UsageError
-from omnidata.tasks.base import resolve
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.omnibench import load as loader
 from omnidata.tasks.omnibench.actions import (
@@ -32,7 +32,7 @@ from omnidata.tasks.omnibench.actions import (
     words,
 )
 from omnidata.tasks.omnibench.explanations import explain
-from omnidata.tasks.omnibench.files import table10
+from omnidata.tasks.omnibench.files import fingerprint, recognises, table10
 from omnidata.tasks.omnibench.prompt import OPTIONS, Prompt
 from omnidata.tasks.omnibench.rows import call_of, rect_of, text_of
 from omnidata.tasks.omnigui.answers import Pair, Unread
@@ -267,21 +267,25 @@ class StepProfile(EpisodeProfile):
         return found.x, found.y
 
 
-class OmniBench:
+class OmniBench(Benchmark):
     """OmniBench: what does the agent click, turn or type next, given the screen?
 
     Args:
         options: `history`, `intent`, `coordinates`; unknown ones are a `UsageError`.
     """
 
-    name = "omnibench"
-    default_profile = StepProfile.name
+    title = "OmniBench"
+    holds = "graphs of desktop tasks, and trajectories with screenshots; the next action"
+    tags = loader.TAGS
+    roles = loader.ROLES
+    subsets = ("subtask", "task", *dict.fromkeys(table10().values()))
     baselines: Sequence[str] = BASELINES
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options and prepare prompt and profile."""
-        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        super().__init__(name, options)
+        self.needs_predictions = self.options["history"] == "predicted"
         self._prompt = Prompt(self.options)
         self.prompt_hash = self._prompt.hash
         self._space: Space = self._prompt.space
@@ -291,6 +295,18 @@ class OmniBench:
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
         """Read the dataset's annotations."""
         return loader.load(data, check_media=check_media, strict=strict)
+
+    def detect(self, data: Path) -> bool:
+        """Whether a file there has rows of OmniBench."""
+        return recognises(data)
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over the annotations."""
+        return fingerprint(data)
+
+    def named(self, step: Step) -> Step:
+        """The step with its episode, and its group: its task or subtask."""
+        return loader.named(step)
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step; `predicted` is used with `history=predicted` only."""
@@ -307,11 +323,6 @@ class OmniBench:
     ) -> Callable[[Step], str]:
         """The rule of that name: a step's answer."""
         return policy(name, steps, space=self._space, options=options)
-
-    @property
-    def needs_predictions(self) -> bool:
-        """Whether a step's prompt shows the model's own earlier answers."""
-        return self.options["history"] == "predicted"
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none.
@@ -334,8 +345,3 @@ class OmniBench:
     ) -> Explanation:
         """Why a verdict is what it is, and what can be drawn of it."""
         return explain(step, verdict, self.profiles[profile], space=self._space, receipt=receipt)
-
-
-def make(name: str, options: Mapping[str, str]) -> OmniBench:
-    """The task of that name, which is one."""
-    return OmniBench(options)

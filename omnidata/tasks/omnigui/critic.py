@@ -16,8 +16,9 @@ from omnidata.actions import Action, Primitive, Screen, Space, history_text
 from omnidata.tasks.agentstudio.rows import window
 from omnidata.tasks.agentstudio.rules import read_success
 from omnidata.tasks.agentstudio.task import AgentStudio, CriticProfile
-from omnidata.tasks.base import explain
+from omnidata.tasks.base import Benchmark, explain
 from omnidata.tasks.omnigui import load as loader
+from omnidata.tasks.omnigui.files import find
 from omnidata.tasks.omnigui.rows import states_target
 from omnidata.types import (
     Conversation,
@@ -35,7 +36,7 @@ SPACE = tuple(kind.name for kind in Primitive)
 """What the prompt calls the action space."""
 
 
-class OmniGuiCritic:
+class OmniGuiCritic(Benchmark):
     """CriticBench's question about every episode of an OmniGUI source.
 
     The last step of an episode, where it has no action, is what was seen after the action before
@@ -46,23 +47,25 @@ class OmniGuiCritic:
         options: those of `criticbench`; unknown ones are a `UsageError`.
     """
 
-    name = "omnigui-critic"
-    needs_predictions = False
+    asks_about = "omnigui"
     baselines = ("oracle", "always-true", "always-false")
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Set up CriticBench."""
         self._critic = AgentStudio("criticbench", options)
         self.allowed = self._critic.allowed
-        self.options = self._critic.options
+        super().__init__(name, options)
         self.prompt_hash = self._critic.prompt_hash
         profile = _CriticProfile("paper")
-        self.default_profile = profile.name
         self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
         """Read an OmniGUI dataset; a step is one of its episodes."""
         return self.ask_about(loader.load(data, check_media=check_media, strict=strict))
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over OmniGUI's annotations."""
+        return find(data).fingerprint()
 
     def ask_about(self, source: Source) -> Source:
         """The episodes of an OmniGUI source that can be asked about."""
@@ -96,10 +99,6 @@ class OmniGuiCritic:
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one episode; `predicted` is not used."""
         return self._critic.prompt(step)
-
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """Nothing: the answer is no action."""
-        return None
 
     def explain(
         self,
@@ -205,8 +204,3 @@ def episode(steps: Sequence[Step]) -> Step:
 def _acted(steps: Sequence[Step]) -> Sequence[Step]:
     """The steps at which something was done: all but a last one that is only looked at."""
     return steps if states_target(steps[-1].source) else steps[:-1]
-
-
-def make(name: str, options: Mapping[str, str]) -> OmniGuiCritic:
-    """The task of that name, which is one."""
-    return OmniGuiCritic(options)

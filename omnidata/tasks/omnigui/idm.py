@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from omnidata.actions import Action, Screen, Space
-from omnidata.tasks.base import resolve
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.omnigui.task import SPACES, OmniGui, PaperProfile
 from omnidata.types import (
     Conversation,
@@ -52,7 +52,7 @@ _CLIPS = {
 _ASK = "Which action was made on the screenshot before? Output it as JSON."
 
 
-class OmniGuiIdm:
+class OmniGuiIdm(Benchmark):
     """Inverse dynamics on OmniGUI's episodes: every step that is followed by another.
 
     The target is the expert's action, where the data have one. No history is shown, so that steps
@@ -63,22 +63,20 @@ class OmniGuiIdm:
             before: the step's own; off), `coordinates`; unknown ones are a `UsageError`.
     """
 
-    name = "omnigui-idm"
-    default_profile = PaperProfile.name
+    asks_about = "omnigui"
     baselines = OmniGui.baselines
-    needs_predictions = False
     allowed: Mapping[str, Sequence[str]] = {
         "clip": ("between", "before", "off"),
         "coordinates": SPACES,
     }
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options and prepare prompt and profile."""
-        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        super().__init__(name, options)
         self._clip = self.options["clip"]
         text = json.dumps([self._clip, system_prompt(), _SHOTS, _CLIPS, _ASK])
         self.prompt_hash = hashlib.sha256(text.encode()).hexdigest()
-        self._omnigui = OmniGui({"coordinates": self.options["coordinates"]})
+        self._omnigui = OmniGui("omnigui", {"coordinates": self.options["coordinates"]})
         # The release judges by the raw row, which need not be where the target is from.
         self.profiles: Mapping[str, Profile] = {
             PaperProfile.name: self._omnigui.profiles[PaperProfile.name]
@@ -87,6 +85,10 @@ class OmniGuiIdm:
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
         """Read an OmniGUI dataset, with or without targets, as steps of this task."""
         return self.ask_about(self._omnigui.load(data, check_media=check_media, strict=strict))
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over OmniGUI's annotations."""
+        return self._omnigui.fingerprint(data)
 
     def ask_about(self, source: Source) -> Source:
         """The steps of an OmniGUI source that can be asked about, with what came after them."""
@@ -192,8 +194,3 @@ def system_prompt() -> str:
     """
     folder = resources.files("omnidata.tasks").joinpath("prompts")
     return folder.joinpath(f"{_VERSION}.txt").read_text(encoding="utf-8")
-
-
-def make(name: str, options: Mapping[str, str]) -> OmniGuiIdm:
-    """The task of that name, which is one."""
-    return OmniGuiIdm(options)

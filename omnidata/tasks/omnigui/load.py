@@ -17,8 +17,7 @@ from omnidata.errors import DataError, Finding, counted
 from omnidata.files import ANY, open_file
 from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS, app_key, label, language_of
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.grouping import check_screen, tag_of
-from omnidata.loaders.load import opened
+from omnidata.loaders.load import check_screen, opened, tag_of
 from omnidata.tasks.omnigui import files as omnigui_files
 from omnidata.tasks.omnigui import rows as omnigui_rows
 from omnidata.tasks.omnigui.files import Annotations, Note, Row, as_name, find
@@ -460,7 +459,7 @@ _SEEN = frozenset({"result_touch_xy", "instruction_en", "instruction_zh"}) | MED
 """Columns of which a row of OmniGUI has one at least."""
 
 
-def recognises(data: Path, task: str = "omnigui") -> bool:
+def recognises(data: Path) -> bool:
     """Whether the folder has the paper's layout, or one of a file's first rows is a step.
 
     Rows in JSON lines count as well, although the loader wants an array: they are no other

@@ -25,18 +25,19 @@ from omnidata.actions import (
     centre,
     convert,
 )
-from omnidata.errors import UsageError
-from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS
+from omnidata.errors import Finding, UsageError
+from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS, table7
 from omnidata.metrics.episodes import Ints
-from omnidata.tasks.base import resolve
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import on_screen, place
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui import rules as omnigui_paper
 from omnidata.tasks.omnigui import rules as omnigui_release
 from omnidata.tasks.omnigui.answers import Answer, Pair, Unread, parse
 from omnidata.tasks.omnigui.explanations import explain
+from omnidata.tasks.omnigui.files import find
 from omnidata.tasks.omnigui.prompt import OPTIONS, Prompt
-from omnidata.tasks.omnigui.rows import whole_number
+from omnidata.tasks.omnigui.rows import ROLES, whole_number
 from omnidata.tasks.omnigui.rules import PredictedSpace
 from omnidata.tasks.profiles import EpisodeProfile, Mask, Runs, numbered
 from omnidata.types import (
@@ -305,7 +306,7 @@ def _mean(points: Sequence[Point]) -> tuple[Point, ...]:
 _FARTHEST = 1e9
 
 
-class OmniGui:
+class OmniGui(Benchmark):
     """OmniGUI: what does the agent do next, given what it sees, hears and remembers?
 
     Args:
@@ -313,14 +314,23 @@ class OmniGui:
             WAV files), `voice_form`, `coordinates`; unknown ones are a `UsageError`.
     """
 
-    name = "omnigui"
-    default_profile = PaperProfile.name
+    title = "OmniGUI"
+    holds = "episodes on phones: screenshots, clips, sound; the next action"
+    tags = loader.TAGS
+    roles = ROLES
+    subsets = (
+        *DIMENSIONS,
+        *DEPENDENCIES,
+        *("en", "zh"),
+        *sorted(row["app"] for row in table7()["apps"]),
+    )
     baselines = NAMES
     allowed: Mapping[str, Sequence[str]] = {**OPTIONS, "coordinates": SPACES}
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options and prepare prompt and profiles."""
-        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        super().__init__(name, options)
+        self.needs_predictions = self.options["history"] == "predicted"
         self._prompt = Prompt(self.options)
         self.prompt_hash = self._prompt.hash
         profiles: list[Profile] = [PaperProfile(self.space)]
@@ -331,6 +341,22 @@ class OmniGui:
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
         """Read the dataset's annotations."""
         return loader.load(data, check_media=check_media, strict=strict)
+
+    def detect(self, data: Path) -> bool:
+        """Whether the layout or the first rows are OmniGUI's."""
+        return loader.recognises(data)
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over the annotations."""
+        return find(data).fingerprint()
+
+    def named(self, step: Step) -> Step:
+        """The step with its group: its twins or else the episode."""
+        return loader.named(step)
+
+    def together(self, steps: Sequence[Step], note: Callable[[Finding], None]) -> list[Step]:
+        """The steps, those of one episode with the first twins that one names."""
+        return loader.together(steps, note)
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step; `predicted` is used with `history=predicted` only."""
@@ -357,11 +383,6 @@ class OmniGui:
     def _written(self) -> Space:
         """The unit of answers that are written here."""
         return "norm1000" if self.space == "auto" else self.space
-
-    @property
-    def needs_predictions(self) -> bool:
-        """Whether a step's prompt shows the model's own earlier answers."""
-        return self.options["history"] == "predicted"
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none.
@@ -401,8 +422,3 @@ class OmniGui:
         if space == "auto":
             space = "px" if max(pair) > 1000 else "norm1000"
         return (Point(pair[0], pair[1], space),)
-
-
-def make(name: str, options: Mapping[str, str]) -> OmniGui:
-    """The task of that name, which is one."""
-    return OmniGui(options)

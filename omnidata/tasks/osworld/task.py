@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from omnidata.actions import Action, Pair, Point, Screen, Space
 from omnidata.errors import UsageError
-from omnidata.tasks.base import resolve
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.desktops import WORDS, Call, Code, nearest, spelled
 from omnidata.tasks.osworld import load as loader
@@ -33,7 +33,7 @@ from omnidata.tasks.osworld.actions import (
 )
 from omnidata.tasks.osworld.explanations import explain
 from omnidata.tasks.osworld.load import AlignBy
-from omnidata.tasks.osworld.tree import groups, sets
+from omnidata.tasks.osworld.tree import groups, recognises, sets
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.types import (
     PLACE,
@@ -261,21 +261,25 @@ def _center(step: Step) -> str:
     return _fenced([f"pyautogui.click({width // 2}, {height // 2})"])
 
 
-class OsWorld:
+class OsWorld(Benchmark):
     """OSWorld: what does the agent do next on the desktop, given the screenshot?
 
     Args:
         options: `history`, `alignment`, `examples`; unknown ones are a `UsageError`.
     """
 
-    name = "osworld"
-    default_profile = StepProfile.name
+    title = "OSWorld"
+    holds = "rollouts of agents on desktops: screenshots, recordings, results; the next action"
+    tags = loader.TAGS
+    roles = loader.ROLES
+    subsets = (*groups(), *sets()["osworld"])
     baselines: Sequence[str] = BASELINES
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options and prepare prompt and profile."""
-        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        super().__init__(name, options)
+        self.needs_predictions = self.options["history"] == "predicted"
         self._examples = Path(self.options["examples"]) if self.options["examples"] else None
         if self._examples is not None and not self._examples.is_dir():
             raise UsageError(
@@ -298,6 +302,18 @@ class OsWorld:
             check_media=check_media,
             strict=strict,
         )
+
+    def detect(self, data: Path) -> bool:
+        """Whether a trajectory is there, or a result of a known domain."""
+        return recognises(data)
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over trajectories, results and instructions."""
+        return loader.fingerprint(data)
+
+    def named(self, step: Step) -> Step:
+        """The step with its group: all rollouts of one example."""
+        return loader.named(step)
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step; `predicted` is used with `history=predicted` only."""
@@ -325,11 +341,6 @@ class OsWorld:
         """The rule of that name: a step's answer."""
         return policy(name, options)
 
-    @property
-    def needs_predictions(self) -> bool:
-        """Whether a step's prompt shows the model's own earlier answers."""
-        return self.options["history"] == "predicted"
-
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none.
 
@@ -350,8 +361,3 @@ class OsWorld:
     ) -> Explanation:
         """Why a verdict is what it is, and what can be drawn of it."""
         return explain(step, verdict, self.profiles[profile], receipt=receipt)
-
-
-def make(name: str, options: Mapping[str, str]) -> OsWorld:
-    """The task of that name, which is one."""
-    return OsWorld(options)

@@ -270,7 +270,7 @@ _LOOKS: Final = 5
 _LINES: Final = 5
 
 
-def recognises(data: Path, benchmark: str = "") -> bool:
+def recognises(data: Path) -> bool:
     """Whether a trajectory of OSWorld is there, or a result in the folder of a known domain.
 
     Raises:

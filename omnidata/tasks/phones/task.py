@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import resources
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from omnidata.actions import Action, Point, Screen, Space, convert, history_text
 from omnidata.errors import UsageError
-from omnidata.tasks.base import resolve
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Resizing, place, resizing
 from omnidata.tasks.omnigui.answers import Unread
 from omnidata.tasks.phones import agentcpm, aitw_rules, aitz_rules
@@ -32,7 +31,6 @@ from omnidata.types import (
     Outcome,
     Part,
     Profile,
-    Source,
     Step,
     Target,
     Verdict,
@@ -386,7 +384,7 @@ def _scaled(pair: Pair, space: Space, screen: Screen, resized: Resizing | None) 
     return found.x, found.y
 
 
-class PhoneTask(ABC):
+class PhoneTask(Benchmark):
     """What does the agent do next, given the screen?
 
     Attributes:
@@ -401,16 +399,16 @@ class PhoneTask(ABC):
         UsageError: an option has an unknown name or value.
     """
 
-    name: ClassVar[str]
     rules: ClassVar[Sequence[str]]
     by: ClassVar[Mapping[str, Sequence[str]]]
     wording: ClassVar[Wording]
     allowed: Mapping[str, Sequence[str]] = {"history": HISTORY, "coordinates": SPACES}
     baselines: Sequence[str] = BASELINES
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options and prepare prompt and profiles."""
-        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        super().__init__(name, options)
+        self.needs_predictions = self.options["history"] == "predicted"
         self._prompt = Prompt(self.wording, self.options)
         self.prompt_hash = self._prompt.hash
         self._space: Space = self._prompt.space
@@ -420,11 +418,6 @@ class PhoneTask(ABC):
             )
             for name in self.rules
         }
-
-    @property
-    def default_profile(self) -> str:
-        """The first of the rules."""
-        return self.rules[0]
 
     @abstractmethod
     def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
@@ -441,10 +434,6 @@ class PhoneTask(ABC):
     @abstractmethod
     def places(self, move: Move) -> Sequence[Pair]:
         """The places that the answer of a move has, from 0 to 1."""
-
-    @abstractmethod
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
-        """Read the dataset's annotations."""
 
     def goal(self, step: Step) -> str:
         """What the model is told to do."""
@@ -485,11 +474,6 @@ class PhoneTask(ABC):
         """The target; an empty text where there is none, which the profiles leave out."""
         found = self.target(step)
         return found.text if found else ""
-
-    @property
-    def needs_predictions(self) -> bool:
-        """Whether a step's prompt shows the model's own earlier answers."""
-        return self.options["history"] == "predicted"
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none."""

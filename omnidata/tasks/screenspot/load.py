@@ -178,7 +178,7 @@ def look(path: Path) -> files.Look:
     return "known" if named and all(sign in head for sign in _SIGNS) else "other"
 
 
-def recognises(data: Path, benchmark: str = "") -> bool:
+def recognises(data: Path) -> bool:
     """Whether one of the first files there is ScreenSpot's.
 
     Raises:

@@ -17,7 +17,7 @@ from omnidata.actions import Action, Screen, Space
 from omnidata.errors import UsageError
 from omnidata.metrics.intervals import named_methods
 from omnidata.metrics.row_tables import means
-from omnidata.tasks.base import resolve
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.profiles import Mask, RowProfile, Unit, owners
 from omnidata.tasks.screenspot import load as loader
@@ -154,22 +154,24 @@ _UNITS: Final[Mapping[Space, str]] = {
 }
 
 
-class ScreenSpot:
+class ScreenSpot(Benchmark):
     """ScreenSpot: where on the screen is the element that an instruction means?
 
     Args:
         options: as in `OPTIONS`; unknown ones are a `UsageError`.
     """
 
-    name = "screenspot"
-    default_profile = "screenspot"
+    title = "ScreenSpot"
+    holds = "screenshots (ScreenSpot, -v2, -Pro); the point that an instruction means"
+    tags = loader.TAGS
+    roles = loader.ROLES
+    subsets = (*loader.FORMS, "mobile", "desktop", "web", "text", "icon")
     baselines: Sequence[str] = ("oracle", "center")
     allowed: Mapping[str, Sequence[str]] = OPTIONS
-    needs_predictions = False
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options and prepare prompt and profiles."""
-        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        super().__init__(name, options)
         self._space = next(space for space in SPACES if space == self.options["coordinates"])
         text = _text("screenspot_v1").replace("{unit}", _UNITS[self._space])
         self._asked = text + (
@@ -189,6 +191,18 @@ class ScreenSpot:
             check_media=check_media,
             strict=strict,
         )
+
+    def detect(self, data: Path) -> bool:
+        """Whether one of the first files there is ScreenSpot's."""
+        return loader.recognises(data)
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over the files, pictures left out."""
+        return loader.fingerprint(data)
+
+    def named(self, step: Step) -> Step:
+        """The step with its group: its page."""
+        return loader.named(step)
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """One user message: the screenshot, then the question."""
@@ -237,10 +251,6 @@ class ScreenSpot:
             return f"({step.screen[0] / 2:g}, {step.screen[1] / 2:g})"
         return "(0.5, 0.5)" if self._space == "rel" else "(500, 500)"
 
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """Nothing: no prompt shows the model's own earlier answers."""
-        return None
-
     def explain(
         self,
         step: Step,
@@ -257,8 +267,3 @@ class ScreenSpot:
 def _text(name: str) -> str:
     folder = resources.files("omnidata.tasks").joinpath("prompts")
     return folder.joinpath(f"{name}.txt").read_text(encoding="utf-8")
-
-
-def make(name: str, options: Mapping[str, str]) -> ScreenSpot:
-    """The task of that name, which is one."""
-    return ScreenSpot(options)

@@ -1,0 +1,238 @@
+"""The tasks that there are: ours and those of other distributions, by name.
+
+A task is an entry point of the group `omnidata.tasks`: a callable `(name: str, options:
+Mapping[str, str]) -> Task`, as the class of a task derived from `omnidata.tasks.base.Benchmark` is.
+Ours are declared in our own `pyproject.toml` and found in the same way. What fails in a task of
+another distribution names it, the line, and the data or step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any, cast
+
+from omnidata.errors import Finding, UsageError, meant
+from omnidata.files import staying_in
+from omnidata.plugins import Blame, Kind, origin_of
+from omnidata.types import (
+    Conversation,
+    Outcome,
+    Profile,
+    Rows,
+    Source,
+    Step,
+    Target,
+    Task,
+    Verdict,
+)  # fmt: skip
+
+TASKS = Kind(
+    "omnidata.tasks",
+    "task",
+    tuple(name for name in vars(Task) if not name.startswith("_")),
+    "omnidata.tasks.base.Benchmark",
+)
+
+
+@cache  # our own distribution stays what it is while the process runs
+def _ours() -> Mapping[str, EntryPoint]:
+    try:
+        points = distribution("omnidata").entry_points
+    except PackageNotFoundError:
+        return {}
+    return {point.name: point for point in points.select(group=TASKS.group)}
+
+
+def is_ours(name: str) -> bool:
+    """Whether omnidata itself brings the task."""
+    return name in _ours()
+
+
+def plugin_names() -> list[str]:
+    """The tasks that other distributions bring, in order; none of their code is run."""
+    return [name for name in TASKS.names() if not is_ours(name)]
+
+
+def names() -> list[str]:
+    """All tasks, in order; none of their code is run."""
+    return sorted(_ours().keys() | set(TASKS.names()))
+
+
+def benchmarks() -> list[str]:
+    """The tasks that have data of their own, in order; those of others are taken to have them."""
+    return [name for name in names() if not (is_ours(name) and get_task(name).asks_about)]
+
+
+def find(name: str, options: Mapping[str, str] | None = None) -> Task | None:
+    """The task of that name, set up with its options; None if there is none.
+
+    A name of ours is ours, whoever else brings it.
+
+    Args:
+        name: as in `omnidata evaluate NAME`.
+        options: as given with `-T key=value`.
+
+    Raises:
+        UsageError: an option has an unknown name or value, or the distribution that brings the
+            task is broken.
+    """
+    if is_ours(name):
+        return cast("Task", _ours()[name].load()(name, options or {}))
+    brought: Task | None = TASKS.make(name, name, options or {}, where=name)
+    if brought is None:
+        return None
+    return cast("Task", PluginTask(brought, Blame(origin_of(TASKS.group, name))))
+
+
+def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
+    """The task of that name, set up with its options.
+
+    Args:
+        name: one of `names()`.
+        options: as given with `-T key=value`.
+
+    Raises:
+        UsageError: as `find`, or there is no such task.
+    """
+    found = find(name, options)
+    if found is None:
+        known = names()
+        raise UsageError(
+            f'there is no task "{name}"',
+            expected=f"one of {', '.join(known)}",
+            remedy=meant(name, known) if _ours() else _REINSTALL,
+        )
+    return found
+
+
+_REINSTALL = "install omnidata again: what is installed of it declares no task"
+
+
+def _staying(data: Path, task: str) -> AbstractContextManager[None]:
+    return staying_in(data)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginTask:
+    """The task as it is, but for what it raises.
+
+    Attributes:
+        task: of the distribution.
+        blame: calls its code.
+        reading: around a look at the data, given them and the task's name; nothing outside the data
+            is opened.
+    """
+
+    task: Task
+    blame: Blame
+    reading: Callable[[Path, str], AbstractContextManager[None]] = _staying
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the task has."""
+        if name in ("task", "blame", "reading") or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.task, name)
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """By name."""
+        found = self.task.profiles.items()
+        return {name: PluginProfile(profile, self.blame) for name, profile in found}
+
+    def load(self, data: Path, **options: Any) -> Source:
+        """Read the dataset's annotations, and nothing outside the data."""
+        with self.reading(data, self.task.name):
+            found: Source = self.blame.call(self.task.load, str(data), data, **options)
+        return found
+
+    def detect(self, data: Path) -> bool | None:
+        """Whether rows of the task are there."""
+        with staying_in(data):
+            found: bool | None = self.blame.call(self.task.detect, str(data), data)
+        return found
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over the annotations."""
+        with self.reading(data, self.task.name):
+            found: str = self.blame.call(self.task.fingerprint, str(data), data)
+        return found
+
+    def named(self, step: Step) -> Step | None:
+        """The step with its episode and its group."""
+        found: Step | None = self.blame.call(self.task.named, step.sample_id, step)
+        return found
+
+    def together(self, steps: Sequence[Step], note: Callable[[Finding], None]) -> Sequence[Step]:
+        """The steps, those of one episode in one group."""
+        where = f"{len(steps)} steps"
+        found: Sequence[Step] = self.blame.call(self.task.together, where, steps, note)
+        return found
+
+    def prompt(self, step: Step, *predicted: Any, **options: Any) -> Conversation:
+        """The conversation for one step."""
+        said: Conversation = self.blame.call(
+            self.task.prompt, step.sample_id, step, *predicted, **options
+        )
+        return said
+
+    def target(self, step: Step, **options: Any) -> Target | None:
+        """The right answer."""
+        found: Target | None = self.blame.call(self.task.target, step.sample_id, step, **options)
+        return found
+
+    def baseline(
+        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
+    ) -> Callable[[Step], str]:
+        """The rule of that name."""
+        where = f"baseline:{name}"
+        rule = self.blame.call(self.task.baseline, where, name, steps, options)
+        return lambda step: str(self.blame.call(rule, step.sample_id, step))
+
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Any:
+        """A model's text as an action."""
+        return self.blame.call(self.task.read, f"the answer {text[:60]!r}", text, receipt)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginProfile:
+    """The profile as it is, but for what it raises.
+
+    Attributes:
+        profile: of the distribution.
+        blame: calls its code.
+    """
+
+    profile: Profile
+    blame: Blame
+
+    @property  # type: ignore[misc]  # read only, as nobody sets it
+    def __class__(self) -> Any:
+        """That of the profile: `compare` asks which of our base classes it has."""
+        return self.profile.__class__
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the profile has."""
+        if name in ("profile", "blame") or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.profile, name)
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read one answer and hold it against the step."""
+        found: Verdict = self.blame.call(self.profile.judge, step.sample_id, step, text, receipt)
+        return found
+
+    def failed(self, step: Step, outcome: Outcome) -> Verdict:
+        """The verdict on a step for which no answer came."""
+        found: Verdict = self.blame.call(self.profile.failed, step.sample_id, step, outcome)
+        return found
+
+    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
+        """The table."""
+        where = f"the table of {len(steps)} steps"
+        found: dict[str, Any] = self.blame.call(self.profile.total, where, steps, rows)
+        return found
