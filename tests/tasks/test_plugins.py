@@ -8,17 +8,25 @@ import pickle
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
+from importlib.metadata import entry_points
 from pathlib import Path
 
+import datasets
 import numpy as np
 import pytest
 from PIL import Image
 
 import omnidata
 from omnidata import media
+from omnidata.cli import main
 from omnidata.cli.arguments import data_of
+from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, PluginError, UsageError
+from omnidata.loaders import builders
+from omnidata.loaders.detect import recognised
+from omnidata.loaders.repository import load
 from omnidata.predictions import Prediction
 from omnidata.run.scoring import read_run
 from omnidata.tasks import get_task
@@ -27,6 +35,7 @@ from omnidata.viewer.report_data import open_run
 from omnidata.viewer.step_page import facts
 from tests import plugs
 from tests.cli.running import OMNIDATA
+from tests.trees import row, write_rows
 
 PLUGIN = '''
 """A benchmark of another distribution: which of two words is longer."""
@@ -36,6 +45,7 @@ import json
 from dataclasses import replace
 
 from omnidata.actions import Action, Primitive
+from omnidata.errors import DataError
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.profiles import RowProfile
 from omnidata.types import Explanation, MediaRef, Source, Step, Verdict
@@ -59,6 +69,7 @@ class Words(Benchmark):
     allowed = {"case": ("kept", "lower")}
 
     def load(self, data, *, check_media=True, strict=False):
+        data = data / "words.jsonl" if data.is_dir() else data
         rows = [json.loads(line) for line in data.read_text("utf-8").splitlines()]
         steps = [
             Step(
@@ -173,6 +184,32 @@ class Bare:
         return getattr(self._words, name)
 
 
+class Known(Words):
+    """Has all that loading asks for."""
+
+    title = "The longer word"
+    holds = "two words; which is longer"
+    tags = ("language",)
+    roles = {}
+    subsets = ("en",)
+
+    def detect(self, data):
+        with data.open(encoding="utf-8") as rows:
+            try:
+                return "words" in json.loads(rows.readline())
+            except ValueError:
+                return False
+
+    def load(self, data, **options):
+        try:
+            return super().load(data, **options)
+        except (AttributeError, KeyError, ValueError):
+            raise DataError("these are no pairs of words", where=str(data)) from None
+
+    def named(self, step):
+        return replace(step, episode="of " + step.source["language"], group=step.instruction)
+
+
 def nothing(name, options):
     return object()
 '''
@@ -193,6 +230,8 @@ def install(
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for task in ("words", "shown"):  # the builders of an earlier test's plug-in
+        monkeypatch.delitem(sys.modules, builders.module_of(task), raising=False)
     return plugs.on_path(tmp_path / "site", "words_plugin", monkeypatch)
 
 
@@ -453,3 +492,162 @@ def test_an_unknown_task_is_refused_with_the_names_of_plugins(site: Path) -> Non
 def test_a_plugin_does_not_replace_a_task_of_ours(site: Path) -> None:
     install(site, points="omnigui = words_plugin:Words")
     assert get_task("omnigui").default_profile == "omnigui-paper"
+
+
+KNOWN = "words = words_plugin:Known"
+
+
+@pytest.mark.parametrize("points", ["words = words_plugin:Words", KNOWN])
+def test_datasets_opens_it_every_way(
+    site: Path, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, points: str
+) -> None:
+    """Whether it says itself what its data hold, or leaves it to the data."""
+    install(site, points=points)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    omnidata.register()
+    (tmp_path / "data").mkdir()
+    rows = rows.rename(tmp_path / "data" / rows.name)
+    folder = {"data_dir": str(rows.parent), "split": "test"}
+    found = datasets.load_dataset("words", **folder)
+    assert found["instruction"] == [one["words"] for one in ROWS]
+    assert found["language"] == ["en", "de", "en"]
+    assert [json.loads(text) for text in found["source"]] == ROWS
+    assert datasets.load_dataset("words", "DE", num_proc=2, **folder)["instruction"] == [
+        ROWS[1]["words"]
+    ]
+    streamed = datasets.load_dataset("words", "en", streaming=True, **folder)
+    assert [one["sample_id"] for one in streamed] == ["words/0", "words/2"]
+    assert omnidata.load_dataset("words", rows, split="test").to_list() == found.to_list()
+    assert omnidata.load_dataset("words", rows, "en", split="test", num_proc=2).num_rows == 2
+    streamed = omnidata.load_dataset("words", rows, split="test", streaming=True)
+    assert [one["language"] for one in streamed] == ["en", "de", "en"]
+    with pytest.raises(DataError, match="no subset"):
+        omnidata.load_dataset("words", rows, "fr", split="test")
+
+
+def test_its_cache_follows_its_rows_and_its_code(site: Path, rows: Path, tmp_path: Path) -> None:
+    install(site)
+    code, cache = site / "words_plugin.py", tmp_path / "cache"
+
+    def built() -> int:
+        omnidata.load_dataset("words", rows, split="test", cache_dir=cache)
+        return len(list(cache.glob("words/*")))
+
+    assert built() == built() == 1
+    code.write_text(code.read_text("utf-8") + "\n# mended\n", encoding="utf-8")
+    assert built() == 2
+    rows.write_text(rows.read_text("utf-8").replace("oak", "ash"), encoding="utf-8")
+    assert built() == 3
+
+
+def test_its_media_are_a_column(site: Path, rows: Path) -> None:
+    install(site, points="shown = words_plugin:Shown")
+    (rows.parent / "media").mkdir()
+    Image.new("RGB", (8, 8)).save(rows.parent / "media" / "a.png")
+    found = omnidata.load_dataset("shown", rows, split="test", streaming=True)
+    assert isinstance(found.features["screenshot"], datasets.Image)
+
+
+def test_the_name_of_a_builder_of_datasets_stays_its_own(
+    site: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(site, points="csv = words_plugin:Words")
+    omnidata.register()
+    table = datasets.packaged_modules._PACKAGED_DATASETS_MODULES
+    assert table["csv"][0] != builders.module_of("csv")
+    assert '"csv" is a builder of `datasets` itself' in caplog.text
+
+
+def test_what_it_detects_is_found_without_its_name(
+    site: Path, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(site, points=KNOWN)
+    assert recognised(rows) == ["words"]
+    with pytest.raises(SystemExit, match="0"):
+        main(["info", str(rows)])
+    assert "3 episodes, 3 steps" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="0"):
+        main(["info", "words"])
+    told = capsys.readouterr().out
+    assert told.startswith("words: two words; which is longer\n")
+    assert "subsets: all, en\n" in told
+    with pytest.raises(DataError) as caught:
+        get_task("omnigui").load(rows)
+    assert "these are rows of words: name that task" in caught.value.remedy
+    other = write_rows(tmp_path / "steps.json", [row()])
+    with pytest.raises(DataError) as caught:
+        get_task("words").load(other)
+    assert "these are rows of omnigui: name that task" in caught.value.remedy
+    with pytest.raises(UsageError, match="wordz") as unknown:
+        get_task("wordz")
+    assert unknown.value.remedy == "did you mean words?"
+
+
+def test_one_that_reads_the_data_to_detect_them_is_asked_once(site: Path, rows: Path) -> None:
+    (site / "words_plugin.py").write_text(
+        PLUGIN + "\n\nfrom omnidata.loaders.load import opened\n\n\nclass Reads(Words):\n"
+        "    def load(self, data, **given):\n"
+        "        read = lambda: super(Reads, self).load(data, **given)\n"
+        '        return opened(data, "words", (), read, strict=False, check_media=False)\n\n'
+        "    def detect(self, data):\n"
+        "        return bool(self.load(data).steps)\n",
+        encoding="utf-8",
+    )
+    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Reads")
+    assert recognised(rows) == ["words"]
+    broken = rows.with_name("rows.json")
+    broken.write_text("[]")
+    assert recognised(broken) == []
+
+
+def test_a_broken_one_does_not_stand_in_the_way_of_others(site: Path, tmp_path: Path) -> None:
+    install(site, points="words = words_plugin:nothing")
+    assert recognised(write_rows(tmp_path / "steps.json", [row()])) == ["omnigui"]
+    with pytest.raises(UsageError, match="is no task"):
+        get_task("words")
+
+
+def test_its_rule_gives_a_repository_its_groups_back(
+    site: Path, rows: Path, tmp_path: Path
+) -> None:
+    install(site, points=KNOWN)
+    source = get_task("words").load(rows)
+    named = [get_task("words").named(step) for step in source.steps]
+    convert(replace(source, steps=named), tmp_path / "out", embed=False)
+    found = load(tmp_path / "out", "words", ("language",))
+    assert [(step.episode, step.group) for step in found.steps] == [
+        (f"of {one['language']}", one["words"]) for one in ROWS
+    ]
+
+
+def test_without_the_entry_of_one_benchmark_the_rest_still_loads(tmp_path: Path) -> None:
+    """Nobody but the entry point leads to a benchmark's folder."""
+    site, data = tmp_path / "site", write_rows(tmp_path / "data" / "steps.json", [row()]).parent
+    package = Path(omnidata.__file__).parent
+    gone = shutil.ignore_patterns("__pycache__", "screenspot")
+    shutil.copytree(package, site / "omnidata", ignore=gone)
+    points = [
+        f"{point.name} = {point.value}"
+        for point in entry_points(group="omnidata.tasks")
+        if point.dist and point.dist.name == "omnidata" and point.name != "screenspot"
+    ]
+    plugs.install(site, "omnidata", "omnidata.tasks", "\n".join(points))
+    code = (
+        "import sys, datasets, omnidata; from omnidata.cli import main; omnidata.register()\n"
+        "found = datasets.load_dataset('omnigui', data_dir=sys.argv[1], split='test',"
+        " cache_dir=sys.argv[2])\n"
+        "print(omnidata.__file__, len(found)); main(['info', sys.argv[1]])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, data, tmp_path / "cache"],
+        env={**os.environ, "PYTHONPATH": str(site)},
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert f"{site}/omnidata/__init__.py 1\n" in done.stdout, done.stderr
+    assert "1 episode, 1 step" in done.stdout
+    known = [sys.executable, "-c", "from omnidata.tasks import get_task; get_task('screenspot')"]
+    done = subprocess.run(
+        known, env={**os.environ, "PYTHONPATH": str(site)}, cwd=tmp_path, capture_output=True,
+        text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert 'there is no task "screenspot"' in done.stderr
