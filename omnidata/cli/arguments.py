@@ -6,12 +6,15 @@ import inspect
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from omnidata.cli import terminal
 from omnidata.errors import DataError, OmnidataError, UsageError, meant
+
+if TYPE_CHECKING:
+    from omnidata.types import Task
 
 
 def _held(context: typer.Context, place: Path | None) -> Path | None:
@@ -233,16 +236,24 @@ def _holds(place: Path, task: str | None) -> bool:
     if is_repository(place):
         return True
     benchmark = registry.find(task) if task else None
-    if benchmark is None or benchmark.asks_about:
+    if benchmark is None or benchmark.asks_about or _says(benchmark, place):
         return bool(recognised(place))
     try:
-        said = benchmark.detect(place)
-        if said is not None:
-            return said or bool(recognised(place))
         benchmark.load(place, check_media=False)
     except (OmnidataError, OSError):  # plug-ins need not know our errors
         return False
     return True
+
+
+def _says(benchmark: Task, place: Path) -> bool:
+    """Whether the benchmark tells its own data from others by a look at them."""
+    from omnidata.files import staying_in
+
+    try:
+        with staying_in(place):
+            return benchmark.detect(place) is not None
+    except (OmnidataError, OSError):  # which mean no
+        return True
 
 
 def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> str:

@@ -123,7 +123,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
 
     def _source(self, root: Path) -> Source:
         with following(self.config.media_roots):
-            return _load(self.task.name, str(root), _fingerprint(self.task, root))
+            return _load(type(self).__module__, str(root), _fingerprint(self.task, root))
 
     def _info(self) -> datasets.DatasetInfo:
         tags, roles = self.task.tags, self.task.roles
@@ -216,8 +216,8 @@ def _code_below(folder: Path) -> list[Path]:
 
 
 @lru_cache(maxsize=2)  # the builder asks once per shard; two, so that old data is not kept for long
-def _load(name: str, root: str, fingerprint: str) -> Source:
-    task = registry.get_task(name)
+def _load(module: str, root: str, fingerprint: str) -> Source:
+    task: Task = getattr(import_module(module), builders.BUILDER).task
     with _reads(task, Path(root)):
         return task.load(Path(root), check_media=False)
 
