@@ -612,7 +612,8 @@ def test_its_rule_gives_a_repository_its_groups_back(
 ) -> None:
     install(site, points=KNOWN)
     source = get_task("words").load(rows)
-    named = [step for one in source.steps if (step := get_task("words").named(one))]
+    words = get_task("words")
+    named = [step for one in source.steps if (step := words.named(one))]
     convert(replace(source, steps=named), tmp_path / "out", embed=False)
     found = load(tmp_path / "out", "words", ("language",))
     assert [(step.episode, step.group) for step in found.steps] == [
