@@ -21,14 +21,10 @@ from omnidata.files import staying_in
 from omnidata.plugins import Blame, Kind, origin_of
 from omnidata.types import (
     Conversation,
-    Outcome,
-    Profile,
-    Rows,
     Source,
     Step,
     Target,
     Task,
-    Verdict,
 )  # fmt: skip
 
 TASKS = Kind(
@@ -138,12 +134,6 @@ class PluginTask:
             raise AttributeError(name)
         return getattr(self.task, name)
 
-    @property
-    def profiles(self) -> Mapping[str, Profile]:
-        """By name."""
-        found = self.task.profiles.items()
-        return {name: PluginProfile(profile, self.blame) for name, profile in found}
-
     def load(self, data: Path, **options: Any) -> Source:
         """Read the dataset's annotations, and nothing outside the data."""
         with self.reading(data, self.task.name):
@@ -196,43 +186,3 @@ class PluginTask:
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Any:
         """A model's text as an action."""
         return self.blame.call(self.task.read, f"the answer {text[:60]!r}", text, receipt)
-
-
-@dataclass(frozen=True, slots=True)
-class PluginProfile:
-    """The profile as it is, but for what it raises.
-
-    Attributes:
-        profile: of the distribution.
-        blame: calls its code.
-    """
-
-    profile: Profile
-    blame: Blame
-
-    @property  # type: ignore[misc]  # read only, as nobody sets it
-    def __class__(self) -> Any:
-        """That of the profile: `compare` asks which of our base classes it has."""
-        return self.profile.__class__
-
-    def __getattr__(self, name: str) -> Any:
-        """Whatever else the profile has."""
-        if name in ("profile", "blame") or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.profile, name)
-
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer and hold it against the step."""
-        found: Verdict = self.blame.call(self.profile.judge, step.sample_id, step, text, receipt)
-        return found
-
-    def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step for which no answer came."""
-        found: Verdict = self.blame.call(self.profile.failed, step.sample_id, step, outcome)
-        return found
-
-    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
-        """The table."""
-        where = f"the table of {len(steps)} steps"
-        found: dict[str, Any] = self.blame.call(self.profile.total, where, steps, rows)
-        return found

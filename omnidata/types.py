@@ -632,3 +632,28 @@ class Task(Protocol):
             profile: whose verdict it is.
             receipt: of the answer: the sizes of what was sent.
         """
+
+    # What follows has defaults in `omnidata.tasks.base.Described`, which says more of its types.
+
+    @property
+    def overview(self) -> type[Any]:
+        """The `omnidata.tasks.overview.View` of its data."""
+
+    @property
+    def score_files(self) -> Any | None:
+        """The `omnidata.tasks.offline_scorer.OfflineScorer` that needs no model's texts, if any."""
+
+    @property
+    def tables(self) -> Sequence[Any]:
+        """The `omnidata.tasks.published.TableSpec` of each table of its paper."""
+
+    @property
+    def variations(self) -> Sequence[Any]:
+        """The `omnidata.tasks.published.Variation` of each option that has a table."""
+
+    @property
+    def published(self) -> Any:
+        """What is published of it, an `omnidata.tasks.published.Published`."""
+
+    def spelling(self, tag: str, value: str) -> str:
+        """What the spellings of a tag's value have in common."""

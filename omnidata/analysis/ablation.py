@@ -301,7 +301,7 @@ def ablate(
         RunError: a file cannot be written.
     """
     excluded = read_exclude(plan.exclude, source.steps) if plan.exclude else frozenset[str]()
-    worlds = _worlds(plan, source, excluded, watch)
+    worlds = _worlds(plan, task, source, excluded, watch)
     with explained(plan.out):
         plan.out.mkdir(parents=True, exist_ok=True)
         files = {name: _record(plan, name, found, excluded) for name, found in worlds.items()}
@@ -339,12 +339,19 @@ def ablate(
 
 def _worlds(
     plan: Plan,
+    task: Task,
     source: Source,
     excluded: frozenset[str],
     watch: Callable[[str], AbstractContextManager[Progress]],
 ) -> dict[Control, Altered]:
     """The data under each control."""
-    chosen = select(source.steps, where=plan.where, exclude=excluded, limit=plan.limit)
+    chosen = select(
+        source.steps,
+        where=plan.where,
+        exclude=excluded,
+        limit=plan.limit,
+        spelling=task.spelling,
+    )
     steps = frozenset(step.sample_id for step in chosen)
     found: dict[Control, Altered] = {}
     for control in plan.controls:

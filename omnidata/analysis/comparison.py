@@ -12,16 +12,15 @@ import numpy as np
 from omnidata.analysis.inference import (
     RESAMPLES,
     Estimate,
-    Mask,
     McNemar,
     corrected,
     estimate,
     mcnemar,
 )
-from omnidata.analysis.measures import measures
 from omnidata.analysis.pairing import Pair, differences, pair
-from omnidata.errors import counted
+from omnidata.errors import RunError, counted
 from omnidata.metrics.episodes import codes
+from omnidata.metrics.paired import Mask, Measures, means
 from omnidata.run.scoring import Run, Unit, read_run
 from omnidata.run.settings import Change
 from omnidata.types import OUTCOMES, Source
@@ -191,7 +190,7 @@ def compare(
         DataError: the data cannot be read.
     """
     compared = pair(read_run(a), read_run(b), data=data, source=source)
-    found = measures(compared)
+    found = _measures(compared)
     right: list[Mask] = []
     if found.flips:
         right = [rows.values[found.flips[1]] == 1 for rows in (compared.rows_a, compared.rows_b)]
@@ -225,6 +224,31 @@ def compare(
         seed,
         resamples,
     )
+
+
+def _measures(compared: Pair) -> Measures:
+    """The metrics of the profile that both runs were scored by.
+
+    Raises:
+        RunError: the profile does not say what its totals are sums of.
+    """
+    run, both = compared.a, (compared.rows_a, compared.rows_b)
+    if scorer := run.offline_scorer:
+        columns = scorer.paired(run.profile)
+        a, b = (np.column_stack([rows.values[name] for name in columns]) for rows in both)
+        judged, sums = means(a, b, np.arange(len(compared.ids), dtype=np.int64))
+        flips = (scorer.right, scorer.right) if scorer.right else None
+        return Measures(columns, {}, flips, judged, sums)
+    profile = run.benchmark.profiles[run.profile]
+    measures = getattr(profile, "measures", None)
+    if measures is None:
+        raise RunError(
+            f"runs of the profile {run.profile} cannot be compared",
+            where=str(run.path),
+            expected="a profile derived from EpisodeProfile or RowProfile, or with `measures`",
+        )
+    found: Measures = measures(compared.steps, *both)
+    return found
 
 
 def _groups(compared: Pair, by: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, Mask]]:

@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnidata.analysis.run_tables import cell, counted, main_metric, ranked
+from omnidata.analysis.run_tables import cell, counted, main_metric, present, ranked, specs
 from omnidata.analysis.runs import by_profile, labels
-from omnidata.analysis.table_specs import Shape, shapes
 from omnidata.analysis.tables import number
 from omnidata.errors import UsageError
-from omnidata.run.figures import check_installed, save, spellings
+from omnidata.figures import check_installed, save, spellings
 from omnidata.run.scoring import Run
+from omnidata.tasks.published import TableSpec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,42 +92,41 @@ def drawings(runs: Sequence[Run]) -> list[Drawing]:
 def _radars(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
     """One per table of groups, and for so many runs as can be told apart."""
     told = [", ".join(filter(None, label)) for label in labels(runs)]
-    for shape in shapes(runs[0]):
-        if len(list(shape.present(runs))) < 3:
+    for spec in specs(runs[0]):
+        if len(list(present(spec, runs))) < 3:
             continue
         for start in range(0, len(runs), _TOGETHER):
             part, named = runs[start : start + _TOGETHER], told[start : start + _TOGETHER]
             number = f"-{start // _TOGETHER + 1}" if len(runs) > _TOGETHER else ""
-            make = partial(radar, shape, part, named)
-            yield Drawing(f"{prefix}-radar-{shape.axis}{number}", make)
+            make = partial(radar, spec, part, named)
+            yield Drawing(f"{prefix}-radar-{spec.axis}{number}", make)
 
 
 def _bars(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
     """One per run: by app where the data tell it, else as in the main table."""
     told = [", ".join(filter(None, label)) for label in labels(runs)]
     for place, (run, name) in enumerate(zip(runs, told, strict=True), 1):
-        axes = [axis for axis in ("app", shapes(run)[0].axis) if run.results["by"].get(axis)]
+        axes = [axis for axis in ("app", specs(run)[0].axis) if run.results["by"].get(axis)]
         number = f"-{place}" if len(runs) > 1 else ""
         if axes:
             yield Drawing(f"{prefix}-bars-{axes[0]}{number}", partial(bars, run, axes[0], name))
 
 
-def radar(shape: Shape, runs: Sequence[Run], told: Sequence[str]) -> Figure:
+def radar(spec: TableSpec, runs: Sequence[Run], told: Sequence[str]) -> Figure:
     """The capability fingerprint (Figure 4): the main metric by group, a line per run.
 
     Args:
-        shape: whose groups, three or more.
+        spec: whose groups, three or more.
         runs: at most eight.
         told: their names.
     """
     from matplotlib.figure import Figure
 
     metric = main_metric(runs[0])
-    groups = list(shape.present(runs))
+    groups = list(present(spec, runs))
     angles = [2 * math.pi * place / len(groups) for place in range(len(groups))]
     lines = [
-        [_percent(cell(run, shape.axis, group, metric).value) for group, _ in groups]
-        for run in runs
+        [_percent(cell(run, spec.axis, group, metric).value) for group, _ in groups] for run in runs
     ]
     made = Figure(figsize=(6.4, 6.2 + 0.22 * len(runs)), layout="constrained")
     axes = made.add_subplot(projection="polar")
@@ -151,7 +150,7 @@ def radar(shape: Shape, runs: Sequence[Run], told: Sequence[str]) -> Figure:
             label=_cut(written[name], 64),
             clip_on=False,
         )
-    made.suptitle(f"{metric} by {shape.axis} (%): {runs[0].task}, {runs[0].profile}", fontsize=11)
+    made.suptitle(f"{metric} by {spec.axis} (%): {runs[0].task}, {runs[0].profile}", fontsize=11)
     _legend(made, families)
     return made
 

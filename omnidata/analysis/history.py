@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from omnidata.analysis.run_tables import HISTORY, groups, title
+from omnidata.analysis.run_tables import groups, title
 from omnidata.analysis.runs import labels
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table
 from omnidata.errors import RunError
 from omnidata.metrics.intervals import wilson
 from omnidata.run.scoring import Run
+from omnidata.tasks.published import HISTORY
 
 _EXACT = "exact_match"
 Count = tuple[int, int]

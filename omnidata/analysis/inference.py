@@ -9,18 +9,13 @@ episodes, find the same. What belongs together (`Step.group`) is one episode her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Rates = Callable[[Floats], Floats]
-"""Sums over episodes, (..., C), to metrics, (..., M); NaN where a metric is undefined."""
+from omnidata.metrics.paired import Floats, Ints, Mask, Rates, Sums
 
 RESAMPLES = 10_000
 MIN_EPISODES = 10
@@ -29,23 +24,6 @@ MIN_DIFFERING = 6
 """With five episodes that differ no two-sided test reaches 0.05: 2 / 2**5 is 0.0625."""
 _AT_ONCE = 1 << 21  # random numbers held at a time
 _TIE = 1e-12  # the same sum in another order of adding
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """What each episode adds to the sums that metrics are made of, in both runs.
-
-    Attributes:
-        a, b: float64 (E, C), one row per episode, the same episodes in the same order.
-        rates: from sums to metrics.
-        uses: for each metric the columns that it is made of; the last of them is what it divides
-            by.
-    """
-
-    a: Floats
-    b: Floats
-    rates: Rates
-    uses: Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)

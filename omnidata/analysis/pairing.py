@@ -15,7 +15,6 @@ from omnidata.errors import RunError, UsageError, counted
 from omnidata.run.scoring import Run
 from omnidata.run.selection import whole_episodes
 from omnidata.run.settings import Change, changes
-from omnidata.run.textless import Scorer, scorer_of
 from omnidata.types import OUTCOMES, Rows, Source, Step
 
 ANSWERED = ("ok", "unparsed")
@@ -72,7 +71,7 @@ def pair(a: Run, b: Run, *, data: Path | None = None, source: Source | None = No
     """
     _check_alike(a, b)
     steps: list[Step] = []
-    if not textless(a):
+    if not a.offline_scorer:
         source = source or _load(a, b, data)
         _check_source(a, source)
         _check_source(b, source)
@@ -106,12 +105,6 @@ def pair(a: Run, b: Run, *, data: Path | None = None, source: Source | None = No
         only_b=len(in_b) - len(common),
         neither=len(listed - in_a - in_b),
     )
-
-
-def textless(run: Run) -> Scorer | None:
-    """Who scored the run without any text, task by task; None where a model's texts were."""
-    scorer = scorer_of(run.task)
-    return scorer if scorer and run.profile in scorer.PROFILES else None
 
 
 def _check_alike(a: Run, b: Run) -> None:
@@ -192,7 +185,7 @@ def _has(run: Run, sample_id: str) -> bool:
 def _rows(run: Run, ids: Sequence[str], whole: npt.NDArray[np.bool_] | None) -> Rows:
     """The run's verdicts on these steps."""
     scores = [run.scores[name] for name in ids]
-    scorer = textless(run)
+    scorer = run.offline_scorer
     names = scorer.paired(run.profile) if scorer else run.benchmark.profiles[run.profile].values
     if lacking := [name for name in names if name not in scores[0]]:
         raise RunError(

@@ -12,16 +12,12 @@ from omnidata.analysis import (
     seed_variance,
 )
 from omnidata.analysis import (
-    run_tables as varied,
-)
-from omnidata.analysis import (
     tables as formats,
 )
 from omnidata.analysis import (
     tables as printing,
 )
 from omnidata.analysis.runs import by_profile, warnings
-from omnidata.analysis.table_specs import shapes
 from omnidata.analysis.tables import Table
 from omnidata.errors import UsageError
 from omnidata.run.scoring import Run
@@ -90,13 +86,13 @@ def report(runs: Sequence[Run], *, with_published: bool = False, by: Sequence[st
 def _tables(runs: Sequence[Run], with_published: bool, by: Sequence[str]) -> list[Table]:
     """The tables of one task and profile."""
     found = [
-        run_tables.by_shape(shape, runs, with_published=with_published)
-        for shape in shapes(runs[0])
-        if shape.name == "main" or any(run.results["by"].get(shape.axis) for run in runs)
+        run_tables.by_spec(spec, runs, with_published=with_published)
+        for spec in run_tables.specs(runs[0])
+        if spec.name == "main" or any(run.results["by"].get(spec.axis) for run in runs)
     ]
     found.append(run_tables.overall(runs))
-    for variation in varied.VARIATIONS:
-        table = varied.table(variation, runs, with_published=with_published)
+    for variation in runs[0].benchmark.variations:
+        table = run_tables.table(variation, runs, with_published=with_published)
         if table:
             found.append(table)
     found += history.tables(runs)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from omnidata.analysis import table_specs
 from omnidata.analysis.runs import grouped, labels, unlike
-from omnidata.analysis.table_specs import DEPENDENCY, Shape, shapes
 from omnidata.analysis.tables import (
     LOWER_IS_BETTER,
     Cell,
@@ -20,10 +19,74 @@ from omnidata.analysis.tables import (
     Unit,
     marked_best,
 )
-from omnidata.loaders.apps import app_key
 from omnidata.run.scoring import Run
+from omnidata.tasks.published import Published, PublishedRow, TableSpec, Variation
 
 _COUNTS: Mapping[str, str] = {"episodes": "Ep.", "steps": "Steps", "tasks": "Tasks", "rows": "Rows"}
+
+
+def specs(run: Run) -> tuple[TableSpec, ...]:
+    """The tables that the run's task has for its profile, the main one first."""
+    by = run.results["by"]
+    found: dict[str, TableSpec] = {}
+    for spec in run.benchmark.tables:
+        if spec.profiles and run.profile not in spec.profiles:
+            continue
+        held = found.setdefault(spec.name, spec)
+        if held.axis not in by and spec.axis in by:
+            found[spec.name] = spec
+    main = found.pop("main", None) or TableSpec("main", "Main results", next(iter(by), ""))
+    return (main, *found.values())
+
+
+def heads_of(
+    spec: TableSpec, runs: Sequence[Run], *, shares: Run | None = None
+) -> tuple[Head, ...]:
+    """The columns that any of the runs has something for.
+
+    Args:
+        spec: the table.
+        runs: of one task and profile.
+        shares: the run whose shares of episodes stand beside the groups' headers.
+    """
+    units = runs[0].columns
+    shown = list(units)[: spec.most]
+    groups = [("", spec.whole), *present(spec, runs)]
+    if spec.whole_last:
+        groups = groups[1:] + groups[:1]
+    if spec.per == "metric":
+        return tuple(
+            Head(
+                metric,
+                tuple(Column(header, metric, units[metric], name) for name, header in groups),
+            )
+            for metric in units
+        )
+    return tuple(
+        Head(
+            header + (_share(shares, spec.axis, name) if shares else ""),
+            tuple(
+                Column(metric, metric, units[metric], name) for metric in (shown if name else units)
+            ),
+        )
+        for name, header in groups
+    )
+
+
+def present(spec: TableSpec, runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
+    """The groups that a run has, and their headers."""
+    found = [name for run in runs for name in run.results["by"].get(spec.axis, {})]
+    names = dict.fromkeys([name for name in spec.groups if name in found] + found)
+    for name in names:
+        yield name, spec.groups.get(name, name)
+
+
+def _share(run: Run, axis: str, group: str) -> str:
+    """The group's share of episodes, as OmniGUI's Table 4 has it in its header."""
+    of = run.results["by"].get(axis, {}).get(group, {}) if group else run.results["counts"]
+    total = run.results["counts"].get("episodes")
+    part = of.get("episodes")
+    return f" ({100 * part / total:.1f}%)" if total and part is not None else ""
 
 
 def cell(run: Run, axis: str, group: str, metric: str) -> Cell:
@@ -51,37 +114,40 @@ def title(what: str, runs: Sequence[Run]) -> str:
     return f"{what}: {runs[0].task} by {runs[0].profile}"
 
 
-def by_shape(shape: Shape, runs: Sequence[Run], *, with_published: bool) -> Table:
+def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Table:
     """A row per run.
 
     Args:
-        shape: which columns.
+        spec: which columns.
         runs: of one task and profile.
         with_published: whether rows of the paper come first.
     """
-    heads = shape.heads(runs)
+    heads = heads_of(spec, runs)
     columns = tuple(column for head in heads for column in head.columns)
     named = labels(runs)
-    others = table_specs.figures(runs[0].task, shape.name, runs) if with_published else []
+    others: list[PublishedRow] = []
+    if with_published:
+        found = runs[0].benchmark.published.of(spec.name)
+        others = [row for row in found if any(_asks(run, row) for run in runs)]
     others = [row for row in others if any((c.group, c.metric) in row.values for c in columns)]
     apart = _apart(runs)
     asked = {_options(row.options) for row in others}
     has_setting = any(setting for _, setting in named) or len(asked) > 1
     wide = 2 if has_setting else 1
     rows = [
-        table_specs.row(row, (row.model, _options(row.options))[:wide], columns) for row in others
+        _published_row(row, (row.model, _options(row.options))[:wide], columns) for row in others
     ]
     rows += [
         Row(
             label[:wide],
-            tuple(cell(run, shape.axis, column.group, column.metric) for column in columns),
+            tuple(cell(run, spec.axis, column.group, column.metric) for column in columns),
             run=str(run.path),
         )
         for label, run in zip(named, runs, strict=True)
     ]
     return Table(
-        shape.name,
-        title(shape.title, runs),
+        spec.name,
+        title(spec.title, runs),
         runs[0].task,
         runs[0].profile,
         ("Model", "Setting")[:wide],
@@ -89,6 +155,17 @@ def by_shape(shape: Shape, runs: Sequence[Run], *, with_published: bool) -> Tabl
         tuple(rows if apart else marked_best(columns, rows)),
         (*apart, *of_published(others, runs)),
     )
+
+
+def _asks(run: Run, row: PublishedRow) -> bool:
+    """Whether the row is of the run's own setting."""
+    return row.options.items() <= run.benchmark.options.items()
+
+
+def _published_row(row: PublishedRow, labels: tuple[str, ...], columns: Sequence[Column]) -> Row:
+    """A published row as a line of a table; a dash where nothing is published."""
+    cells = tuple(Cell(row.values.get((column.group, column.metric))) for column in columns)
+    return Row(labels, cells, source=row.source)
 
 
 def _options(options: Mapping[str, str]) -> str:
@@ -100,7 +177,7 @@ def _apart(runs: Sequence[Run]) -> tuple[str, ...]:
     return tuple(f"No ranking: {why}." for why in unlike(runs))
 
 
-def of_published(rows: Sequence[table_specs.Figures], runs: Sequence[Run]) -> tuple[str, ...]:
+def of_published(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> tuple[str, ...]:
     """What the reader must know where published figures are not what the runs' are."""
     told = []
     steps = {row.steps for row in rows if row.steps}
@@ -108,12 +185,9 @@ def of_published(rows: Sequence[table_specs.Figures], runs: Sequence[Run]) -> tu
     if steps and own != steps:
         here = ", ".join(f"{number:,}" for number in sorted(own))
         told.append(f"Published on {max(steps):,} steps; the runs here on {here}.")
-    progress = any(metric == "GP" for row in rows for _, metric in row.values)
-    if progress and runs[0].profile == "omnigui-paper":
-        told.append(
-            "GP here is the ratio, as the paper describes it; the published GP can only be the "
-            "prefix. Beside it belongs GP_prefix, which is the GP of the profile omnigui-release."
-        )
+    shown = {metric for row in rows for _, metric in row.values}
+    notes = runs[0].benchmark.published.notes.get(runs[0].profile, {})
+    told += [note for metric, note in notes.items() if metric in shown]
     return tuple(told)
 
 
@@ -170,14 +244,15 @@ def by_axis(axis: str, runs: Sequence[Run], *, with_published: bool) -> Table:
         rows.append(Row((group,), cells, group=group))
     notes = _apart(runs)
     if with_published:
-        apps = {app_key(row.group) for row in rows}
+        task = runs[0].benchmark
+        groups = {task.spelling(axis, row.group) for row in rows}
         others = [
             each
-            for each in table_specs.figures(runs[0].task, axis)
-            if apps & {app_key(group) for group, _ in each.values}
+            for each in task.published.of(axis)
+            if groups & {task.spelling(axis, group) for group, _ in each.values}
         ]
-        for figures in others:
-            heads, rows = _beside(figures, runs[0], heads, rows)
+        for other in others:
+            heads, rows = _beside(other, axis, runs[0], heads, rows)
         notes += of_published(others, runs)
     name, what = f"by-{axis}", f"Results by {axis}"
     label = axis.capitalize()
@@ -222,21 +297,22 @@ def main_metric(run: Run) -> str:
 
 
 def _beside(
-    figures: table_specs.Figures, run: Run, heads: Sequence[Head], rows: Sequence[Row]
+    other: PublishedRow, axis: str, run: Run, heads: Sequence[Head], rows: Sequence[Row]
 ) -> tuple[list[Head], list[Row]]:
-    """The tables with columns of published figures, whose apps may be spelled otherwise."""
-    metrics = [name for name in run.columns if any(name == metric for _, metric in figures.values)]
+    """The tables with columns of published values, whose groups may be spelled otherwise."""
+    metrics = [name for name in run.columns if any(name == metric for _, metric in other.values)]
     units: list[Unit] = [run.columns[name] for name in metrics]
     columns = [
-        Column(name, name, unit, source=figures.source)
+        Column(name, name, unit, source=other.source)
         for name, unit in zip(metrics, units, strict=True)
     ]
-    keyed = {(app_key(group), metric): value for (group, metric), value in figures.values.items()}
-    head = Head(figures.model, tuple(columns))
+    key = partial(run.benchmark.spelling, axis)
+    keyed = {(key(group), metric): value for (group, metric), value in other.values.items()}
+    head = Head(other.model, tuple(columns))
     wider = [
         Row(
             row.labels,
-            (*row.cells, *(Cell(keyed.get((app_key(row.group), name))) for name in metrics)),
+            (*row.cells, *(Cell(keyed.get((key(row.group), name))) for name in metrics)),
             group=row.group,
         )
         for row in rows
@@ -247,69 +323,9 @@ def _beside(
 # Tables of runs that differ in one thing, with the difference to the usual way of asking.
 
 
-@dataclass(frozen=True, slots=True)
-class Variation:
-    """A task option that the rows of a table differ in.
-
-    Attributes:
-        option: its name.
-        base: the value that the others are compared with.
-        values: value -> how the paper calls it; others are called by their value.
-        other: what a value without a name is called, before the value itself.
-        title: of the table.
-        label: header of the column with the value.
-        besides: options that mean nothing where this one has its base value.
-        across: whether marks go across groups (Table 5), not down a model's rows (Table 4).
-    """
-
-    option: str
-    base: str
-    values: Mapping[str, str]
-    title: str
-    label: str
-    other: str = ""
-    besides: frozenset[str] = frozenset()
-    across: bool = False
-
-    def called(self, value: str) -> str:
-        """The value as the table has it."""
-        return self.values.get(value) or " ".join(filter(None, (self.other, value)))
-
-    def of(self, run: Run) -> str:
-        """The run's value."""
-        return str(run.settings.get("options", {}).get(self.option, self.base))
-
-
-MODALITIES = Variation(
-    "modalities",
-    "IAV",
-    {
-        "IAV": "Full (I+A+V)",
-        "IV": "No Audio (I+V)",
-        "IA": "No Video (I+A)",
-        "I": "No AV (Img Only)",
-    },
-    "Modality ablation",
-    "Modality Input",
-)
-VOICE = Variation(
-    "voice",
-    "",
-    {"": "Text (Baseline)", "TTS": "TTS Voice"},
-    "Instruction as text and as voice",
-    "Instruction",
-    other="TTS Voice",
-    besides=frozenset({"voice_form"}),
-    across=True,
-)
-HISTORY = Variation(
-    "history",
-    "gold",
-    {"gold": "Gold", "predicted": "Predicted", "none": "None"},
-    "History of gold and of predicted actions",
-    "History",
-)
-VARIATIONS = (MODALITIES, VOICE, HISTORY)
+def value_of(of: Variation, run: Run) -> str:
+    """The run's value of the option."""
+    return of.value(run.settings.get("options", {}))
 
 
 def groups(of: Variation, runs: Sequence[Run]) -> list[list[Run]]:
@@ -318,18 +334,18 @@ def groups(of: Variation, runs: Sequence[Run]) -> list[list[Run]]:
     ranks = {value: number for number, value in enumerate(of.values)}
     found = []
     for group in grouped(runs, ignored):
-        values = {of.of(run) for run in group}
+        values = {value_of(of, run) for run in group}
         if of.base in values and len(values) > 1:
-            found.append(sorted(group, key=lambda run: ranks.get(of.of(run), len(ranks))))
+            found.append(sorted(group, key=lambda run: ranks.get(value_of(of, run), len(ranks))))
     return found
 
 
 def table(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Table | None:
     """Rows per model and value, each with its difference to the model's base.
 
-    Marks are the paper's. Table 4: of a model's other values, two or more, the worst change of each
-    column is a drop, the best one a gain. Table 5: of each metric the worst change among the groups
-    is a drop, and whatever is not lost is a gain.
+    Of a model's other values, two or more, the worst change of each column is marked as a drop, the
+    best one as a gain. Where marks go across groups, of each metric the worst change among them is
+    a drop, and whatever is not lost is a gain.
 
     Args:
         of: what the runs differ in.
@@ -342,17 +358,19 @@ def table(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Table 
     found = groups(of, runs)
     if not found:
         return None
-    shape = _shape(found[0][0])
-    heads = shape.heads([run for group in found for run in group], shares=found[0][0])
+    spec = _varied(found[0][0])
+    every = [run for group in found for run in group]
+    heads = heads_of(spec, every, shares=found[0][0])
     columns = tuple(column for head in heads for column in head.columns)
-    others = table_specs.figures(runs[0].task, of.option) if with_published else []
+    published: Published = runs[0].benchmark.published
+    others = published.of(of.option) if with_published else []
     rows = list(_published(of, others, columns))
     names = labels([group[0] for group in found])
     for group, name in zip(found, names, strict=True):
         own = [
             Row(
-                (", ".join(filter(None, name)), of.called(of.of(run))),
-                tuple(cell(run, shape.axis, each.group, each.metric) for each in columns),
+                (", ".join(filter(None, name)), of.called(value_of(of, run))),
+                tuple(cell(run, spec.axis, each.group, each.metric) for each in columns),
                 run=str(run.path),
             )
             for run in group
@@ -360,7 +378,7 @@ def table(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Table 
         rows += compared(own, columns, across=of.across)
     return Table(
         of.option,
-        title(of.title + (" across dependency levels" if shape is DEPENDENCY else ""), runs),
+        title(of.title + (f" across {spec.varied}" if spec.varied else ""), runs),
         runs[0].task,
         runs[0].profile,
         ("Model", of.label),
@@ -373,19 +391,21 @@ def table(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Table 
     )
 
 
-def _shape(run: Run) -> Shape:
-    """By dependency where the data tell it, else the task's main table."""
-    return DEPENDENCY if run.results["by"].get("dependency") else shapes(run)[0]
+def _varied(run: Run) -> TableSpec:
+    """The shape of tables of runs that differ in one option, where the data have its groups."""
+    found = specs(run)
+    by = run.results["by"]
+    return next((spec for spec in found if spec.varied and by.get(spec.axis)), found[0])
 
 
 def _published(
-    of: Variation, others: Sequence[table_specs.Figures], columns: Sequence[Column]
+    of: Variation, others: Sequence[PublishedRow], columns: Sequence[Column]
 ) -> Iterator[Row]:
     models: dict[str, list[Row]] = {}
-    for figures in others:
-        called = of.called(figures.options[of.option])
-        row = table_specs.row(figures, (figures.model, called), columns)
-        models.setdefault(figures.model, []).append(row)
+    for other in others:
+        called = of.called(of.value(other.options))
+        row = _published_row(other, (other.model, called), columns)
+        models.setdefault(other.model, []).append(row)
     for rows in models.values():
         yield from compared(rows, columns, across=of.across)
 

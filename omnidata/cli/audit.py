@@ -12,7 +12,7 @@ from omnidata.errors import counted
 
 if TYPE_CHECKING:
     from omnidata.analysis.audit import Report, Rule
-    from omnidata.tasks.published import Published
+    from omnidata.tasks.published import BestScores
 
 
 @reading_data
@@ -36,7 +36,6 @@ def audit(
     from omnidata.run.scoring import get_profile
     from omnidata.tasks import get_task
     from omnidata.tasks.base import parse
-    from omnidata.tasks.published import published
 
     benchmark = get_task(task, parse(task_options, "-T"))
     rules = get_profile(benchmark, profile)
@@ -44,7 +43,7 @@ def audit(
     terminal.print_findings(source)
     with terminal.progress("shuffles") as progress:
         report = run(benchmark, source.steps, rules, seed=seed, progress=progress)
-    best = published(benchmark)
+    best: BestScores | None = benchmark.published.best(benchmark.options)
     if as_json:
         terminal.print_json({**report.as_dict(), "published": best and _as_dict(best)})
     else:
@@ -54,14 +53,14 @@ def audit(
         raise typer.Exit(1)
 
 
-def _as_dict(best: Published) -> dict[str, Any]:
+def _as_dict(best: BestScores) -> dict[str, Any]:
     import msgspec
 
     found: dict[str, Any] = msgspec.to_builtins(best)
     return found
 
 
-def _print_table(report: Report, best: Published | None, columns: terminal.Columns) -> None:
+def _print_table(report: Report, best: BestScores | None, columns: terminal.Columns) -> None:
     rows = []
     for rule in report.rules:
         rows.append([_name(rule), *terminal.cells(rule.overall, columns)])
@@ -90,7 +89,7 @@ def _name(rule: Rule) -> str:
     )
 
 
-def _print_verdict(report: Report, best: Published | None) -> None:
+def _print_verdict(report: Report, best: BestScores | None) -> None:
     """What the scores say, in words."""
     without, learned = report.unlearned, report.learned
     metric = report.metric or report.value

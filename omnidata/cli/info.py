@@ -13,7 +13,7 @@ from omnidata.cli.arguments import data_of, only_task, reading_data
 from omnidata.errors import DataError, UsageError, counted
 
 if TYPE_CHECKING:
-    from omnidata.data.overview import View
+    from omnidata.tasks.overview import View
     from omnidata.types import Source, Task
 
 _USAGE = "omnidata info DATA, omnidata info TASK DATA, or omnidata info TASK"
@@ -59,7 +59,7 @@ def info(
         _supported(as_json)
         return
     if plot:
-        from omnidata.run.figures import check
+        from omnidata.figures import check
 
         check(plot)
     from omnidata import registry
@@ -73,11 +73,10 @@ def info(
             _print_task(task, as_json)
             return
         name = only_task(place, _USAGE, lambda task, data: f"omnidata info {task} {data}")
-    from omnidata.data.overview import view_of
     from omnidata.tasks import get_task
 
     benchmark = get_task(name)
-    kind = view_of(name)
+    kind = benchmark.overview
     _check_options(kind, name, expect, plot)
     source = kind.read(benchmark, place, strict=strict)
     view = kind(source)
@@ -186,7 +185,7 @@ def _print_task(name: str, as_json: bool) -> None:
 def _described(task: Task) -> dict[str, Any]:
     """What can be said of a task without any data; None where only data tell."""
     from omnidata import registry
-    from omnidata.run.textless import profiles_of
+    from omnidata.run.scoring import profiles_of
 
     own = task.task if isinstance(task, registry.PluginTask) else task
     doc = (type(own).__doc__ or "").strip().partition("\n")[0]
@@ -220,7 +219,7 @@ def _supported(as_json: bool) -> None:
     from omnidata import registry
     from omnidata.adapters import FORMS, plugins, presets
     from omnidata.run.logs import READERS
-    from omnidata.run.textless import profiles_of
+    from omnidata.run.scoring import profiles_of
 
     tasks = [registry.get_task(name) for name in registry.benchmarks() if registry.is_ours(name)]
     if as_json:

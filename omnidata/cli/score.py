@@ -16,7 +16,7 @@ from omnidata.storage import is_unfinished
 
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
-    from omnidata.run.textless import Scorer
+    from omnidata.tasks.offline_scorer import OfflineScorer
     from omnidata.types import Step
 
 _LINES = "predictions.jsonl"
@@ -71,13 +71,13 @@ def score(
     from omnidata.run.scoring import get_profile, recorded_steps, recorded_task
     from omnidata.run.scoring import score as run
     from omnidata.run.selection import whole_episodes
-    from omnidata.run.textless import scorer_of
+    from omnidata.tasks import get_task
     from omnidata.tasks.base import parse
 
-    scorer = scorer_of(task)
+    scorer = get_task(task).score_files
     undecided = not (profile or harness)
     recorded = predictions is None or (undecided and scorer and scorer.takes(predictions))
-    if scorer and (recorded or profile in scorer.PROFILES):
+    if scorer and (recorded or profile in scorer.profiles):
         _check_answers(scorer, task, predictions, profile)
         _refuse_options(task_options, harness)
         _score_recorded(scorer, data, predictions, profile, out, strict=strict, as_json=as_json)
@@ -129,18 +129,18 @@ def _checked(
 
 
 def _check_answers(
-    scorer: Scorer, task: str, predictions: Path | None, profile: str | None
+    scorer: OfflineScorer, task: str, predictions: Path | None, profile: str | None
 ) -> None:
     """Whether there are answers where they are needed, and none where they mean nothing."""
-    if profile is not None and profile not in scorer.PROFILES:
+    if profile is not None and profile not in scorer.profiles:
         raise UsageError(
             f"there are no predictions for the profile {profile}",
             expected=f"omnidata score {task} DATA PREDICTIONS",
-            remedy=f"without any, name another profile: {', '.join(scorer.PROFILES)}",
+            remedy=f"without any, name another profile: {', '.join(scorer.profiles)}",
         )
-    if predictions is None and scorer.NEEDS_ANSWERS:
+    if predictions is None and scorer.needs_answers:
         raise _lacking(task)
-    if predictions is not None and not scorer.NEEDS_ANSWERS:
+    if predictions is not None and not scorer.needs_answers:
         raise UsageError(
             f"{profile} needs no predictions: the data hold what was scored",
             where=str(predictions),
@@ -168,7 +168,7 @@ def _refuse_options(task_options: Sequence[str], harness: str | None) -> None:
 
 
 def _score_recorded(
-    scorer: Scorer,
+    scorer: OfflineScorer,
     data: Path,
     answers: Path | None,
     profile: str | None,
@@ -178,22 +178,22 @@ def _score_recorded(
     as_json: bool,
 ) -> None:
     """Score without any text, and print: each agent by itself."""
-    from omnidata.run.textless import places, write
+    from omnidata.run.scoring import agent_folders, write_scored
 
-    name = profile or scorer.PROFILES[0]
+    name = profile or next(iter(scorer.profiles))
     scored, findings = scorer.score(data, answers, profile=name, strict=strict)
     if out is not None:
-        found = places(scored, out)
+        found = agent_folders(scored, out)
         _check_outs(out, list(found), answers)
         for place, one in found.items():
-            write(place, one)
+            write_scored(place, one)
     terminal.print_doubts(findings)
     if as_json:
         by_agent = {one.agent: one.results for one in scored}
         terminal.print_json(scored[0].results if len(scored) == 1 else by_agent)
         return
     for one in scored:
-        terminal.print_results(one.results, scorer.columns(name))
+        terminal.print_results(one.results, scorer.profiles[name])
 
 
 def _check_outs(out: Path, outs: Sequence[Path], answers: Path | None) -> None:

@@ -135,7 +135,7 @@ def compose(
         initial=tuple(initial) or None,
     )
     if plot is not None:
-        from omnidata.run.figures import check
+        from omnidata.figures import check
 
         check(plot)
     author = _author(model, model_options, edges, base_url, key_file, models)

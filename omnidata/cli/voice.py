@@ -53,9 +53,10 @@ def voice(
     from omnidata.tasks.base import parse
 
     engine = Command(command, seconds=time_limit or SECONDS) if command is not None else Espeak()
-    source = get_task("omnigui").load(data, check_media=False)
+    task = get_task("omnigui")
+    source = task.load(data, check_media=False)
     terminal.print_findings(source)
-    steps = select(source.steps, where=parse(where, "--where"))
+    steps = select(source.steps, where=parse(where, "--where"), spelling=task.spelling)
     try:
         with terminal.progress(engine.name) as progress:
             done = render(steps, out, engine, progress=progress)

@@ -76,7 +76,7 @@ def dry_run(
     check_adapter(adapter)
     params = params or adapter.params
     budget = Budget(limits, adapter.name)
-    chosen = select(source.steps, where=where, exclude=exclude, limit=limit)
+    chosen = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
     steps = shard(chosen, *part) if part else chosen
     check_taken(task, adapter, steps)
     answered = _answered(out)

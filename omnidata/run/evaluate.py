@@ -155,7 +155,7 @@ def evaluate(
         adapter = adapters.get_adapter(adapter, task, source.steps, options=model_options)
     check_adapter(adapter)
     params = params or adapter.params
-    chosen = select(source.steps, where=where, exclude=exclude, limit=limit)
+    chosen = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
     steps = take_shard(chosen, *shard) if shard else chosen
     check_taken(task, adapter, steps)
     settings = {

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,17 +19,23 @@ from omnidata.errors import PredictionError, RunError, UsageError
 from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction, lacked
+from omnidata.run.escaping import file_name
 from omnidata.run.folder import explained
 from omnidata.run.run_files import read_info, read_results, read_scores
 from omnidata.run.selection import select, shard
-from omnidata.run.textless import profiles_of, scorer_of
 from omnidata.storage import atomic_write, write_json
 from omnidata.tasks import get_task
+from omnidata.tasks.offline_scorer import OfflineScorer, Scored
 from omnidata.types import OUTCOMES, Outcome, Profile, Rows, Source, Step, Task, Verdict
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}
 _NONE = -1
 Values = tuple[float | bool | None, ...]
+
+
+def profiles_of(task: Task) -> list[str]:
+    """All profiles of the benchmark, with the task's options: its own first, the default first."""
+    return [*task.profiles, *(task.score_files.profiles if task.score_files else ())]
 
 
 def get_profile(task: Task, name: str | None) -> Profile:
@@ -203,6 +211,44 @@ class _Columns:
         )
 
 
+# What is scored without any text of a model.
+
+_LONGEST = 100
+"""Characters of an agent's name in the name of its folder."""
+
+
+def agent_folders(scored: Sequence[Scored], out: Path) -> dict[Path, Scored]:
+    """The folder of each agent: the one that was named if there is one, else one below it for each.
+
+    Their names are the agents', made safe, whatever other agents there are; where those of two
+    would be the same, a part of a hash tells them apart.
+    """
+    if len(scored) == 1:
+        return {out: scored[0]}
+    names = [file_name(one.agent).strip(".-") for one in scored]
+    often = Counter(name.lower() for name in names)
+    found = {}
+    for one, name in zip(scored, names, strict=True):
+        if not name or len(name) > _LONGEST or often[name.lower()] > 1:
+            digest = sha256(one.agent.encode("utf-8", "surrogateescape")).hexdigest()
+            name = f"{name[:_LONGEST]}-{digest[:8]}".lstrip("-")
+        found[out / name] = one
+    return found
+
+
+def write_scored(place: Path, scored: Scored) -> None:
+    """Write `scores.jsonl` and `results.json`.
+
+    Raises:
+        RunError: the folder cannot be written.
+    """
+    with explained(place):
+        place.mkdir(parents=True, exist_ok=True)
+        with atomic_write(place / "scores.jsonl") as file:
+            file.writelines(encode(line) + b"\n" for line in scored.lines)
+        write_json(place / "results.json", scored.results)
+
+
 # What a run folder says about how its answers are judged, and on which steps.
 
 
@@ -251,6 +297,7 @@ def recorded_steps(info: Mapping[str, Any], source: Source, run: Path) -> list[S
         where=info.get("where", {}),
         exclude=frozenset(info.get("exclude", ())),
         limit=info.get("limit"),
+        spelling=recorded_task(info).spelling,
     )
     part = info.get("shard")
     return shard(chosen, *part) if part else chosen
@@ -339,15 +386,20 @@ class Run:
             ) from None
 
     @cached_property
+    def offline_scorer(self) -> OfflineScorer | None:
+        """Who scored it without any text, task by task; None where a model's texts were scored."""
+        scorer: OfflineScorer | None = self.benchmark.score_files
+        return scorer if scorer and self.profile in scorer.profiles else None
+
+    @cached_property
     def columns(self) -> Mapping[str, Unit]:
         """The totals that a table shows, in order, and how they are printed.
 
         Raises:
             RunError: this omnidata does not know the profile.
         """
-        scorer = scorer_of(self.task)
-        if scorer and self.profile in scorer.PROFILES:
-            return scorer.columns(self.profile)
+        if scorer := self.offline_scorer:
+            return scorer.profiles[self.profile]
         profile = self.benchmark.profiles.get(self.profile)
         if profile is None:
             raise RunError(

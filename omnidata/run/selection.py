@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from omnidata.errors import UsageError
 from omnidata.files import read_file
-from omnidata.loaders.apps import app_key
 from omnidata.types import Step
 
 
@@ -22,6 +21,7 @@ def select(
     where: Mapping[str, str] = {},
     exclude: frozenset[str] = frozenset(),
     limit: int | None = None,
+    spelling: Callable[[str, str], str] = lambda tag, value: value,
 ) -> list[Step]:
     """The chosen steps, in order.
 
@@ -30,13 +30,14 @@ def select(
         where: tag -> value that an episode must have.
         exclude: sample ids to leave out (see `read_exclude`).
         limit: keep the first so many steps.
+        spelling: the task's, by which values of a tag are the same.
 
     Raises:
         UsageError: a tag or a value that the data does not have, or nothing is left.
     """
     for tag, value in where.items():
         values = Counter(step.tags[tag] for step in steps if tag in step.tags)
-        if not any(_is(tag, found, value) for found in values):
+        if not any(_is(tag, found, value, spelling) for found in values):
             tags = sorted({name for step in steps for name in step.tags})
             raise UsageError(
                 f'no step has {tag} "{value}"',
@@ -49,7 +50,7 @@ def select(
         step
         for step in steps
         if step.sample_id not in exclude
-        and all(_is(tag, step.tags.get(tag), value) for tag, value in where.items())
+        and all(_is(tag, step.tags.get(tag), value, spelling) for tag, value in where.items())
     ][:limit]
     if not chosen:
         raise UsageError(
@@ -60,11 +61,11 @@ def select(
     return chosen
 
 
-def _is(tag: str, found: str | None, wanted: str) -> bool:
-    """Whether a tag has the value; an app is known by any of its spellings."""
+def _is(tag: str, found: str | None, wanted: str, spelling: Callable[[str, str], str]) -> bool:
+    """Whether a tag has the value, in any of its spellings."""
     if found is None or found == wanted:
         return found is not None
-    return tag == "app" and app_key(found) == app_key(wanted)
+    return spelling(tag, found) == spelling(tag, wanted)
 
 
 def read_exclude(path: Path, steps: Sequence[Step]) -> frozenset[str]:

@@ -14,6 +14,9 @@ from omnidata.actions import Action, Screen, Space
 from omnidata.errors import Finding, UsageError
 from omnidata.loaders import files
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
+from omnidata.tasks.offline_scorer import OfflineScorer
+from omnidata.tasks.overview import View
+from omnidata.tasks.published import HISTORY, Published, TableSpec, Variation
 from omnidata.types import (
     Conversation,
     Explanation,
@@ -90,7 +93,32 @@ _MEDIA = frozenset(
 )
 
 
-class Benchmark(ABC):
+class Described:
+    """What a benchmark says of itself besides its prompts and its rules, with the defaults.
+
+    Attributes:
+        overview: what `omnidata info` counts in its data.
+        score_files: scores what was done without any text of a model; None where nothing is.
+        tables: of its paper, the main one first; without one the results' first axis is shown.
+        variations: its options that get a table of the runs that differ in them alone.
+    """
+
+    overview: type[View] = View
+    score_files: OfflineScorer | None = None
+    tables: Sequence[TableSpec] = ()
+    variations: Sequence[Variation] = (HISTORY,)
+
+    @property
+    def published(self) -> Published:
+        """What is published of it: nothing is known."""
+        return Published()
+
+    def spelling(self, tag: str, value: str) -> str:
+        """What the spellings of a tag's value have in common: every value has one alone."""
+        return value
+
+
+class Benchmark(Described, ABC):
     """A task with the defaults; a new one defines `question`, `profiles`, `load` and `answer`.
 
     The prompt is one user message: the step's media in their order, then the question. Of its

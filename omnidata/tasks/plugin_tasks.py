@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from omnidata.files import staying_in
 from omnidata.loaders.load import refuse_findings
 from omnidata.loaders.torn import torn_episodes
+from omnidata.metrics.paired import Measures
+from omnidata.plugins import Blame
 from omnidata.registry import PluginTask
 from omnidata.tasks.base import Benchmark, explain
-from omnidata.types import Explanation, Source, Step, Verdict
+from omnidata.tasks.published import Published
+from omnidata.types import (
+    Explanation,
+    Outcome,
+    Profile,
+    Rows,
+    Source,
+    Step,
+    Task,
+    Verdict,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class PluginBenchmark(PluginTask):
     """The task with the defaults of `Benchmark` that call what only tasks may import."""
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """By name."""
+        found = self.task.profiles.items()
+        return {name: PluginProfile(profile, self.blame) for name, profile in found}
 
     def load(self, data: Path, **options: Any) -> Source:
         """Read the dataset's annotations, and nothing outside the data.
@@ -46,3 +66,114 @@ class PluginBenchmark(PluginTask):
             self.task.explain, step.sample_id, step, verdict, profile=profile, receipt=receipt
         )
         return said
+
+    @property
+    def overview(self) -> Any:
+        """What `omnidata info` counts in its data."""
+        return PluginView(self.task.overview, self.blame, f"the data of {self.task.name}")
+
+    @property
+    def score_files(self) -> Any:
+        """Scores what was done without any text of a model."""
+        scorer = self.task.score_files
+        return scorer and PluginScorer(scorer, self.blame, f"the files of {self.task.name}")
+
+    @property
+    def published(self) -> Published:
+        """What is published of it."""
+        found: Published = self.blame.call(getattr, self.task.name, self.task, "published")
+        return found
+
+    def spelling(self, tag: str, value: str) -> str:
+        """What the spellings of a tag's value have in common."""
+        return str(self.blame.call(self.task.spelling, f"{tag} {value!r}", tag, value))
+
+
+@dataclass(frozen=True, slots=True)
+class Blamed:
+    """An object of a distribution, but for what its functions raise.
+
+    Attributes:
+        held: the object; of a class, what it makes is blamed too.
+        blame: calls its code.
+        where: the data that it looks at.
+    """
+
+    held: Any
+    blame: Blame
+    where: str
+
+    def __call__(self, *arguments: Any, **options: Any) -> Blamed:
+        """What the class makes."""
+        made = self.blame.call(self.held, self.where, *arguments, **options)
+        return Blamed(made, self.blame, self.where)
+
+    def __getattr__(self, name: str) -> Any:
+        """What the object has."""
+        if name in ("held", "blame", "where") or name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(self.held, name)
+        return partial(self.blame.call, found, self.where) if callable(found) else found
+
+
+@dataclass(frozen=True, slots=True)
+class PluginView(Blamed):
+    """The class of an overview."""
+
+    def read(self, task: Task, data: Path, *, strict: bool) -> Source:
+        """Read the dataset as far as it can be shown, and nothing outside the data."""
+        with staying_in(data):
+            found: Source = self.blame.call(self.held.read, str(data), task, data, strict=strict)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PluginScorer(Blamed):
+    """A scorer of files."""
+
+    def score(self, data: Path, answers: Path | None, **options: Any) -> Any:
+        """Score the files, and read nothing beside them."""
+        with staying_in(data, *(() if answers is None else (answers,))):
+            return self.blame.call(self.held.score, str(data), data, answers, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginProfile:
+    """The profile as it is, but for what it raises.
+
+    Attributes:
+        profile: of the distribution.
+        blame: calls its code.
+    """
+
+    profile: Profile
+    blame: Blame
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the profile has."""
+        if name in ("profile", "blame") or name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(self.profile, name)
+        return partial(self._measures, found) if name == "measures" else found
+
+    def _measures(self, measures: Callable[..., Measures], *pair: Any) -> Measures:
+        """What its metrics are sums of."""
+        where = "the comparison of two runs"
+        found: Measures = self.blame.call(measures, where, *pair)
+        return replace(found, sums=partial(self.blame.call, found.sums, where))
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read one answer and hold it against the step."""
+        found: Verdict = self.blame.call(self.profile.judge, step.sample_id, step, text, receipt)
+        return found
+
+    def failed(self, step: Step, outcome: Outcome) -> Verdict:
+        """The verdict on a step for which no answer came."""
+        found: Verdict = self.blame.call(self.profile.failed, step.sample_id, step, outcome)
+        return found
+
+    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
+        """The table."""
+        where = f"the table of {len(steps)} steps"
+        found: dict[str, Any] = self.blame.call(self.profile.total, where, steps, rows)
+        return found

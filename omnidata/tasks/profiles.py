@@ -13,6 +13,8 @@ import numpy.typing as npt
 from omnidata.metrics import episodes
 from omnidata.metrics.episodes import Ints
 from omnidata.metrics.intervals import named_methods
+from omnidata.metrics.paired import Fractions, Measures, Sums, known
+from omnidata.metrics.paired import means as paired_means
 from omnidata.metrics.row_tables import by_group, means
 from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
 
@@ -180,6 +182,31 @@ class EpisodeProfile:
             "outcomes": {name: n for name, n in zip(OUTCOMES, outcomes, strict=True) if n},
         }
 
+    def measures(self, steps: Sequence[Step], a: Rows, b: Rows) -> Measures:
+        """What the metrics of two runs are sums of; a profile with others says of what.
+
+        Args:
+            steps: that both runs were asked about.
+            a: the verdicts of one run, aligned with the steps.
+            b: those of the other.
+        """
+        runs = Runs.of(steps)
+        sides = [self.verdicts(steps, rows, runs) for rows in (a, b)]
+        judged = known(a.values["type_match"], b.values["type_match"])
+        rates = Fractions(len(self.columns))
+
+        def sums(chosen: Mask) -> Sums:
+            found = [self._added(verdicts.where(chosen & judged)) for verdicts in sides]
+            return Sums(found[0], found[1], rates, rates.uses)
+
+        return Measures(self.columns, self.by, ("EM", "exact_match"), judged, sums)
+
+    def _added(self, kept: episodes.StepVerdicts) -> npt.NDArray[np.float64]:
+        """(E, 2 M): per episode the sums above, then those below, of each of the columns."""
+        found = episodes.by_owner(kept, episodes.counts(kept))
+        used = [found[self.goal_progress if name == "GP" else name] for name in self.columns]
+        return np.column_stack([part for end in zip(*used, strict=True) for part in end])
+
     def _answered(
         self, verdicts: episodes.StepVerdicts, answered: Any, judged: Any
     ) -> dict[str, Any]:
@@ -267,6 +294,22 @@ class RowProfile(ABC):
             },
             "outcomes": {name: n for name, n in zip(OUTCOMES, outcomes, strict=True) if n},
         }
+
+    def measures(self, steps: Sequence[Step], a: Rows, b: Rows) -> Measures:
+        """What the metrics of two runs are sums of; a profile with other totals says of what.
+
+        Args:
+            steps: that both runs were asked about.
+            a: the verdicts of one run, aligned with the steps.
+            b: those of the other.
+        """
+        used = [name for _, name in zip(self.columns, self.values, strict=True)]
+        stacked = [np.column_stack([rows.values[name] for name in used]) for rows in (a, b)]
+        owner = owners(steps, np.ones(len(steps), dtype=np.bool_))
+        judged, sums = paired_means(stacked[0], stacked[1], owner)
+        first = next(iter(self.columns))
+        flips = (first, self.values[0]) if self.columns[first] == "share" else None
+        return Measures(self.columns, self.by, flips, judged, sums)
 
     def _table(self, steps: Sequence[Step], rows: Rows, mask: Mask) -> dict[str, Any]:
         found = zip(self.columns, self.values, strict=True)

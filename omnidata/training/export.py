@@ -96,7 +96,7 @@ def export(
             written.
     """
     options.check(task)
-    steps = select(source.steps, where=where, exclude=exclude, limit=limit)
+    steps = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
     refuse_closed(steps)
     refs, kinds = _needed(task, steps, options)
     frames = options.frames if options.video == "frames" else None

@@ -13,7 +13,6 @@ from omnidata.predictions import Prediction
 from omnidata.run.scoring import score
 from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.files import TASKS, TaskName
-from omnidata.tasks.published import published
 from tests.audit.planted import rows
 from tests.cli.running import as_json, omnidata
 from tests.loaders.agentstudio import REAL
@@ -67,7 +66,7 @@ def test_steps_of_an_episode_are_told_apart_by_their_position(sample: Path) -> N
 @pytest.mark.parametrize("name", ["omnigui", *TASKS])
 def test_published_scores_are_of_columns_that_a_profile_has(name: str) -> None:
     task = get_task(name)
-    found = published(task)
+    found = task.published.best(task.options)
     assert found is not None
     assert list(found.metrics) == list(task.profiles[task.default_profile].columns)
 

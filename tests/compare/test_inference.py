@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from omnidata.analysis.inference import Estimate, Floats, Sums, corrected, estimate, mcnemar
+from omnidata.analysis.inference import Estimate, corrected, estimate, mcnemar
+from omnidata.metrics.paired import Floats, Sums
 from tests.full import FULL
 
 

@@ -14,11 +14,10 @@ from omnidata.analysis.comparison_tables import facts
 from omnidata.errors import RunError, UsageError
 from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
-from omnidata.run.omnibench_score import score as score_graphs
-from omnidata.run.scoring import get_profile, read_run, score
+from omnidata.run.scoring import get_profile, read_run, score, write_scored
 from omnidata.run.selection import whole_episodes
-from omnidata.run.textless import write as write_scores
 from omnidata.tasks import get_task
+from omnidata.tasks.omnibench.scoring import GraphScorer
 from omnidata.types import Source, Step
 from tests.compare.making import LEVELS, Says, data, lines, loaded, run
 from tests.conftest import Once
@@ -385,8 +384,8 @@ def test_task_graphs_are_compared_without_steps_or_data(tmp_path: Path) -> None:
     for name, nodes_done in done.items():
         given = [{"task_id": str(n), "executed": nodes_done} for n in range(12 - (name == "b"))]
         answers = write(tmp_path / f"{name}.jsonl", *given)
-        (scored,), _ = score_graphs(place, answers, profile="omnibench-paper")
-        write_scores(tmp_path / name, scored)
+        (scored,), _ = GraphScorer().score(place, answers, profile="omnibench-paper")
+        write_scored(tmp_path / name, scored)
     found = quick(tmp_path / "a", tmp_path / "b")
     assert (len(found.pair.ids), found.pair.only_a) == (11, 1)
     assert list(found.columns) == ["CR", "LC"]

@@ -15,10 +15,10 @@ from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from PIL import Image
 
-from omnidata.data import plots
-from omnidata.run import figures
-from omnidata.tasks.omnigui.counts import count, distribution
+from omnidata import figures
+from omnidata.tasks.omnigui import overview
 from omnidata.tasks.omnigui.load import load
+from omnidata.tasks.omnigui.overview import count, distribution
 from omnidata.types import Source
 from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.trees import row, write_app, write_rows
@@ -27,7 +27,7 @@ HOSTILE = ("微信", "$\\frac{$", "a\nb\x1b[2J", "\ud800", "x" * 300, "😀", "_
 
 
 def drawn(source: Source) -> Figure:
-    return plots.figure(count(source.steps), distribution(source.steps))
+    return overview.figure(count(source.steps), distribution(source.steps))
 
 
 def heights(figure: Figure, panel: int) -> dict[str, list[float]]:
@@ -130,7 +130,7 @@ def test_the_same_data_give_the_same_file(
     source = load(sample)
     for name in "ab":
         path = tmp_path / f"{name}{suffix}"
-        plots.draw(count(source.steps), distribution(source.steps), path)
+        overview.View(source).draw(path)
     assert (tmp_path / f"a{suffix}").read_bytes().startswith(start)
     assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
 
@@ -163,7 +163,7 @@ def hostile(tmp_path: Path) -> Source:
 def test_names_that_no_font_has_are_spelled_out(tmp_path: Path) -> None:
     """A warning for a glyph that is missing would be an error here."""
     source = hostile(tmp_path)
-    respelled = plots.draw(count(source.steps), distribution(source.steps), tmp_path / "f.png")
+    respelled = overview.View(source).draw(tmp_path / "f.png")
     if not any("CJK" in name or "WenQuan" in name for name in fonts()):
         assert respelled["微信"] == r"\u5fae\u4fe1"
     assert respelled["a\nb\x1b[2J"] == r"a\nb\x1b[2J"
@@ -215,7 +215,7 @@ def test_a_font_that_has_the_characters_is_used(tmp_path: Path, chinese_font: st
     assert written == {"微信": "微信", "TED": "TED"}
     assert len(families) == 2
     source = load(write_rows(tmp_path / "steps.json", [row(app="微信")]))
-    respelled = plots.draw(count(source.steps), distribution(source.steps), tmp_path / "f.png")
+    respelled = overview.View(source).draw(tmp_path / "f.png")
     assert respelled == {}
     others = {name for name in fonts() if "CJK" in name or "WenQuan" in name}
     assert families[1] == chinese_font or others
@@ -235,7 +235,7 @@ def test_very_many_apps_make_no_endless_figure() -> None:
     groups = {"x": {"apps": 1, "episodes": 1, "steps": 1}}
     languages = {name: {"apps": 1, "episodes": 1, "steps": 1} for name in ("zh", "en")}
     axes = {"languages": languages, "dimensions": groups, "dependencies": groups}
-    figure = plots.figure({"apps": apps}, axes)
+    figure = overview.figure({"apps": apps}, axes)
     assert figure.get_size_inches()[1] < 20
     shown = heights(figure, 0)
     assert sum(shown["episodes, zh"]) + sum(shown["episodes, en"]) == sum(range(1, 1001))

@@ -10,14 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.analysis import table_specs
 from omnidata.analysis.report import report
 from omnidata.analysis.run_tables import by_axis
 from omnidata.analysis.tables import PUBLISHED, Table
 from omnidata.errors import UsageError
 from omnidata.run.scoring import Run, read_run
 from omnidata.tasks import get_task
-from omnidata.tasks.published import published as best
 from tests.report.made import METRICS, totals, write_run
 from tests.trees import NO_SHARED, SHARED
 
@@ -178,9 +176,10 @@ def test_published_differences_are_those_that_the_paper_prints(ablation: list[Ru
 
 @pytest.mark.parametrize("task", ["omnigui", "groundui", "idm-single", "idm-multiple"])
 def test_the_best_published_scores_are_among_the_rows(task: str) -> None:
-    found = best(get_task(task))
+    benchmark = get_task(task)
+    found = benchmark.published.best(benchmark.options)
     assert found
-    rows = table_specs.figures(task, "main")
+    rows = benchmark.published.of("main")
     for metric, top in found.metrics.items():
         named = [row.values["", metric] for row in rows if row.model == top.model]
         assert top.score in named, metric
@@ -190,7 +189,7 @@ def test_the_best_published_scores_are_among_the_rows(task: str) -> None:
 def test_published_figures_are_those_of_the_papers_tables() -> None:
     tables = json.loads((SHARED / "tables" / "omnigui.json").read_text())
     names = {"AV-Critical": "critical", "AV-Supportive": "supportive", "AV-Present": "present"}
-    rows = table_specs.figures("omnigui", "main")
+    rows = get_task("omnigui").published.of("main")
     for printed, source in (("table3", "OmniGUI, Table 3"), ("readme_leaderboard", "the release")):
         own = {row.model: row for row in rows if row.source.startswith(source)}
         assert own.keys() == tables[printed].keys()
@@ -202,7 +201,7 @@ def test_published_figures_are_those_of_the_papers_tables() -> None:
                     for metric, value in values.items():
                         assert own[model].values[key, metric] == round(value / 100, 6)
     for printed, option in (("table4", "modalities"), ("table5", "voice")):
-        own_rows = table_specs.figures("omnigui", option)
+        own_rows = get_task("omnigui").published.of(option)
         for own_row, theirs in zip(own_rows, tables[printed]["rows"], strict=True):
             for group, key in {**names, "Overall": ""}.items():
                 for metric in METRICS:

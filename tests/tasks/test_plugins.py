@@ -20,6 +20,8 @@ from PIL import Image
 
 import omnidata
 from omnidata import media
+from omnidata.analysis.comparison import compare
+from omnidata.analysis.report import report
 from omnidata.cli import main
 from omnidata.cli.arguments import data_of
 from omnidata.data.convert import convert
@@ -28,7 +30,7 @@ from omnidata.loaders import builders
 from omnidata.loaders.detect import recognised
 from omnidata.loaders.repository import load
 from omnidata.predictions import Prediction
-from omnidata.run.scoring import read_run
+from omnidata.run.scoring import Run, read_run
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef, Task
 from omnidata.viewer.report_data import open_run
@@ -213,6 +215,116 @@ class Known(Words):
 def nothing(name, options):
     return object()
 '''
+MEMBERS = '''
+import numpy as np
+
+from omnidata.metrics.paired import Fractions, Measures, Sums
+from omnidata.tasks.offline_scorer import OfflineScorer, Scored
+from omnidata.tasks.overview import Table, View
+from omnidata.tasks.profiles import sized
+from omnidata.tasks.published import Best, BestScores, Published, PublishedRow, TableSpec
+
+
+class Graded(Exact):
+    """Means under names of its own."""
+
+    name = "words-graded"
+    values = ("score", "letters")
+    columns = {"found": "share", "letters": "number"}
+
+    def judge(self, step, text, receipt=None):
+        found = super().judge(step, text)
+        return Verdict(found.outcome, (*found.values, len(text.strip())), found.parsed)
+
+
+class Rated(Graded):
+    """Words found by letter written: no mean of rows."""
+
+    name = "words-rated"
+    columns = {"rate": "number"}
+
+    def _table(self, steps, rows, mask):
+        found, letters = (rows.values[name][mask].sum() for name in self.values)
+        rate = float(found / letters) if letters else None
+        return sized({"rate": rate, "ci95": {"rate": None}, "rows": int(mask.sum())})
+
+    def measures(self, steps, a, b):
+        parts = [np.column_stack([rows.values[name] for name in self.values]) for rows in (a, b)]
+        judged = ~np.isnan(parts[0]).any(axis=1)
+
+        def sums(chosen):
+            kept = chosen & judged
+            return Sums(parts[0][kept], parts[1][kept], Fractions(1), Fractions(1).uses)
+
+        return Measures(self.columns, self.by, None, judged, sums)
+
+
+class Letters(View):
+    published = {"paper": "the paper's Table 1"}
+
+    def tables(self):
+        rows = [[step.instruction, str(len(step.instruction))] for step in self.source.steps]
+        return [Table("Letters of the questions", ("", "letters"), rows)]
+
+    def differences(self, table):
+        found = len(self.source.steps)
+        return [] if found == 4 else [f"there are {found} questions, published 4"]
+
+
+class BrokenView(Letters):
+    def tables(self):
+        return {}["tables"]
+
+
+class Votes(OfflineScorer):
+    profiles = {"words-votes": {"agreement": "share"}}
+    right = "agreement"
+
+    def takes(self, answers):
+        return answers.read_text("utf-8").startswith('{"vote"')
+
+    def score(self, data, answers, *, profile, strict=False):
+        votes = [json.loads(line) for line in answers.read_text("utf-8").splitlines()]
+        lines = [
+            {"sample_id": one["vote"], "outcome": "ok", "profile": profile, "agreement": one["is"]}
+            for one in votes
+        ]
+        mean = sum(line["agreement"] for line in lines) / len(lines)
+        results = {
+            "task": "words",
+            "profile": profile,
+            "overall": {"agreement": mean},
+            "ci95": {"agreement": None},
+            "by": {},
+            "counts": {"tasks": len(lines)},
+            "outcomes": {"ok": len(lines)},
+        }
+        return [Scored("", results, lines)], []
+
+
+class Told(Words):
+    """Says all that a benchmark can say of itself."""
+
+    profiles = {"words-graded": Graded(), "words-rated": Rated()}
+    overview = Letters
+    score_files = Votes()
+    tables = (TableSpec("main", "By tongue", "language", {"de": "German", "en": "English"}),)
+    published = Published(
+        rows=[
+            PublishedRow(
+                "main", "Reader 1", {"case": "kept"}, "Words, Table 2", 3,
+                {("", "found"): 0.75, ("de", "found"): 0.5},
+            ),
+            PublishedRow("main", "Reader 2", {"case": "lower"}, "Words, Table 2", 3, {}),
+            PublishedRow("language", "Reader 3", {}, "Words, Figure 1", 3, {("DE", "found"): 0.25}),
+        ],
+        settings=[BestScores(3, {}, {"found": Best(0.75, "Reader 1", "Words, Table 2")})],
+        notes={"words-graded": {"found": "Found counts as Reader 1 counts."}},
+    )
+
+    def spelling(self, tag, value):
+        return value.lower()
+'''
 ROWS = [
     {"words": "fig or melon", "longer": "melon", "language": "en"},
     {"words": "Birne oder Ei", "longer": "Birne", "language": "de"},
@@ -223,7 +335,7 @@ ROWS = [
 def install(
     folder: Path, name: str = "omnidata-words", points: str = "words = words_plugin:Words"
 ) -> Path:
-    (folder / "words_plugin.py").write_text(PLUGIN, encoding="utf-8")
+    (folder / "words_plugin.py").write_text(PLUGIN + MEMBERS, encoding="utf-8")
     plugs.install(folder, name, "omnidata.tasks", points)
     return folder
 
@@ -652,3 +764,103 @@ def test_without_the_entry_of_one_benchmark_the_rest_still_loads(tmp_path: Path)
         text=True, timeout=120, check=False,
     )  # fmt: skip
     assert 'there is no task "screenspot"' in done.stderr
+
+
+def test_its_overview_and_its_scorer_serve_info_and_score(
+    site: Path, rows: Path, tmp_path: Path
+) -> None:
+    install(site, points="words = words_plugin:Told")
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    votes = tmp_path / "votes.jsonl"
+    votes.write_text('{"vote": "1", "is": 1}\n{"vote": "2", "is": 0}\n', encoding="utf-8")
+
+    def done(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        command = [*OMNIDATA, *map(str, arguments)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+
+    told = done("info", "words", rows, "--expect", "paper")
+    assert told.returncode == 1, told.stderr
+    assert "Letters of the questions" in told.stdout
+    assert "differs from the paper's Table 1: there are 3 questions, published 4" in told.stdout
+    assert "Expected: paper" in done("info", "words", rows, "--expect", "other").stderr
+    assert "no figure of words" in done("info", "words", rows, "--plot", tmp_path / "f.png").stderr
+    scored = done("score", "words", rows, votes, "--out", tmp_path / "votes")
+    assert scored.returncode == 0, scored.stderr
+    assert "agreement" in scored.stdout
+    found = compare(tmp_path / "votes", tmp_path / "votes", resamples=50)
+    assert found.overall.metrics["agreement"].a == 0.5
+
+
+def scored(task: Task, rows: Path, out: Path, profile: str, *said: str) -> Run:
+    """Answers scored into a folder that says on which data."""
+    source = task.load(rows)
+    answers = [
+        Prediction(sample_id=step.sample_id, output=text)
+        for step, text in zip(source.steps, said, strict=True)
+    ]
+    omnidata.score(
+        task,
+        task.profiles[profile],
+        source.steps,
+        answers,
+        whole=np.ones(len(source.steps), dtype=np.bool_),
+        out=out,
+    )
+    return read_run(out)
+
+
+def test_metrics_of_its_own_names_are_compared_and_reported(
+    site: Path, rows: Path, tmp_path: Path
+) -> None:
+    install(site, points="words = words_plugin:Told")
+    task = get_task("words")
+    for profile, name, values in (
+        ("words-graded", "found", (0.5, 1.0)),
+        ("words-graded", "letters", (4.0, 5.0)),
+        ("words-rated", "rate", (1 / 8, 2 / 10)),
+    ):
+        a = scored(task, rows, tmp_path / f"a-{profile}", profile, "fig", "Birne", "")
+        b = scored(task, rows, tmp_path / f"b-{profile}", profile, "melon", "Birne", "")
+        found = compare(a.path, b.path, data=rows, resamples=50).overall.metrics[name]
+        assert (found.a, found.b) == pytest.approx(values)
+        assert (a.results["overall"][name], b.results["overall"][name]) == pytest.approx(values)
+        assert name in report([a, b]).text("terminal")
+
+
+def test_its_published_rows_stand_beside_its_runs(site: Path, rows: Path, tmp_path: Path) -> None:
+    install(site, points="words = words_plugin:Told")
+    task = get_task("words")
+    run = scored(task, rows, tmp_path / "run", "words-graded", "fig", "Birne", "")
+    made = {each.name: each for each in report([run], with_published=True, by=["language"]).tables}
+    main = made["main"]
+    assert [head.header for head in main.heads] == ["Overall", "German", "English"]
+    assert [row.labels for row in main.rows] == [("Reader 1",), ("run",)]
+    shown = [cell.value for cell in main.rows[0].cells]
+    assert shown == [0.75, None, 0.5, None, None, None]
+    assert "Found counts as Reader 1 counts." in main.notes
+    beside = made["by-language"]
+    assert [head.header for head in beside.heads] == ["run", "Reader 3"]
+    assert {row.group: row.cells[-1].value for row in beside.rows} == {"de": 0.25, "en": None}
+    best = task.published.best(task.options)
+    assert best.metrics["found"].model == "Reader 1"
+
+
+def test_tags_are_chosen_in_any_spelling_of_its_own(site: Path, rows: Path, tmp_path: Path) -> None:
+    install(site, points="words = words_plugin:Told")
+    task = get_task("words")
+    where = {"language": "DE"}
+    source = task.load(rows)
+    found = omnidata.evaluate(task, source, "baseline:oracle", tmp_path / "run", where=where)
+    assert found["counts"]["steps"] == 1
+
+
+def test_a_failure_of_its_overview_names_the_distribution(site: Path, rows: Path) -> None:
+    install(site, points="words = words_plugin:Told")
+    (site / "words_plugin.py").write_text(
+        PLUGIN + MEMBERS + "\n\nTold.overview = BrokenView\n", encoding="utf-8"
+    )
+    task = get_task("words")
+    view = task.overview(task.overview.read(task, rows, strict=False))
+    assert view.episodes == 3
+    with pytest.raises(PluginError, match=r"omnidata-words 1\.2 .*KeyError: .*in tables"):
+        view.tables()

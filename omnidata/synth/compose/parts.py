@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import OmnidataError
+from omnidata.figures import save, spellings
 from omnidata.graphs import Graph
 from omnidata.jsontext import encode
 from omnidata.metrics.graph_coherence import coherence
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, Complexity, complexity
-from omnidata.run.figures import save, spellings
 from omnidata.storage import atomic_write
 from omnidata.synth.compose.instructions import instruct
 from omnidata.synth.compose.partial_plan import node_names
@@ -282,7 +282,7 @@ def draw(made: Mapping[str, Any], path: Path) -> None:
 
     Args:
         made: of a report.
-        path: see `omnidata.run.figures.check`.
+        path: see `omnidata.figures.check`.
     """
     save(lambda: figure(made), path)
 

@@ -12,13 +12,15 @@ import numpy as np
 
 from omnidata.actions import Action, Point, Screen, Space, convert
 from omnidata.errors import UsageError
-from omnidata.metrics.classification import RATES, Confusion
-from omnidata.metrics.row_tables import PLATFORMS, critic_table
+from omnidata.metrics.classification import RATES, Confusion, Floats, rates
+from omnidata.metrics.paired import Measures, Sums, known
+from omnidata.metrics.row_tables import PLATFORMS, critic_table, summed
 from omnidata.tasks.agentstudio import load as loader
 from omnidata.tasks.agentstudio.answers import judge_point, judge_released
 from omnidata.tasks.agentstudio.explanations import critic, ground, multiple, single
 from omnidata.tasks.agentstudio.files import TASKS, TaskName, find, recognises
 from omnidata.tasks.agentstudio.prompt import OPTIONS, Prompt
+from omnidata.tasks.agentstudio.published import TABLES, published
 from omnidata.tasks.agentstudio.rows import Instructions, shown, target_box
 from omnidata.tasks.agentstudio.rules import (
     LettersVerdict,
@@ -31,6 +33,7 @@ from omnidata.tasks.agentstudio.rules import (
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.profiles import Mask, RowProfile, Unit, owners, sized
+from omnidata.tasks.published import Published
 from omnidata.types import (
     PLACE,
     Conversation,
@@ -142,6 +145,20 @@ class CriticProfile(AgentStudioProfile):
             return Verdict("unparsed", (False, None), None, "no truth value after an Answer:")
         return Verdict("ok", (said == success, said), {"success": said})
 
+    def measures(self, steps: Sequence[Step], a: Rows, b: Rows) -> Measures:
+        """The rates are of the cells of the confusion, which rows add to."""
+        judged = known(a.values["score"], b.values["score"])
+        owner = owners(steps, np.ones(len(steps), dtype=np.bool_))
+        truth = np.array([bool(step.source["is_success"]) for step in steps])
+        sides = [_cells(truth, rows.values["said"]) for rows in (a, b)]
+
+        def sums(chosen: Mask) -> Sums:
+            kept = chosen & judged
+            added_a, added_b = (summed(side[kept], owner[kept]) for side in sides)
+            return Sums(added_a, added_b, _critic_rates, [tuple(range(7))] * len(RATES))
+
+        return Measures(self.columns, self.by, ("accuracy", "score"), judged, sums)
+
     def _table(self, steps: Sequence[Step], rows: Rows, mask: Mask) -> dict[str, Any]:
         chosen = np.flatnonzero(mask).tolist()
         said = rows.values["said"][chosen].tolist()
@@ -157,6 +174,28 @@ class CriticProfile(AgentStudioProfile):
         shared = len(groups) < len(chosen)
         counts = Confusion.of(truth, read)
         return sized(critic_table(counts, per_group=per_group if shared else ()))
+
+
+def _critic_rates(sums: Floats) -> Floats:
+    """`rates`, where nothing by nothing is 0 as in the table; the last column counts rows."""
+    found: Floats = np.nan_to_num(rates(sums[..., :6]))
+    return np.where(sums[..., 6:] > 0, found, np.nan)
+
+
+def _cells(truth: Mask, said: Floats) -> Floats:
+    """(N, 7): for each row its cell of `Confusion`, and 1."""
+    unread = np.isnan(said)
+    yes = np.nan_to_num(said) == 1
+    cells = [
+        truth & yes,
+        ~truth & yes,
+        truth & ~yes & ~unread,
+        ~truth & ~yes & ~unread,
+        truth & unread,
+        ~truth & unread,
+        np.ones_like(truth),
+    ]
+    return np.column_stack(cells).astype(np.float64)
 
 
 # AgentStudio's baselines: what a score means without a model.
@@ -298,6 +337,7 @@ class AgentStudio(Benchmark):
         self.roles = loader.ROLES.get(self._task)
         self.subsets = (*PLATFORMS, *loader.FAMILIES[self._task])
         self.baselines = NAMES[self._task]
+        self.tables = (TABLES[self._task],)
         points: Mapping[str, Sequence[str]] = {"coordinates": SPACES} if name == "groundui" else {}
         self.allowed = {**OPTIONS[self._task], **points}
         super().__init__(name, options)
@@ -350,6 +390,11 @@ class AgentStudio(Benchmark):
     ) -> Target | None:
         """The row's point, letters or truth value; None where it has no usable one."""
         return TARGETS[self._task](step, space or self._space, size or step.screen)
+
+    @property
+    def published(self) -> Published:
+        """What the paper and its release print."""
+        return published(self.name)
 
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]

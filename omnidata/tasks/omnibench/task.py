@@ -15,6 +15,7 @@ from typing import Any
 from omnidata.actions import Action, Box, Point, Screen, Space, convert
 from omnidata.actions import Pair as actions_Pair
 from omnidata.errors import UsageError
+from omnidata.loaders.apps import app_key
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.omnibench import load as loader
@@ -33,10 +34,13 @@ from omnidata.tasks.omnibench.actions import (
 )
 from omnidata.tasks.omnibench.explanations import explain
 from omnidata.tasks.omnibench.files import fingerprint, recognises, table10
+from omnidata.tasks.omnibench.overview import View
 from omnidata.tasks.omnibench.prompt import OPTIONS, Prompt
 from omnidata.tasks.omnibench.rows import call_of, rect_of, text_of
+from omnidata.tasks.omnibench.scoring import TABLES, GraphScorer
 from omnidata.tasks.omnigui.answers import Pair, Unread
 from omnidata.tasks.profiles import EpisodeProfile
+from omnidata.tasks.published import Published, read_published
 from omnidata.types import (
     PLACE,
     Conversation,
@@ -279,6 +283,9 @@ class OmniBench(Benchmark):
     tags = loader.TAGS
     roles = loader.ROLES
     subsets = ("subtask", "task", *dict.fromkeys(table10().values()))
+    overview = View
+    score_files = GraphScorer()
+    tables = TABLES
     baselines: Sequence[str] = BASELINES
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 
@@ -317,6 +324,15 @@ class OmniBench(Benchmark):
     ) -> Target | None:
         """The expert's action as compact JSON; None where the source has no usable one."""
         return target(step, space=space or self._space, size=size or step.screen)
+
+    @property
+    def published(self) -> Published:
+        """What the paper and its release print."""
+        return read_published("omnidata.tasks.omnibench", self.name)
+
+    def spelling(self, tag: str, value: str) -> str:
+        """An app is known by any of its spellings."""
+        return app_key(value) if tag == "app" else value
 
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.actions import Action, Primitive, Screen, Space, history_text
+from omnidata.loaders.apps import app_key
 from omnidata.tasks.agentstudio.rows import window
 from omnidata.tasks.agentstudio.rules import read_success
 from omnidata.tasks.agentstudio.task import AgentStudio, CriticProfile
@@ -116,6 +117,10 @@ class OmniGuiCritic(Benchmark):
     ) -> Target | None:
         """Whether the episode succeeded, as an answer; None where nobody knows."""
         return self._critic.target(step) if known(step) is not None else None
+
+    def spelling(self, tag: str, value: str) -> str:
+        """An app is known by any of its spellings."""
+        return app_key(value) if tag == "app" else value
 
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from omnidata.actions import Action, Screen, Space
+from omnidata.loaders.apps import app_key
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.omnigui.task import SPACES, OmniGui, PaperProfile
 from omnidata.types import (
@@ -145,6 +146,10 @@ class OmniGuiIdm(Benchmark):
     ) -> Target | None:
         """The expert's action as compact JSON; None where the source has no usable one."""
         return self._omnigui.target(step, space=space, size=size)
+
+    def spelling(self, tag: str, value: str) -> str:
+        """An app is known by any of its spellings."""
+        return app_key(value) if tag == "app" else value
 
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]

@@ -26,7 +26,7 @@ from omnidata.actions import (
     convert,
 )
 from omnidata.errors import Finding, UsageError
-from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS, table7
+from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS, app_key, table7
 from omnidata.metrics.episodes import Ints
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import on_screen, place
@@ -36,10 +36,13 @@ from omnidata.tasks.omnigui import rules as omnigui_release
 from omnidata.tasks.omnigui.answers import Answer, Pair, Unread, parse
 from omnidata.tasks.omnigui.explanations import explain
 from omnidata.tasks.omnigui.files import find
+from omnidata.tasks.omnigui.overview import View
 from omnidata.tasks.omnigui.prompt import OPTIONS, Prompt
+from omnidata.tasks.omnigui.published import TABLES, VARIATIONS
 from omnidata.tasks.omnigui.rows import ROLES, whole_number
 from omnidata.tasks.omnigui.rules import PredictedSpace
 from omnidata.tasks.profiles import EpisodeProfile, Mask, Runs, numbered
+from omnidata.tasks.published import Published, read_published
 from omnidata.types import (
     PLACE,
     Conversation,
@@ -324,6 +327,9 @@ class OmniGui(Benchmark):
         *("en", "zh"),
         *sorted(row["app"] for row in table7()["apps"]),
     )
+    overview = View
+    tables = TABLES
+    variations = VARIATIONS
     baselines = NAMES
     allowed: Mapping[str, Sequence[str]] = {**OPTIONS, "coordinates": SPACES}
 
@@ -413,6 +419,15 @@ class OmniGui(Benchmark):
             is_release=profile == ReleaseProfile.name,
             receipt=receipt,
         )
+
+    @property
+    def published(self) -> Published:
+        """What the paper and its release print."""
+        return read_published("omnidata.tasks.omnigui", self.name)
+
+    def spelling(self, tag: str, value: str) -> str:
+        """An app is known by any of its spellings."""
+        return app_key(value) if tag == "app" else value
 
     def _region(self, pair: Pair | None) -> tuple[Region, ...]:
         """The point as a region; none for a place that is on no screen of this world."""

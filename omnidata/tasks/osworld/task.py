@@ -33,6 +33,8 @@ from omnidata.tasks.osworld.actions import (
 )
 from omnidata.tasks.osworld.explanations import explain
 from omnidata.tasks.osworld.load import AlignBy
+from omnidata.tasks.osworld.overview import View
+from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.tree import groups, recognises, sets
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.types import (
@@ -273,6 +275,8 @@ class OsWorld(Benchmark):
     tags = loader.TAGS
     roles = loader.ROLES
     subsets = (*groups(), *sets()["osworld"])
+    overview = View
+    score_files = RolloutScorer()
     baselines: Sequence[str] = BASELINES
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 

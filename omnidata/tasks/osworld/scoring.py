@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Final, Literal
+from typing import Any, ClassVar
 
 from omnidata.errors import DataError, Finding
 from omnidata.loaders.detect import reading
@@ -18,15 +18,9 @@ from omnidata.loaders.load import refuse_findings
 from omnidata.loaders.repository import is_repository
 from omnidata.metrics.intervals import named_methods
 from omnidata.metrics.rollouts import RATES, Example, total
-from omnidata.run.textless import Scored
+from omnidata.tasks.offline_scorer import Columns, OfflineScorer, Scored
 from omnidata.tasks.osworld.load import rollouts
 from omnidata.tasks.osworld.tree import RESULT, Result, Rollout, groups, read_result, sets
-
-PROFILES: Final[Sequence[str]] = ("osworld", "osworld-windows")
-"""Named after the sets of examples that are the whole of `SR_all`."""
-
-NEEDS_ANSWERS: Final = False
-RIGHT: Final = "SR_finished"
 
 Key = tuple[str, str, str]
 """Agent, domain and example."""
@@ -45,57 +39,60 @@ class _Tried:
         return fmean(scores) if scores else None
 
 
-def takes(answers: Path) -> bool:
-    """No file of answers belongs to it: what is given there are texts of a model."""
-    return False
+class RolloutScorer(OfflineScorer):
+    """Reads the scores that a tree of results holds.
 
-
-def columns(profile: str) -> Mapping[str, Literal["share", "number"]]:
-    """The totals that a table shows, in order."""
-    return dict.fromkeys(RATES, "share")
-
-
-def paired(profile: str) -> Mapping[str, Literal["share", "number"]]:
-    """That over what finished: what an agent never tried is no line that could be paired."""
-    return {"SR_finished": "share"}
-
-
-def score(
-    data: Path, answers: Path | None, *, profile: str, strict: bool = False
-) -> tuple[Sequence[Scored], Sequence[Finding]]:
-    """Read every `result.txt` of a tree; trajectories and media are not looked at.
-
-    Args:
-        data: the tree, from any of its levels downwards.
-        answers: nothing; the tree holds the scores.
-        profile: one of `PROFILES`.
-        strict: make the first finding an error.
-
-    Returns:
-        What each agent reached, in the order of their names, and what is doubtful. Examples of
-        domains that the set does not have are counted and left out.
-
-    Raises:
-        DataError: nothing like OSWorld's results is there, or none of the set's domains; of an
-            agent no result can be used; or `strict` and there is a finding.
+    The profiles are named after the sets of examples that are the whole of `SR_all`.
     """
-    findings: list[Finding] = []
-    sizes = sets()[profile]
-    tried = _tried(data, findings)
-    known = {key: found for key, found in tried.items() if key[1] in sizes}
-    if not known:
-        raise DataError(
-            f"no example is of a domain of {profile}",
-            where=str(data),
-            expected=f"folders of {', '.join(sizes)}",
-            remedy=f"name the results, or another --profile ({', '.join(PROFILES)})",
-        )
-    _check_results(known, findings, data)
-    findings += _outside(tried, sizes, profile)
-    findings += _too_many(known, sizes, profile)
-    if strict:
-        refuse_findings(findings, data)
-    return [_scored(agent, tried, profile) for agent in sorted({key[0] for key in known})], findings
+
+    profiles: ClassVar[Mapping[str, Columns]] = dict.fromkeys(
+        ("osworld", "osworld-windows"), dict.fromkeys(RATES, "share")
+    )
+    needs_answers = False
+    right = "SR_finished"
+
+    def paired(self, profile: str) -> Columns:
+        """That over what finished: what an agent never tried is no line that could be paired."""
+        return {"SR_finished": "share"}
+
+    def score(
+        self, data: Path, answers: Path | None, *, profile: str, strict: bool = False
+    ) -> tuple[Sequence[Scored], Sequence[Finding]]:
+        """Read every `result.txt` of a tree; trajectories and media are not looked at.
+
+        Args:
+            data: the tree, from any of its levels downwards.
+            answers: nothing; the tree holds the scores.
+            profile: one of `profiles`.
+            strict: make the first finding an error.
+
+        Returns:
+            What each agent reached, in the order of their names, and what is doubtful. Examples of
+            domains that the set does not have are counted and left out.
+
+        Raises:
+            DataError: nothing like OSWorld's results is there, or none of the set's domains; of an
+                agent no result can be used; or `strict` and there is a finding.
+        """
+        findings: list[Finding] = []
+        sizes = sets()[profile]
+        tried = _tried(data, findings)
+        known = {key: found for key, found in tried.items() if key[1] in sizes}
+        if not known:
+            raise DataError(
+                f"no example is of a domain of {profile}",
+                where=str(data),
+                expected=f"folders of {', '.join(sizes)}",
+                remedy=f"name the results, or another --profile ({', '.join(self.profiles)})",
+            )
+        _check_results(known, findings, data)
+        findings += _outside(tried, sizes, profile)
+        findings += _too_many(known, sizes, profile)
+        if strict:
+            refuse_findings(findings, data)
+        return [
+            _scored(agent, tried, profile) for agent in sorted({key[0] for key in known})
+        ], findings
 
 
 def _tried(data: Path, findings: list[Finding]) -> dict[Key, _Tried]:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from omnidata.data import overview
-from omnidata.data.overview import Table, share
 from omnidata.errors import counted
-from omnidata.tasks.osworld import load
+from omnidata.tasks import overview
+from omnidata.tasks.osworld import load as osworld
 from omnidata.tasks.osworld.load import Results
+from omnidata.tasks.overview import Table, share
 from omnidata.types import Source, Task
 
 _OUTCOMES = ("success", "partial", "failure", "unfinished")
@@ -30,7 +30,7 @@ class View(overview.View):
     @classmethod
     def read(cls, task: Task, data: Path, *, strict: bool) -> Source:
         """The data; results without a single turn are shown too."""
-        return load.load(data, strict=strict, needs_steps=False)
+        return osworld.load(data, strict=strict, needs_steps=False)
 
     def as_dict(self) -> dict[str, Any]:
         """The counts as JSON values."""

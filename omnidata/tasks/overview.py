@@ -1,21 +1,13 @@
-"""What a dataset holds, as `omnidata info` shows it: the same for every benchmark, and its own."""
+"""What a dataset holds, as `omnidata info` shows it: counts by tag, for every benchmark."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
 from omnidata.types import Source, Task
-
-_OWN = {
-    "omnigui": "omnidata.data.overview.omnigui",
-    "omnibench": "omnidata.data.overview.omnibench",
-    "osworld": "omnidata.data.overview.osworld",
-}
-"""Benchmark -> the module whose `View` shows more than its tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +103,12 @@ class View:
         """Draw the figure.
 
         Args:
-            path: the file, which `omnidata.run.figures.check` has let pass.
+            path: the file, which `omnidata.figures.check` has let pass.
 
         Returns:
             Names that no font can draw -> how they are written.
         """
         raise NotImplementedError(str(path))
-
-
-def view_of(task: str) -> type[View]:
-    """What shows the data of that benchmark."""
-    if task not in _OWN:
-        return View
-    own: type[View] = import_module(_OWN[task]).View
-    return own
 
 
 def share(part: int, whole: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, ClassVar, cast
 
 import msgspec
 
@@ -18,17 +18,53 @@ from omnidata.loaders.repository import is_repository
 from omnidata.loaders.task_library import TaskGraph
 from omnidata.metrics.graphs import ProfileName, TaskScore, score_task, total
 from omnidata.metrics.intervals import named_methods
-from omnidata.run.textless import Scored
+from omnidata.tasks.offline_scorer import Columns, OfflineScorer, Scored
 from omnidata.tasks.omnibench.load import read_library
+from omnidata.tasks.published import TableSpec
 
-PROFILES: Final[tuple[ProfileName, ...]] = get_args(ProfileName)
-NEEDS_ANSWERS: Final = True
-RIGHT: Final = None  # tasks are done in parts
-
-_COLUMNS: Mapping[str, Sequence[str]] = {
+_COLUMNS: Mapping[ProfileName, Sequence[str]] = {
     "omnibench-paper": ("CR", "LC"),
     "omnibench-release": ("completion", "coherence"),
 }
+
+
+_CAPABILITIES = {
+    "Parallel Planning": "PP",
+    "Long-Range Planning": "LRP",
+    "Cross-Domain Decision-Making": "CDDK",
+    "Sequential Decision-Making": "SDK",
+    "Subtask Identification": "SI",
+    "Dependency Identification": "DI",
+    "Long-Sequence Reasoning": "LSR",
+    "Long Instruction Following": "LIF",
+    "Domain-Specific Knowledge": "DSK",
+    "Cross-Domain Knowledge": "CDK",
+}
+_LEVELS = {"easy": "Easy", "medium": "Medium", "hard": "Hard"}
+_GRAPHS = tuple(_COLUMNS)
+TABLES = (
+    *(
+        TableSpec(
+            "main", title, axis, _CAPABILITIES, most=1, like="OmniBench, Table 4", profiles=_GRAPHS
+        )
+        for axis, title in (
+            ("capability", "Capabilities"),
+            ("eligible", "Capabilities that Table 11 admits"),
+        )
+    ),
+    *(
+        TableSpec(
+            dimension,
+            f"Complexity of {dimension}",
+            dimension,
+            _LEVELS,
+            most=1,
+            like="OmniBench, Table 5",
+            profiles=_GRAPHS,
+        )
+        for dimension in ("dependency", "branch", "instruction", "knowledge", "hierarchy")
+    ),
+)
 
 
 class _Sequence(msgspec.Struct):
@@ -53,70 +89,65 @@ class Executed:
     where: str
 
 
-def takes(answers: Path) -> bool:
-    """Whether the file is none of predictions: its first line has no sample id."""
-    if answers.is_dir():
-        return False
-    try:
-        with open_file(answers, STREAMED) as file:
-            line = next((text for text in lines(file) if text.strip()), b"")
-    except OSError:
-        return True
-    return b'"sample_id"' not in line
+class GraphScorer(OfflineScorer):
+    """Scores the subtasks that an agent completed of task graphs."""
 
+    profiles: ClassVar[Mapping[str, Columns]] = {
+        name: dict.fromkeys(names, "share") for name, names in _COLUMNS.items()
+    }
 
-def columns(profile: str) -> Mapping[str, Literal["share", "number"]]:
-    """The totals that a table shows, in order."""
-    return dict.fromkeys(_COLUMNS[profile], "share")
+    def takes(self, answers: Path) -> bool:
+        """Whether the file is none of predictions: its first line has no sample id."""
+        if answers.is_dir():
+            return False
+        try:
+            with open_file(answers, STREAMED) as file:
+                line = next((text for text in lines(file) if text.strip()), b"")
+        except OSError:
+            return True
+        return b'"sample_id"' not in line
 
+    def score(
+        self, data: Path, answers: Path | None, *, profile: str, strict: bool = False
+    ) -> tuple[Sequence[Scored], Sequence[Finding]]:
+        """Score what agents completed.
 
-def paired(profile: str) -> Mapping[str, Literal["share", "number"]]:
-    """All of them are means over tasks."""
-    return columns(profile)
+        Args:
+            data: tasks (`omnidata.tasks.omnibench.load.read_library`); every node's application
+                stands in the task's `application`, or the subtasks are there too.
+            answers: JSON lines of {"task_id", "executed": [node, ...]}, at most one for each task.
+            profile: one of `profiles`.
+            strict: make the first finding an error.
 
+        Returns:
+            One agent's, for nothing says whose the sequences are; and what is doubtful: of the
+            tasks, and sequences of tasks that the data do not have, which are passed over. A task
+            without a sequence is `missing` and counts as one of which nothing was done.
 
-def score(
-    data: Path, answers: Path | None, *, profile: str, strict: bool = False
-) -> tuple[Sequence[Scored], Sequence[Finding]]:
-    """Score what agents completed.
-
-    Args:
-        data: tasks (`omnidata.tasks.omnibench.load.read_library`); every node's application stands
-            in
-            the task's `application`, or the subtasks are there too.
-        answers: JSON lines of {"task_id", "executed": [node, ...]}, at most one for each task.
-        profile: one of `PROFILES`.
-        strict: make the first finding an error.
-
-    Returns:
-        One agent's, for nothing says whose the sequences are; and what is doubtful: of the tasks,
-        and sequences of tasks that the data do not have, which are passed over. A task without a
-        sequence is `missing` and counts as one of which nothing was done.
-
-    Raises:
-        DataError: a task cannot be read or scored, a sequence is no order of its task, or `strict`
-            and there is a finding.
-        PredictionError: a line is no sequence, or there are two for one task.
-    """
-    assert answers is not None  # as `NEEDS_ANSWERS` says
-    name = cast("ProfileName", profile)
-    tasks, findings = _tasks(data)
-    done: dict[str, Executed] = {}
-    for found in read_sequences(answers):
-        if found.task_id in done:
-            raise PredictionError(
-                f"task {found.task_id!r:.80} has a sequence already",
-                where=found.where,
-                expected=f"one line for each task; the first is {done[found.task_id].where}",
-                remedy="remove one of the two lines",
-            )
-        done[found.task_id] = found
-    findings += [_unknown(found) for found in done.values() if found.task_id not in tasks]
-    if strict:
-        refuse_findings(findings, data)
-    scores = [_scored(task, done.get(task.id), data) for task in tasks.values()]
-    results = _results(name, list(tasks.values()), scores, done)
-    return [Scored("", results, list(_lines(name, tasks, scores, done)))], findings
+        Raises:
+            DataError: a task cannot be read or scored, a sequence is no order of its task, or
+                `strict` and there is a finding.
+            PredictionError: a line is no sequence, or there are two for one task.
+        """
+        assert answers is not None  # as `needs_answers` says
+        name = cast("ProfileName", profile)
+        tasks, findings = _tasks(data)
+        done: dict[str, Executed] = {}
+        for found in read_sequences(answers):
+            if found.task_id in done:
+                raise PredictionError(
+                    f"task {found.task_id!r:.80} has a sequence already",
+                    where=found.where,
+                    expected=f"one line for each task; the first is {done[found.task_id].where}",
+                    remedy="remove one of the two lines",
+                )
+            done[found.task_id] = found
+        findings += [_unknown(found) for found in done.values() if found.task_id not in tasks]
+        if strict:
+            refuse_findings(findings, data)
+        scores = [_scored(task, done.get(task.id), data) for task in tasks.values()]
+        results = _results(name, list(tasks.values()), scores, done)
+        return [Scored("", results, list(_lines(name, tasks, scores, done)))], findings
 
 
 def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:

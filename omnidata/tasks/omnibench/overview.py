@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from omnidata.data import overview
-from omnidata.data.overview import Table, share
 from omnidata.errors import counted
 from omnidata.loaders.task_library import Library, TaskGraph
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, complexity, eligible
-from omnidata.tasks.omnibench import load
+from omnidata.tasks import overview
+from omnidata.tasks.omnibench import load as omnibench
 from omnidata.tasks.omnibench.files import categories_of
 from omnidata.tasks.omnibench.load import Metadata
 from omnidata.tasks.omnibench.rows import said_categories
+from omnidata.tasks.overview import Table, share
 from omnidata.types import Source, Task
 
 _MOST = 30
@@ -37,7 +37,7 @@ class View(overview.View):
     @classmethod
     def read(cls, task: Task, data: Path, *, strict: bool) -> Source:
         """The dataset; tasks and subtasks without a single step are shown too."""
-        return load.load(data, strict=strict, needs_steps=False)
+        return omnibench.load(data, strict=strict, needs_steps=False)
 
     def as_dict(self) -> dict[str, Any]:
         """The counts as JSON values."""
