@@ -154,7 +154,7 @@ def test_rows_that_may_be_of_two_benchmarks_need_a_name(tmp_path: Path) -> None:
     data = rows_of("criticbench", tmp_path)
     done = omnidata("info", data, code=2)
     assert f"these may be rows of {TRAJECTORIES}" in done.stderr
-    assert f"omnidata info idm-multiple {data}" in done.stderr
+    assert f"omnidata info criticbench {data}" in done.stderr
     assert as_json(omnidata("info", "criticbench", data, "--json"))["task"] == "criticbench"
 
 
@@ -165,7 +165,7 @@ def test_what_is_no_data_exits_with_2_and_the_remedy(tmp_path: Path) -> None:
         ([broken], "omnidata info TASK"),
         ([tmp_path / "none"], "no such file"),
         (["groundui", "--strict"], "omnidata info TASK DATA"),
-        (["nothing", broken], "one of omnigui, groundui"),
+        (["nothing", broken], "one of agentnet, aitw"),
         (["groundui", broken], "json-invalid"),
         ([broken, "groundui"], "there is no task"),
         (["grondui", broken], "did you mean groundui?"),

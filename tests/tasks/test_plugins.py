@@ -165,7 +165,7 @@ class Shown(Words):
         return replace(found, steps=steps, roles={"screenshot": "image"})
 
 
-class Told(Words):
+class Explaining(Words):
     """Says itself why an answer is wrong."""
 
     def explain(self, step, verdict, *, profile, receipt=None):
@@ -560,7 +560,7 @@ def test_what_was_judged_is_explained_where_it_explains_nothing_itself(
 
 
 def test_its_own_explanation_is_on_its_pages(site: Path, rows: Path, tmp_path: Path) -> None:
-    install(site, points="words = words_plugin:Told")
+    install(site, points="words = words_plugin:Explaining")
     task = get_task("words")
     omnidata.evaluate(task, task.load(rows), "baseline:oracle", tmp_path / "run")
     book = open_run(read_run(tmp_path / "run"))
