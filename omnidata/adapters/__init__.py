@@ -28,9 +28,9 @@ FORMS = (
 _WIRES = {
     "openai": ("openai_chat", "OpenAIChat"),
     "gemini": ("gemini", "Gemini"),
-    "minicpm": ("minicpm", "MiniCPM"),
-    "vita": ("vita", "Vita"),
-    "baichuan": ("baichuan", "Baichuan"),
+    "minicpm": ("form_api", "MiniCPM"),
+    "vita": ("form_api", "Vita"),
+    "baichuan": ("form_api", "Baichuan"),
 }
 
 

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import msgspec
 
 from omnidata import jsontext
+from omnidata.adapters.addresses import secrets_in
 from omnidata.adapters.base import Model, RenderedMessage
 from omnidata.adapters.finish_reasons import is_another
-from omnidata.adapters.http import secrets_in
 from omnidata.adapters.keys import Key
 from omnidata.adapters.media_budget import arrange
 from omnidata.adapters.presets import Preset

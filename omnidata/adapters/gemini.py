@@ -14,8 +14,6 @@ from typing import Any
 
 import aiohttp
 import msgspec
-from google.genai.files import AsyncFiles
-from google.genai.types import File, FileState, UploadFileConfig
 
 from omnidata.adapters.api import ApiModel
 from omnidata.adapters.base import RenderedMessage, RenderedPart
@@ -24,6 +22,18 @@ from omnidata.adapters.http import fault, open_session, parsed, sendable
 from omnidata.adapters.token_usage import counted, in_snake_case
 from omnidata.errors import CallError, PlatformError
 from omnidata.types import Completion, GenerationParams
+
+try:
+    from google import genai
+    from google.genai import errors, types
+    from google.genai.files import AsyncFiles
+    from google.genai.types import File, FileState, UploadFileConfig
+except ImportError as error:
+    raise PlatformError(
+        "google-genai is not installed",
+        expected="the libraries of the extra `gemini`",
+        remedy="pip install 'omnidata[gemini]'",
+    ) from error
 
 # What Gemini answered: text, refusal, length cut, tokens.
 
@@ -201,17 +211,6 @@ def _look_at(task: asyncio.Task[File]) -> None:
     """Retrieve the error, which asyncio would otherwise report when nobody waits any more."""
     if not task.cancelled():
         task.exception()
-
-
-try:
-    from google import genai
-    from google.genai import errors, types
-except ImportError as error:
-    raise PlatformError(
-        "google-genai is not installed",
-        expected="the libraries of the extra `gemini`",
-        remedy="pip install 'omnidata[gemini]'",
-    ) from error
 
 
 ADDRESS = "https://generativelanguage.googleapis.com"

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from omnidata.adapters.addresses import OPENAI_URL, check_address, is_openai
 from omnidata.adapters.base import Capabilities
-from omnidata.adapters.http import OPENAI_URL, check_address, is_openai
 from omnidata.adapters.media_budget import ReleaseRules
 from omnidata.errors import UsageError
 from omnidata.files import read_settings

@@ -419,7 +419,7 @@ def _gpus(outcomes: Mapping[str, Outcome]) -> list[Check]:
 def _keys() -> list[Check]:
     """Whether the variables that hold the keys of the known models are set."""
     from omnidata.adapters import presets
-    from omnidata.adapters.http import OPENAI_URL
+    from omnidata.adapters.addresses import OPENAI_URL
 
     openai = presets.find("openai:MODEL", {}, base_url=OPENAI_URL)
     users = {openai.key_env: ["openai:MODEL"]} if openai else {}

@@ -234,7 +234,7 @@ class Espeak:
         return MediaRef("audio", scratch, "", inline={"array": wave, "sampling_rate": rate})
 
     def _say(self, text: str, language: Language) -> tuple[str, int, npt.NDArray[np.float32]]:
-        script = Path(__file__).with_name("speaker.py")
+        script = Path(__file__).with_name("voice_speaker.py")
         command = [sys.executable, "-I", "-S", str(script), str(self._library), VOICES[language]]
         try:
             done = subprocess.run(

@@ -19,6 +19,7 @@ import pytest
 
 from omnidata.tasks.omnigui.load import load
 from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.full import in_gate
 from tests.trees import row, write_app, write_lines, write_rows
 
 
@@ -71,7 +72,7 @@ def test_a_table_keeps_to_the_terminal_and_is_whole_elsewhere(sample: Path) -> N
     assert {*whole.stdout.replace("─", "").split()} <= {*cut.split()}
 
 
-@pytest.mark.parametrize("columns", [80, 60])
+@pytest.mark.parametrize("columns", in_gate([80, 60], 1, "a look at every library"))
 def test_doctors_table_keeps_to_the_terminal_and_cuts_nothing(columns: int) -> None:
     whole = omnidata("doctor").stdout
     cut = in_a_terminal(columns, "doctor")

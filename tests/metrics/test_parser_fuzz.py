@@ -142,7 +142,7 @@ tracer.json_report(outfile=report)
 
 
 def test_the_mutants_reach_every_branch_of_the_parser(outputs: list[str], tmp_path: Path) -> None:
-    sources = [answers.__file__, answers.__file__]
+    sources = [answers.__file__]
     report = tmp_path / "report.json"
     arguments = (str(report), str(MUTANTS), str(SEED), *sources)
     inherited = {

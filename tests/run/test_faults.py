@@ -87,7 +87,6 @@ def test_what_does_not_pass_is_an_api_error_and_no_prediction(
 
 ANSWERS = {
     "empty": (Fault(text=""), "ok", ""),
-    "no content": (Fault(text=None), "ok", ""),
     "refusal": (Fault(refusal="I cannot help with that."), "refused", ""),
     "filtered": (Fault(finish="content_filter", text=""), "refused", ""),
     "cut": (Fault(finish="length", text='{"action_type'), "truncated", '{"action_type'),
