@@ -13,10 +13,7 @@ import wave
 import zlib
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from omnidata.actions import Screen
 
@@ -163,10 +160,10 @@ def encode_mp4(
 
 # Frames to MP4 and samples to WAV, the same bytes on every run.
 
-Frame = NDArray[np.uint8]
+Frame: TypeAlias = "npt.NDArray[np.uint8]"
 """A picture, (height, width, 3), RGB, 0 to 255."""
 
-Samples = NDArray[np.float64]
+Samples: TypeAlias = "npt.NDArray[np.float64]"
 """A mono signal, (n,), -1 to 1."""
 
 AUDIO_RATE = 16_000
@@ -175,6 +172,8 @@ AUDIO_RATE = 16_000
 
 def encode_wav(samples: Samples) -> bytes:
     """Encode a signal as 16-bit PCM, `AUDIO_RATE`, mono; values beyond -1 and 1 are clipped."""
+    import numpy as np
+
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setnchannels(1)

@@ -74,13 +74,13 @@ def test_a_bomb_takes_no_memory(tmp_path: Path) -> None:
     found = cost(
         """
         import numpy, pyarrow.compute, pyarrow.parquet as pq
-        from omnidata.loaders import parquet_rows
+        from omnidata.loaders import parquet
         """,
         """
         path = Path(sys.argv[1])
         file = pq.ParquetFile(path)
         try:
-            print(sum(1 for _ in parquet_rows.rows(path, file, parquet_rows.leaves(file))))
+            print(sum(1 for _ in parquet.rows(path, file, parquet.leaves(file))))
         except ValueError as error:
             print(error)
         """,
