@@ -633,7 +633,7 @@ class Task(Protocol):
             receipt: of the answer: the sizes of what was sent.
         """
 
-    # What follows has defaults in `omnidata.tasks.base.Described`, which says more of its types.
+    # What follows has defaults in `omnidata.tasks.base.Benchmark`, which says more of its types.
 
     @property
     def overview(self) -> type[Any]:

@@ -6,17 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from omnidata.analysis import (
-    history,
-    run_tables,
-    seed_variance,
-)
-from omnidata.analysis import (
-    tables as formats,
-)
-from omnidata.analysis import (
-    tables as printing,
-)
+from omnidata.analysis import history, run_tables, seed_variance
+from omnidata.analysis import tables as formats
 from omnidata.analysis.runs import by_profile, warnings
 from omnidata.analysis.tables import Table
 from omnidata.errors import UsageError
@@ -44,7 +35,7 @@ class Report:
         if form == "csv":
             return formats.as_csv(self.tables)
         if form == "terminal":
-            return "\n".join(printing.text(table, width=width) for table in self.tables)
+            return "\n".join(formats.text(table, width=width) for table in self.tables)
         printed = formats.markdown if form == "md" else formats.latex
         remark = formats.markdown_remark if form == "md" else formats.latex_remark
         return "\n".join([*map(remark, self.warnings), *map(printed, self.tables)])

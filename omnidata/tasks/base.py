@@ -93,32 +93,7 @@ _MEDIA = frozenset(
 )
 
 
-class Described:
-    """What a benchmark says of itself besides its prompts and its rules, with the defaults.
-
-    Attributes:
-        overview: what `omnidata info` counts in its data.
-        score_files: scores what was done without any text of a model; None where nothing is.
-        tables: of its paper, the main one first; without one the results' first axis is shown.
-        variations: its options that get a table of the runs that differ in them alone.
-    """
-
-    overview: type[View] = View
-    score_files: OfflineScorer | None = None
-    tables: Sequence[TableSpec] = ()
-    variations: Sequence[Variation] = (HISTORY,)
-
-    @property
-    def published(self) -> Published:
-        """What is published of it: nothing is known."""
-        return Published()
-
-    def spelling(self, tag: str, value: str) -> str:
-        """What the spellings of a tag's value have in common: every value has one alone."""
-        return value
-
-
-class Benchmark(Described, ABC):
+class Benchmark(ABC):
     """A task with the defaults; a new one defines `question`, `profiles`, `load` and `answer`.
 
     The prompt is one user message: the step's media in their order, then the question. Of its
@@ -135,6 +110,10 @@ class Benchmark(Described, ABC):
         roles: its steps' media and their kinds; None where only the data tell.
         subsets: those that its data may always be asked for; more are found in the data.
         allowed: the task's options and their values, the default first; "" stands for any text.
+        overview: what `omnidata info` counts in its data.
+        score_files: scores what was done without any text of a model; None where nothing is.
+        tables: of its paper, the main one first; without one the results' first axis is shown.
+        variations: its options that get a table of the runs that differ in them alone.
 
     Args:
         name: as in `omnidata evaluate NAME`.
@@ -155,6 +134,10 @@ class Benchmark(Described, ABC):
     allowed: Mapping[str, Sequence[str]] = {}
     baselines: Sequence[str] = ("oracle",)
     needs_predictions = False
+    overview: type[View] = View
+    score_files: OfflineScorer | None = None
+    tables: Sequence[TableSpec] = ()
+    variations: Sequence[Variation] = (HISTORY,)
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options."""
@@ -164,6 +147,15 @@ class Benchmark(Described, ABC):
         self.name = name
         self.title = self.title or name
         self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+
+    @property
+    def published(self) -> Published:
+        """What is published of it: nothing is known."""
+        return Published()
+
+    def spelling(self, tag: str, value: str) -> str:
+        """What the spellings of a tag's value have in common: every value has one alone."""
+        return value
 
     @property
     def default_profile(self) -> str:

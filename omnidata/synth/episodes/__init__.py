@@ -20,7 +20,6 @@ from omnidata.data.media_checks import Lost, each
 from omnidata.errors import PlatformError, RunError, UsageError
 from omnidata.run.folder import explained
 from omnidata.synth.episodes import parts
-from omnidata.synth.episodes import parts as joining
 from omnidata.synth.episodes.parts import REPORT, EpisodesStaging, Tally
 from omnidata.synth.episodes.settings import Settings
 from omnidata.synth.episodes.signals import speech
@@ -76,7 +75,7 @@ def make_episodes(
         if made is None:
             todo = parts.jobs(settings, staging.parts, first=first, episodes=episodes)
             _make(todo, workers, progress or (lambda done, total: None))
-            joining.join(todo, staging.path)
+            parts.join(todo, staging.path)
             made = _counted(settings, todo)
         staging.publish({"made": made}, scratch=(staging.parts.name,))
     return {**staging.plan, "made": made}

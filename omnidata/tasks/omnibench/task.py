@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.actions import Action, Box, Point, Screen, Space, convert
-from omnidata.actions import Pair as actions_Pair
 from omnidata.errors import UsageError
 from omnidata.loaders.apps import app_key
 from omnidata.tasks.base import Benchmark
@@ -144,7 +143,7 @@ def _oracle(step: Step, space: Space) -> str:
 
 
 def _blind(call: Call, step: Step, space: Space) -> str:
-    middle: actions_Pair = (0.5, 0.5)
+    middle: Pair = (0.5, 0.5)
     if space != "rel":
         found = convert(Point(0.5, 0.5, "rel"), space, step.screen if space == "px" else (1, 1))
         middle = found.x, found.y

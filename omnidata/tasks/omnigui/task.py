@@ -31,8 +31,7 @@ from omnidata.metrics.episodes import Ints
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import on_screen, place
 from omnidata.tasks.omnigui import load as loader
-from omnidata.tasks.omnigui import rules as omnigui_paper
-from omnidata.tasks.omnigui import rules as omnigui_release
+from omnidata.tasks.omnigui import rules as matching
 from omnidata.tasks.omnigui.answers import Answer, Pair, Unread, parse
 from omnidata.tasks.omnigui.explanations import explain
 from omnidata.tasks.omnigui.files import find
@@ -62,7 +61,7 @@ from omnidata.types import (
 
 Values = tuple[bool | None, bool | None, bool, bool | None]
 _WRONG: Values = (False, False, False, False)
-SPACES: tuple[omnigui_paper.PredictedSpace, ...] = ("norm1000", "px", "rel", "auto")
+SPACES: tuple[matching.PredictedSpace, ...] = ("norm1000", "px", "rel", "auto")
 
 
 class OmniGuiProfile(EpisodeProfile):
@@ -76,7 +75,7 @@ class OmniGuiProfile(EpisodeProfile):
         "language": (),
     }
 
-    def __init__(self, space: omnigui_paper.PredictedSpace = "norm1000") -> None:
+    def __init__(self, space: matching.PredictedSpace = "norm1000") -> None:
         """Take the unit of the predicted coordinates; it is never guessed from a model's name."""
         self.space = space
 
@@ -91,7 +90,7 @@ class OmniGuiProfile(EpisodeProfile):
         meant = on_screen(answer, self.space, receipt, where=step.sample_id)
         try:
             return Verdict("ok", self._values(step, meant), answer.as_dict())
-        except omnigui_release.RaisesError as error:
+        except matching.RaisesError as error:
             return Verdict("unparsed", _WRONG, None, str(error))
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
@@ -120,7 +119,7 @@ class PaperProfile(OmniGuiProfile):
         as_prompted = answer is not None and answer.as_prompted
         if step.action is None:
             return None, None, as_prompted, None
-        match = omnigui_paper.judge_paper(step.action, step.screen, answer, self.space)
+        match = matching.judge_paper(step.action, step.screen, answer, self.space)
         return match[0], match[1], as_prompted, match[2]
 
 
@@ -137,8 +136,8 @@ class ReleaseProfile(OmniGuiProfile):
     def _values(self, step: Step, answer: Answer | None) -> Values:
         """Raises `RaisesError` where the release raises; a step without an answer is wrong."""
         try:
-            match = omnigui_release.judge_release(step.source, answer, self.space)
-        except omnigui_release.RaisesError:
+            match = matching.judge_release(step.source, answer, self.space)
+        except matching.RaisesError:
             if answer is None:
                 return _WRONG
             raise
