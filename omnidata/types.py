@@ -644,6 +644,10 @@ class Task(Protocol):
         """The `omnidata.tasks.offline_scorer.OfflineScorer` that needs no model's texts, if any."""
 
     @property
+    def library(self) -> Callable[[Path], Any] | None:
+        """Reads its data as an `omnidata.loaders.task_library.Library`, if they are one."""
+
+    @property
     def tables(self) -> Sequence[Any]:
         """The `omnidata.tasks.published.TableSpec` of each table of its paper."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -11,6 +11,7 @@ from omnidata import registry
 from omnidata.errors import DataError, OmnidataError
 from omnidata.files import staying_in
 from omnidata.loaders.repository import is_repository, read_manifest
+from omnidata.types import Task
 
 _LOOKING: ContextVar[bool] = ContextVar("looking", default=False)
 """Whether tasks are being asked already: one may read the data to tell, and fail with an error
@@ -38,6 +39,38 @@ def recognised(data: Path) -> list[str]:
         except DataError:
             return []
         return [task] if task in registry.names() else []
+
+
+def task_for(data: Path, wanted: Callable[[Task], bool]) -> str:
+    """The task of a kind that takes the data: the only one, or that whose rows they are.
+
+    Args:
+        data: a file, a folder, or a Parquet repository.
+        wanted: whether a task is of the kind.
+
+    Raises:
+        DataError: of several tasks of the kind none takes the data, or more than one does.
+    """
+    takes: dict[str, str] = {}
+    for name in registry.names():
+        try:
+            task = registry.get_task(name)
+        except OmnidataError:  # a broken plug-in has no say about data of others
+            continue
+        if wanted(task):
+            takes[name] = task.asks_about or name
+    if len(takes) > 1:
+        rows = recognised(data)
+        kinds, takes = takes, {name: own for name, own in takes.items() if own in rows}
+        if len(takes) != 1:
+            raise DataError(
+                f"{either(list(takes))} all take the data" if takes else "no task takes the data",
+                where=str(data),
+                expected=f"rows of {either(sorted(set(kinds.values())))}, which one task takes",
+                remedy="uninstall the distributions of the others" if takes else "name other data",
+            )
+    (name,) = takes
+    return name
 
 
 def _recognises(data: Path, task: str) -> bool:

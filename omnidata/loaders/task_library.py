@@ -7,6 +7,7 @@ evaluation function of a subtask is a text.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from omnidata.storage import atomic_write, copy_file
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
+    from omnidata.actions import Action
     from omnidata.graphs import Graph
 
 
@@ -69,6 +71,8 @@ class Trajectory:
         order: the nodes in the order in which they were done; empty for a subtask's.
         intent: the task's; "" for a subtask's.
         source: the untouched row; empty for a trajectory that no file holds yet.
+        read_actions: what each action does, None for one that cannot be read; empty for a
+            trajectory that no file holds yet.
     """
 
     id: str
@@ -80,6 +84,7 @@ class Trajectory:
     order: tuple[str, ...] = ()
     intent: str = ""
     source: Mapping[str, Any] = field(default_factory=dict)
+    read_actions: tuple[Action | None, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,7 @@ class Library:
         subtasks, tasks: by id, in the order of the source.
         trajectories: of subtasks and of tasks, in the order of the source.
         findings: everything doubtful, skipped or missing, in the order met.
+        categories: application -> category, for the application of every subtask that was read.
     """
 
     root: Path
@@ -125,6 +131,32 @@ class Library:
     trajectories: Sequence[Trajectory] = ()
     tasks: Mapping[str, TaskGraph] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
+    categories: Mapping[str, str] = field(default_factory=dict)
+
+
+# Instruction templates: texts with places such as `{xlsx_path}` (Appendix C.1).
+
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def places(template: str) -> list[str]:
+    """The parameters of a template, each once, in order.
+
+    Examples:
+        >>> places("Copy '{a}' to '{b}' and '{a}'")
+        ['a', 'b']
+    """
+    return list(dict.fromkeys(_PLACE.findall(template)))
+
+
+def filled(template: str, binding: Mapping[str, Any]) -> str:
+    """The template with its places filled; nothing else in braces means anything.
+
+    Examples:
+        >>> filled("Open '{path}' {other} {a.b}", {"path": "x{y}"})
+        "Open 'x{y}' {other} {a.b}"
+    """
+    return _PLACE.sub(lambda place: str(binding.get(place[1], place[0])), template)
 
 
 # The one writer of OmniBench's metadata: a library as the files that `read_library` reads.

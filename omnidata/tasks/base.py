@@ -13,6 +13,7 @@ from typing import Any
 from omnidata.actions import Action, Screen, Space
 from omnidata.errors import Finding, UsageError
 from omnidata.loaders import files
+from omnidata.loaders.task_library import Library
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.offline_scorer import OfflineScorer
 from omnidata.tasks.overview import View
@@ -111,6 +112,7 @@ class Benchmark(ABC):
         subsets: those that its data may always be asked for; more are found in the data.
         allowed: the task's options and their values, the default first; "" stands for any text.
         overview: what `omnidata info` counts in its data.
+        library: reads its data as subtasks that tasks are composed of; None where they are none.
         score_files: scores what was done without any text of a model; None where nothing is.
         tables: of its paper, the main one first; without one the results' first axis is shown.
         variations: its options that get a table of the runs that differ in them alone.
@@ -135,6 +137,7 @@ class Benchmark(ABC):
     baselines: Sequence[str] = ("oracle",)
     needs_predictions = False
     overview: type[View] = View
+    library: Callable[[Path], Library] | None = None
     score_files: OfflineScorer | None = None
     tables: Sequence[TableSpec] = ()
     variations: Sequence[Variation] = (HISTORY,)

@@ -11,6 +11,7 @@ from typing import Any
 from omnidata.errors import Finding
 from omnidata.files import staying_in
 from omnidata.loaders.load import refuse_findings
+from omnidata.loaders.task_library import Library
 from omnidata.metrics.paired import Measures
 from omnidata.plugins import Blame
 from omnidata.registry import PluginTask
@@ -71,6 +72,17 @@ class PluginBenchmark(PluginTask):
     def overview(self) -> Any:
         """What `omnidata info` counts in its data."""
         return PluginView(self.task.overview, self.blame, f"the data of {self.task.name}")
+
+    @property
+    def library(self) -> Callable[[Path], Library] | None:
+        """Reads its data as subtasks that tasks are composed of."""
+        read = self.task.library
+        return None if read is None else partial(self._library, read)
+
+    def _library(self, read: Callable[[Path], Library], data: Path) -> Library:
+        with self.reading(data, self.task.name):
+            found: Library = self.blame.call(read, str(data), data)
+        return found
 
     @property
     def score_files(self) -> Any:

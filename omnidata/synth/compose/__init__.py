@@ -30,7 +30,6 @@ from omnidata.synth.compose.pool_reader import read_pool
 from omnidata.synth.compose.search import Found, Search, Sketch, find_tasks
 from omnidata.synth.compose.settings import MOST_TASKS, Settings
 from omnidata.synth.folder import SynthStaging, read_json
-from omnidata.tasks.omnibench.files import fingerprint
 from omnidata.types import MediaRef
 
 __all__ = ["REPORT", "Author", "Settings", "compose", "run_folder"]
@@ -107,7 +106,7 @@ def compose(
     if out.resolve().is_relative_to(pool.resolve()):
         raise refused(out, f"it lies in {pool}, and would become part of it", "a folder beside it")
     stock = read_pool(pool, settings)
-    staging = ComposeStaging(out, plan=_plan(pool, settings, tasks, author), inputs=[pool])
+    staging = ComposeStaging(out, plan=_plan(stock, settings, tasks, author), inputs=[pool])
     if report := staging.finished():
         return report
     show = progress or (lambda done, total: None)
@@ -135,11 +134,11 @@ def _found(
     return find_tasks(pool.stock, search, folder, tasks=tasks, workers=workers, progress=progress)
 
 
-def _plan(pool: Path, settings: Settings, tasks: int, author: Author | None) -> dict[str, Any]:
+def _plan(pool: Pool, settings: Settings, tasks: int, author: Author | None) -> dict[str, Any]:
     return {
         "tasks": tasks,
         "settings": settings.as_dict(),
-        "pool": {"fingerprint": fingerprint(pool)},
+        "pool": {"fingerprint": pool.fingerprint},
         "author": author.as_dict() if author else None,
         "made_by": {name: version(name) for name in _MADE_BY},
     }

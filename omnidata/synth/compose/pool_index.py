@@ -200,6 +200,7 @@ class Pool:
 
     Attributes:
         root: the folder that pictures lie below.
+        fingerprint: SHA-256 over the annotations, as the task has it whose data the pool is.
         subtasks: by id.
         cards: the instances, in the order of the stock.
         stock: the same as numbers.
@@ -208,6 +209,7 @@ class Pool:
     """
 
     root: Path
+    fingerprint: str
     subtasks: Mapping[str, Subtask]
     cards: Sequence[Card]
     stock: Stock

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from omnidata.errors import DataError, Finding, UsageError
-from omnidata.loaders.task_library import Library, Subtask
+from omnidata.loaders.detect import task_for
+from omnidata.loaders.task_library import Library, Subtask, filled, places
 from omnidata.synth.compose.pool_index import (
     Card,
     Group,
@@ -24,9 +25,7 @@ from omnidata.synth.compose.pool_index import (
 )
 from omnidata.synth.compose.settings import Settings
 from omnidata.synth.compose.trajectories import Recorded, recordings
-from omnidata.synth.templates import filled, places
-from omnidata.tasks.omnibench.files import categories_of
-from omnidata.tasks.omnibench.load import read_library
+from omnidata.tasks import get_task
 
 # Why subtasks of a pool are not used, said by name.
 
@@ -269,14 +268,16 @@ def read_pool(path: Path, settings: Settings) -> Pool:
     where no row has any, all subtasks are one group.
 
     Args:
-        path: of the pool, as `read_library` takes it.
+        path: of the pool, as the task takes it whose data it is.
         settings: of the composition.
 
     Raises:
         DataError: there are no subtasks, or none can be used: the message names the first reason.
         UsageError: no intent contains what was asked for.
     """
-    library = read_library(path)
+    task = get_task(task_for(path, lambda task: task.library is not None))
+    assert task.library is not None
+    library: Library = task.library(path)
     if not library.subtasks:
         raise DataError(
             "the pool has no subtasks",
@@ -290,7 +291,15 @@ def read_pool(path: Path, settings: Settings) -> Pool:
     cards = list(_cards(library, found, settings, findings.append))
     compiler = Compiler(library.subtasks, cards, settings, findings.append)
     stock, kinds = compiler.stock(), compiler.initial_kinds()
-    pool = Pool(library.root, library.subtasks, compiler.cards, stock, kinds, findings)
+    pool = Pool(
+        root=library.root,
+        fingerprint=task.fingerprint(path),
+        subtasks=library.subtasks,
+        cards=compiler.cards,
+        stock=stock,
+        initial=kinds,
+        findings=findings,
+    )
     findings += list(unused_findings(pool, _wanted(library, settings)))
     if not stock.groups:
         reason = next((str(each) for each in findings if each.code in CODES), "")
@@ -318,11 +327,6 @@ def _cards(
     note: Note,
 ) -> Iterator[Card]:
     """Every subtask with every binding that is whole, and recorded where that is asked for."""
-    given = {
-        subtask.application: category
-        for subtask in library.subtasks.values()
-        if isinstance(category := subtask.source.get("category"), str)
-    }
     for subtask in library.subtasks.values():
         lacking = 0
         seen: set[str] = set()
@@ -343,7 +347,7 @@ def _cards(
                 subtask.id,
                 filled(subtask.template, binding),
                 subtask.application,
-                categories_of([subtask.application], given)[subtask.application],
+                library.categories[subtask.application],
                 binding,
                 recorded,
             )

@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from omnidata.actions import Primitive
 from omnidata.errors import Finding, MediaError
 from omnidata.graphs import Graph
-from omnidata.loaders.task_library import Library, Subtask, Trajectory
+from omnidata.loaders.task_library import Library, Subtask, Trajectory, filled
 from omnidata.media import resolve
-from omnidata.synth.templates import filled
-from omnidata.tasks.omnibench.actions import Finish
-from omnidata.tasks.omnibench.rows import call_of
 from omnidata.types import MediaRef
 
 
@@ -102,7 +100,7 @@ def _usable(
     why = ""
     if not actions or len(pictures) - len(actions) not in (0, 1) or not all(pictures):
         why = f"it has {len(actions)} actions and {len(list(filter(None, pictures)))} pictures"
-    elif any(call_of(action) is None for action in actions):
+    elif None in trajectory.read_actions:
         why = "an action cannot be read"
     else:
         try:
@@ -122,11 +120,16 @@ def _usable(
             )
         )
         return None
-    return _without_end(pictures, actions)
+    return _without_end(trajectory)
 
 
-def _without_end(pictures: tuple[str, ...], actions: tuple[Mapping[str, Any], ...]) -> Recorded:
-    if isinstance(call_of(actions[-1]), Finish):
+def _without_end(trajectory: Trajectory) -> Recorded:
+    pictures, actions, last = (
+        trajectory.observations,
+        trajectory.actions,
+        trajectory.read_actions[-1],
+    )
+    if last is not None and last.kind is Primitive.TASK_COMPLETE:
         size = len(actions) - 1
         return Recorded(pictures[:size], actions[:-1], pictures[size], actions[-1])
     size = len(actions)

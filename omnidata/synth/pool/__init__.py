@@ -14,7 +14,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from omnidata.loaders.task_library import Library, Subtask, Trajectory, write_library
+from omnidata.loaders.task_library import (
+    Library,
+    Subtask,
+    Trajectory,
+    filled,
+    places,
+    write_library,
+)
 from omnidata.run.folder import explained
 from omnidata.storage import atomic_write
 from omnidata.synth.episodes.pages import encode_png
@@ -22,7 +29,6 @@ from omnidata.synth.folder import SynthStaging
 from omnidata.synth.pool.catalogue import INTENTS, RECIPES, Recipe, Values, evaluation
 from omnidata.synth.pool.recording import record
 from omnidata.synth.pool.screens import APPS, SIZE, Controls, View, draw
-from omnidata.synth.templates import filled, places
 
 __all__ = ["REPORT", "make_pool"]
 

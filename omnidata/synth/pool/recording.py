@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from omnidata.loaders.task_library import filled
 from omnidata.synth.pool.catalogue import Ask, Keys, Pick, Press, Recipe
 from omnidata.synth.pool.screens import APPS, CONTENT, FIELD, OK, VISIBLE, Controls, View
-from omnidata.synth.templates import filled
 
 _WHEEL = 3
 """Entries that one turn of the wheel moves."""

@@ -19,13 +19,10 @@ from omnidata.loaders.load import SKIPPED, Note, Place, refuse_findings, tag_of
 from omnidata.loaders.task_library import EVALUATIONS, Library, Subtask, TaskGraph, Trajectory
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.omnibench import files
-from omnidata.tasks.omnibench.actions import nearest, words
 from omnidata.tasks.omnibench.files import Kind, Line, categories_of
 from omnidata.tasks.omnibench.rows import (
     TaskReader,
-    call_of,
     check_trajectory,
-    control_of,
     read_subtask,
     read_trajectory,
     rect_of,
@@ -74,12 +71,12 @@ class StepReader:
         owner = _owner(trajectory)
         history: list[Action | None] = []
         screens: list[Screen] = []
-        for number, row in enumerate(trajectory.actions):
+        done = zip(trajectory.actions, trajectory.read_actions, strict=True)
+        for number, (row, action) in enumerate(done):
             sample_id = f"{trajectory.id}/{number}"
             names = trajectory.observations[number : number + 1]
             shot = self._picture(names[0], sample_id) if names and names[0] else None
             screen = self._size(shot)
-            action = _action(row)
             self._check_rect(row, screen, sample_id)
             step = Step(
                 sample_id=sample_id,
@@ -169,15 +166,6 @@ def _owner(trajectory: Trajectory) -> dict[str, str]:
     return {key: own for key, own in given.items() if own}
 
 
-def _action(row: Mapping[str, Any]) -> Action | None:
-    """What comes nearest to the row's call, in its own words; None for one that cannot be read."""
-    call = call_of(row)
-    if call is None:
-        return None
-    control = control_of(row)
-    return nearest(call, rect_of(row), said=words(call, f'"{control}"' if control else ""))
-
-
 def _one(values: Iterable[str]) -> str:
     """The one value, `SEVERAL`, or none."""
     found = list(dict.fromkeys(filter(None, values)))
@@ -256,7 +244,9 @@ def read_library(data: Path | str, *, check_orders: bool = True) -> Library:
     trajectories = _unique(
         lines["trajectory"], lambda line: _trajectory(line, subtasks, tasks, note), note
     )
-    return Library(root, subtasks, tuple(trajectories.values()), tasks, findings)
+    apps = (subtask.application for subtask in subtasks.values())
+    categories = categories_of(apps, said_categories(subtasks.values()))
+    return Library(root, subtasks, tuple(trajectories.values()), tasks, findings, categories)
 
 
 def _unique(

@@ -11,12 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from omnidata.actions import Box
+from omnidata.actions import Action, Box
 from omnidata.errors import DataError, Finding
 from omnidata.graphs import Graph, id_of
 from omnidata.loaders.load import SKIPPED, Note, Place, short
-from omnidata.loaders.task_library import Subtask, TaskGraph, Trajectory
-from omnidata.tasks.omnibench.actions import FUNCTIONS, Call, Click, read_call
+from omnidata.loaders.task_library import Subtask, TaskGraph, Trajectory, places
+from omnidata.tasks.omnibench.actions import (
+    FUNCTIONS,
+    Call,
+    Click,
+    nearest,
+    read_call,
+    words,
+)
 from omnidata.tasks.omnibench.files import Line, Row, categories_of, category_of
 
 MAX_ACTIONS = 2000
@@ -26,7 +33,6 @@ DOTS = "..."
 """Where an example breaks off."""
 
 _FARTHEST = 1e9
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _UNUSABLE = "mend the action; the step has no target until then"
 
 
@@ -89,7 +95,7 @@ def _parameters(row: Row, template: str, place: Place) -> Iterator[Mapping[str, 
             "a list of objects, each a value for every place of the template",
         )
         return
-    wanted = set(_PLACEHOLDER.findall(template))
+    wanted = set(places(template))
     for number, binding in enumerate(given):
         if missing := sorted(wanted - binding.keys()):
             place.warn(
@@ -125,16 +131,18 @@ def read_trajectory(line: Line, place: Place) -> Trajectory | None:
             "actions-many", f"the row has {len(actions)} actions", f"at most {MAX_ACTIONS}"
         )
         return None
+    rows = tuple(action if isinstance(action, Mapping) else {} for action in actions)
     found = Trajectory(
         id=own,
         instruction=text_of(row, "instruction", "task_instruction"),
         observations=_observations(row, len(actions), place),
-        actions=tuple(action if isinstance(action, Mapping) else {} for action in actions),
+        actions=rows,
         subtask_id=identity(row, "subtask_id") or "",
         task_id=identity(row, "task_id") or "",
         order=_order(row, place),
         intent=text_of(row, "intent", "task_intent"),
         source=row,
+        read_actions=tuple(map(action_of, rows)),
     )
     if not found.instruction:
         place.warn("instruction-missing", "the trajectory has no instruction", "a text")
@@ -182,6 +190,15 @@ def _call(action: Mapping[str, Any]) -> Call:
     if "function" not in action:
         raise ValueError("the action names no function")
     return read_call(action["function"], action.get("args"))
+
+
+def action_of(action: Mapping[str, Any]) -> Action | None:
+    """What comes nearest to the row's call, in its own words; None for one that cannot be read."""
+    call = call_of(action)
+    if call is None:
+        return None
+    control = control_of(action)
+    return nearest(call, rect_of(action), said=words(call, f'"{control}"' if control else ""))
 
 
 def rect_of(action: Mapping[str, Any]) -> Box | None:

@@ -283,6 +283,7 @@ class OmniBench(Benchmark):
     roles = loader.ROLES
     subsets = ("subtask", "task", *dict.fromkeys(table10().values()))
     overview = View
+    library = staticmethod(loader.read_library)
     score_files = GraphScorer()
     tables = TABLES
     baselines: Sequence[str] = BASELINES
