@@ -25,8 +25,6 @@ from omnidata.actions import (
     round_half_up,
 )
 from omnidata.errors import PredictionError
-from omnidata.tasks.omnigui.answers import Answer
-from omnidata.tasks.omnigui.rules import PredictedSpace
 
 
 def place(region: Region, screen: Screen, *, space: Space, size: Screen) -> Pair:
@@ -204,30 +202,3 @@ def resizing(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | Non
     """
     found = shown(receipt, where=where)
     return found if found and found.size != found.original else None
-
-
-def on_screen(
-    answer: Answer, space: PredictedSpace, receipt: Mapping[str, Any] | None, *, where: str
-) -> Answer:
-    """An answer with its pixels, if it has any, in pixels of the screenshot.
-
-    Args:
-        answer: as the model wrote it.
-        space: unit of its coordinates; "auto": pixels where one exceeds 1000.
-        receipt: of the prediction.
-        where: the step, for messages.
-
-    Raises:
-        PredictionError: as `resizing`.
-    """
-    if space in ("norm1000", "rel") or not receipt:
-        return answer
-    found = resizing(receipt, where=where)
-    if found is None:
-        return answer
-
-    def back(pair: Pair | None) -> Pair | None:
-        pixels = pair is not None and (space == "px" or max(pair) > 1000)
-        return found.to_screen(pair) if pair is not None and pixels else pair
-
-    return msgspec.structs.replace(answer, start=back(answer.start), end=back(answer.end))

@@ -13,6 +13,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeGuard
 
+import msgspec
+
 from omnidata.actions import (
     Action,
     Box,
@@ -24,10 +26,38 @@ from omnidata.actions import (
     ratio,
 )
 from omnidata.jsontext import decode
+from omnidata.tasks.coordinates import resizing
 from omnidata.tasks.omnigui.answers import Answer, Pair
 
 PredictedSpace = Space | Literal["auto"]
 POINT_RADIUS = 140.0
+
+
+def on_screen(
+    answer: Answer, space: PredictedSpace, receipt: Mapping[str, Any] | None, *, where: str
+) -> Answer:
+    """An answer with its pixels, if it has any, in pixels of the screenshot.
+
+    Args:
+        answer: as the model wrote it.
+        space: unit of its coordinates; "auto": pixels where one exceeds 1000.
+        receipt: of the prediction.
+        where: the step, for messages.
+
+    Raises:
+        PredictionError: as `resizing`.
+    """
+    if space in ("norm1000", "rel") or not receipt:
+        return answer
+    found = resizing(receipt, where=where)
+    if found is None:
+        return answer
+
+    def back(pair: Pair | None) -> Pair | None:
+        pixels = pair is not None and (space == "px" or max(pair) > 1000)
+        return found.to_screen(pair) if pair is not None and pixels else pair
+
+    return msgspec.structs.replace(answer, start=back(answer.start), end=back(answer.end))
 
 
 class Match(NamedTuple):

@@ -29,7 +29,7 @@ from omnidata.errors import Finding, UsageError
 from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS, app_key, table7
 from omnidata.metrics.episodes import Ints
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import on_screen, place
+from omnidata.tasks.coordinates import place
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui import rules as matching
 from omnidata.tasks.omnigui.answers import Answer, Pair, Unread, parse
@@ -39,7 +39,7 @@ from omnidata.tasks.omnigui.overview import View
 from omnidata.tasks.omnigui.prompt import OPTIONS, Prompt
 from omnidata.tasks.omnigui.published import TABLES, VARIATIONS
 from omnidata.tasks.omnigui.rows import ROLES, whole_number
-from omnidata.tasks.omnigui.rules import PredictedSpace
+from omnidata.tasks.omnigui.rules import PredictedSpace, on_screen
 from omnidata.tasks.profiles import EpisodeProfile, Mask, Runs, numbered
 from omnidata.tasks.published import Published, read_published
 from omnidata.types import (
