@@ -21,7 +21,7 @@ from pathlib import Path
 
 from omnidata.actions import Action, Box, Primitive
 from omnidata.data.convert import convert
-from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS
+from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
 from omnidata.tasks.omnigui.load import TAGS
 from omnidata.tasks.omnigui.rows import ROLES
 from omnidata.types import MediaRef, Source, Step

@@ -108,3 +108,29 @@ def encode(value: Any) -> bytes:
         return _encode(value)
     except UnicodeEncodeError:
         return json.dumps(msgspec.to_builtins(value)).encode()
+
+
+def as_name(value: object) -> str | None:
+    """An id or a name as text; whole numbers count, empty texts do not.
+
+    Examples:
+        >>> as_name(7.0), as_name("T1"), as_name(""), as_name(None)
+        ('7', 'T1', None, None)
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(int(value)) if value == value // 1 else None
+    return value if isinstance(value, str) and value else None
+
+
+def whole_number(value: object) -> int | None:
+    """An int, or a float without fraction (Arrow makes one of an int column with a gap).
+
+    Examples:
+        >>> whole_number(3.0), whole_number(3.5), whole_number(True)
+        (3, None, None)
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    return int(value) if isinstance(value, float) and value.is_integer() else None

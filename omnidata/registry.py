@@ -184,6 +184,14 @@ class PluginTask:
         rule = self.blame.call(self.task.baseline, where, name, steps, options)
         return lambda step: str(self.blame.call(rule, step.sample_id, step))
 
+    def spelling(self, tag: str, value: str) -> str:
+        """What the spellings of a tag's value have in common."""
+        return str(self.blame.call(self.task.spelling, f"{tag}={value}", tag, value))
+
+    def spoken(self, step: Step) -> Sequence[str]:
+        """The texts of a step that may be asked for as speech."""
+        return list(map(str, self.blame.call(self.task.spoken, step.sample_id, step)))
+
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Any:
         """A model's text as an action."""
         return self.blame.call(self.task.read, f"the answer {text[:60]!r}", text, receipt)

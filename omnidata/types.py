@@ -661,3 +661,13 @@ class Task(Protocol):
 
     def spelling(self, tag: str, value: str) -> str:
         """What the spellings of a tag's value have in common."""
+
+    def language_of(self, app: str) -> str | None:
+        """The language of an app's episodes that do not say theirs; None where it is not known."""
+
+    def spoken(self, step: Step) -> Sequence[str]:
+        """The texts of a step that may be asked for as speech."""
+
+    @property
+    def history_lag(self) -> int | None:
+        """How many steps back a step's `history_screenshot` was taken; None where none says it."""

@@ -35,11 +35,12 @@ def demo(
 
     Example: omnidata demo --out omnidata-demo
     """
+    from omnidata.loaders.episode_tree import READER
     from omnidata.run.evaluate import evaluate
     from omnidata.tasks import get_task
 
     data = _sample(out, seed)
-    task = get_task("omnigui")
+    task = get_task(READER)
     source = task.load(data)
     terminal.print_findings(source)
     tiny = _tiny(out, seed) if local else None
@@ -71,7 +72,7 @@ def demo(
     terminal.note(f"dataset: {data}")
     terminal.note(f"run folders: {out / 'runs'}")
     example = f"--model baseline:random --out {out / 'runs' / 'random'}"
-    terminal.note(f"next: omnidata evaluate omnigui {data} {example}")
+    terminal.note(f"next: omnidata evaluate {task.name} {data} {example}")
 
 
 def _sample(out: Path, seed: int) -> Path:

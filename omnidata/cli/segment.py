@@ -10,7 +10,8 @@ import typer
 
 from omnidata.cli import terminal
 from omnidata.errors import UsageError, counted
-from omnidata.loaders.apps import Dependency, Dimension, Language
+from omnidata.loaders.episode_tree import Dependency, Dimension
+from omnidata.loaders.language_check import Language
 
 if TYPE_CHECKING:
     from omnidata.data.segment import Segmented

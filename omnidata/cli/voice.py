@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Data, Where, reading_data
 from omnidata.errors import UsageError, counted
+
+if TYPE_CHECKING:
+    from omnidata.types import Task
 
 
 @reading_data
@@ -49,17 +52,16 @@ def voice(
     from omnidata.data.voice import render
     from omnidata.data.voice_engines import SECONDS, Command, Espeak
     from omnidata.run.selection import select
-    from omnidata.tasks import get_task
     from omnidata.tasks.base import parse
 
     engine = Command(command, seconds=time_limit or SECONDS) if command is not None else Espeak()
-    task = get_task("omnigui")
+    task = _task(data)
     source = task.load(data, check_media=False)
     terminal.print_findings(source)
     steps = select(source.steps, where=parse(where, "--where"), spelling=task.spelling)
     try:
         with terminal.progress(engine.name) as progress:
-            done = render(steps, out, engine, progress=progress)
+            done = render(steps, out, engine, texts=task.spoken, progress=progress)
     except KeyboardInterrupt:
         terminal.note(f"interrupted; the same command goes on in {out}")
         raise
@@ -82,6 +84,22 @@ def voice(
             f"{counted(done.texts, 'text')}: {done.rendered} rendered by {engine.name}, "
             f"{done.kept} there already, {len(done.findings)} without a spoken form"
         )
-    terminal.note(f"for the paper's Table 5: omnidata evaluate omnigui {data} -T voice={out} ...")
+    terminal.note(
+        f"for the paper's Table 5: omnidata evaluate {task.name} {data} -T voice={out} ..."
+    )
     if done.findings:
         raise typer.Exit(1)
+
+
+def _task(data: Path) -> Task:
+    """The task that the data are of and whose prompt has a spoken form.
+
+    Where there is none, or more than one, it is the reader of the tree that omnidata writes, which
+    says what is wrong with the data.
+    """
+    from omnidata.loaders.detect import recognised
+    from omnidata.loaders.episode_tree import READER
+    from omnidata.tasks import get_task
+
+    spoken = [task for task in map(get_task, recognised(data)) if "voice" in task.allowed]
+    return spoken[0] if len(spoken) == 1 else get_task(READER)

@@ -51,7 +51,7 @@ class Config:
 def configs(source: Source, plans: Sequence[Plan], shards: Sequence[Shard]) -> list[Config]:
     """A config per subset, over shared shards."""
     found = []
-    for subset in subsets(source.steps)[0]:
+    for subset in subsets(source)[0]:
         # The steps of a shard have the same tags: one stands for all.
         numbers = [
             number for number, plan in enumerate(plans) if subset.has(source.steps[plan.numbers[0]])
@@ -211,7 +211,7 @@ def convert(
                 expected="room on the disk and the right to write",
                 remedy="make room; the same command goes on with what is there",
             ) from None
-    unnamable = map(_unnamable, subsets(source.steps)[1])
+    unnamable = map(_unnamable, subsets(source)[1])
     findings = (*manifest.findings, *manifest.media_findings, *unnamable)
     return Converted(manifest, findings)
 

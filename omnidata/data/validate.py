@@ -12,11 +12,12 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from omnidata import registry
 from omnidata.actions import Primitive
 from omnidata.data.media_checks import LIMIT_S, Fault, Outcomes, key, look, references
 from omnidata.errors import Finding, Severity, counted
+from omnidata.loaders.language_check import foreign
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe
-from omnidata.tasks.omnigui.texts import foreign
 from omnidata.types import MediaRef, Source, Step
 
 __all__ = ["LIMIT_S", "Report", "key", "look", "references", "report", "validate"]
@@ -67,9 +68,6 @@ come at 4 or more a second, and audio codecs add a tenth of a second."""
 ASPECT = 0.05
 """Share by which clip and screenshot may differ in shape: encoders round sides up to 16 pixels."""
 
-HISTORY_LAG = {"omnigui": 2}
-"""By task: how many steps back the history screenshot was taken (OmniGUI: t-2)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Remark:
@@ -96,6 +94,8 @@ class MediaChecks:
         """Find out who uses what."""
         self._source = source
         self._outcomes = outcomes
+        task = registry.find(source.task)
+        self._lag = task.history_lag if task else None
         self._said: set[Hashable] = set()
         self._users: dict[Hashable, list[str]] = defaultdict(list)
         named: Counter[str] = Counter()
@@ -192,7 +192,7 @@ class MediaChecks:
             )
 
     def _history_screenshot(self, step: Step, before: dict[int, Step]) -> Iterator[Remark]:
-        seen, lag = self._probe(step, "history_screenshot"), HISTORY_LAG.get(self._source.task)
+        seen, lag = self._probe(step, "history_screenshot"), self._lag
         past = before.get(step.step_index - lag) if lag else None
         wanted = None if past is None else self._probe(past, "screenshot")
         if seen is not None and wanted is not None and seen.pixels != wanted.pixels:

@@ -20,13 +20,12 @@ from omnidata.data.voice_engines import MAX_BYTES, Voice, VoiceError
 from omnidata.errors import Finding, MediaError, RunError
 from omnidata.files import read_file
 from omnidata.jsontext import decode, encode
-from omnidata.loaders.apps import Language
+from omnidata.loaders.language_check import Language, has_chinese
+from omnidata.loaders.voices import MIN_BYTES, voice_file
 from omnidata.media import Budget, samples
 from omnidata.media.encoding import AUDIO_RATE, encode_wav
 from omnidata.media.probing import SILENCE
 from omnidata.storage import atomic_write, open_own
-from omnidata.tasks.omnigui.prompt import MIN_VOICE_BYTES, spoken, voice_file
-from omnidata.tasks.omnigui.texts import has_chinese
 from omnidata.types import Step
 
 # Which texts of a dataset are spoken, and how they are read.
@@ -84,12 +83,21 @@ def readable(text: str) -> str:
     return " ".join("".join(letters).split())
 
 
-def utterances(steps: Iterable[Step]) -> tuple[list[Utterance], list[Finding]]:
+Texts = Callable[[Step], Iterable[str]]
+"""The texts of a step that are to be spoken, as `Benchmark.spoken` says it."""
+
+
+def instruction(step: Step) -> Iterable[str]:
+    """The instruction alone."""
+    return (step.instruction,)
+
+
+def utterances(steps: Iterable[Step], texts: Texts) -> tuple[list[Utterance], list[Finding]]:
     """Every text once, in the order of the steps, and a finding for each that cannot be spoken."""
     found: dict[str, Utterance] = {}
     findings: dict[str, Finding] = {}
     for step in steps:
-        for text in spoken(step):
+        for text in texts(step):
             if text in found or text in findings:
                 continue
             read = readable(text)
@@ -311,6 +319,7 @@ def render(
     out: Path,
     engine: Voice,
     *,
+    texts: Texts = instruction,
     progress: Callable[[int, int], None] | None = None,
 ) -> Rendering:
     """Render what is missing or not what it should be; everything else stays as it is.
@@ -318,16 +327,17 @@ def render(
     One text after the other, because engines are rarely safe to use from several threads.
 
     Args:
-        steps: whose instructions are wanted, in both forms of the prompt.
+        steps: whose texts are wanted.
         out: the folder, for `-T voice=`.
         engine: what speaks; the folder holds one engine's speech only.
+        texts: of a step.
         progress: called with the number of texts done and of all to be done.
 
     Raises:
         RunError: as `VoiceFolder`.
     """
-    wanted, findings = utterances(steps)
-    texts = len(wanted) + len(findings)
+    wanted, findings = utterances(steps, texts)
+    count = len(wanted) + len(findings)
     with VoiceFolder(out, engine, wanted) as folder:
         missing = folder.missing
         report = progress or (lambda done, total: None)
@@ -349,7 +359,7 @@ def render(
                 rendered += 1
                 failures = 0
             report(number, len(missing))
-    return Rendering(texts, rendered, len(wanted) - len(missing), tuple(findings))
+    return Rendering(count, rendered, len(wanted) - len(missing), tuple(findings))
 
 
 def _works(engine: Voice, failed: Utterance, folder: VoiceFolder) -> bool:
@@ -376,7 +386,7 @@ def _wav(text: str, language: Language, engine: Voice, scratch: Path) -> bytes:
     if np.abs(wave).max() < SILENCE:
         raise VoiceError("nothing can be heard")
     wav = encode_wav(wave.astype(np.float64))
-    if len(wav) <= MIN_VOICE_BYTES:
+    if len(wav) <= MIN_BYTES:
         raise VoiceError(f"the file has {len(wav)} bytes; the release passes it over")
     return wav
 

@@ -1,4 +1,6 @@
-"""The one writer of OmniGUI trees, in the layout of the paper's Appendix B.
+"""The episode tree: apps as folders, their episodes with the media in them, and indexes beside.
+
+The layout is that of OmniGUI's Appendix B. The demo, `segment` and `synth` write in it.
 
 Media go to disk as they come; the indexes (the five `.jsonl` files, `dataset_<APP>.json` and
 `dependency.jsonl`) follow when the writer is closed without an error. Every file appears under its
@@ -9,16 +11,62 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeVar, get_args
 
 from omnidata.actions import Action, Box, Point, Region, Screen, convert
 from omnidata.errors import DataError
-from omnidata.loaders.apps import DIMENSIONS, Dependency, Dimension, Language
+from omnidata.loaders.language_check import Language
 from omnidata.storage import atomic_write, copy_file
+
+# What its writers and its readers have to agree on.
+
+READER = "omnigui"
+"""The task that reads such trees."""
+
+Dimension = Literal[
+    "localization",
+    "semantic_understanding",
+    "cross_modal_discrimination",
+    "temporal_reasoning",
+    "instant_response",
+]
+Dependency = Literal["critical", "supportive", "present"]
+Label = TypeVar("Label", bound=str)
+
+DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+"""The five cognitive dimensions, also the names of the files that list the episodes."""
+
+DEPENDENCIES: tuple[Dependency, ...] = get_args(Dependency)
+"""How much a task depends on audio and video."""
+
+SIDE_FILE = "dependency.jsonl"
+"""The dependency levels of the episodes, where these are labelled."""
+
+MAX_STEPS = 2000
+"""Steps of one episode; every step holds the history before it, so length costs its square."""
+
+FARTHEST = 1_000_000
+"""Pixels; beyond it a coordinate is a mistake, and arithmetic on it may overflow."""
+
+
+def label(value: object, allowed: Iterable[Label]) -> Label | None:
+    """A dimension or dependency label in our spelling; None if it is none of the allowed ones.
+
+    Examples:
+        >>> label("AV-Critical", DEPENDENCIES), label("Temporal Reasoning", DIMENSIONS)
+        ('critical', 'temporal_reasoning')
+    """
+    if not isinstance(value, str):
+        return None
+    plain = value.strip().casefold().replace("-", "_").replace(" ", "_").removeprefix("av_")
+    return next((name for name in allowed if name == plain), None)
+
+
+# The writer.
 
 Media = bytes | Path
 """An encoded file: its bytes, or where to copy it from."""
@@ -186,7 +234,7 @@ class TreeWriter:
                 _write(self._root / app / f"{dimension}.jsonl", _lines(rows))
             _write(self._root / app / f"dataset_{app}.json", _array(self._steps[app]))
         if self._dependencies:
-            _write(self._root / "dependency.jsonl", _lines(self._dependencies))
+            _write(self._root / SIDE_FILE, _lines(self._dependencies))
 
 
 def check_new(root: Path) -> None:
@@ -377,3 +425,55 @@ def _write(path: Path, media: Media) -> None:
         return
     with atomic_write(path, durable=False) as file:
         file.write(media)
+
+
+# Trees that one writer wrote in parts become one tree, with the bytes of one written at once.
+
+_OPEN, _CLOSE = b"[\n", b"\n]\n"  # of a JSON array as the writer lays it out
+
+
+def join(parts: Sequence[Path], out: Path) -> None:
+    """Move the media of all parts, in order, and write the indexes.
+
+    A call that was interrupted can be made again: what was moved is not looked for, and an index
+    is written from those of the parts, which stay.
+
+    Args:
+        parts: trees as `TreeWriter` leaves them, every episode labelled with its dependency; no two
+            have an episode of one app and id.
+        out: the folder of the whole tree.
+    """
+    apps: dict[str, list[Path]] = {}
+    for part in parts:
+        for app in sorted(path for path in part.iterdir() if path.is_dir()):
+            apps.setdefault(app.name, []).append(app)
+            media = out / app.name / "media"
+            media.mkdir(parents=True, exist_ok=True)
+            for episode in sorted((app / "media").iterdir()):
+                episode.rename(media / episode.name)
+    for name, folders in apps.items():
+        for dimension in DIMENSIONS:
+            lines = (folder / f"{dimension}.jsonl" for folder in folders)
+            _write_pieces(out / name / f"{dimension}.jsonl", _contents(lines))
+        index = f"dataset_{name}.json"
+        _write_pieces(out / name / index, _joined(folder / index for folder in folders))
+    _write_pieces(out / SIDE_FILE, _contents(part / SIDE_FILE for part in parts))
+
+
+def _contents(paths: Iterable[Path]) -> Iterator[bytes]:
+    return (path.read_bytes() for path in paths)
+
+
+def _joined(paths: Iterable[Path]) -> Iterator[bytes]:
+    """One array of the items of several, without reading them."""
+    yield _OPEN
+    for number, content in enumerate(_contents(paths)):
+        if number:
+            yield b",\n"
+        yield content.removeprefix(_OPEN).removesuffix(_CLOSE)
+    yield _CLOSE
+
+
+def _write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
+    with atomic_write(path) as file:
+        file.writelines(pieces)

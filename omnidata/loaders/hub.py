@@ -32,8 +32,7 @@ from omnidata.loaders import builders
 from omnidata.loaders.detect import reading
 from omnidata.loaders.files import refuse_closed
 from omnidata.loaders.repository import is_repository, open_dataset
-from omnidata.loaders.rows import ALL, features, subsets, to_row
-from omnidata.loaders.rows import find as find_subset
+from omnidata.loaders.rows import ALL, features, find_subset, subsets, to_row
 from omnidata.media import linkable, read_bytes
 from omnidata.types import MediaRef, Source, Step, Task
 
@@ -224,13 +223,13 @@ def _load(module: str, root: str, fingerprint: str) -> Source:
 
 def _choose(source: Source, name: str) -> list[Step]:
     """The steps of a subset; none if there is no such subset."""
-    subset = find_subset(subsets(source.steps)[0], name)
+    subset = find_subset(source, name)
     return [step for step in source.steps if subset.has(step)] if subset else []
 
 
 def config_names(source: Source) -> list[str]:
     """The subsets that the data has, `all` first."""
-    return [subset.name for subset in subsets(source.steps)[0]]
+    return [subset.name for subset in subsets(source)[0]]
 
 
 def _media(step: Step) -> dict[str, dict[str, Any] | None]:

@@ -22,7 +22,7 @@ from omnidata.errors import DataError, FileError, Finding, MediaError, UnusableR
 from omnidata.files import bounds, inside, naming, read_file, real, remember_bounds, staying_in
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.parquet import check, leaves, rows
-from omnidata.loaders.rows import BELONGING, Reader, subset_key, tag_column
+from omnidata.loaders.rows import BELONGING, Reader, SubsetNames, tag_column
 from omnidata.media import Budget, resolve
 from omnidata.types import Cell, MediaRef, Modality, Source, Step
 
@@ -273,15 +273,16 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
 
 def _subset(data: Path, manifest: Manifest, name: str) -> list[str]:
     """The shards of a subset, whose name is found in any case and spelling."""
-    known = {subset_key(subset): shards for subset, shards in manifest.subsets.items()}
-    if subset_key(name) not in known:
+    names = SubsetNames(manifest.task, manifest.tags)
+    known = {names.key(subset): shards for subset, shards in manifest.subsets.items()}
+    if names.key(name) not in known:
         raise DataError(
             f'the data has no subset "{name}"',
             where=str(data),
             expected=f"one of {', '.join(manifest.subsets)}",
         )
     shards = list(manifest.shards)
-    return [shards[number] for number in known[subset_key(name)]]
+    return [shards[number] for number in known[names.key(name)]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from omnidata import registry
 from omnidata.actions import Action, Box, Point, Primitive, Region, Space
-from omnidata.loaders.apps import app_key
 from omnidata.types import MediaRef, Modality, Source, Step, Task
 
 if TYPE_CHECKING:
@@ -265,8 +264,9 @@ def _read_region(row: Mapping[str, Any]) -> Region:
 
 # Which subsets a dataset has: one rule for every way into `datasets`.
 #
-# `all`, and every value of every tag. Case is ignored, and an app is known by any of its spellings.
-# A label of another tag comes before an app of the same name.
+# `all`, and every value of every tag. Case, blanks and punctuation are ignored, and what else the
+# benchmark takes for one spelling of a value. A label of another tag comes before an app of the
+# same name.
 
 ALL = "all"
 _APP = "app"
@@ -291,38 +291,62 @@ class Subset:
         return not self.values or any(pair in self.values for pair in step.tags.items())
 
 
-def subset_key(name: str) -> str:
-    """What is the same in every spelling of a subset.
+def canonical(name: str) -> str:
+    """A name without case, blanks and punctuation; one that is nothing else keeps it.
 
     Examples:
-        >>> subset_key("Google_Translate") == subset_key("GTrans"), subset_key("ZH")
-        (True, 'zh')
+        >>> canonical("Google_Translate"), canonical("QQ Music")
+        ('googletranslate', 'qqmusic')
     """
-    return app_key(name)
+    return "".join(filter(str.isalnum, name.casefold())) or name.casefold()
 
 
-def subsets(steps: Iterable[Step]) -> tuple[list[Subset], list[str]]:
-    """The subsets, `all` first, and the values that cannot name one.
+class SubsetNames:
+    """Tells which names are spellings of one subset.
 
     Args:
-        steps: of the dataset.
+        task: the benchmark that the data are of, whose `spelling` counts.
+        tags: of its steps.
     """
-    pairs = {pair for step in steps for pair in step.tags.items()}
-    reserved = {subset_key(ALL), subset_key("default")}
-    labels = {subset_key(value) for tag, value in pairs if tag != _APP}
+
+    def __init__(self, task: str, tags: Iterable[str]) -> None:
+        """Find the benchmark."""
+        self._task = registry.find(task)
+        self._tags = tuple(tags)
+
+    def key(self, name: str) -> str:
+        """What is the same in every spelling of the name.
+
+        Examples:
+            >>> names = SubsetNames("omnigui", ["app", "language"])
+            >>> names.key("Google_Translate") == names.key("GTrans"), names.key("ZH")
+            (True, 'zh')
+        """
+        if self._task:
+            for tag in self._tags:
+                name = self._task.spelling(tag, name)
+        return canonical(name)
+
+
+def subsets(source: Source) -> tuple[list[Subset], list[str]]:
+    """The subsets of a dataset, `all` first, and the values that cannot name one."""
+    pairs = {pair for step in source.steps for pair in step.tags.items()}
+    names = SubsetNames(source.task, source.tags)
+    reserved = {names.key(ALL), names.key("default")}
+    labels = {names.key(value) for tag, value in pairs if tag != _APP}
     groups: dict[str, set[tuple[str, str]]] = {}
     unnamable = set()
     for tag, value in pairs:
-        key = subset_key(value)
+        key = names.key(value)
         if key in reserved or (tag == _APP and key in labels):
             unnamable.add(value)
         else:
             groups.setdefault(key, set()).add((tag, value))
     found = []
     for group in groups.values():
-        names = sorted(value for _, value in group if _can_name(value))
-        if names:
-            found.append(Subset(names[0], frozenset(group)))
+        spelled = sorted(value for _, value in group if _can_name(value))
+        if spelled:
+            found.append(Subset(spelled[0], frozenset(group)))
         else:
             unnamable |= {value for _, value in group}
     found.sort(key=lambda subset: subset.name)
@@ -334,6 +358,7 @@ def _can_name(value: str) -> bool:
     return value.isprintable() and not long and not any(c in _FORBIDDEN for c in value)
 
 
-def find(found: Sequence[Subset], name: str) -> Subset | None:
-    """The subset of that name, in any spelling."""
-    return next((s for s in found if subset_key(s.name) == subset_key(name)), None)
+def find_subset(source: Source, name: str) -> Subset | None:
+    """The dataset's subset of that name, in any spelling."""
+    names = SubsetNames(source.task, source.tags)
+    return next((s for s in subsets(source)[0] if names.key(s.name) == names.key(name)), None)

@@ -14,10 +14,10 @@ from typing import Any
 
 from omnidata.errors import PredictionError, UsageError
 from omnidata.files import LINE, STREAMED, lines, open_file
-from omnidata.loaders.apps import app_key
+from omnidata.jsontext import as_name, whole_number
 from omnidata.predictions import Prediction
 from omnidata.run.log_rows import Rows, Said, differing, leaves
-from omnidata.tasks.omnigui.files import as_name
+from omnidata.tasks import get_task
 from omnidata.types import Source, Step
 
 _FAILED = "[LMMS_EVAL_REQUEST_FAILED"  # stands where an answer would, after all retries
@@ -139,6 +139,7 @@ class _Steps:
     """Finds a step by what a log says of it, or by its number."""
 
     def __init__(self, source: Source) -> None:
+        self.task = get_task(source.task)
         self.rows = source.row_ids
         self.steps = {step.sample_id: step for step in source.steps}
         self.by_place: dict[tuple[str, int], set[str]] = {}
@@ -222,13 +223,16 @@ class _Steps:
         if step is None:
             return set()
         places = self.by_place.get((str(as_name(name["episode_id"])), step), set())
-        said = {app_key(str(name[key])) for key in ("app", "subset") if name.get(key)}
-        return {place for place in places if not said or said & self._apps(self.steps[place])}
+        said = self._apps(name)
+        return {place for place in places if not said or said & self._apps_of(self.steps[place])}
 
-    @staticmethod
-    def _apps(step: Step) -> set[str]:
-        known = (step.tags.get("app"), step.source.get("app"), step.source.get("subset"))
-        return {app_key(str(name)) for name in known if name}
+    def _apps_of(self, step: Step) -> set[str]:
+        return self._apps(step.tags) | self._apps(step.source)
+
+    def _apps(self, row: Mapping[str, Any]) -> set[str]:
+        """What a row calls its app; some versions of the harness call the app a subset."""
+        known = (row.get("app"), row.get("subset"))
+        return {self.task.spelling("app", str(name)) for name in known if name}
 
     def _is_of_episode(self, name: Mapping[str, Any]) -> bool:
         episode = str(as_name(name["episode_id"]))
@@ -280,9 +284,7 @@ def _prediction(sample_id: str, answer: str) -> Prediction:
 
 def _step_number(name: Mapping[str, Any]) -> int | None:
     value = name.get("step_index") if name.get("step_index") is not None else name.get("step_id")
-    if isinstance(value, float) and value.is_integer():
-        return int(value)  # Arrow makes floats of an int column with a gap
-    return value if type(value) is int else None
+    return whole_number(value)
 
 
 def _answer(sample: Mapping[str, Any], where: str) -> str:

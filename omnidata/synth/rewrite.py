@@ -13,13 +13,20 @@ from typing import Any, Literal
 
 from omnidata.actions import Action
 from omnidata.errors import DataError, Finding, MediaError
+from omnidata.jsontext import as_name
 from omnidata.loaders import repository
-from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS, label
-from omnidata.loaders.episode_tree import Media, TreeEpisode, TreeStep, check_name
+from omnidata.loaders.episode_tree import (
+    DEPENDENCIES,
+    DIMENSIONS,
+    Media,
+    TreeEpisode,
+    TreeStep,
+    check_name,
+    label,
+)
 from omnidata.media import image, png, samples, stored, wav
 from omnidata.tasks.omnigui import files
 from omnidata.tasks.omnigui.critic import by_episode
-from omnidata.tasks.omnigui.files import as_name
 from omnidata.tasks.omnigui.rows import MEDIA_COLUMNS, TARGET_COLUMNS
 from omnidata.types import MediaRef, Source, Step
 

@@ -116,6 +116,8 @@ class Benchmark(ABC):
         score_files: scores what was done without any text of a model; None where nothing is.
         tables: of its paper, the main one first; without one the results' first axis is shown.
         variations: its options that get a table of the runs that differ in them alone.
+        history_lag: how many steps back a step's `history_screenshot` was taken, which
+            `omnidata validate` then checks; None where the data do not say it.
 
     Args:
         name: as in `omnidata evaluate NAME`.
@@ -141,6 +143,7 @@ class Benchmark(ABC):
     score_files: OfflineScorer | None = None
     tables: Sequence[TableSpec] = ()
     variations: Sequence[Variation] = (HISTORY,)
+    history_lag: int | None = None
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options."""
@@ -159,6 +162,14 @@ class Benchmark(ABC):
     def spelling(self, tag: str, value: str) -> str:
         """What the spellings of a tag's value have in common: every value has one alone."""
         return value
+
+    def language_of(self, app: str) -> str | None:
+        """The language of an app's episodes that do not say theirs: nothing is known."""
+        return None
+
+    def spoken(self, step: Step) -> Sequence[str]:
+        """The texts that `omnidata voice` speaks: the instruction."""
+        return (step.instruction,)
 
     @property
     def default_profile(self) -> str:

@@ -12,8 +12,8 @@ import pytest
 
 from omnidata.analysis.ablation import settings
 from omnidata.errors import UsageError
+from omnidata.loaders.voices import voice_file
 from omnidata.tasks.omnigui.load import load
-from omnidata.tasks.omnigui.prompt import voice_file
 from tests.ablate import senses
 from tests.cli.running import omnidata
 from tests.conftest import Once

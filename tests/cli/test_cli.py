@@ -219,13 +219,14 @@ def test_info_without_data_lists_what_is_supported() -> None:
 
 def test_the_counts_are_compared_with_table7(tmp_path: Path) -> None:
     """A dataset with the published counts passes; one with an episode less does not."""
-    from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS, table7
+    from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
+    from omnidata.tasks.omnigui.apps import COLUMNS, table7
 
     levels = []
     for app in table7()["apps"]:
         name = app["app"].replace("/", "_")
-        dimensions = [d for d, column in DIMENSIONS.items() for _ in range(app[column])]
-        dependency = [d for d, column in DEPENDENCIES.items() for _ in range(app[column])]
+        dimensions = [d for d in DIMENSIONS for _ in range(app[COLUMNS[d]])]
+        dependency = [d for d in DEPENDENCIES for _ in range(app[COLUMNS[d]])]
         extra = app["steps"] - app["episodes"]
         rows = [row(f"E{n}", 0) for n in range(app["episodes"])]
         rows += [row("E0", step + 1) for step in range(extra)]

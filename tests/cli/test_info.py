@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from omnidata.errors import DataError
-from omnidata.loaders.rows import subset_key
+from omnidata.loaders.rows import canonical
 from omnidata.registry import benchmarks
 from omnidata.tasks import get_task
 from tests.cli.running import as_json, omnidata
@@ -93,7 +93,7 @@ def test_a_repository_says_what_it_holds(tmp_path: Path, task: str) -> None:
         tags = {value for groups in found["counts"]["tags"].values() for value in groups}
         tags -= {"unlabelled"}
         subsets = as_json(made)["subsets"]
-        assert sorted(map(subset_key, subsets)) == sorted({"all", *map(subset_key, tags)})
+        assert sorted(map(canonical, subsets)) == sorted({"all", *map(canonical, tags)})
 
 
 @pytest.mark.parametrize("task", benchmarks())

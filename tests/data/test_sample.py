@@ -20,7 +20,7 @@ from PIL import Image
 from omnidata.actions import POSITIONAL, SWIPES, Primitive
 from omnidata.data.sample import make_sample
 from omnidata.errors import DataError
-from omnidata.loaders.apps import DIMENSIONS
+from omnidata.loaders.episode_tree import DIMENSIONS
 
 MEDIA = {"image": "image_path", "video": "video_path", "audio": "audio_path"}
 

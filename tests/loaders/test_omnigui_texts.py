@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from omnidata.loaders.language_check import foreign
 from omnidata.tasks.omnigui.load import load
-from omnidata.tasks.omnigui.texts import foreign
 from tests.trees import codes, load_rows, row, write_app
 
 

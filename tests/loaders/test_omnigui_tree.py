@@ -11,8 +11,7 @@ import pytest
 
 from omnidata.actions import Action, Box, Point, Primitive
 from omnidata.errors import DataError
-from omnidata.loaders.apps import DIMENSIONS
-from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.episode_tree import DIMENSIONS, TreeEpisode, TreeStep, TreeWriter
 
 SCREEN = (720, 1600)
 TAP = Action(Primitive.TAP, (Box(210, 786, 351, 850, "px"),))

@@ -25,6 +25,7 @@ from omnidata.analysis.report import report
 from omnidata.cli import main
 from omnidata.cli.arguments import data_of
 from omnidata.data.convert import convert
+from omnidata.data.voice import utterances
 from omnidata.errors import DataError, MediaError, PluginError, UsageError
 from omnidata.loaders import builders
 from omnidata.loaders.detect import recognised
@@ -323,7 +324,10 @@ class Told(Words):
     )
 
     def spelling(self, tag, value):
-        return value.lower()
+        return {"german": "de"}.get(value.lower(), value.lower())
+
+    def spoken(self, step):
+        return [step.instruction, step.tags["language"]]
 '''
 ROWS = [
     {"words": "fig or melon", "longer": "melon", "language": "en"},
@@ -848,10 +852,23 @@ def test_its_published_rows_stand_beside_its_runs(site: Path, rows: Path, tmp_pa
 def test_tags_are_chosen_in_any_spelling_of_its_own(site: Path, rows: Path, tmp_path: Path) -> None:
     install(site, points="words = words_plugin:Told")
     task = get_task("words")
-    where = {"language": "DE"}
+    where = {"language": "German"}
     source = task.load(rows)
     found = omnidata.evaluate(task, source, "baseline:oracle", tmp_path / "run", where=where)
     assert found["counts"]["steps"] == 1
+    opened = omnidata.load_dataset("words", rows, "GERMAN", split="test", cache_dir=tmp_path / "c")
+    assert opened["language"] == ["de"]
+
+
+def test_what_is_spoken_is_its_own_say(site: Path, rows: Path) -> None:
+    install(site, points="words = words_plugin:Told")
+    task = get_task("words")
+    steps = task.load(rows).steps
+    found, _ = utterances(steps, task.spoken)
+    wanted = dict.fromkeys(
+        text for step in steps for text in (step.instruction, step.tags["language"])
+    )
+    assert [utterance.text for utterance in found] == list(wanted)
 
 
 def test_a_failure_of_its_overview_names_the_distribution(site: Path, rows: Path) -> None:

@@ -13,7 +13,7 @@ from omnidata.actions import Action, Box, Primitive
 from omnidata.data.sample import canvas
 from omnidata.data.sample.canvas import Screen
 from omnidata.data.sample.media import Cue, over, room
-from omnidata.loaders.apps import Dependency, Dimension
+from omnidata.loaders.episode_tree import Dependency, Dimension
 from omnidata.media.encoding import Samples
 
 WAIT = Action(Primitive.NONE)

@@ -20,9 +20,17 @@ from omnidata.data.segment.log import UNLABELLED, Labels, Log, read_events
 from omnidata.data.segment.plan import LEAD_S, LONGEST_S, USUAL, Cut, Span, plan
 from omnidata.data.segment.recording import Film, Recording, Track, open_recording
 from omnidata.errors import DataError, Finding, RunError
-from omnidata.loaders.apps import Language, language_of
-from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter, check_name, check_new
+from omnidata.loaders.episode_tree import (
+    READER,
+    TreeEpisode,
+    TreeStep,
+    TreeWriter,
+    check_name,
+    check_new,
+)
+from omnidata.loaders.language_check import Language
 from omnidata.media.encoding import AUDIO_RATE, Frame, encode_mp4, encode_wav
+from omnidata.tasks import get_task
 
 __all__ = ["LEAD_S", "LONGEST_S", "Cut", "Labels", "Segmented", "segment"]
 
@@ -211,7 +219,7 @@ def _named(labels: Labels, recording: Path, events: Path) -> tuple[Labels, list[
 def _check_language(labels: Labels, events: Path) -> None:
     """Make sure that readers can tell which of the two instructions counts."""
     assert labels.app
-    if labels.language is None and language_of(labels.app) is None:
+    if labels.language is None and get_task(READER).language_of(labels.app) is None:
         raise DataError(
             f"the app {labels.app!r} is none of the paper's, and there are two instructions",
             where=str(events),

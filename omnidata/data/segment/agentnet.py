@@ -19,7 +19,7 @@ from omnidata.actions import Action, Box, Point, Primitive
 from omnidata.data.segment.log import MAX_BYTES, Event, Labels, Log, objects
 from omnidata.errors import DataError, Finding, Severity
 from omnidata.jsontext import BROKEN, decode
-from omnidata.tasks.omnigui.texts import has_chinese
+from omnidata.loaders.language_check import has_chinese
 
 # What AgentNet's recorder writes, as far as it is used, checked while it is read.
 

@@ -11,8 +11,8 @@ from typing import Any, Literal, cast, get_args
 
 from omnidata.actions import POSITIONAL, SWIPES, Action, Box, Point, Primitive, Region, Space
 from omnidata.errors import DataError, Finding
-from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS, Dependency, Dimension, Language
-from omnidata.tasks.omnigui.rows import FARTHEST
+from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, FARTHEST, Dependency, Dimension
+from omnidata.loaders.language_check import Language
 
 MAX_BYTES = 512 * 1024**2
 """Of one file of a log; what a human does in an hour takes a hundredth of it."""
@@ -159,8 +159,8 @@ Form = Literal["box", "point"]
 _TEXTS = ("app", "episode", "instruction_en", "instruction_zh")
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "language": get_args(Language),
-    "dimension": tuple(DIMENSIONS),
-    "dependency": tuple(DEPENDENCIES),
+    "dimension": DIMENSIONS,
+    "dependency": DEPENDENCIES,
     "unit": get_args(Space),
 }
 _HEADER = (*_TEXTS, *_CHOICES, "screen", "clock")

@@ -21,7 +21,7 @@ from omnidata.actions import (
 from omnidata.data.segment.log import Event, Log
 from omnidata.data.segment.recording import Recording
 from omnidata.errors import DataError, Finding, counted
-from omnidata.tasks.omnigui.load import MAX_STEPS
+from omnidata.loaders.episode_tree import MAX_STEPS
 
 LEAD_S = 0.5
 """How long before an action its screenshot is taken, as AgentNet's own processing does: logged

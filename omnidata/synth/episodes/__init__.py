@@ -18,6 +18,7 @@ from typing import Any
 
 from omnidata.data.media_checks import Lost, each
 from omnidata.errors import PlatformError, RunError, UsageError
+from omnidata.loaders.episode_tree import join
 from omnidata.run.folder import explained
 from omnidata.synth.episodes import parts
 from omnidata.synth.episodes.parts import REPORT, EpisodesStaging, Tally
@@ -75,7 +76,7 @@ def make_episodes(
         if made is None:
             todo = parts.jobs(settings, staging.parts, first=first, episodes=episodes)
             _make(todo, workers, progress or (lambda done, total: None))
-            parts.join(todo, staging.path)
+            join([part.path / parts.TREE for part in todo], staging.path)
             made = _counted(settings, todo)
         staging.publish({"made": made}, scratch=(staging.parts.name,))
     return {**staging.plan, "made": made}

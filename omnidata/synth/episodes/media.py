@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from omnidata.data.sample.media import over
-from omnidata.loaders.apps import Language
+from omnidata.loaders.language_check import Language
 from omnidata.media.encoding import Samples, encode_wav
 from omnidata.synth.episodes import signals
 from omnidata.synth.episodes.pages import Drawing, Page, encode_png

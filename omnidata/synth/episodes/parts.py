@@ -5,22 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
 from omnidata.errors import OmnidataError, RunError
-from omnidata.loaders.apps import DIMENSIONS
 from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
-from omnidata.storage import atomic_write, write_json
+from omnidata.storage import write_json
 from omnidata.synth.episodes.media import Files, make_files
 from omnidata.synth.episodes.plans import GroupPlan, plan
 from omnidata.synth.episodes.settings import Settings
 from omnidata.synth.episodes.theme import CODES
 from omnidata.synth.folder import SynthStaging, read_json
-from omnidata.tasks.omnigui.files import SIDE_FILE
 
 # What was made, counted; counts of parts add up to those of the whole.
 
@@ -228,57 +226,6 @@ def _episode(settings: Settings, group: GroupPlan, twin: int, files: list[Files]
         language=group.look.language,
         extra={"twins": twins},
     )
-
-
-# Trees that one writer wrote in parts become one tree, with the bytes of one written at once.
-
-_OPEN, _CLOSE = b"[\n", b"\n]\n"  # of a JSON array as `TreeWriter` lays it out
-
-
-def join(parts: Sequence[Job], out: Path) -> None:
-    """Move the media of all parts, in order, and write the indexes.
-
-    A call that was interrupted can be made again: what was moved is not looked for, and an index
-    is written from those of the parts, which stay.
-
-    Args:
-        parts: whole.
-        out: the tree's folder.
-    """
-    apps: dict[str, list[Path]] = {}
-    for part in parts:
-        for app in sorted(path for path in (part.path / TREE).iterdir() if path.is_dir()):
-            apps.setdefault(app.name, []).append(app)
-            media = out / app.name / "media"
-            media.mkdir(parents=True, exist_ok=True)
-            for episode in sorted((app / "media").iterdir()):
-                episode.rename(media / episode.name)
-    for name, folders in apps.items():
-        for dimension in DIMENSIONS:
-            lines = (folder / f"{dimension}.jsonl" for folder in folders)
-            _write(out / name / f"{dimension}.jsonl", _contents(lines))
-        index = f"dataset_{name}.json"
-        _write(out / name / index, _array(folder / index for folder in folders))
-    _write(out / SIDE_FILE, _contents(part.path / TREE / SIDE_FILE for part in parts))
-
-
-def _contents(paths: Iterable[Path]) -> Iterator[bytes]:
-    return (path.read_bytes() for path in paths)
-
-
-def _array(paths: Iterable[Path]) -> Iterator[bytes]:
-    """One array of the items of several, without reading them."""
-    yield _OPEN
-    for number, content in enumerate(_contents(paths)):
-        if number:
-            yield b",\n"
-        yield content.removeprefix(_OPEN).removesuffix(_CLOSE)
-    yield _CLOSE
-
-
-def _write(path: Path, pieces: Iterable[bytes]) -> None:
-    with atomic_write(path) as file:
-        file.writelines(pieces)
 
 
 # A dataset in the making.

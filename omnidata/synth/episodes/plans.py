@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from omnidata.actions import Action, Box, Primitive
 from omnidata.data.sample.canvas import Rect
 from omnidata.data.sample.story import BACK, COMPLETE, HOME, IMPOSSIBLE, WAIT, across, type_in
-from omnidata.loaders.apps import Dependency, Dimension, Language
+from omnidata.loaders.episode_tree import Dependency, Dimension
+from omnidata.loaders.language_check import Language
 from omnidata.synth.episodes.settings import Settings
 from omnidata.synth.episodes.signals import NOISES, Drift, Motion, Noise
 from omnidata.synth.episodes.theme import (

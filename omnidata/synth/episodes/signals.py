@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw
 from omnidata.actions import Screen
 from omnidata.data.sample import media
 from omnidata.data.sample.canvas import Rect
-from omnidata.loaders.apps import Language
+from omnidata.loaders.language_check import Language
 from omnidata.media.encoding import AUDIO_RATE, Frame, Samples, encode_mp4
 from omnidata.synth.episodes.pages import BADGES, Span, paint_disc, paint_mark, paint_text
 from omnidata.synth.episodes.theme import CODES, Look

@@ -10,7 +10,7 @@ from typing import Literal
 
 from omnidata.actions import Screen
 from omnidata.data.sample.canvas import ICONS, Rect, Theme
-from omnidata.loaders.apps import Language
+from omnidata.loaders.language_check import Language
 
 # What a step can say and what it can ask, with the words of the instruction.
 #

@@ -14,7 +14,7 @@ from typing import Any
 
 from omnidata.actions import Action, Box, Point, Screen, Space, convert
 from omnidata.errors import UsageError
-from omnidata.loaders.apps import app_key
+from omnidata.loaders.rows import canonical
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.omnibench import load as loader
@@ -332,7 +332,7 @@ class OmniBench(Benchmark):
 
     def spelling(self, tag: str, value: str) -> str:
         """An app is known by any of its spellings."""
-        return app_key(value) if tag == "app" else value
+        return canonical(value) if tag == "app" else value
 
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]

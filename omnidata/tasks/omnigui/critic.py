@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.actions import Action, Primitive, Screen, Space, history_text
-from omnidata.loaders.apps import app_key
 from omnidata.tasks.agentstudio.rows import window
 from omnidata.tasks.agentstudio.rules import read_success
 from omnidata.tasks.agentstudio.task import AgentStudio, CriticProfile
 from omnidata.tasks.base import Benchmark, explain
 from omnidata.tasks.omnigui import load as loader
+from omnidata.tasks.omnigui.apps import app_key
 from omnidata.tasks.omnigui.files import find
 from omnidata.tasks.omnigui.rows import states_target
 from omnidata.types import (

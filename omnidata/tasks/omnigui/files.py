@@ -18,14 +18,15 @@ import jsonlines
 
 from omnidata.errors import DataError, Finding
 from omnidata.files import WHOLE, open_file, read_file, staying_in
-from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS, app_key, label
+from omnidata.jsontext import as_name
+from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, SIDE_FILE, label
 from omnidata.media import unsafe
+from omnidata.tasks.omnigui.apps import app_key
 
 Row = Mapping[str, Any]
 Note = Callable[[Finding], None]
 
 RELEASED = "merged_sorted.json"
-SIDE_FILE = "dependency.jsonl"
 _NO_DATA = {"dataset_info.json", "dataset_infos.json"}  # what the hub keeps beside data
 _WANTED = (
     "an app folder (the five <dimension>.jsonl, dataset_<APP>.json, media/), a folder of such "
@@ -331,13 +332,6 @@ def _lines(path: Path, note: Note) -> Iterable[tuple[int, Row]]:
                 )
             else:
                 yield number, row
-
-
-def as_name(value: object) -> str | None:
-    """An id or a name as text; whole numbers count, empty texts do not."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(int(value)) if value == value // 1 else None
-    return value if isinstance(value, str) and value else None
 
 
 def _first_line(error: Exception) -> str:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from omnidata.actions import Action, Screen, Space
-from omnidata.loaders.apps import app_key
 from omnidata.tasks.base import Benchmark
+from omnidata.tasks.omnigui.apps import app_key
 from omnidata.tasks.omnigui.task import SPACES, OmniGui, PaperProfile
 from omnidata.types import (
     Conversation,

@@ -15,21 +15,20 @@ from typing import Any
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, counted
 from omnidata.files import ANY, open_file
-from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS, app_key, label, language_of
+from omnidata.jsontext import as_name, whole_number
+from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, MAX_STEPS, SIDE_FILE, label
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import check_screen, opened, tag_of
 from omnidata.tasks.omnigui import files as omnigui_files
 from omnidata.tasks.omnigui import rows as omnigui_rows
-from omnidata.tasks.omnigui.files import Annotations, Note, Row, as_name, find
+from omnidata.tasks.omnigui.apps import app_key, language_of
+from omnidata.tasks.omnigui.files import Annotations, Note, Row, find
 from omnidata.tasks.omnigui.rows import MEDIA_COLUMNS
 from omnidata.tasks.omnigui.texts import HistoryCheck, check_languages
 from omnidata.types import MediaRef, Source, Step
 
 TAGS = ("app", "language", "dimension", "dependency")
 """The tags of a step; dimension and dependency may be lacking."""
-
-MAX_STEPS = 2000
-"""Steps of one episode; every step holds the history before it, so length costs its square."""
 
 
 def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> Source:
@@ -147,7 +146,7 @@ class _Builder:
         app = part.app or as_name(row.get("app")) or as_name(row.get("subset")) or "unknown"
         identity = as_name(row.get("episode_id")) or as_name(row.get("ID"))
         key = "step_index" if row.get("step_index") is not None else "step_id"
-        index = omnigui_rows.whole_number(row.get(key))
+        index = whole_number(row.get(key))
         if identity is None or index is None or not 0 <= index < MAX_STEPS:
             self.skipped += 1
             self.note(
@@ -205,7 +204,7 @@ class _Builder:
                         "dependency-unmatched",
                         "warning",
                         f"{app}/{identity}",
-                        f"{omnigui_files.SIDE_FILE} has a level for an episode that is not there",
+                        f"{SIDE_FILE} has a level for an episode that is not there",
                         "a line per episode of the data",
                         "correct the ID or remove the line",
                     )
@@ -268,7 +267,7 @@ class _Builder:
 
     def _check_length(self, episode: _Episode, placed: list[_Placed]) -> None:
         missing = sorted(set(range(placed[-1].index + 1)) - episode.rows.keys())
-        stated = omnigui_rows.whole_number(placed[0].row.get("episode_length"))
+        stated = whole_number(placed[0].row.get("episode_length"))
         where = f"{episode.app}/{episode.identity} ({placed[0].where})"
         if missing:
             self.note(

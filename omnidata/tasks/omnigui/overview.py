@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from omnidata.errors import counted
 from omnidata.figures import save, spellings
-from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS, published, table7
+from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
 from omnidata.tasks import overview
+from omnidata.tasks.omnigui.apps import COLUMNS, published, table7
 from omnidata.tasks.overview import Table, share
 from omnidata.types import Source, Step
 
@@ -17,13 +18,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLUMNS: Mapping[str, str] = dict((*DIMENSIONS.items(), *DEPENDENCIES.items()))
 _AXES: Mapping[str, tuple[str, Sequence[str]]] = {
     "languages": ("language", ("zh", "en")),
-    "dimensions": ("dimension", tuple(DIMENSIONS)),
-    "dependencies": ("dependency", tuple(DEPENDENCIES)),
+    "dimensions": ("dimension", DIMENSIONS),
+    "dependencies": ("dependency", DEPENDENCIES),
 }
-KEYS = ("episodes", "steps", *DIMENSIONS.values(), *DEPENDENCIES.values())
+KEYS = ("episodes", "steps", *COLUMNS.values())
 
 
 def count(steps: Sequence[Step]) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def count(steps: Sequence[Step]) -> dict[str, Any]:
             numbers["steps"] += number
         for tag in ("dimension", "dependency"):
             if tag in first.tags:
-                row[_COLUMNS[first.tags[tag]]] += 1
+                row[COLUMNS[first.tags[tag]]] += 1
     for row in apps.values():
         row["language"] = "+".join(sorted(row["languages"], reverse=True))
     total = {key: sum(row[key] for row in apps.values()) for key in KEYS}
@@ -147,11 +147,7 @@ class View(overview.View):
             [name, row["language"], *(str(row[key]) for key in keys)]
             for name, row in (*self.counts["apps"].items(), ("total", total))
         ]
-        legend = {
-            short: name.replace("_", " ")
-            for name, short in (*DIMENSIONS.items(), *DEPENDENCIES.items())
-            if short in keys
-        }
+        legend = {short: name.replace("_", " ") for name, short in COLUMNS.items() if short in keys}
         return Table("Episodes and steps, as in Table 7", ("app", "lang", *keys), rows, legend)
 
     def _distribution(self) -> Table:

@@ -16,6 +16,7 @@ from typing import Any, TypeGuard
 
 from omnidata.actions import Action, history_text
 from omnidata.errors import DataError, UsageError
+from omnidata.loaders.voices import MIN_BYTES, find_voice, voice_file
 from omnidata.types import Conversation, MediaRef, Message, Part, Step
 
 HISTORY_VERSION = "history-v1"
@@ -44,19 +45,6 @@ _RELEASE_ENGLISH = {
     *("amazon", "instagram", "snapchat", "spotify", "x", "youtube", "tiktok", "duolingo"),
     *("googletranslate", "imdb", "ted", "vimeo", "redbulltv", "tasty"),
 }
-MIN_VOICE_BYTES = 1000
-"""The released code passes over a spoken instruction of this size or less."""
-
-
-def voice_file(instruction: str) -> str:
-    """The name of the file that speaks an instruction: the MD5 of its UTF-8 text.
-
-    Examples:
-        >>> voice_file("Tap Share")
-        '6392b4d2500cf323b5aa50b48162869b.wav'
-    """
-    encoded = instruction.encode("utf-8", "surrogatepass")
-    return hashlib.md5(encoded, usedforsecurity=False).hexdigest() + ".wav"
 
 
 def spoken(step: Step) -> tuple[str, ...]:
@@ -185,16 +173,14 @@ class Prompt:
     def _voice(self, step: Step, instruction: str) -> MediaRef | None:
         if self.voice is None:
             return None
-        name = voice_file(instruction)
-        path = self.voice / name
-        if path.is_file() and path.stat().st_size > MIN_VOICE_BYTES:
-            return MediaRef("audio", self.voice, name)
+        if found := find_voice(self.voice, instruction):
+            return found
         if self.voice_form == "release":
             return None  # the released code falls back to the written goal without a word
         raise DataError(
             "the instruction has no spoken form",
-            where=f"{step.sample_id}: {path}",
-            expected=f"a WAV file of more than {MIN_VOICE_BYTES} bytes, named after the MD5 of "
+            where=f"{step.sample_id}: {self.voice / voice_file(instruction)}",
+            expected=f"a WAV file of more than {MIN_BYTES} bytes, named after the MD5 of "
             "the instruction",
             remedy=f"run `omnidata voice DATA {self.voice}` first, or leave out -T voice",
         )

@@ -8,7 +8,8 @@ from typing import Any
 
 from omnidata.actions import POSITIONAL, SWIPES, Action, Box, Point, Primitive, Region, Screen
 from omnidata.errors import DataError, Finding, MediaError
-from omnidata.jsontext import BROKEN, decode
+from omnidata.jsontext import BROKEN, decode, whole_number
+from omnidata.loaders.episode_tree import FARTHEST
 from omnidata.media import image_size, unsafe
 from omnidata.tasks.omnigui.files import Note, Row
 from omnidata.types import MediaRef, Modality
@@ -18,9 +19,6 @@ from omnidata.types import MediaRef, Modality
 # The forms and what the released evaluator makes of them are listed in `docs/omnigui.md`. What it
 # reads as "no target" is unreadable here too, with the reason, so that both profiles judge the same
 # steps; several rectangles, on which it raises, are alternatives.
-
-FARTHEST = 1_000_000
-"""Pixels; beyond it a coordinate is a mistake, and arithmetic on it may overflow."""
 
 
 class TargetError(Exception):
@@ -156,15 +154,6 @@ def _is_relative(value: object) -> bool:
         and isinstance(target[0].x, float)
         and max(target[0].x, target[0].y) <= 1
     )
-
-
-def whole_number(value: object) -> int | None:
-    """An int, or a float without fraction (Arrow makes one of an int column with a gap)."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value
-    return int(value) if isinstance(value, float) and value.is_integer() else None
 
 
 def read_screen(row: Row, screenshot: MediaRef | None, where: str, note: Note) -> Screen:

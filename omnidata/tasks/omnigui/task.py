@@ -26,19 +26,22 @@ from omnidata.actions import (
     convert,
 )
 from omnidata.errors import Finding, UsageError
-from omnidata.loaders.apps import DEPENDENCIES, DIMENSIONS, app_key, table7
+from omnidata.jsontext import whole_number
+from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
+from omnidata.loaders.language_check import Language
 from omnidata.metrics.episodes import Ints
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui import rules as matching
 from omnidata.tasks.omnigui.answers import Answer, Pair, Unread, parse
+from omnidata.tasks.omnigui.apps import app_key, language_of, table7
 from omnidata.tasks.omnigui.explanations import explain
 from omnidata.tasks.omnigui.files import find
 from omnidata.tasks.omnigui.overview import View
-from omnidata.tasks.omnigui.prompt import OPTIONS, Prompt
+from omnidata.tasks.omnigui.prompt import OPTIONS, Prompt, spoken
 from omnidata.tasks.omnigui.published import TABLES, VARIATIONS
-from omnidata.tasks.omnigui.rows import ROLES, whole_number
+from omnidata.tasks.omnigui.rows import ROLES
 from omnidata.tasks.omnigui.rules import PredictedSpace, on_screen
 from omnidata.tasks.profiles import EpisodeProfile, Mask, Runs, numbered
 from omnidata.tasks.published import Published, read_published
@@ -69,8 +72,8 @@ class OmniGuiProfile(EpisodeProfile):
 
     values = (*EpisodeProfile.values, "extension")
     by: Mapping[str, Sequence[str]] = {
-        "dimension": tuple(DIMENSIONS),
-        "dependency": tuple(DEPENDENCIES),
+        "dimension": DIMENSIONS,
+        "dependency": DEPENDENCIES,
         "app": (),
         "language": (),
     }
@@ -329,6 +332,7 @@ class OmniGui(Benchmark):
     overview = View
     tables = TABLES
     variations = VARIATIONS
+    history_lag = 2
     baselines = NAMES
     allowed: Mapping[str, Sequence[str]] = {**OPTIONS, "coordinates": SPACES}
 
@@ -427,6 +431,14 @@ class OmniGui(Benchmark):
     def spelling(self, tag: str, value: str) -> str:
         """An app is known by any of its spellings."""
         return app_key(value) if tag == "app" else value
+
+    def language_of(self, app: str) -> Language | None:
+        """The language in which Table 7 lists the app."""
+        return language_of(app)
+
+    def spoken(self, step: Step) -> Sequence[str]:
+        """The instruction, and the release's where that differs."""
+        return spoken(step)
 
     def _region(self, pair: Pair | None) -> tuple[Region, ...]:
         """The point as a region; none for a place that is on no screen of this world."""

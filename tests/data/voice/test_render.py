@@ -14,10 +14,10 @@ from filelock import FileLock
 from omnidata.data.voice import Rendering, render
 from omnidata.data.voice_engines import Command, Espeak
 from omnidata.errors import RunError
+from omnidata.loaders.voices import voice_file
 from omnidata.media import check, probe, samples
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
-from omnidata.tasks.omnigui.prompt import voice_file
 from omnidata.types import MediaRef
 from tests.data.voice.speakers import PROGRAM, command, steps
 from tests.trees import load_rows, read_lines, row
@@ -282,7 +282,7 @@ def test_both_forms_of_the_prompt_find_their_instruction(tmp_path: Path) -> None
     released = row("A", 0, app="TED", instruction="点击分享", instruction_en="Tap Share")
     source = load_rows(tmp_path, released)
     out = tmp_path / "out"
-    assert render(source.steps, out, Espeak()).texts == 2
+    assert render(source.steps, out, Espeak(), texts=get_task("omnigui").spoken).texts == 2
     for form, text in (("paper", "Tap Share"), ("release", "点击分享")):
         task = get_task("omnigui", {"voice": str(out), "prompt_form": form})
         (voice,) = [part.media for part in task.prompt(source.steps[0])[1].parts if part.media
