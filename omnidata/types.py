@@ -669,5 +669,9 @@ class Task(Protocol):
         """The texts of a step that may be asked for as speech."""
 
     @property
+    def prompted_space(self) -> Space | None:
+        """The unit of coordinates that the prompt asks for whatever the options say; else None."""
+
+    @property
     def history_lag(self) -> int | None:
         """How many steps back a step's `history_screenshot` was taken; None where none says it."""

@@ -22,7 +22,6 @@ from omnidata.run.scoring import Unit
 from omnidata.run.selection import read_exclude, select
 from omnidata.run.suite import Cell, ModelRow, Outcome, TaskRow, run_suite
 from omnidata.storage import atomic_write, write_json
-from omnidata.tasks import get_task
 from omnidata.types import Source, Task
 
 # The runs of an ablation: modalities x instruction forms, and controls at full modalities.
@@ -58,6 +57,7 @@ class Plan:
     """What is to be run.
 
     Attributes:
+        task: the name of the benchmark.
         data: the dataset.
         out: the folder of all of it.
         model: the SPEC, and how it is reached.
@@ -69,6 +69,7 @@ class Plan:
         seed: of the choice of other episodes.
     """
 
+    task: str
     data: Path
     out: Path
     model: ModelRow
@@ -108,9 +109,9 @@ class Plan:
         if setting.instruction == "text":
             options.pop("voice", None)
         row = TaskRow(
-            "omnigui",
+            self.task,
             str(self.data),
-            name=f"omnigui {setting.name}",
+            name=f"{self.task} {setting.name}",
             profile=self.profile,
             where=dict(self.where),
             exclude=str(exclude) if exclude else None,
@@ -122,6 +123,7 @@ class Plan:
 
 
 def settings(
+    task: Task,
     modalities: str,
     instructions: str | None,
     controls: str | None,
@@ -130,6 +132,7 @@ def settings(
     """The runs that are asked for.
 
     Args:
+        task: whose prompt can leave media out, by its option `modalities`.
         modalities: values of `-T modalities`, with commas; the first is the full setting.
         instructions: of `INSTRUCTIONS`, with commas; None: text, and voice where `-T voice` has a
             folder.
@@ -138,9 +141,16 @@ def settings(
         task_options: as given with `-T`.
 
     Raises:
-        UsageError: an unknown or repeated value, voice without a folder, a control of a medium that
-            the full setting lacks, or modalities given twice.
+        UsageError: the task has no such option, an unknown or repeated value, voice without a
+            folder, a control of a medium that the full setting lacks, or modalities given twice.
     """
+    if "modalities" not in task.allowed:
+        raise UsageError(
+            f"the prompt of {task.name} cannot leave media out",
+            where=task.name,
+            expected="a task with the option `modalities`",
+            remedy="`omnidata info NAME` lists a task's options",
+        )
     if "modalities" in task_options:
         raise UsageError(
             "an ablation sets the modalities itself",
@@ -148,7 +158,7 @@ def settings(
             expected="other options with -T",
             remedy=f"--modalities {task_options['modalities']}",
         )
-    shown = _chosen("--modalities", modalities, get_task("omnigui").allowed["modalities"])
+    shown = _chosen("--modalities", modalities, task.allowed["modalities"])
     told = ["text", "voice"] if task_options.get("voice") else ["text"]
     if instructions is not None:
         told = _chosen("--instructions", instructions, INSTRUCTIONS)
@@ -252,7 +262,7 @@ class Ablation:
     def as_dict(self) -> dict[str, Any]:
         """The ablation as a JSON object; fractions, not percent."""
         return {
-            "task": "omnigui",
+            "task": self.plan.task,
             "data": str(self.plan.data),
             "model": self.plan.model.model,
             "seed": self.plan.seed,
@@ -290,7 +300,7 @@ def ablate(
 
     Args:
         plan: what to run.
-        task: OmniGUI.
+        task: the plan's.
         source: the plan's data, loaded.
         watch: makes the context in which a part of the work runs, given its name, and what is told
             how far it is.

@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from omnidata.run.suite import Outcome
 
 Format = Literal["terminal", "md", "csv", "json"]
-Benchmark = Literal["omnigui"]
 
 
 @reading_data
 @limited
 def ablate(
-    task: Annotated[Benchmark, typer.Argument(metavar="TASK", help="The benchmark: omnigui.")],
+    task: args.TaskName,
     data: args.Data,
     model: Annotated[str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where all runs and the table go.")],
@@ -76,12 +75,13 @@ def ablate(
     from omnidata.tasks.base import parse
 
     options = parse(task_options, "-T")
-    chosen = settings(modalities, instructions, controls, options)
     benchmark = get_task(task, options)
+    chosen = settings(benchmark, modalities, instructions, controls, options)
     get_profile(benchmark, profile)
     source = benchmark.load(data, strict=strict)
     terminal.print_findings(source)
     plan = Plan(
+        task,
         data,
         out,
         ModelRow(

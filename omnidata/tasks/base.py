@@ -116,6 +116,8 @@ class Benchmark(ABC):
         score_files: scores what was done without any text of a model; None where nothing is.
         tables: of its paper, the main one first; without one the results' first axis is shown.
         variations: its options that get a table of the runs that differ in them alone.
+        prompted_space: the unit of coordinates that the prompt asks for whatever `-T coordinates`
+            says; None where the prompt says the option's, or there is no such option.
         history_lag: how many steps back a step's `history_screenshot` was taken, which
             `omnidata validate` then checks; None where the data do not say it.
 
@@ -143,6 +145,7 @@ class Benchmark(ABC):
     score_files: OfflineScorer | None = None
     tables: Sequence[TableSpec] = ()
     variations: Sequence[Variation] = (HISTORY,)
+    prompted_space: Space | None = None
     history_lag: int | None = None
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:

@@ -41,8 +41,6 @@ __all__ = ["Exported", "Options", "Sizing", "export"]
 Progress = Callable[[int, int], None]
 _FAR_OFF = 2.0
 """A split that got less or more than its share by this factor is told of."""
-_PROMPTED = {"omnigui": "norm1000", "groundui": "rel"}
-"""The unit that a prompt asks for, whatever the unit of the answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +214,7 @@ def _remarks(
             "a step for every row",
             f"mend them: `omnidata info {task.name} DATA` lists them",
         )
-    asked_for, given = _PROMPTED.get(task.name), space_of(task)
+    asked_for, given = task.prompted_space, space_of(task)
     if asked_for and given != asked_for:
         yield Finding(
             "unit-differs",

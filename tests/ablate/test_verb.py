@@ -13,6 +13,7 @@ import pytest
 from omnidata.analysis.ablation import settings
 from omnidata.errors import UsageError
 from omnidata.loaders.voices import voice_file
+from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
 from tests.ablate import senses
 from tests.cli.running import omnidata
@@ -181,10 +182,16 @@ def test_steps_that_a_control_leaves_out_are_left_out_of_its_differences(tmp_pat
 )
 def test_what_cannot_be_run_is_refused_before_anything_is(given: Any, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        settings(*given)
+        settings(get_task("omnigui"), *given)
 
 
 def test_unless_told_otherwise_the_controls_are_those_of_what_is_shown() -> None:
-    names = [each.name for each in settings("IA,I", None, None, {})]
+    names = [each.name for each in settings(get_task("omnigui"), "IA,I", None, None, {})]
     assert names == ["text-IA", "text-I", "text-IA-other-sound", "text-IA-silence"]
-    assert [each.name for each in settings("I", None, None, {})] == ["text-I"]
+    assert [each.name for each in settings(get_task("omnigui"), "I", None, None, {})] == ["text-I"]
+
+
+def test_a_task_that_cannot_leave_media_out_is_refused(tmp_path: Path) -> None:
+    arguments = ("--model", "baseline:oracle", "--out", tmp_path / "out")
+    done = omnidata("ablate", "screenspot", tmp_path, *arguments, code=2)
+    assert "the prompt of screenspot cannot leave media out" in done.stderr

@@ -340,6 +340,7 @@ class AgentStudio(Benchmark):
         self.tables = (TABLES[self._task],)
         points: Mapping[str, Sequence[str]] = {"coordinates": SPACES} if name == "groundui" else {}
         self.allowed = {**OPTIONS[self._task], **points}
+        self.prompted_space = SPACES[0] if points else None
         super().__init__(name, options)
         self._space = next(
             space for space in SPACES if space == self.options.get("coordinates", SPACES[0])

@@ -332,6 +332,7 @@ class OmniGui(Benchmark):
     overview = View
     tables = TABLES
     variations = VARIATIONS
+    prompted_space: Space | None = "norm1000"
     history_lag = 2
     baselines = NAMES
     allowed: Mapping[str, Sequence[str]] = {**OPTIONS, "coordinates": SPACES}
