@@ -159,7 +159,7 @@ def fingerprint(paths: Sequence[Path], root: Path) -> str:
     return digest.hexdigest()
 
 
-# What finding the files of AgentNet and of ScreenSpot has in common.
+# What finding the files of several benchmarks has in common.
 
 HEAD: Final = 1024**2
 """Bytes from the beginning of a file in which its columns are looked for."""
