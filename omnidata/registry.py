@@ -21,6 +21,7 @@ from omnidata.files import staying_in
 from omnidata.plugins import Blame, Kind, origin_of
 from omnidata.types import (
     Conversation,
+    Questions,
     Source,
     Step,
     Target,
@@ -139,6 +140,11 @@ class PluginTask:
         """Read the dataset's annotations, and nothing outside the data."""
         with self.reading(data, self.task.name):
             found: Source = self.blame.call(self.task.load, str(data), data, **options)
+        return found
+
+    def ask_about(self, source: Source) -> Questions:
+        """What it asks about data of another task."""
+        found: Questions = self.blame.call(self.task.ask_about, str(source.root), source)
         return found
 
     def detect(self, data: Path) -> bool | None:

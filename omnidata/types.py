@@ -7,7 +7,7 @@ structs, frozen like the dataclasses, because they are made and encoded in the h
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
@@ -175,6 +175,8 @@ class Source:
             where they are the data's own.
         numbered: whether other harnesses read these very rows in this order, so that a number alone
             names one of them.
+        episode_rows: the untouched rows of episodes, by `Step.episode`, where the data have any
+            beside those of steps.
     """
 
     task: str
@@ -188,6 +190,7 @@ class Source:
     roles: Mapping[str, Modality]
     altered: Mapping[str, Any] = field(default_factory=dict)
     numbered: bool = False
+    episode_rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Leave out the steps whose sample id an earlier step has."""
@@ -226,6 +229,43 @@ def _repeated(sample_id: str) -> Finding:
         "name the rows apart; the first of them is used, and the others are skipped until then",
         (sample_id,),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What a task asks about the data of another.
+
+    Attributes:
+        source: a step for each question, in the order of the data. Its `episode` is that of the
+            steps that it is about.
+        unasked: what nobody can be asked, by the sample id that the question would have, and why.
+    """
+
+    source: Source
+    unasked: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """What the answers to a task tell of the data that it asks about.
+
+    Attributes:
+        of: "action", what was done at a step, as `Task.read` gives it; "success", whether an
+            episode fulfilled its instruction, which is the value `said` of the default profile.
+        known_from: the task of whose data the truth is known, to measure a model on.
+        expected: what data must have, to be asked about.
+        remedy: what helps where they have not.
+        truth: what makes the truth known where it is not, so that a model can be measured.
+        caveat: what makes a measurement on data of `known_from` too good; empty if nothing does.
+    """
+
+    of: Literal["action", "success"]
+    _: KW_ONLY
+    known_from: str
+    expected: str
+    remedy: str
+    truth: str
+    caveat: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -521,6 +561,13 @@ class Task(Protocol):
     @property
     def asks_about(self) -> str:
         """The task whose data it asks about; empty where it has data of its own."""
+
+    @property
+    def annotates(self) -> Annotation | None:
+        """What its answers tell of the data that it asks about; None where that is of no use."""
+
+    def ask_about(self, source: Source) -> Questions:
+        """What it asks about data of the task `asks_about`; of its own, the data themselves."""
 
     @property
     def tags(self) -> Sequence[str] | None:

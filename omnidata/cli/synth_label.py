@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,7 +16,7 @@ from omnidata.errors import Finding, counted
 
 if TYPE_CHECKING:
     from omnidata.run.cost import Limits
-    from omnidata.synth.asking import Done
+    from omnidata.synth.asking import Asked, Asking, Done
     from omnidata.types import Adapter, Source, Task
 
 _SHOWN = 10
@@ -58,27 +59,15 @@ def label(
     Example: omnidata synth label recording labelled --model openai:gpt-4o --known by-hand
     """
     from omnidata.synth import label as labelling
-    from omnidata.tasks import get_task
     from omnidata.tasks.base import parse
-    from omnidata.tasks.omnigui.idm import OmniGuiIdm
 
-    task = OmniGuiIdm("omnigui-idm", parse(task_options, "-T"))
     options = parse(model_options, "-M")
-    omnigui = get_task("omnigui")
-    source = omnigui.load(data)
-    _print_findings(source)
-    others = omnigui.load(known) if known else None
-    if others:
-        _print_findings(others)
-    asked = labelling.questions(task, source, others)
-    adapter = _adapter(model, task, asked.source, options, base_url, key_file, models, not dry_run)
-    run = labelling.run_folder(out)
+    asking = _Asking(model, options, base_url, key_file, models, limits)
+    task, asked = _asked("action", labelling.questions, data, known, task_options)
     if dry_run:
-        _preview(task, asked.source, adapter, run, limits, as_json)
+        asking.preview(task, asked, out, as_json)
         return
-    with runs.resumable(), terminal.progress(model) as progress:
-        asking = labelling.Asking(adapter, options=options, limits=limits, progress=progress)
-        done = labelling.label(task, asked, out, asking)
+    done = asking.done(labelling.label, task, asked, out)
     steps = done.report["steps"]
     lines = [
         ("all", steps["all"]),
@@ -86,7 +75,7 @@ def label(
         ("labelled", steps["labelled"]),
         *((f"not labelled: {why}", count) for why, count in steps["unlabelled"].items()),
     ]
-    _print(done, out, run, ("steps", lines), ("type", "exact"), as_json)
+    _print(done, out, ("steps", lines), ("type", "exact"), as_json)
     nothing = steps["all"] > steps["with_target"] and not steps["labelled"]
     _finish(done, "no step could be labelled" if nothing else "")
 
@@ -123,30 +112,44 @@ def filter_(
     Example: omnidata synth filter labelled kept --model openai:gpt-4o --known criticbench.jsonl
     """
     from omnidata.synth import filter as filtering
-    from omnidata.tasks import get_task
     from omnidata.tasks.base import parse
-    from omnidata.tasks.omnigui.critic import OmniGuiCritic
 
-    task = OmniGuiCritic("omnigui-critic", parse(task_options, "-T"))
     options = parse(model_options, "-M")
-    source = get_task("omnigui").load(data)
-    _print_findings(source)
-    bench = get_task("criticbench").load(known) if known else None
-    if bench:
-        terminal.print_findings(bench)
-    asked = filtering.questions(task, source, bench)
-    adapter = _adapter(model, task, asked.source, options, base_url, key_file, models, not dry_run)
-    run = filtering.run_folder(out)
+    asking = _Asking(model, options, base_url, key_file, models, limits)
+    task, asked = _asked("success", filtering.questions, data, known, task_options)
     if dry_run:
-        _preview(task, asked.source, adapter, run, limits, as_json)
+        asking.preview(task, asked, out, as_json)
         return
-    with runs.resumable(), terminal.progress(model) as progress:
-        asking = filtering.Asking(adapter, options=options, limits=limits, progress=progress)
-        done = filtering.choose(task, asked, out, asking)
+    done = asking.done(filtering.choose, task, asked, out)
     episodes = done.report["episodes"]
     lines = list(episodes.items())
-    _print(done, out, run, ("episodes", lines), ("precision", "recall"), as_json)
+    _print(done, out, ("episodes", lines), ("precision", "recall"), as_json)
     _finish(done, "" if episodes["accepted"] else "no episode is accepted")
+
+
+def _asked(
+    of: Literal["action", "success"],
+    questions: Callable[[Task, Source, Source | None], Asked],
+    data: Path,
+    known: Path | None,
+    task_options: Sequence[str],
+) -> tuple[Task, Asked]:
+    """The task whose answers tell that of the data, and what it asks about them."""
+    from omnidata.loaders.detect import task_for
+    from omnidata.synth.asking import annotation_of
+    from omnidata.tasks import get_task
+    from omnidata.tasks.base import parse
+
+    options = parse(task_options, "-T")
+    name = task_for(data, lambda task: task.annotates is not None and task.annotates.of == of)
+    task = get_task(name, options)
+    source = get_task(task.asks_about or name).load(data)
+    _print_findings(source)
+    others = None
+    if known is not None:
+        others = get_task(annotation_of(task).known_from).load(known)
+        _print_findings(others)
+    return task, questions(task, source, others)
 
 
 def _print_findings(source: Source) -> None:
@@ -157,49 +160,68 @@ def _print_findings(source: Source) -> None:
     terminal.print_findings(replace(source, findings=kept))
 
 
-def _adapter(
-    model: str,
-    task: Task,
-    source: Source,
-    options: Mapping[str, str],
-    base_url: str | None,
-    key_file: Path | None,
-    models: Path | None,
-    asks: bool,
-) -> Adapter:
-    from omnidata.adapters import get_adapter
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """Who is asked, as the command line says it."""
 
-    return get_adapter(
-        model,
-        task,
-        source.steps,
-        options=options,
-        base_url=base_url,
-        key_file=key_file,
-        models=models,
-        asks=asks,
-    )
+    model: str
+    options: Mapping[str, str]
+    base_url: str | None
+    key_file: Path | None
+    models: Path | None
+    limits: Limits
 
+    def preview(self, task: Task, asked: Asked, out: Path, as_json: bool) -> None:
+        """What would be asked."""
+        from omnidata.cli.runs import print_preview
+        from omnidata.run.dryrun import dry_run
+        from omnidata.synth.asking import run_folder
 
-def _preview(
-    task: Task, source: Source, adapter: Adapter, run: Path, limits: Limits, as_json: bool
-) -> None:
-    from omnidata.cli.runs import print_preview
-    from omnidata.run.dryrun import dry_run
+        adapter = self._adapter(task, asked, asks=False)
+        run = run_folder(out)
+        print_preview(dry_run(task, asked.source, adapter, run, self.limits), as_json)
 
-    print_preview(dry_run(task, source, adapter, run, limits), as_json)
+    def done(
+        self,
+        act: Callable[[Task, Asked, Path, Asking], Done],
+        task: Task,
+        asked: Asked,
+        out: Path,
+    ) -> Done:
+        """What came of asking."""
+        from omnidata.synth.asking import Asking
+
+        adapter = self._adapter(task, asked, asks=True)
+        with runs.resumable(), terminal.progress(self.model) as progress:
+            asking = Asking(adapter, options=self.options, limits=self.limits, progress=progress)
+            return act(task, asked, out, asking)
+
+    def _adapter(self, task: Task, asked: Asked, *, asks: bool) -> Adapter:
+        from omnidata.adapters import get_adapter
+
+        return get_adapter(
+            self.model,
+            task,
+            asked.source.steps,
+            options=self.options,
+            base_url=self.base_url,
+            key_file=self.key_file,
+            models=self.models,
+            asks=asks,
+        )
 
 
 def _print(
     done: Done,
     out: Path,
-    run: Path,
     counts: tuple[str, Sequence[tuple[str, int]]],
     measures: Sequence[str],
     as_json: bool,
 ) -> None:
     """The result on stdout; findings, warnings and where things lie on stderr."""
-    report = done.report
+    from omnidata.synth.asking import run_folder
+
+    report, run = done.report, run_folder(out)
     for said in report["findings"][:_SHOWN]:
         terminal.note(str(Finding(**said)))
     if as_json:

@@ -19,6 +19,7 @@ from typing import Any, Literal, Self, TypeVar, get_args
 
 from omnidata.actions import Action, Box, Point, Region, Screen, convert
 from omnidata.errors import DataError
+from omnidata.jsontext import as_name
 from omnidata.loaders.language_check import Language
 from omnidata.storage import atomic_write, copy_file
 
@@ -64,6 +65,60 @@ def label(value: object, allowed: Iterable[Label]) -> Label | None:
         return None
     plain = value.strip().casefold().replace("-", "_").replace(" ", "_").removeprefix("av_")
     return next((name for name in allowed if name == plain), None)
+
+
+# The columns of the format, in every spelling that its data have.
+
+MEDIA_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "screenshot": ("current_image", "image", "image_path"),
+    "history_screenshot": ("history_screenshot_path",),
+    "video": ("current_video", "video", "video_path"),
+    "audio": ("current_audio", "audio", "audio_path"),
+}
+"""Those that name a step's media, by role; the first that has a value wins."""
+
+TARGET_COLUMNS = frozenset(
+    f"result_{name}"
+    for name in (
+        *("action_type", "action_text", "action_json"),
+        *("touch_xy", "lift_xy", "touch_yx", "lift_yx"),
+    )
+)
+"""Those of a step's target."""
+
+STEP_COLUMNS = frozenset(
+    {
+        *("episode_id", "episode_length", "step_id", "step_index", "instruction_en"),
+        *("image_width", "image_height"),
+        *(name for names in MEDIA_COLUMNS.values() for name in names),
+    }
+)
+"""Those that say what a step is, all but its target."""
+
+EPISODE_COLUMNS = frozenset({"ID", "app", "instruction_en", "instruction_zh"})
+"""Those of an episode's own row."""
+
+
+def instructions(
+    episode: Mapping[str, Any], step: Mapping[str, Any]
+) -> tuple[str | None, str | None]:
+    """The instruction in English and in Chinese; None where there is none.
+
+    Args:
+        episode: the episode's own row, which comes first; empty where it has none.
+        step: the row of a step.
+
+    Examples:
+        >>> instructions({"instruction_en": "Like it."}, {"instruction": "点赞"})
+        ('Like it.', '点赞')
+    """
+    english = as_name(episode.get("instruction_en")) or as_name(step.get("instruction_en"))
+    chinese = (
+        as_name(episode.get("instruction_zh"))
+        or as_name(step.get("instruction_zh"))
+        or as_name(step.get("instruction"))
+    )
+    return english, chinese
 
 
 # The writer.

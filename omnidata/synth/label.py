@@ -1,15 +1,13 @@
 """Actions for recordings without any, by an inverse-dynamics model; and how often it is right.
 
-loader -> step -> messages -> adapter -> text -> action -> verdict: the questions are a task like
-any other (`omnigui-idm`), asked by `evaluate` into a run folder beside the tree. `docs/label.md`
-has the rules.
+The questions are those of a task whose answers are actions (`Annotation.of`). `docs/label.md` has
+the rules.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,18 +23,29 @@ from omnidata.actions import (
     centre,
     convert,
 )
-from omnidata.errors import DataError, Finding, MediaError
+from omnidata.errors import DataError, MediaError
 from omnidata.loaders.episode_tree import TreeEpisode
 from omnidata.media import read_bytes, stored
 from omnidata.metrics.intervals import share
 from omnidata.predictions import Prediction
-from omnidata.synth.asking import Answered, Asking, Done, ask, run_folder, write
-from omnidata.synth.folder import TreeStaging
-from omnidata.synth.rewrite import Change, Episode, read_episodes, retold
-from omnidata.tasks.omnigui.idm import OmniGuiIdm, followed, unaskable
-from omnidata.types import Delivery, Profile, Source, Step
+from omnidata.synth.asking import (
+    Answered,
+    Asked,
+    Asking,
+    Done,
+    Note,
+    Result,
+    annotate,
+    annotation_of,
+    check_column,
+    is_others,
+    run_folder,
+    with_others,
+)
+from omnidata.synth.rewrite import Change, read_episodes, retold
+from omnidata.types import Delivery, Profile, Source, Step, Task
 
-__all__ = ["COLUMN", "REPORT", "Asking", "Done", "Questions", "label", "questions", "run_folder"]
+__all__ = ["COLUMN", "REPORT", "Asked", "Asking", "Done", "label", "questions", "run_folder"]
 
 
 # A model's answers as targets, where they can be; whatever else came back is none.
@@ -54,8 +63,8 @@ class Label:
         answer: the model's text, untouched.
         action: the target; None unless the outcome is "ok".
         why: the reason, where there is no target.
-        type_match, exact_match: whether the target is the known action, by `omnigui-paper`; None
-            where there is no target, or no known action.
+        type_match, exact_match: whether the target is the known action, by the task's default
+            profile; None where there is no target, or no known action.
         extension: whether a known point was judged by the rule that the paper does not have.
     """
 
@@ -78,12 +87,13 @@ class Label:
         return said | ({"why": self.why} if self.why else {})
 
 
-def read_label(task: OmniGuiIdm, profile: Profile, step: Step, answer: Prediction) -> Label:
+def read_label(task: Task, profile: Profile, step: Step, answer: Prediction) -> Label:
     """Read one answer.
 
     Args:
         task: reads texts.
-        profile: `omnigui-paper`, which holds answers against known actions.
+        profile: holds answers against known actions; one whose values include `extension` says by
+            it that a rule of its own judged.
         step: as it was asked about.
         answer: what came back.
     """
@@ -105,7 +115,7 @@ def read_label(task: OmniGuiIdm, profile: Profile, step: Step, answer: Predictio
         action,
         type_match=bool(said["type_match"]),
         exact_match=bool(said["exact_match"]),
-        extension=bool(said["extension"]),
+        extension=bool(said.get("extension")),
     )
 
 
@@ -178,74 +188,50 @@ def precision(asked: Iterable[tuple[Step, Label]]) -> dict[str, Any] | None:
 COLUMN = "idm"
 """The column of a step that says what a model answered, and whether that is the target."""
 
-_PREFIX = "known:"
-_EXPECTED = "an episode of two steps or more, each with a screenshot"
 
-
-@dataclass(frozen=True, slots=True)
-class Questions:
-    """Steps to ask about.
-
-    Attributes:
-        source: the steps, as `OmniGuiIdm` has them. The `action` is the known one; None = unknown.
-        episodes: of the data, those that can be written.
-        own: ids of steps of the data that have a target which no model made.
-        unasked: ids of steps of the data that nobody is asked about, and why.
-        known: where the known actions are from: "data"; "same", steps of the data that the other
-            dataset knows; "others", steps that only that one has; "unusable", known actions that
-            nobody can be asked about.
-        findings: episodes that are left out, and doubts.
-    """
-
-    source: Source
-    episodes: Sequence[Episode]
-    own: frozenset[str]
-    unasked: Mapping[str, str]
-    known: Mapping[str, int]
-    findings: Sequence[Finding]
-
-
-def questions(task: OmniGuiIdm, source: Source, known: Source | None = None) -> Questions:
+def questions(task: Task, source: Source, known: Source | None = None) -> Asked:
     """Choose what to ask about.
 
     A step that has a target keeps it, and is asked about to measure the model; one whose target a
     model made, as an earlier call left it, has none.
 
     Args:
-        task: makes steps of inverse dynamics.
-        source: of OmniGUI; steps may have targets or not.
-        known: of OmniGUI, with targets: of the same steps, told by their ids and screenshots, or of
-            others, which are asked about to measure the model and not written.
+        task: asks what was done at a step.
+        source: of the task that it asks about; steps may have targets or not.
+        known: of the same task, with targets: of the same steps, told by their ids and screenshots,
+            or of others, which are asked about to measure the model and not written.
+
+    Returns:
+        The questions; the `action` of each is the known one, None = unknown. `known` counts those
+        that are from the "data"; "same", steps of the data that the other dataset knows; "others",
+        steps that only that one has; "unusable", known actions that nobody can be asked about.
 
     Raises:
         DataError: nothing can be asked about, the data use our column for something else, or the
             known data have no target.
     """
+    wanted = annotation_of(task)
     _check_column(source)
     episodes, findings = read_episodes(source)
     steps = [_blank(step) for episode in episodes for step in episode.steps]
-    unasked = {
-        step.sample_id: reason
-        for step, following in followed(steps)
-        if (reason := unaskable(step, following))
-    }
     own = frozenset(step.sample_id for step in steps if step.action)
-    asked = task.ask_about(replace(source, steps=steps))
+    found = task.ask_about(replace(source, steps=steps))
+    asked = found.source
     if not asked.steps:
         raise DataError(
             "no step has a screenshot before and after its action"
             + (f": {findings[0]}" if findings else ""),
             where=str(source.root),
-            expected=_EXPECTED,
-            remedy="mend the data; a last step cannot be labelled, since nothing shows what came "
-            "of it",
+            expected=wanted.expected,
+            remedy=wanted.remedy,
         )
     counts = Counter(data=sum(step.action is not None for step in asked.steps))
     counts["unusable"] = len(own) - counts["data"]
     if known is not None:
-        asked, found = _with_known(task, asked, known)
-        counts.update(found)
-    return Questions(asked, episodes, own, unasked, counts, findings)
+        asked, more = _with_known(task, asked, known)
+        counts.update(more)
+    caveat = wanted.caveat if known is not None else ""
+    return Asked(asked, episodes, found.unasked, counts, findings, caveat=caveat, own=own)
 
 
 def _blank(step: Step) -> Step:
@@ -260,18 +246,10 @@ def by_model(step: Step) -> bool:
 
 
 def _check_column(source: Source) -> None:
-    for step in source.steps:
-        value = step.source.get(COLUMN)
-        if value is not None and not (isinstance(value, dict) and "used" in value):
-            raise DataError(
-                f'the rows have a column "{COLUMN}" that is not ours',
-                where=step.sample_id,
-                expected="no such column, or what `omnidata synth label` writes",
-                remedy="rename the column",
-            )
+    check_column(source, COLUMN, lambda value: isinstance(value, dict) and "used" in value, "label")
 
 
-def _with_known(task: OmniGuiIdm, asked: Source, known: Source) -> tuple[Source, Counter[str]]:
+def _with_known(task: Task, asked: Source, known: Source) -> tuple[Source, Counter[str]]:
     """The questions with the actions that another dataset knows, and its own further steps."""
     _check_column(known)
     there = {step.sample_id: step for step in known.steps if _blank(step).action}
@@ -279,7 +257,7 @@ def _with_known(task: OmniGuiIdm, asked: Source, known: Source) -> tuple[Source,
         raise DataError(
             "no step there has a target that no model made",
             where=str(known.root),
-            expected="OmniGUI data with targets",
+            expected=f"data of {known.task} with targets",
             remedy="name other data, or leave out --known",
         )
     counts = Counter(same=0, others=0, unusable=0)
@@ -292,21 +270,13 @@ def _with_known(task: OmniGuiIdm, asked: Source, known: Source) -> tuple[Source,
             step = replace(step, action=step.action or other.action)
         steps.append(step)
     others = [
-        replace(step, sample_id=_PREFIX + step.sample_id)
-        for step in task.ask_about(known).steps
-        if step.sample_id in there and _has_screenshots(step)
+        step
+        for step in task.ask_about(known).source.steps
+        if step.sample_id in there and _has_pictures(step)
     ]
     counts["others"] = len(others)
     counts["unusable"] = len(there) - len(others)
-    both = f"{asked.fingerprint} {known.fingerprint}"
-    return (
-        replace(
-            asked,
-            steps=[*steps, *others],
-            fingerprint=hashlib.sha256(both.encode()).hexdigest(),
-        ),
-        counts,
-    )
+    return with_others(replace(asked, steps=steps), others, known.fingerprint), counts
 
 
 def _same(step: Step, other: Step) -> bool:
@@ -324,69 +294,51 @@ def _same(step: Step, other: Step) -> bool:
         return False
 
 
-def _has_screenshots(step: Step) -> bool:
+def _has_pictures(step: Step) -> bool:
     """Whether a step can be shown; annotations alone cannot."""
     try:
-        for role in ("screenshot", "after"):
-            if ref := step.media[role]:
+        for ref in step.media.values():
+            if ref and ref.kind == "image":
                 stored(ref)
     except MediaError:
         return False
     return True
 
 
-def is_others(sample_id: str) -> bool:
-    """Whether the step is asked about only to measure the model."""
-    return sample_id.startswith(_PREFIX)
-
-
 REPORT = "label.json"
-_NOT_MEASURED = (
-    "precision not measured: no step that the model was asked about has a known action; label some "
-    "by hand, or name data with targets with --known"
-)
+_UNMEASURED = "no step that the model was asked about has a known action"
 
 
-def label(task: OmniGuiIdm, asked: Questions, out: Path, asking: Asking) -> Done:
+def label(task: Task, asked: Asked, out: Path, asking: Asking) -> Done:
     """Ask a model for the action of every step, and write the tree with its answers as targets.
 
-    The same call goes on after an interruption, and asks again about steps that got no answer.
-
-    Args:
-        task: that made the questions.
-        asked: the questions.
-        out: a new or empty folder, or what the same call has written; until all is whole the tree
-            lies beside it. The answers lie in `run_folder(out)`.
-        asking: the model, and what it may use.
-
-    Raises:
-        UsageError: `out` holds something else, or the model cannot be asked.
-        DataError: another process is writing to the same place, or it cannot be written.
-        RunError, PredictionError: the run folder cannot be used (see `evaluate`).
+    See `omnidata.synth.asking.annotate` for the arguments and what is raised.
     """
-    run = run_folder(out)
-    inputs = {
-        asked.source.root,
-        *(r.root for s in asked.source.steps for r in s.media.values() if r),
-    }
-    with TreeStaging(out, inputs=inputs, report=REPORT, made_by=run) as staging:
-        answered = ask(task, asked.source, run, asking)
+
+    def read(answered: Answered) -> Result:
         profile = task.profiles[task.default_profile]
         labels = {
             step.sample_id: read_label(task, profile, step, answered.lines[step.sample_id])
             for step in asked.source.steps
             if step.sample_id in answered.lines
         }
-        report: Mapping[str, Any] = _report(task, asked, labels, answered)
-        whole = "stopped" not in answered.results
-        if whole:
-            model = answered.model
-            report = write(staging, report, lambda note: _retold(asked, labels, model, note))
-    return Done(report, answered.results, written=whole)
+        measured = precision(
+            (step, labels[step.sample_id])
+            for step in asked.source.steps
+            if step.sample_id in labels
+        )
+        return Result(
+            _counts(asked, labels),
+            measured,
+            _UNMEASURED,
+            lambda note: _retold(asked, labels, answered.model, note),
+        )
+
+    return annotate(task, asked, out, asking, report=REPORT, read=read)
 
 
 def _retold(
-    asked: Questions, labels: Mapping[str, Label], model: str, note: Callable[[Finding], None]
+    asked: Asked, labels: Mapping[str, Label], model: str, note: Note
 ) -> Iterator[TreeEpisode]:
     def change(step: Step) -> Change:
         found = labels.get(step.sample_id)
@@ -403,26 +355,15 @@ def _retold(
     return (retold(episode, change, note) for episode in asked.episodes)
 
 
-def _report(
-    task: OmniGuiIdm, asked: Questions, labels: Mapping[str, Label], answered: Answered
-) -> dict[str, Any]:
-    """What was done, as JSON values."""
+def _counts(asked: Asked, labels: Mapping[str, Label]) -> dict[str, Any]:
+    """What became of the steps, as JSON values."""
     steps = [step for episode in asked.episodes for step in episode.steps]
     wanted = [step.sample_id for step in steps if step.sample_id not in asked.own]
     found = {name: labels[name] for name in wanted if name in labels}
     made = [label.action for label in found.values() if label.action]
     unlabelled = Counter(label.outcome for label in found.values() if not label.action)
     unlabelled.update(asked.unasked[name] for name in wanted if name in asked.unasked)
-    measured = precision(
-        (step, labels[step.sample_id]) for step in asked.source.steps if step.sample_id in labels
-    )
     return {
-        "data": str(asked.source.root),
-        "fingerprint": asked.source.fingerprint,
-        "model": answered.model,
-        "task": task.name,
-        "task_options": dict(task.options),
-        "prompt_hash": task.prompt_hash,
         "episodes": len(asked.episodes),
         "steps": {
             "all": len(steps),
@@ -432,9 +373,4 @@ def _report(
             "unlabelled": dict(sorted(unlabelled.items())),
         },
         "primitives": dict(Counter(action.kind.name for action in made).most_common()),
-        "known": dict(asked.known),
-        "precision": measured,
-        "answers": answered.digest,
-        "warnings": [] if measured else [_NOT_MEASURED],
-        "findings": [dict(finding.as_dict()) for finding in asked.findings],
     }

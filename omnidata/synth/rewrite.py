@@ -1,4 +1,4 @@
-"""The episodes of an OmniGUI source, written again: with other targets or columns, or fewer.
+"""The episodes of some data, written again as a tree: with other targets or columns, or fewer.
 
 Everything else stays as it is: instructions, labels, media, targets that nobody changed, and every
 column that the format does not have.
@@ -8,35 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
 from omnidata.actions import Action
 from omnidata.errors import DataError, Finding, MediaError
-from omnidata.jsontext import as_name
-from omnidata.loaders import repository
 from omnidata.loaders.episode_tree import (
     DEPENDENCIES,
     DIMENSIONS,
+    EPISODE_COLUMNS,
+    STEP_COLUMNS,
+    TARGET_COLUMNS,
     Media,
     TreeEpisode,
     TreeStep,
     check_name,
+    instructions,
     label,
 )
 from omnidata.media import image, png, samples, stored, wav
-from omnidata.tasks.omnigui import files
-from omnidata.tasks.omnigui.critic import by_episode
-from omnidata.tasks.omnigui.rows import MEDIA_COLUMNS, TARGET_COLUMNS
 from omnidata.types import MediaRef, Source, Step
 
-_WRITTEN = MEDIA_COLUMNS | {
-    *("episode_id", "episode_length", "step_id", "step_index", "instruction_en"),
-    *("image_width", "image_height"),
-}
-"""Columns of a step that the writer makes anew, all but those of the target."""
-
-_WRITTEN_OF_EPISODE = frozenset({"ID", "app", "instruction_en", "instruction_zh"})
 _PNG = b"\x89PNG\r\n\x1a\n"
 _RATE = 16_000  # of sound that rows hold themselves
 
@@ -48,7 +42,7 @@ class Episode:
     """An episode of a source, with what its steps do not say.
 
     Attributes:
-        app, id: as the source spells them.
+        app, id: as the source spells them; where its steps have no tag `app`, its task's name.
         steps: all of them, in order and without a gap.
         row: the episode's own row; empty where the source has none.
     """
@@ -61,7 +55,7 @@ class Episode:
     @property
     def key(self) -> str:
         """`app/episode`, as in the ids of its steps."""
-        return self.steps[0].sample_id.rpartition("/")[0]
+        return self.steps[0].sample_id.rpartition("/")[0] or self.steps[0].episode
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +77,16 @@ def read_episodes(source: Source) -> tuple[list[Episode], list[Finding]]:
     """The episodes that can be written, and a finding for each that cannot.
 
     Args:
-        source: of OmniGUI.
-
-    Raises:
-        DataError: the annotations cannot be read.
+        source: its steps come episode by episode.
     """
-    rows = _episode_rows(source.root)
     episodes: list[Episode] = []
     findings: list[Finding] = []
     taken: set[str] = set()
-    for steps in by_episode(source.steps):
-        app, name = steps[0].tags["app"], steps[0].episode_id
-        episode = Episode(app, name, steps, rows.get((app, name), {}))
+    for name, same in groupby(source.steps, key=attrgetter("episode")):
+        steps = tuple(same)
+        app = steps[0].tags.get("app", source.task)
+        row = source.episode_rows.get(name, {})
+        episode = Episode(app, steps[0].episode_id, steps, row)
         reason = _unwritable(episode, taken)
         if reason:
             findings.append(_left_out(episode, reason))
@@ -104,16 +96,6 @@ def read_episodes(source: Source) -> tuple[list[Episode], list[Finding]]:
         if "dimension" not in steps[0].tags:
             findings.append(_assumed(episode))
     return episodes, findings
-
-
-def _episode_rows(data: Path) -> dict[tuple[str, str], Row]:
-    """The rows of episodes, which only the paper's tree has."""
-    if repository.is_repository(data):
-        return {}
-    parts = files.read(files.find(data), lambda finding: None)
-    return {
-        (part.app or "", name): row for part in parts for name, (row, _) in part.episodes.items()
-    }
 
 
 def _unwritable(episode: Episode, taken: set[str]) -> str:
@@ -156,15 +138,10 @@ def _assumed(episode: Episode) -> Finding:
 
 
 def _instructions(episode: Episode) -> tuple[str | None, str | None]:
-    """English and Chinese, from where the loader takes them."""
-    row = episode.steps[0].source
-    english = as_name(episode.row.get("instruction_en")) or as_name(row.get("instruction_en"))
-    chinese = (
-        as_name(episode.row.get("instruction_zh"))
-        or as_name(row.get("instruction_zh"))
-        or as_name(row.get("instruction"))
-    )
-    return english, chinese
+    """English and Chinese, as the rows say them; else what the steps have, as if English."""
+    first = episode.steps[0]
+    said = instructions(episode.row, first.source)
+    return said if any(said) else (first.instruction or None, None)
 
 
 def retold(
@@ -184,7 +161,7 @@ def retold(
     """
     english, chinese = _instructions(episode)
     tags = episode.steps[0].tags
-    extra = {key: value for key, value in episode.row.items() if key not in _WRITTEN_OF_EPISODE}
+    extra = {key: value for key, value in episode.row.items() if key not in EPISODE_COLUMNS}
     return TreeEpisode(
         episode.id,
         app=episode.app,
@@ -204,7 +181,7 @@ def _steps(
 ) -> Iterator[TreeStep]:
     for step in steps:
         made = change(step)
-        gone = _WRITTEN if made.keep else _WRITTEN | TARGET_COLUMNS
+        gone = STEP_COLUMNS if made.keep else STEP_COLUMNS | TARGET_COLUMNS
         kept = {key: value for key, value in step.source.items() if key not in gone}
         yield TreeStep(
             made.action,

@@ -19,12 +19,14 @@ from omnidata.tasks.offline_scorer import OfflineScorer
 from omnidata.tasks.overview import View
 from omnidata.tasks.published import HISTORY, Published, TableSpec, Variation
 from omnidata.types import (
+    Annotation,
     Conversation,
     Explanation,
     Message,
     Modality,
     Part,
     Profile,
+    Questions,
     Source,
     Step,
     Target,
@@ -107,6 +109,7 @@ class Benchmark(ABC):
         title: in words; its name unless it says otherwise.
         holds: what the data hold, and what is asked, in one line.
         asks_about: the task whose data it asks about; empty where it has data of its own.
+        annotates: what its answers tell of those data, for `omnidata synth`; None for nothing.
         tags: names of its steps' tags; None where only the data tell.
         roles: its steps' media and their kinds; None where only the data tell.
         subsets: those that its data may always be asked for; more are found in the data.
@@ -134,6 +137,7 @@ class Benchmark(ABC):
     title: str = ""
     holds: str = ""
     asks_about: str = ""
+    annotates: Annotation | None = None
     tags: Sequence[str] | None = None
     roles: Mapping[str, Modality] | None = None
     subsets: Sequence[str] = ()
@@ -201,6 +205,10 @@ class Benchmark(ABC):
         Raises:
             DataError: nothing readable as this benchmark is there.
         """
+
+    def ask_about(self, source: Source) -> Questions:
+        """What it asks about data of the task `asks_about`: of its own, the data themselves."""
+        return Questions(source, {})
 
     def detect(self, data: Path) -> bool | None:
         """Whether rows of the task are there, by a look at their beginning.

@@ -10,7 +10,7 @@ from typing import Any
 from PIL import Image
 
 from omnidata.actions import Primitive
-from omnidata.tasks.omnigui.rows import TARGET_COLUMNS
+from omnidata.loaders.episode_tree import TARGET_COLUMNS
 from tests.data.planted import CHINESE, ENGLISH, STEPS, Plant, Row, Spot
 from tests.data.tiny import FPS, FRAMES, SIZE, bomb, mp4, png, wav
 

@@ -74,17 +74,20 @@ def test_what_lacks_a_screenshot_cannot_be_asked_about(source: Source) -> None:
     blank = replace(second, media={**second.media, "screenshot": None})
     assert unaskable(first, blank) == "no-screenshot-after"
     assert unaskable(bare, second) == "no-screenshot"
-    asked = OmniGuiIdm("omnigui-idm", {}).ask_about(source)
+    questions = OmniGuiIdm("omnigui-idm", {}).ask_about(source)
+    assert list(questions.unasked.values()) == ["no-screenshot-after", "no-screenshot"]
+    asked = questions.source
     assert [step.step_index for step in asked.steps] == [0, 1]
     assert asked.roles == {"screenshot": "image", "after": "image", "video": "video"}
 
 
 def test_the_clip_is_the_one_that_was_asked_for(source: Source) -> None:
     clips = {
-        clip: OmniGuiIdm("omnigui-idm", {"clip": clip}).ask_about(source).steps[0].media["video"]
+        clip: OmniGuiIdm("omnigui-idm", {"clip": clip}).ask_about(source).source.steps[0]
         for clip in ("between", "before", "off")
     }
-    assert {clip: ref and ref.path for clip, ref in clips.items()} == {
+    videos = {clip: step.media["video"] for clip, step in clips.items()}
+    assert {clip: ref and ref.path for clip, ref in videos.items()} == {
         "between": "T1/2.mp4",
         "before": "T1/1.mp4",
         "off": None,
@@ -140,9 +143,9 @@ def test_only_the_last_five_actions_must_be_there(tmp_path: Path) -> None:
 def test_targets_are_what_the_profiles_call_right(sample: Path) -> None:
     data = load(sample)
     idm = OmniGuiIdm("omnigui-idm", {})
-    for step in idm.ask_about(data).steps:
+    for step in idm.ask_about(data).source.steps:
         target = idm.target(step)
         assert target is not None
         assert idm.profiles[idm.default_profile].judge(step, target.text).values[1]
     critic = OmniGuiCritic("omnigui-critic", {})
-    assert {critic.target(step) for step in critic.ask_about(data).steps} == {None}
+    assert {critic.target(step) for step in critic.ask_about(data).source.steps} == {None}

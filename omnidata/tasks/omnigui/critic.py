@@ -22,11 +22,13 @@ from omnidata.tasks.omnigui.apps import app_key
 from omnidata.tasks.omnigui.files import find
 from omnidata.tasks.omnigui.rows import states_target
 from omnidata.types import (
+    Annotation,
     Conversation,
     Explanation,
     MediaRef,
     Modality,
     Profile,
+    Questions,
     Source,
     Step,
     Target,
@@ -36,13 +38,18 @@ from omnidata.types import (
 SPACE = tuple(kind.name for kind in Primitive)
 """What the prompt calls the action space."""
 
+_LEAK = (
+    "CriticBench gives itself away: of two of its sources every failure ends with an observation "
+    "and no success does, which a critic can learn; -T symmetric=true leaves that observation out"
+)
+
 
 class OmniGuiCritic(Benchmark):
     """CriticBench's question about every episode of an OmniGUI source.
 
     The last step of an episode, where it has no action, is what was seen after the action before
     it: so end recordings whose actions were labelled afterwards. Whether an episode succeeded is
-    known where its rows say `is_success`.
+    known where its rows say `is_success`, its own or those of its steps.
 
     Args:
         options: those of `criticbench`; unknown ones are a `UsageError`.
@@ -57,25 +64,40 @@ class OmniGuiCritic(Benchmark):
         self.allowed = self._critic.allowed
         super().__init__(name, options)
         self.prompt_hash = self._critic.prompt_hash
+        self.annotates = Annotation(
+            "success",
+            known_from=self._critic.name,
+            expected="episodes with screenshots and actions",
+            remedy="label the steps first (`omnidata synth label`), or judge without the actions: "
+            "-T observations_only=true",
+            truth='add a column "is_success" where you know, or name a file of CriticBench with '
+            "--known",
+            caveat=_LEAK if self.options["symmetric"] == "false" else "",
+        )
         profile = _CriticProfile("paper")
         self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
         """Read an OmniGUI dataset; a step is one of its episodes."""
-        return self.ask_about(loader.load(data, check_media=check_media, strict=strict))
+        return self.ask_about(loader.load(data, check_media=check_media, strict=strict)).source
 
     def fingerprint(self, data: Path) -> str:
         """SHA-256 over OmniGUI's annotations."""
         return find(data).fingerprint()
 
-    def ask_about(self, source: Source) -> Source:
+    def ask_about(self, source: Source) -> Questions:
         """The episodes of an OmniGUI source that can be asked about."""
-        episodes = [
-            episode(steps) for steps in by_episode(source.steps) if not self.unaskable(steps)
-        ]
+        episodes: list[Step] = []
+        unasked: dict[str, str] = {}
+        for steps in by_episode(source.steps):
+            question = episode(steps, source.episode_rows.get(steps[0].episode, {}))
+            if reason := self.unaskable(steps):
+                unasked[question.sample_id] = reason
+            else:
+                episodes.append(question)
         longest: list[str] = max((list(step.media) for step in episodes), key=len, default=[])
         roles: dict[str, Modality] = dict.fromkeys(longest, "image")
-        return replace(source, steps=episodes, roles=roles, numbered=False)
+        return Questions(replace(source, steps=episodes, roles=roles, numbered=False), unasked)
 
     def unaskable(self, steps: Sequence[Step]) -> str:
         """Why nobody can be asked about an episode; empty if somebody can.
@@ -165,11 +187,12 @@ def by_episode(steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
         yield tuple(same)
 
 
-def episode(steps: Sequence[Step]) -> Step:
+def episode(steps: Sequence[Step], row: Mapping[str, Any] = {}) -> Step:
     """An episode as a row of CriticBench.
 
     Args:
         steps: of an OmniGUI source, all of the episode, in order.
+        row: the episode's own, where the source has one.
 
     Returns:
         A step named `app/episode`, with `observation_0`, `observation_1`, ... for screenshots.
@@ -179,7 +202,7 @@ def episode(steps: Sequence[Step]) -> Step:
         f"observation_{number}": step.media.get("screenshot") for number, step in enumerate(steps)
     }
     seen = [ref and ref.path for ref in media.values()] + [None]
-    row = {
+    question = {
         "instruction": steps[0].instruction,
         "actions": [
             {
@@ -191,7 +214,7 @@ def episode(steps: Sequence[Step]) -> Step:
             for number, step in enumerate(actions)
         ],
         "action_space": list(SPACE),
-        "is_success": agreed(step.source for step in steps),
+        "is_success": agreed((row, *(step.source for step in steps))),
     }
     return replace(
         steps[0],
@@ -202,7 +225,7 @@ def episode(steps: Sequence[Step]) -> Step:
         history=(),
         history_screens=(),
         action=None,
-        source=row,
+        source=question,
     )
 
 

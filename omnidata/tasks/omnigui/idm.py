@@ -21,6 +21,7 @@ from omnidata.tasks.base import Benchmark
 from omnidata.tasks.omnigui.apps import app_key
 from omnidata.tasks.omnigui.task import SPACES, OmniGui, PaperProfile
 from omnidata.types import (
+    Annotation,
     Conversation,
     Explanation,
     MediaRef,
@@ -28,6 +29,7 @@ from omnidata.types import (
     Modality,
     Part,
     Profile,
+    Questions,
     Source,
     Step,
     Target,
@@ -65,6 +67,13 @@ class OmniGuiIdm(Benchmark):
     """
 
     asks_about = "omnigui"
+    annotates = Annotation(
+        "action",
+        known_from="omnigui",
+        expected="an episode of two steps or more, each with a screenshot",
+        remedy="mend the data; a last step cannot be labelled, since nothing shows what came of it",
+        truth="label some by hand, or name data with targets with --known",
+    )
     baselines = OmniGui.baselines
     allowed: Mapping[str, Sequence[str]] = {
         "clip": ("between", "before", "off"),
@@ -85,20 +94,23 @@ class OmniGuiIdm(Benchmark):
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
         """Read an OmniGUI dataset, with or without targets, as steps of this task."""
-        return self.ask_about(self._omnigui.load(data, check_media=check_media, strict=strict))
+        source = self._omnigui.load(data, check_media=check_media, strict=strict)
+        return self.ask_about(source).source
 
     def fingerprint(self, data: Path) -> str:
         """SHA-256 over OmniGUI's annotations."""
         return self._omnigui.fingerprint(data)
 
-    def ask_about(self, source: Source) -> Source:
+    def ask_about(self, source: Source) -> Questions:
         """The steps of an OmniGUI source that can be asked about, with what came after them."""
-        steps = [
-            self._transition(step, following)
-            for step, following in followed(source.steps)
-            if following is not None and not unaskable(step, following)
-        ]
-        return replace(source, steps=steps, roles=ROLES, numbered=False)
+        steps: list[Step] = []
+        unasked: dict[str, str] = {}
+        for step, following in followed(source.steps):
+            if reason := unaskable(step, following):
+                unasked[step.sample_id] = reason
+            elif following is not None:
+                steps.append(self._transition(step, following))
+        return Questions(replace(source, steps=steps, roles=ROLES, numbered=False), unasked)
 
     def _transition(self, step: Step, following: Step) -> Step:
         clips = {"between": following.media.get("video"), "before": step.media.get("video")}

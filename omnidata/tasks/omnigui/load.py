@@ -16,14 +16,21 @@ from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, counted
 from omnidata.files import ANY, open_file
 from omnidata.jsontext import as_name, whole_number
-from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, MAX_STEPS, SIDE_FILE, label
+from omnidata.loaders.episode_tree import (
+    DEPENDENCIES,
+    DIMENSIONS,
+    MAX_STEPS,
+    MEDIA_COLUMNS,
+    SIDE_FILE,
+    instructions,
+    label,
+)
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import check_screen, opened, tag_of
 from omnidata.tasks.omnigui import files as omnigui_files
 from omnidata.tasks.omnigui import rows as omnigui_rows
 from omnidata.tasks.omnigui.apps import app_key, language_of
 from omnidata.tasks.omnigui.files import Annotations, Note, Row, find
-from omnidata.tasks.omnigui.rows import MEDIA_COLUMNS
 from omnidata.tasks.omnigui.texts import HistoryCheck, check_languages
 from omnidata.types import MediaRef, Source, Step
 
@@ -91,6 +98,7 @@ def _read(data: Path, *, check_media: bool) -> Source:
         builder.row_ids,
         TAGS,
         omnigui_rows.ROLES,
+        episode_rows=builder.episode_rows(steps),
     )
 
 
@@ -209,6 +217,12 @@ class _Builder:
                         "correct the ID or remove the line",
                     )
                 )
+
+    def episode_rows(self, steps: Sequence[Step]) -> dict[str, Row]:
+        """By `Step.episode` the rows that only the paper's tree has."""
+        found = {step.episode: (step.tags["app"], step.episode_id) for step in steps}
+        rows = {name: self.episodes[place].metadata for name, place in found.items()}
+        return {name: row for name, row in rows.items() if row}
 
     def steps(self) -> list[Step]:
         return [step for episode in self.episodes.values() for step in self._steps(episode)]
@@ -330,7 +344,7 @@ class _Builder:
         known = stated if stated in ("zh", "en") else language_of(episode.app)
         if known:
             return str(known)
-        english, chinese = _english(episode.metadata, row), _chinese(episode.metadata, row)
+        english, chinese = instructions(episode.metadata, row)
         if english and chinese and episode.app not in self._guessed:
             self._guessed.add(episode.app)
             self.note(
@@ -347,8 +361,7 @@ class _Builder:
 
     def _instruction(self, episode: _Episode, placed: _Placed, language: str) -> str:
         """The instruction in the app's language (section 4.1), or the only one there is."""
-        metadata, row = episode.metadata, placed.row
-        english, chinese = _english(metadata, row), _chinese(metadata, row)
+        english, chinese = instructions(episode.metadata, placed.row)
         wanted, other = (english, chinese) if language == "en" else (chinese, english)
         if wanted is None:
             self.note(
@@ -436,25 +449,16 @@ def _sample_id(episode: _Episode, index: int) -> str:
     return f"{app}/{identity}/{index}"
 
 
-def _english(metadata: Row, row: Row) -> str | None:
-    return as_name(metadata.get("instruction_en")) or as_name(row.get("instruction_en"))
-
-
-def _chinese(metadata: Row, row: Row) -> str | None:
-    return (
-        as_name(metadata.get("instruction_zh"))
-        or as_name(row.get("instruction_zh"))
-        or as_name(row.get("instruction"))
-    )
-
-
 # How OmniGUI's data are told from other benchmarks'.
 
 _PEEKED_ROWS = 20
 _PEEKED_BYTES = 1024**2
-_SEEN = frozenset({"result_touch_xy", "instruction_en", "instruction_zh"}) | MEDIA_COLUMNS - {
-    "image_path"
-}
+_SEEN = frozenset(
+    {
+        *("result_touch_xy", "instruction_en", "instruction_zh"),
+        *(name for names in MEDIA_COLUMNS.values() for name in names if name != "image_path"),
+    }
+)
 """Columns of which a row of OmniGUI has one at least."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from omnidata.actions import POSITIONAL, SWIPES, Action, Box, Point, Primitive, Region, Screen
 from omnidata.errors import DataError, Finding, MediaError
 from omnidata.jsontext import BROKEN, decode, whole_number
-from omnidata.loaders.episode_tree import FARTHEST
+from omnidata.loaders.episode_tree import FARTHEST, MEDIA_COLUMNS, TARGET_COLUMNS
 from omnidata.media import image_size, unsafe
 from omnidata.tasks.omnigui.files import Note, Row
 from omnidata.types import MediaRef, Modality
@@ -99,25 +99,13 @@ def _region(corners: list[Any], swapped: bool) -> Region:
 DEFAULT_SCREEN: Screen = (1080, 2400)
 """What the released evaluator assumes where a row has no size."""
 
-_MEDIA: Mapping[str, tuple[Modality, tuple[str, ...]]] = {
-    "screenshot": ("image", ("current_image", "image", "image_path")),
-    "history_screenshot": ("image", ("history_screenshot_path",)),
-    "video": ("video", ("current_video", "video", "video_path")),
-    "audio": ("audio", ("current_audio", "audio", "audio_path")),
+ROLES: Mapping[str, Modality] = {
+    "screenshot": "image",
+    "history_screenshot": "image",
+    "video": "video",
+    "audio": "audio",
 }
-ROLES: Mapping[str, Modality] = {role: kind for role, (kind, _) in _MEDIA.items()}
 """The media that a step may have."""
-MEDIA_COLUMNS = frozenset(key for _, keys in _MEDIA.values() for key in keys)
-"""The columns that may name them."""
-
-TARGET_COLUMNS = frozenset(
-    f"result_{name}"
-    for name in (
-        *("action_type", "action_text", "action_json"),
-        *("touch_xy", "lift_xy", "touch_yx", "lift_yx"),
-    )
-)
-"""The columns of a step's target."""
 
 _KNOWN = frozenset(int(kind) for kind in Primitive)
 _NUMBERS = ", ".join(f"{kind.value} {kind.name}" for kind in Primitive)
@@ -182,8 +170,8 @@ def read_screen(row: Row, screenshot: MediaRef | None, where: str, note: Note) -
 def read_media(row: Row, root: Path, where: str, note: Note) -> dict[str, MediaRef | None]:
     """References by role; None where the row names no file."""
     media: dict[str, MediaRef | None] = {}
-    for role, (kind, keys) in _MEDIA.items():
-        value: Any = next((row[key] for key in keys if row.get(key)), None)
+    for role, kind in ROLES.items():
+        value: Any = next((row[key] for key in MEDIA_COLUMNS[role] if row.get(key)), None)
         media[role] = None
         if value is None:
             continue
