@@ -41,7 +41,8 @@ def lacking(results: Mapping[str, Any]) -> tuple[int, int]:
 
 def legend_of(profile: Profile) -> Mapping[str, str]:
     """What the names of a profile's columns stand for, where it says so."""
-    return getattr(profile, "legend", {})
+    terms: Mapping[str, str] = getattr(profile, "legend", {})
+    return {name: terms[name] for name in profile.columns if name in terms}
 
 
 def print_results(results: Mapping[str, Any], task: Task, as_json: bool) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from omnidata.actions import Action, Screen, Space
-from omnidata.errors import Finding, UsageError
+from omnidata.actions import Action, Screen, Space, history_text
+from omnidata.errors import DataError, Finding, UsageError
 from omnidata.loaders import files
+from omnidata.loaders.load import opened
 from omnidata.loaders.task_library import Library
+from omnidata.tasks.coordinates import answer_space, centred
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.offline_scorer import OfflineScorer
 from omnidata.tasks.overview import View
@@ -96,15 +99,21 @@ _MEDIA = frozenset(
 )
 
 
-class Benchmark(ABC):
-    """A task with the defaults; a new one defines `question`, `profiles`, `load` and `answer`.
+_BLANK = re.compile(r"\{(instruction|history)\}")
 
-    The prompt is one user message: the step's media in their order, then the question. Of its
-    baselines there is `oracle`, which gives the right answers. A task with places in its answers
-    defines `target` in place of `answer`.
+
+class Benchmark:
+    """A task with the defaults; a new one defines `question`, `profiles`, `steps` and `answer`.
+
+    The prompt is one user message: the step's media in their order, then the question. A task with
+    places in its answers defines `target` in place of `answer`, and has an option `coordinates`,
+    whose values are the units that they may be in, if only one. A task that needs more than
+    `steps` to be loaded overrides `load` in its place.
 
     Attributes:
-        question: the prompt's text; `{instruction}` stands for the step's.
+        question: the prompt's text; `{instruction}` stands for the step's, and `{history}` for what
+            was done before, by the option `history`, if there is one: "gold" for the expert's
+            actions, "predicted" for the model's own, "none".
         profiles: by name, the default first.
         title: in words; its name unless it says otherwise.
         holds: what the data hold, and what is asked, in one line.
@@ -142,8 +151,7 @@ class Benchmark(ABC):
     roles: Mapping[str, Modality] | None = None
     subsets: Sequence[str] = ()
     allowed: Mapping[str, Sequence[str]] = {}
-    baselines: Sequence[str] = ("oracle",)
-    needs_predictions = False
+    needs_predictions: bool = False
     overview: type[View] = View
     library: Callable[[Path], Library] | None = None
     score_files: OfflineScorer | None = None
@@ -157,9 +165,13 @@ class Benchmark(ABC):
         kind = type(self)
         if kind.answer is Benchmark.answer and kind.target is Benchmark.target:
             raise TypeError(f"{kind.__name__} has neither answer nor target")
+        if kind.load is Benchmark.load and kind.steps is Benchmark.steps:
+            raise TypeError(f"{kind.__name__} has neither steps nor load")
         self.name = name
         self.title = self.title or name
         self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        if self.options.get("history") == "predicted":
+            self.needs_predictions = True
 
     @property
     def published(self) -> Published:
@@ -193,9 +205,26 @@ class Benchmark(ABC):
         text = json.dumps([self.name, self.question, self.options], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    @abstractmethod
+    @cached_property
+    def baselines(self) -> Sequence[str]:
+        """Those of `baseline`; `center` where answers have places."""
+        placed = answer_space(self.options) is not None
+        return ("oracle", "majority", "center") if placed else ("oracle", "majority")
+
+    def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step]:
+        """Read the benchmark's own files: the steps, each episode's in order.
+
+        Args:
+            data: as the user named it; it exists.
+            note: is told what is wrong with a row; of one that becomes no step it is an error.
+
+        Raises:
+            DataError: nothing readable as this benchmark is there.
+        """
+        raise NotImplementedError
+
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
-        """Read the dataset's annotations.
+        """Read the dataset's annotations: `steps`, or those of a Parquet repository of the task.
 
         Args:
             data: as the user named it.
@@ -205,6 +234,52 @@ class Benchmark(ABC):
         Raises:
             DataError: nothing readable as this benchmark is there.
         """
+        return opened(
+            data,
+            self.name,
+            self.tags or (),
+            lambda: self._source(data, check_media=check_media),
+            strict=strict,
+            check_media=check_media,
+        )
+
+    def _source(self, data: Path, *, check_media: bool) -> Source:
+        if not data.exists():
+            raise DataError(
+                "there is no such file or folder",
+                where=str(data),
+                expected=f"the data of {self.name}",
+            )
+        findings: list[Finding] = []
+        steps = list(self.steps(data, findings.append))
+        if not steps:
+            raise DataError(
+                f"there is no row of {self.name}" if not findings else str(findings[0]),
+                where=str(data),
+                expected=f"the data of {self.name}",
+                remedy="name other data; `omnidata info` lists the tasks",
+            )
+        skipped = sum(found.severity == "error" for found in findings)
+        roles = self.roles
+        if roles is None:
+            shown = (item for step in steps for item in step.media.items())
+            roles = {role: ref.kind for role, ref in shown if ref}
+        if check_media:
+            shot = "screenshot" in roles
+            files.check_media_files(steps, findings.append, always_shown=shot)
+        return Source(
+            self.name,
+            data,
+            steps,
+            findings,
+            skipped,
+            self.fingerprint(data),
+            [step.sample_id for step in steps],
+            tuple(dict.fromkeys(tag for step in steps for tag in step.tags))
+            if self.tags is None
+            else self.tags,
+            roles,
+        )
 
     def ask_about(self, source: Source) -> Questions:
         """What it asks about data of the task `asks_about`: of its own, the data themselves."""
@@ -217,9 +292,13 @@ class Benchmark(ABC):
         rows name it. `DataError` or `OSError` mean no.
 
         Returns:
-            None where the task does not say it, as by default.
+            By default whether `steps` gives a first one; None where the task does not say it, as
+            where `load` alone reads the data.
         """
-        return None
+        if type(self).steps is Benchmark.steps:
+            return None
+        first = next(iter(self.steps(data, lambda finding: None)), None)
+        return first is not None
 
     def fingerprint(self, data: Path) -> str:
         """SHA-256 over the annotations; changes with them.
@@ -259,8 +338,20 @@ class Benchmark(ABC):
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step."""
         shown = [Part(ref.kind, media=ref, role=role) for role, ref in step.media.items() if ref]
-        asked = self.question.replace("{instruction}", step.instruction)
+        said = {"instruction": step.instruction, "history": self._history(step, predicted)}
+        asked = _BLANK.sub(lambda blank: said[blank[1]], self.question)
         return (Message("user", (*shown, Part("text", asked))),)
+
+    def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
+        """What was done before, a line each; "nothing" where there is nothing to tell."""
+        wanted = self.options.get("history", "gold")
+        past = () if wanted == "none" else step.history if wanted == "gold" else predicted or ()
+        lines = [
+            f"Step {number}: {history_text(action, screen)}"
+            for number, (action, screen) in enumerate(zip(past, step.history_screens, strict=False))
+            if action is not None
+        ]
+        return "\n".join(lines) or "nothing"
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -272,18 +363,32 @@ class Benchmark(ABC):
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]
     ) -> Callable[[Step], str]:
-        """The right answers.
+        """The right answers (`oracle`), or one answer for all steps.
+
+        `majority` gives the most frequent right answer, whose places are in the middle of the
+        screen; `center` the most frequent one that has one place.
 
         Raises:
             UsageError: another baseline, or an option.
         """
-        if name != "oracle" or options:
+        if name not in self.baselines or options:
+            known = " or ".join(f"baseline:{each}" for each in self.baselines)
             raise UsageError(
                 f'there is no baseline "{name}" with such options',
                 where=f"--model baseline:{name}",
-                expected="baseline:oracle, without -M",
+                expected=f"{known}, without -M",
             )
-        return lambda step: self.answer(step) or ""
+        if name == "oracle":
+            return lambda step: self.answer(step) or ""
+        targets = [found for step in steps if (found := self.target(step))]
+        if name == "center":
+            targets = [target for target in targets if len(target.places) == 1]
+        if not targets:
+            return lambda step: ""
+        counts = Counter(target.marked for target in targets)
+        usual = max(targets, key=lambda target: counts[target.marked])
+        space = answer_space(self.options)
+        return lambda step: centred(usual, step.screen, space=space) if space else usual.text
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """Nothing: no prompt shows the model's own earlier answers."""

@@ -7,9 +7,11 @@ otherwise as many digits as it takes to hit it.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from itertools import cycle
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -25,6 +27,52 @@ from omnidata.actions import (
     round_half_up,
 )
 from omnidata.errors import PredictionError
+from omnidata.types import PLACE, Target
+
+_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+
+
+def answer_space(options: Mapping[str, str]) -> Space | None:
+    """The unit of the places in a task's answers; None where answers have none.
+
+    Args:
+        options: of the task; `coordinates` names the unit.
+    """
+    spaces: Mapping[str, Space] = {
+        "norm1000": "norm1000",
+        "auto": "norm1000",
+        "rel": "rel",
+        "px": "px",
+    }
+    return spaces.get(options.get("coordinates", ""))
+
+
+def centred(target: Target, screen: Screen, *, space: Space) -> str:
+    """A right answer, but with the middle of the screen for each of its places.
+
+    The places are spelled as they are in the answer; one whose marks do not fit its text stays as
+    it is.
+
+    Args:
+        target: the answer.
+        screen: width and height of the screenshot in pixels.
+        space: the unit of its places.
+
+    Examples:
+        >>> click = Target("click(x=12, y=7)", "click(<bbox>)", ((12, 7),))
+        >>> centred(click, (720, 1600), space="norm1000")
+        'click(x=500, y=500)'
+    """
+    spelled = "(.+?)".join(map(re.escape, target.marked.split(PLACE)))
+    found = re.fullmatch(spelled, target.text, re.DOTALL)
+    if found is None or not target.places:
+        return target.text
+    middle = convert(Point(0.5, 0.5, "rel"), space, screen)
+    pair = [repr(side if space == "rel" else round(side)) for side in (middle.x, middle.y)]
+    sides, text = cycle(pair), target.marked
+    for written in found.groups():
+        text = text.replace(PLACE, _NUMBER.sub(lambda old: next(sides), written), 1)
+    return text
 
 
 def place(region: Region, screen: Screen, *, space: Space, size: Screen) -> Pair:

@@ -71,8 +71,7 @@ def mark_of(outcome: Outcome, values: Mapping[str, Any]) -> Mark:
         >>> mark_of("truncated", {"score": False})
         'none'
     """
-    names = [name for name in _PRIMARY if name in values] or list(values)
-    value = values[names[0]] if names else None
+    value = deciding(values)
     if value is None:
         return "unjudged"
     if outcome not in ("ok", "unparsed"):
@@ -84,6 +83,16 @@ def mark_of(outcome: Outcome, values: Mapping[str, Any]) -> Mark:
     if value >= _PARTLY:
         return "partly"
     return "near" if values.get("type_match") else "wrong"
+
+
+def deciding(values: Mapping[str, Any]) -> Any:
+    """The value that says whether an answer is right: `exact_match` or `score`, else the first.
+
+    Args:
+        values: the profile's values by name.
+    """
+    names = [name for name in _PRIMARY if name in values] or list(values)
+    return values[names[0]] if names else None
 
 
 _UNANSWERED: Final[Mapping[Outcome, str]] = {

@@ -76,10 +76,18 @@ def numbered(keys: Iterable[Hashable]) -> Ints:
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
-class EpisodeProfile:
+class EpisodeProfile(ABC):
     """TM and EM over steps, SR and GP over episodes; a profile adds how it judges a step.
 
+    A benchmark that calls its metrics otherwise says in `metrics` which of ours each is, and in
+    `columns` which of them its tables show.
+
     Attributes:
+        values: what a verdict has, in order. `exact_match`, or else the first value, says whether a
+            step is right; what else of `VALUES` is not among them is taken to be the same.
+        columns: the metrics that tables show, in order.
+        metrics: all metrics by their names in the results -> which of `omnidata.metrics.episodes`
+            each is; "GP" is the one that `goal_progress` names.
         legend: what the names of the columns stand for.
         by: the axes of the table, which are tags, and the order of the groups on each; others are
             sorted.
@@ -92,6 +100,9 @@ class EpisodeProfile:
     columns: Mapping[str, Literal["share", "number"]] = dict.fromkeys(
         ("TM", "EM", "SR", "GP"), "share"
     )
+    metrics: Mapping[str, str] = {
+        name: name for name in ("TM", "EM", "SR", "GP", "GP_ratio", "GP_prefix", "format_ok")
+    }
     legend: Mapping[str, str] = {
         "TM": "type match",
         "EM": "exact match",
@@ -102,13 +113,13 @@ class EpisodeProfile:
     goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_ratio"
     of_nothing: float | None = None
 
+    @abstractmethod
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read one answer and hold it against the step's target."""
-        raise AssertionError("a profile says how it judges")
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step without an answer: wrong, with the reason as its outcome."""
-        raise AssertionError("a profile says how it judges")
+        """The verdict on a step for which no answer came: that on an empty one."""
+        return Verdict(outcome, self.judge(step, "").values)
 
     def _stated_length(self, step: Step) -> int | None:
         """How many steps the source says that the episode has, where it says so."""
@@ -117,6 +128,16 @@ class EpisodeProfile:
     def _more_counts(self, rows: Rows, judged: Mask) -> dict[str, int]:
         """What else is counted of the steps that were judged."""
         return {}
+
+    @property
+    def _right(self) -> str:
+        """The value that says whether a step is right."""
+        return "exact_match" if "exact_match" in self.values else self.values[0]
+
+    def _metric(self, name: str) -> str:
+        """Which metric of `omnidata.metrics.episodes` one of this profile's is."""
+        metric = self.metrics[name]
+        return self.goal_progress if metric == "GP" else metric
 
     def _episodes(self, steps: Sequence[Step], runs: Runs) -> Ints:
         """A code per episode, (N,)."""
@@ -131,7 +152,10 @@ class EpisodeProfile:
             runs: of the steps.
         """
         order = np.fromiter((step.step_index for step in steps), np.int64, len(steps))
-        type_match, exact_match, format_ok = (np.nan_to_num(rows.values[name]) for name in VALUES)
+        type_match, exact_match, format_ok = (
+            np.nan_to_num(rows.values[name if name in self.values else self._right])
+            for name in VALUES
+        )
         episode = self._episodes(steps, runs)
         group = numbered(step.group for step in runs.first)[runs.number]
         shared = group.max(initial=0) < episode.max(initial=0)
@@ -152,7 +176,7 @@ class EpisodeProfile:
             `overall`, `answered` (steps with an answer, readable or not), `ci95`, `by`, `counts`,
             `outcomes`. `GP` is this profile's own definition of goal progress.
         """
-        judged = ~np.isnan(rows.values["type_match"])
+        judged = ~np.isnan(rows.values[self.values[0]])
         runs = Runs.of(steps)
         verdicts = self.verdicts(steps, rows, runs)
         kept = verdicts.where(judged)
@@ -166,7 +190,7 @@ class EpisodeProfile:
         answered = np.isin(rows.outcomes, _ANSWERED) & judged
         outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
         return {
-            "overall": {name: overall[name] for name in overall["ci95"]},
+            "overall": {name: overall[name] for name in self.metrics},
             "ci95": overall["ci95"],
             **named_methods(overall.get("ci95_method", {})),
             "answered": self._answered(verdicts, answered, judged),
@@ -192,19 +216,21 @@ class EpisodeProfile:
         """
         runs = Runs.of(steps)
         sides = [self.verdicts(steps, rows, runs) for rows in (a, b)]
-        judged = known(a.values["type_match"], b.values["type_match"])
+        judged = known(a.values[self.values[0]], b.values[self.values[0]])
         rates = Fractions(len(self.columns))
 
         def sums(chosen: Mask) -> Sums:
             found = [self._added(verdicts.where(chosen & judged)) for verdicts in sides]
             return Sums(found[0], found[1], rates, rates.uses)
 
-        return Measures(self.columns, self.by, ("EM", "exact_match"), judged, sums)
+        exact = next((name for name in self.columns if self._metric(name) == "EM"), None)
+        flips = (exact, self._right) if exact else None
+        return Measures(self.columns, self.by, flips, judged, sums)
 
     def _added(self, kept: episodes.StepVerdicts) -> npt.NDArray[np.float64]:
         """(E, 2 M): per episode the sums above, then those below, of each of the columns."""
         found = episodes.by_owner(kept, episodes.counts(kept))
-        used = [found[self.goal_progress if name == "GP" else name] for name in self.columns]
+        used = [found[self._metric(name)] for name in self.columns]
         return np.column_stack([part for end in zip(*used, strict=True) for part in end])
 
     def _answered(
@@ -217,15 +243,18 @@ class EpisodeProfile:
         return self._named(episodes.table(episodes.StepVerdicts(**columns).where(answered)))
 
     def _named(self, table: dict[str, Any]) -> dict[str, Any]:
-        """The table with `GP` as this profile defines it, in the order TM, EM, SR, GP."""
+        """The table with the metrics under this profile's names, in their order."""
         if self.of_nothing is not None and not table["steps"]:
             table |= dict.fromkeys(episodes.METRICS, self.of_nothing)
-        named = {name: table[name] for name in ("TM", "EM", "SR")}
-        named |= {"GP": table[self.goal_progress], **table}
-        named["ci95"] = {name: table["ci95"][name] for name in ("TM", "EM", "SR")}
-        named["ci95"] |= {"GP": table["ci95"][self.goal_progress], **table["ci95"]}
-        if self.goal_progress in (methods := table.get("ci95_method", {})):
-            named["ci95_method"] = {**methods, "GP": methods[self.goal_progress]}
+
+        def renamed(found: Mapping[str, Any]) -> dict[str, Any]:
+            own = {name: self._metric(name) for name in self.metrics}
+            return {name: found[metric] for name, metric in own.items() if metric in found}
+
+        rest = {name: value for name, value in table.items() if name not in episodes.METRICS}
+        named = {**renamed(table), **rest, "ci95": renamed(table["ci95"])}
+        if methods := table.get("ci95_method"):
+            named["ci95_method"] = renamed(methods)
         return named
 
 

@@ -19,6 +19,7 @@ from omnidata.loaders.files import refuse_closed
 from omnidata.run.selection import select
 from omnidata.run.splits import SPLITS, Split, split_of
 from omnidata.storage import write_json
+from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
 from omnidata.training.media_store import (
     INFO,
@@ -32,7 +33,7 @@ from omnidata.training.media_store import (
     Store,
     key,
 )
-from omnidata.training.rows import Maker, Options, asked, space_of, unstated
+from omnidata.training.rows import Maker, Options, asked, unstated
 from omnidata.training.split_files import SplitFile, dataset_info, write_ids, write_models
 from omnidata.types import MediaRef, Modality, Source, Step, Task
 
@@ -214,7 +215,7 @@ def _remarks(
             "a step for every row",
             f"mend them: `omnidata info {task.name} DATA` lists them",
         )
-    asked_for, given = task.prompted_space, space_of(task)
+    asked_for, given = task.prompted_space, answer_space(task.options)
     if asked_for and given != asked_for:
         yield Finding(
             "unit-differs",

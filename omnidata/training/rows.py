@@ -13,7 +13,8 @@ from omnidata.adapters.base import Capabilities
 from omnidata.adapters.render import Turn, walk
 from omnidata.errors import Finding, UsageError
 from omnidata.run.splits import SHARES, Split
-from omnidata.tasks.coordinates import Resizing, shown
+from omnidata.tasks.coordinates import Resizing, answer_space, shown
+from omnidata.tasks.explaining import deciding
 from omnidata.training.formats import (
     HOLDS,
     FormatName,
@@ -101,7 +102,7 @@ class Options:
                 where=f"--objects {self.objects}",
                 expected="--format swift with it",
             )
-        if space_of(task) != "norm1000":
+        if answer_space(task.options) != "norm1000":
             raise UsageError(
                 "with --objects it is ms-swift that writes the numbers",
                 where=f"--objects {self.objects}",
@@ -130,17 +131,6 @@ class Options:
                 expected=f"prompts of text and {' and '.join(sorted(HOLDS[self.format]))}",
                 remedy="; ".join(_REMEDIES[kind] for kind in lacking),
             )
-
-
-def space_of(task: Task) -> Space | None:
-    """The unit of a task's coordinates in answers; None where answers have none."""
-    spaces: Mapping[str, Space] = {
-        "norm1000": "norm1000",
-        "auto": "norm1000",
-        "rel": "rel",
-        "px": "px",
-    }
-    return spaces.get(task.options.get("coordinates", ""))
 
 
 _CURRENT = ("screenshot", "before", "after")
@@ -203,7 +193,7 @@ class Maker:
         self._unstated = unstated
         self._capabilities = options.capabilities
         self._profile = task.profiles[task.default_profile]
-        self._space = space_of(task)
+        self._space = answer_space(task.options)
 
     def make(self, step: Step) -> Line | Finding:
         """The row of a step, or why there is none."""
@@ -237,7 +227,7 @@ class Maker:
         text = (by_swift(target) if self._options.objects else target.text) if target else ""
         verdict = self._profile.judge(step, text, receipt)
         values = dict(zip(self._profile.values, verdict.values, strict=True))
-        right = values.get("exact_match", values.get("score"))
+        right = deciding(values)
         if target is None or right is None:
             return self._without_target(step)
         if not right or not (values.get("format_ok", True) or self._space == "px"):

@@ -280,7 +280,6 @@ class AgentNet(Benchmark):
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options and prepare prompt and profiles."""
         super().__init__(name, options)
-        self.needs_predictions = self.options["history"] == "predicted"
         self._space = next(space for space in SPACES if space == self.options["coordinates"])
         self._prompt = Prompt(self.options, self._space)
         self.prompt_hash = self._prompt.hash

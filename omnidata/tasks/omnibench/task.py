@@ -292,7 +292,6 @@ class OmniBench(Benchmark):
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options and prepare prompt and profile."""
         super().__init__(name, options)
-        self.needs_predictions = self.options["history"] == "predicted"
         self._prompt = Prompt(self.options)
         self.prompt_hash = self._prompt.hash
         self._space: Space = self._prompt.space

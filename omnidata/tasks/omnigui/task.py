@@ -340,7 +340,6 @@ class OmniGui(Benchmark):
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options and prepare prompt and profiles."""
         super().__init__(name, options)
-        self.needs_predictions = self.options["history"] == "predicted"
         self._prompt = Prompt(self.options)
         self.prompt_hash = self._prompt.hash
         profiles: list[Profile] = [PaperProfile(self.space)]

@@ -283,7 +283,6 @@ class OsWorld(Benchmark):
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options and prepare prompt and profile."""
         super().__init__(name, options)
-        self.needs_predictions = self.options["history"] == "predicted"
         self._examples = Path(self.options["examples"]) if self.options["examples"] else None
         if self._examples is not None and not self._examples.is_dir():
             raise UsageError(

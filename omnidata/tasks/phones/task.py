@@ -408,7 +408,6 @@ class PhoneTask(Benchmark):
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         """Check the options and prepare prompt and profiles."""
         super().__init__(name, options)
-        self.needs_predictions = self.options["history"] == "predicted"
         self._prompt = Prompt(self.wording, self.options)
         self.prompt_hash = self._prompt.hash
         self._space: Space = self._prompt.space

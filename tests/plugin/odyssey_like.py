@@ -1,0 +1,96 @@
+"""Episodes across phone apps, in the layout of GUI-Odyssey: one JSON file each, and screenshots."""
+
+import json
+import math
+
+from omnidata.actions import Action, Point, Primitive
+from omnidata.errors import Finding
+from omnidata.jsontext import objects
+from omnidata.loaders import files
+from omnidata.tasks.base import Benchmark
+from omnidata.tasks.profiles import EpisodeProfile
+from omnidata.types import PLACE, MediaRef, Step, Target, Verdict
+
+KINDS = {"CLICK": "TAP", "LONG_PRESS": "LONG_PRESS", "TYPE": "INPUT", "KEY_BACK": "BACK"}
+KINDS |= {f"SCROLL_{way}": f"SWIPE_{way}" for way in ("UP", "DOWN", "LEFT", "RIGHT")}
+KINDS |= {"COMPLETE": "TASK_COMPLETE", "IMPOSSIBLE": "TASK_IMPOSSIBLE", "KEY_HOME": "HOME"}
+
+
+def name_of(row):
+    """What is done, in a word: a key by its name, a scroll with its direction."""
+    if row["action"] == "SCROLL":
+        (x, y), (to_x, to_y) = row["info"]
+        across = abs(to_x - x) > abs(to_y - y)
+        return f"SCROLL_{('LEFT', 'RIGHT')[to_x > x] if across else ('UP', 'DOWN')[to_y > y]}"
+    return str(row["info"] if str(row["info"]).startswith("KEY_") else row["action"])
+
+
+def action_of(row):
+    """The action of a row, or of an answer, which has the same form; None if it is none."""
+    try:
+        name, info = name_of(row), row["info"]
+        at = [(Point(x, y, "norm1000"),) for x, y in info] if isinstance(info, list) else []
+        start = at[0] if name in ("CLICK", "LONG_PRESS") or row["action"] == "SCROLL" else ()
+        text, words = info if name == "TYPE" else None, f"{name} {info}".strip()
+        return Action(Primitive[KINDS[name]], start, at[1] if at[1:] else (), text, words)
+    except (LookupError, TypeError, ValueError):
+        return None
+
+
+class Ams(EpisodeProfile):
+    """A step is right by its kind, and by its place (14 % of the screen) or its text."""
+
+    name = "odyssey-ams"
+    values = ("exact_match", "type_match")
+    columns = {"AMS": "share", "SR": "share"}
+    metrics = {"AMS": "EM", "SR": "SR"}
+    by = {"category": (), "device": ()}
+
+    def judge(self, step, text, receipt=None):
+        said, wanted = next(filter(action_of, objects(text)), None), step.source
+        if step.action is None:
+            return Verdict("ok", (None, None))  # nothing to hold it against: counted and left out
+        if said is None:
+            return Verdict("unparsed", (False, False))
+        right = same = name_of(said) == name_of(wanted)
+        if same and name_of(said) in ("CLICK", "LONG_PRESS"):
+            right = math.dist(said["info"][0], wanted["info"][0]) <= 140
+        elif same and said["action"] == "TYPE":
+            right = said["info"].casefold() == wanted["info"].casefold()
+        return Verdict("ok", (right, same), {key: said[key] for key in ("action", "info")})
+
+
+class Odyssey(Benchmark):
+    """Episodes across phone apps: screenshots; the next action towards a goal."""
+
+    question = 'Goal: {instruction}\nDone: {history}\nNext, as {"action": ..., "info": ...}?'
+    profiles = {"odyssey-ams": Ams()}
+    allowed = {"history": ("gold", "none", "predicted"), "coordinates": ("norm1000",)}
+    tags = ("category", "device")
+
+    def steps(self, data, note):
+        paths = sorted(path for path in files.walk(data) if path.suffix == ".json")
+        for found in filter(lambda found: "task_info" in found, map(files.whole, paths)):
+            own, about, device = (found[key] for key in ("episode_id", "task_info", "device_info"))
+            screen, done = (device["w"], device["h"]), [*map(action_of, found["steps"])]
+            for number, row in enumerate(found["steps"]):
+                if done[number] is None:
+                    told = f"{own}/{number}", f"{row['action']} is no action", f"one of {[*KINDS]}"
+                    note(Finding("action-unknown", "warning", *told, "mend it; nobody judges it"))
+                yield Step(
+                    f"{own}/{number}", own, number, len(done), about["instruction"], screen,
+                    {"screenshot": MediaRef("image", data, f"screenshots/{row['screenshot']}")},
+                    tuple(done[:number]), (screen,) * number, done[number],
+                    {"category": about["category"], "device": device["product"]}, row,
+                    group=about["meta_task"],
+                )  # fmt: skip
+
+    def target(self, step, *, space=None, size=None):
+        row = {key: step.source[key] for key in ("action", "info")}
+        at = row["info"] if isinstance(row["info"], list) else []
+        marked = json.dumps({**row, "info": [PLACE] * len(at)} if at else row)
+        found = Target(json.dumps(row), marked.replace(f'"{PLACE}"', PLACE), tuple(map(tuple, at)))
+        return found if step.action else None
+
+    def read(self, text, receipt=None):
+        return next(filter(None, map(action_of, objects(text))), None)

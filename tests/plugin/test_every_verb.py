@@ -1,0 +1,222 @@
+"""A stranger's benchmark is served like ours: every verb, on a package of fewer than 80 lines."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+from PIL import Image
+
+import omnidata
+from omnidata.cli import main
+from omnidata.loaders import builders
+from omnidata.run.scoring import read_run
+from omnidata.tasks import get_task
+from omnidata.viewer.report_data import open_run
+from omnidata.viewer.step_page import facts
+from tests.plugin import data as odyssey
+from tests.report.test_view import served
+from tests.trees import read_lines, write_lines
+
+EPISODES, STEPS = 12, 60
+CLICK = {"action": "CLICK", "info": [[500, 500]]}
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The benchmark installed, its data, and a run of each baseline."""
+
+    data: Path
+    runs: Path
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    home = tmp_path_factory.mktemp("odyssey")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "160")
+        patch.delitem(sys.modules, builders.module_of("odyssey"), raising=False)
+        site = odyssey.install(home / "site", patch)
+        paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
+        patch.setenv("PYTHONPATH", os.pathsep.join(paths))  # for processes that verbs start
+        data = odyssey.write(home / "data", episodes=EPISODES)
+        for name in ("oracle", "majority", "center"):
+            command = ["evaluate", "odyssey", data, "--model", f"baseline:{name}"]
+            with pytest.raises(SystemExit, match="0"):
+                main([*map(str, command), "--out", str(home / "runs" / name)])
+        yield World(data, home / "runs")
+
+
+Said = Callable[..., str]
+
+
+@pytest.fixture
+def said(world: World, capsys: pytest.CaptureFixture[str]) -> Said:
+    """Runs the command line in this process, and gives what it prints."""
+
+    def run(*arguments: object, code: int = 0) -> str:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        told = capsys.readouterr()
+        assert ended.value.code == code, told.err
+        return told.out
+
+    return run
+
+
+def size_of(row: dict[str, Any]) -> tuple[int, int]:
+    """The size of a row's screenshot, which datasets leave as it is."""
+    held = row["screenshot"]
+    content = held["bytes"] or Path(held["path"]).read_bytes()
+    return Image.open(io.BytesIO(content)).size
+
+
+def overall(run: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((run / "results.json").read_text())["overall"]
+    return found
+
+
+def test_the_package_has_fewer_than_80_lines() -> None:
+    assert sum(bool(line.strip()) for line in odyssey.HOME.read_text("utf-8").splitlines()) < 80
+
+
+def test_info_knows_the_task_and_finds_its_data_without_the_name(world: World, said: Said) -> None:
+    told = said("info", "odyssey")
+    assert "baseline:oracle, baseline:majority, baseline:center" in told
+    assert "odyssey-ams: AMS, SR" in told
+    found = json.loads(said("info", world.data, "--json"))
+    assert found == json.loads(said("info", "odyssey", world.data, "--json"))
+    assert (found["task"], found["episodes"], found["steps"]) == ("odyssey", EPISODES, STEPS)
+    assert [one["code"] for one in found["findings"]] == ["action-unknown"]
+    said("info", world.data / "screenshots", code=2)
+
+
+def test_validate_looks_at_every_picture(world: World, said: Said) -> None:
+    found = json.loads(said("validate", "odyssey", world.data, "--workers", "1", "--json"))
+    assert found["checked"]["media"]["image"] == STEPS
+
+
+def test_the_baselines_come_of_the_targets(world: World) -> None:
+    assert overall(world.runs / "oracle") == {"AMS": 1.0, "SR": 1.0}
+    for name in ("majority", "center"):
+        said = {line["output"] for line in read_lines(world.runs / name / "predictions.jsonl")}
+        assert [json.loads(text) for text in said] == [CLICK]
+        assert 0 < overall(world.runs / name)["AMS"] < 0.5
+    results = json.loads((world.runs / "center" / "results.json").read_text())
+    assert results["by"].keys() == {"category", "device"}
+    assert results["ci95"].keys() == {"AMS", "SR"} <= results["answered"].keys()
+    assert results["counts"]["without_usable_target"] == 1
+
+
+def test_score_takes_anybodys_answers(world: World, said: Said, tmp_path: Path) -> None:
+    rows = [{"sample_id": f"E0/{n}", "output": f"I shall do {json.dumps(CLICK)}"} for n in range(5)]
+    answers = write_lines(tmp_path / "answers.jsonl", rows)
+    found = json.loads(said("score", "odyssey", world.data, answers, "--json"))
+    assert found["outcomes"] == {"ok": 5, "missing": STEPS - 5}
+    assert found["overall"] == {"AMS": 1 / (STEPS - 1), "SR": 0.0}
+
+
+def test_a_parquet_repository_is_read_as_the_files_are(
+    world: World, said: Said, tmp_path: Path
+) -> None:
+    repository = tmp_path / "repository"
+    said("convert", "odyssey", world.data, repository, "--embed")
+    task = get_task("odyssey")
+    files, rows = (task.load(place).steps for place in (world.data, repository))
+    assert [(a.sample_id, a.group, a.action, a.tags) for a in files] == [
+        (b.sample_id, b.group, b.action, b.tags) for b in rows
+    ]
+    run = tmp_path / "run"
+    said("evaluate", "odyssey", repository, "--model", "baseline:oracle", "--out", run)
+    assert overall(run) == {"AMS": 1.0, "SR": 1.0}
+    plain = datasets.load_dataset(str(repository), split="test", streaming=True)
+    assert size_of(next(iter(plain))) == odyssey.SIZE
+
+
+@pytest.mark.parametrize("streaming", [False, True], ids=["built", "streamed"])
+def test_it_opens_as_a_dataset_in_both_ways(world: World, streaming: bool) -> None:
+    omnidata.register()
+    ours = omnidata.load_dataset("odyssey", world.data, split="test", streaming=streaming)
+    theirs = datasets.load_dataset(
+        "odyssey", "Travel", data_dir=str(world.data), split="test", streaming=streaming
+    )
+    assert len(list(ours)) == STEPS
+    assert {row["category"] for row in theirs} == {"Travel"}
+    assert size_of(next(iter(ours))) == odyssey.SIZE
+
+
+@pytest.mark.parametrize("form", ["llamafactory", "swift", "trl"])
+def test_no_export_tears_apart_what_belongs_together(
+    world: World, said: Said, tmp_path: Path, form: str
+) -> None:
+    shares = ("--split", "train=0.6,test=0.4")
+    out = tmp_path / "out"
+    told = said("export", "odyssey", world.data, out, "--format", form, *shares, code=1)
+    assert "train.jsonl" in told and "test.jsonl" in told
+    groups = {step.sample_id: step.group for step in get_task("odyssey").load(world.data).steps}
+    splits = defaultdict(set)
+    rows = 0
+    for split in ("train", "test"):
+        for row in read_lines(out / f"{split}.jsonl"):
+            splits[groups[row["sample_id"]]].add(split)
+            rows += 1
+    assert rows == STEPS - 1  # one has no target
+    assert set(map(len, splits.values())) == {1}
+    assert {split for found in splits.values() for split in found} == {"train", "test"}
+
+
+def test_audit_answers_without_looking(world: World, said: Said) -> None:
+    found = json.loads(said("audit", "odyssey", world.data, "--json"))
+    names = [rule["name"] for rule in found["rules"]]
+    assert names[:2] == ["baseline majority", "baseline center"]
+    assert (found["metric"], found["judged"]) == ("AMS", STEPS - 1)
+
+
+def test_runs_are_compared_and_reported_under_its_names(world: World, said: Said) -> None:
+    runs = [world.runs / name for name in ("oracle", "center")]
+    found = json.loads(said("compare", *runs, "--json"))
+    assert {name: one["difference"] for name, one in found["slices"][0]["metrics"].items()} == {
+        "AMS": overall(runs[1])["AMS"] - 1,
+        "SR": -1.0,
+    }
+    told = said("report", *runs)
+    assert "Main results: odyssey by odyssey-ams" in told
+    assert "Shopping" in told and "AMS" in told and "EM" not in told
+
+
+def test_pages_have_marks_sentences_and_a_confusion_table(
+    world: World, said: Said, tmp_path: Path
+) -> None:
+    rows = read_lines(world.runs / "center" / "predictions.jsonl")
+    page = tmp_path / "page.html"
+    said("report", world.runs / "center", "--html", page)
+    text = page.read_text("utf-8")
+    assert len(rows) == STEPS
+    assert "(unparsed)" not in text
+    assert "target against answer" in text
+    book = open_run(read_run(world.runs / "center"))
+    marks = [judged.mark for judged in book.judged]
+    assert {"right", "near", "wrong", "unjudged"} == set(marks)
+    near = facts(book, marks.index("near"))
+    assert near.pictures[0].shapes
+    assert near.rulings[0].why.startswith("the point (")
+    wrong = facts(book, marks.index("wrong"))
+    assert "the answer is " in wrong.rulings[0].why
+
+
+def test_view_serves_its_data_and_its_runs(world: World) -> None:
+    with served(world.runs / "center") as server:
+        assert (server.said["task"], server.said["steps"]) == ("odyssey", STEPS)
+        status, _, page = server.ask("/")
+        assert status == 200
+        assert b"target against answer" in page
