@@ -23,6 +23,7 @@ from omnidata.run.scoring import read_run
 from omnidata.tasks import get_task
 from omnidata.viewer.report_data import open_run
 from omnidata.viewer.step_page import facts
+from tests.data.tiny import SIZE
 from tests.plugin import data as odyssey
 from tests.report.test_view import served
 from tests.trees import read_lines, write_lines
@@ -140,7 +141,7 @@ def test_a_parquet_repository_is_read_as_the_files_are(
     said("evaluate", "odyssey", repository, "--model", "baseline:oracle", "--out", run)
     assert overall(run) == {"AMS": 1.0, "SR": 1.0}
     plain = datasets.load_dataset(str(repository), split="test", streaming=True)
-    assert size_of(next(iter(plain))) == odyssey.SIZE
+    assert size_of(next(iter(plain))) == SIZE
 
 
 @pytest.mark.parametrize("streaming", [False, True], ids=["built", "streamed"])
@@ -152,7 +153,7 @@ def test_it_opens_as_a_dataset_in_both_ways(world: World, streaming: bool) -> No
     )
     assert len(list(ours)) == STEPS
     assert {row["category"] for row in theirs} == {"Travel"}
-    assert size_of(next(iter(ours))) == odyssey.SIZE
+    assert size_of(next(iter(ours))) == SIZE
 
 
 @pytest.mark.parametrize("form", ["llamafactory", "swift", "trl"])

@@ -1,0 +1,89 @@
+"""No code outside a benchmark's folder names it, but for a list that can only shrink."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib.metadata import distribution
+from pathlib import Path
+
+import omnidata
+
+PACKAGE = Path(omnidata.__file__).parent
+POINTS = distribution("omnidata").entry_points.select(group="omnidata.tasks")
+FOLDERS = {point.value.split(".")[2] for point in POINTS}
+NAMES = re.compile("|".join(sorted({point.name for point in POINTS} | FOLDERS)), re.IGNORECASE)
+
+# Who names benchmarks still, and which. Nothing joins the list, and what is mended leaves it.
+STILL: dict[str, set[str]] = {
+    "analysis/ablation.py": {"omnigui"},
+    "cli/ablate.py": {"omnigui"},
+    "cli/demo.py": {"omnigui"},
+    "cli/synth_label.py": {"criticbench", "omnigui"},
+    "cli/voice.py": {"omnigui"},
+    "data/segment/__init__.py": {"agentnet", "omnigui"},
+    "data/segment/agentnet.py": {"agentnet", "omnigui"},
+    "data/segment/log.py": {"omnigui"},
+    "data/segment/plan.py": {"omnigui"},
+    "data/validate.py": {"omnigui"},
+    "data/voice.py": {"omnigui"},
+    "metrics/graphs.py": {"omnibench"},
+    "run/logs.py": {"omnigui"},
+    "synth/episodes/parts.py": {"omnigui"},
+    "synth/filter.py": {"criticbench", "omnigui"},
+    "synth/label.py": {"omnigui"},
+    "synth/rewrite.py": {"omnigui"},
+    "tasks/coordinates.py": {"omnigui"},
+    "tasks/phones/agentcpm.py": {"androidcontrol"},
+    "tasks/phones/answers.py": {"omnigui"},
+    "tasks/phones/explanations.py": {"aitw"},
+    "tasks/phones/task.py": {"aitw", "androidcontrol", "omnigui"},
+    "training/datasets.py": {"omnigui"},
+    "training/export.py": {"groundui", "omnigui"},
+}
+
+
+def of_documentation(tree: ast.Module) -> Iterator[ast.AST]:
+    """Docstrings, of attributes too, and the helps of options, whose examples are of ours."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.value
+        if isinstance(node, ast.keyword) and node.arg == "help":
+            yield from ast.walk(node.value)
+
+
+def words_of(node: ast.AST) -> Iterator[str]:
+    """What a node of the code names: a string constant, or an identifier."""
+    fields = ("value", "id", "attr", "name", "asname", "arg", "module")
+    yield from (text for name in fields if isinstance(text := getattr(node, name, None), str))
+
+
+def named_in(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text("utf-8"))
+    passed = set(map(id, of_documentation(tree)))
+    nodes = (node for node in ast.walk(tree) if id(node) not in passed)
+    texts = (text.replace("_", "-") for node in nodes for text in words_of(node))
+    return {name.lower() for text in texts for name in NAMES.findall(text)}
+
+
+def test_no_module_but_its_own_names_a_benchmark() -> None:
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE)
+        if place.parts[0] == "tasks" and place.parts[1] in FOLDERS:
+            continue
+        if names := named_in(path):
+            found[place.as_posix()] = names
+    joined = {place: more for place in found if (more := found[place] - STILL.get(place, set()))}
+    gone = {place: less for place in STILL if (less := STILL[place] - found.get(place, set()))}
+    assert not joined, "ask the contract (omnidata.tasks.base.Benchmark) in place of a name"
+    assert not gone, "these name them no longer: take them off the list"
+
+
+def test_a_name_in_code_is_seen_and_one_in_documentation_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text('"""Of omnigui."""\nfrom x import read_omnigui\nA = f(help="omnibench")\n')
+    assert named_in(path) == {"omnigui"}
+    path.write_text('"""Of omnigui."""\nif task == "osworld":\n    pass\n')
+    assert named_in(path) == {"osworld"}
