@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from tests.plugin import data as odyssey
 from tests.report.test_view import served
 from tests.trees import read_lines, write_lines
 
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "add_dataset.md"
 EPISODES, STEPS = 12, 60
 CLICK = {"action": "CLICK", "info": [[500, 500]]}
 
@@ -89,6 +91,12 @@ def overall(run: Path) -> dict[str, Any]:
 
 def test_the_package_has_fewer_than_80_lines() -> None:
     assert sum(bool(line.strip()) for line in odyssey.HOME.read_text("utf-8").splitlines()) < 80
+
+
+@pytest.mark.skipif(not DOCS.is_file(), reason="needs a checkout: the sdist has no docs")
+def test_the_documentation_shows_this_very_file() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf-8"), re.S)
+    assert blocks == [odyssey.HOME.read_text("utf-8")]
 
 
 def test_info_knows_the_task_and_finds_its_data_without_the_name(world: World, said: Said) -> None:
