@@ -17,8 +17,6 @@ NAMES = re.compile("|".join(sorted({point.name for point in POINTS} | FOLDERS)),
 
 # Who names benchmarks still, and which. Nothing joins the list, and what is mended leaves it.
 STILL: dict[str, set[str]] = {
-    "analysis/ablation.py": {"omnigui"},
-    "cli/ablate.py": {"omnigui"},
     "cli/synth_label.py": {"criticbench", "omnigui"},
     "data/segment/__init__.py": {"agentnet", "omnigui"},
     "data/segment/agentnet.py": {"agentnet"},
@@ -32,7 +30,6 @@ STILL: dict[str, set[str]] = {
     "tasks/phones/explanations.py": {"aitw"},
     "tasks/phones/task.py": {"aitw", "androidcontrol", "omnigui"},
     "training/datasets.py": {"omnigui"},
-    "training/export.py": {"groundui", "omnigui"},
 }
 
 
