@@ -22,8 +22,6 @@ STILL: dict[str, set[str]] = {
     "data/segment/agentnet.py": {"agentnet"},
     "loaders/episode_tree.py": {"omnigui"},
     "metrics/graphs.py": {"omnibench"},
-    "synth/filter.py": {"criticbench", "omnigui"},
-    "synth/label.py": {"omnigui"},
     "synth/rewrite.py": {"omnigui"},
     "tasks/phones/agentcpm.py": {"androidcontrol"},
     "tasks/phones/answers.py": {"omnigui"},
