@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from omnidata.actions import Action, Box, Primitive
+from omnidata.actions import Action, Box
 from omnidata.data.convert import convert
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
 from omnidata.tasks.omnigui.load import TAGS
@@ -125,7 +125,7 @@ def _steps(count: int, root: Path) -> Iterator[Step]:
 
 def _tap(rng: random.Random) -> Action:
     left, top = rng.randrange(600), rng.randrange(1500)
-    return Action(Primitive.TAP, (Box(left, top, left + 100, top + 80, "px"),))
+    return Action("tap", (Box(left, top, left + 100, top + 80, "px"),))
 
 
 if __name__ == "__main__":

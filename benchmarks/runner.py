@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from omnidata.actions import Action, Box, Primitive
+from omnidata.actions import Action, Box
 from omnidata.adapters import get_adapter
 from omnidata.media.encoding import encode_mp4, encode_wav
 from omnidata.run.cost import Limits
@@ -184,7 +184,7 @@ def served(delay_s: float) -> Iterator[str]:
 
 def make(count: int, root: Path) -> Source:
     """So many steps in episodes of four, all with the media of one."""
-    action = Action(Primitive.TAP, (Box(100, 100, 200, 200, "px"),))
+    action = Action("tap", (Box(100, 100, 200, 200, "px"),))
     shot, clip = MediaRef("image", root, "1.png"), MediaRef("video", root, "1.mp4")
     track = MediaRef("audio", root, "1.wav")
     steps = [

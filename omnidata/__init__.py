@@ -2,8 +2,8 @@
 
 Examples:
     >>> import omnidata
-    >>> omnidata.Action(omnidata.Primitive.BACK).kind.name
-    'BACK'
+    >>> omnidata.Action("tap", count=2).label
+    'DOUBLE_TAP'
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from omnidata.actions import Action, Primitive
+    from omnidata.actions import Action
     from omnidata.errors import OmnidataError
     from omnidata.files import following
     from omnidata.loaders.hub import load_dataset, register
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Action",
     "OmnidataError",
-    "Primitive",
     "Step",
     "evaluate",
     "following",
@@ -37,7 +36,6 @@ __all__ = [
 _HOMES = {
     "Action": "omnidata.actions",
     "OmnidataError": "omnidata.errors",
-    "Primitive": "omnidata.actions",
     "Step": "omnidata.types",
     "evaluate": "omnidata.run.evaluate",
     "following": "omnidata.files",

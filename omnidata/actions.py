@@ -1,12 +1,14 @@
-"""The 13 action primitives of OmniGUI (Table 2), targets, and coordinate spaces."""
+"""What an agent does, on a phone or on a desktop: one action for all benchmarks, without loss.
+
+A benchmark's own numbers, names and wording are read in its folder, and written there again.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any, Literal
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Final, Literal, get_args
 
 Pair = tuple[float, float]
 """A place as x and y, in whatever unit is said beside it."""
@@ -14,34 +16,6 @@ Pair = tuple[float, float]
 Space = Literal["px", "rel", "norm1000"]
 Screen = tuple[int, int]
 """Width and height of a screenshot in pixels."""
-
-
-class Primitive(IntEnum):
-    """The action primitives of OmniGUI with their numbers (paper, Table 2).
-
-    The numbers mean this in OmniGUI only: Android in the Wild and others use the same column name
-    with another enum.
-    """
-
-    NONE = -1
-    TAP = 0
-    DOUBLE_TAP = 1
-    LONG_PRESS = 2
-    SWIPE_UP = 3
-    SWIPE_DOWN = 4
-    SWIPE_LEFT = 5
-    SWIPE_RIGHT = 6
-    INPUT = 7
-    BACK = 8
-    HOME = 9
-    TASK_COMPLETE = 10
-    TASK_IMPOSSIBLE = 11
-
-
-POSITIONAL = frozenset({Primitive.TAP, Primitive.DOUBLE_TAP, Primitive.LONG_PRESS})
-SWIPES = frozenset(
-    {Primitive.SWIPE_UP, Primitive.SWIPE_DOWN, Primitive.SWIPE_LEFT, Primitive.SWIPE_RIGHT}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,24 +57,156 @@ class Box:
 Region = Point | Box
 
 
+Kind = Literal[
+    "none", "tap", "long_press", "swipe", "drag", "scroll", "move", "type", "keys", "hotkey",
+    "hold", "release", "back", "home", "recent", "enter", "open_app", "wait", "done", "ask",
+]  # fmt: skip
+KINDS: Final = frozenset[str](get_args(Kind))
+Direction = Literal["up", "down", "left", "right"]
+OPPOSITE: Final[Mapping[Direction, Direction]] = {
+    "up": "down",
+    "down": "up",
+    "left": "right",
+    "right": "left",
+}
+Button = Literal["left", "right", "middle", "x"]
+Status = Literal["success", "failure"]
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """One action: what an expert did, or what a model answered.
 
     Attributes:
-        kind: the primitive.
-        start: where a positional action or a swipe begins; several regions are alternatives. Empty
-            where the primitive has no place, or the source names none.
-        end: where a swipe ends; empty where the source names no lift.
-        text: what INPUT types; None for every other primitive.
-        words: the source's own wording for histories, where it has one.
+        kind: what is done. A phone's tap is a desktop's click; "swipe" is a finger's, "scroll" the
+            wheel's, "drag" the mouse's with a button down. "keys" are pressed one after the other,
+            "hotkey" all at once; "hold" and "release" are of keys, or of a button where there are
+            none. "done" ends the episode; "none" is to do nothing, "wait" to wait.
+        start: where it is done or begins; several regions are alternatives. Empty where the kind
+            has no place, or the source names none: with a mouse, where the pointer is.
+        end: where a swipe or a drag ends, or where the finger of a tap was lifted; empty where the
+            source does not say it.
+        text: what is typed, or said at the end; None for every other kind.
+        words: the source's own spelling, where it has one; histories show it.
+        direction: of a swipe: which way the finger goes, of a scroll: which way the wheel turns;
+            None where only the two places tell, or nothing.
+        amount: by how many notches the wheel turns; None where the source does not say it.
+        button: of the mouse.
+        count: how often it is tapped or clicked, 1 to 3.
+        keys: names of keys, as the source has them.
+        app: what "open_app" opens.
+        status: what "done" reports; None where the source does not say it.
+        element: the number of the element that is meant, from 0, where the source counts elements.
+        then: what is done after it in the same step.
+
+    Raises:
+        ValueError: there is no such kind.
+
+    Examples:
+        >>> Action("tap", (Point(10, 20, "px"),), count=2).label
+        'DOUBLE_TAP'
     """
 
-    kind: Primitive
+    kind: Kind
     start: tuple[Region, ...] = ()
     end: tuple[Region, ...] = ()
     text: str | None = None
     words: str | None = None
+    _: KW_ONLY
+    direction: Direction | None = None
+    amount: float | None = None
+    button: Button = "left"
+    count: int = 1
+    keys: tuple[str, ...] = ()
+    app: str | None = None
+    status: Status | None = None
+    element: int | None = None
+    then: tuple[Action, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the kind."""
+        if self.kind not in KINDS:
+            raise ValueError(f"there is no kind of action {self.kind!r}; {_HINT}")
+
+    @property
+    def label(self) -> str:
+        """The action in a word that many steps share.
+
+        What OmniGUI has a primitive for (paper, Table 2) is called like it.
+
+        Examples:
+            >>> Action("swipe", direction="up").label, Action("done", status="failure").label
+            ('SWIPE_UP', 'TASK_IMPOSSIBLE')
+            >>> Action("tap", button="right").label, Action("keys", keys=("enter",)).label
+            ('RIGHT_CLICK', 'KEYS')
+        """
+        kind = self.kind
+        if kind == "tap":
+            if self.button != "left":
+                return f"{self.button.upper()}_CLICK"
+            return _TAPS.get(self.count, "TAP")
+        if kind in ("swipe", "scroll"):
+            return f"{kind}_{self.direction}".upper() if self.direction else kind.upper()
+        if kind == "done":
+            return _ENDS[self.status]
+        return "INPUT" if kind == "type" else kind.upper()
+
+    @classmethod
+    def of(
+        cls,
+        label: str,
+        start: tuple[Region, ...] = (),
+        end: tuple[Region, ...] = (),
+        *,
+        text: str | None = None,
+        words: str | None = None,
+    ) -> Action:
+        """The action of a label.
+
+        Raises:
+            ValueError: no action has it.
+
+        Examples:
+            >>> Action.of("SWIPE_UP").direction, Action.of("DOUBLE_TAP").count
+            ('up', 2)
+        """
+        bare = _OF_LABEL.get(label)
+        if bare is None:
+            raise ValueError(f"no action has the label {label!r:.80}")
+        return replace(bare, start=start, end=end, text=text, words=words)
+
+
+_HINT: Final = f"there are {', '.join(get_args(Kind))}"
+_TAPS: Final = {2: "DOUBLE_TAP", 3: "TRIPLE_TAP"}
+_ENDS: Final[Mapping[Status | None, str]] = {
+    "success": "TASK_COMPLETE",
+    "failure": "TASK_IMPOSSIBLE",
+    None: "DONE",
+}
+_OF_LABEL: Final[Mapping[str, Action]] = {
+    action.label: action
+    for action in (
+        Action("none"),
+        *(Action("tap", count=count) for count in (1, 2, 3)),
+        Action("long_press"),
+        *(Action("swipe", direction=way) for way in get_args(Direction)),
+        Action("type"),
+        Action("back"),
+        Action("home"),
+        *(Action("done", status=status) for status in (*get_args(Status), None)),
+        *(Action("tap", button=button) for button in get_args(Button)[1:]),
+        Action("swipe"),
+        *(Action("scroll", direction=way) for way in (*get_args(Direction), None)),
+        *(Action(kind) for kind in get_args(Kind) if kind not in ("none", "tap", "done")),
+    )
+}
+NUMBERS: Final[Mapping[str, int]] = {
+    "NONE": -1, "TAP": 0, "DOUBLE_TAP": 1, "LONG_PRESS": 2, "SWIPE_UP": 3, "SWIPE_DOWN": 4,
+    "SWIPE_LEFT": 5, "SWIPE_RIGHT": 6, "INPUT": 7, "BACK": 8, "HOME": 9, "TASK_COMPLETE": 10,
+    "TASK_IMPOSSIBLE": 11,
+}  # fmt: skip
+"""The labels of OmniGUI's primitives and their numbers there (paper, Table 2), which episode trees
+and the column `number` of Parquet repositories have too."""
 
 
 def ratio(space: Space, extent: int) -> tuple[float, float]:
@@ -170,80 +276,23 @@ def history_text(action: Action, screen: Screen) -> str:
         screen: width and height in pixels of the screenshot the action was made on.
 
     Examples:
-        >>> history_text(Action(Primitive.TAP, (Box(210, 786, 351, 850, "px"),)), (720, 1600))
+        >>> history_text(Action("tap", (Box(210, 786, 351, 850, "px"),)), (720, 1600))
         'TAP at [390, 511]'
-        >>> history_text(Action(Primitive.INPUT, text="hello"), (720, 1600))
+        >>> history_text(Action("type", text="hello"), (720, 1600))
         'INPUT text: "hello"'
+        >>> history_text(Action("hotkey", keys=("ctrl", "s")), (1920, 1080))
+        'HOTKEY ctrl+s'
     """
     if action.words is not None:
         return action.words
-    name = action.kind.name
-    if action.kind is Primitive.INPUT:
+    name = action.label
+    if action.kind == "type":
         return f'{name} text: "{action.text or ""}"'
-    if action.kind in POSITIONAL and action.start:
-        return f"{name} at {_bracketed(action.start[0], screen)}"
-    if action.kind in SWIPES and action.start:
+    if action.keys or action.app:
+        return f"{name} {action.app or '+'.join(action.keys)}"
+    if not action.start:
+        return name
+    if action.kind in ("swipe", "drag"):
         text = f"{name} from {_bracketed(action.start[0], screen)}"
         return f"{text} to {_bracketed(action.end[0], screen)}" if action.end else text
-    return name
-
-
-def _inside(region: Region, screen: Screen, space: Space) -> list[float]:
-    """A point of the region: whole numbers where such a point lies inside.
-
-    An edge is taken only where nothing lies between it and the other one: the edge of a region may
-    be the edge of the screen, where nobody taps. What lies within a billionth of an edge is one,
-    for edges are converted.
-    """
-    middle = convert(centre(region), space, screen)
-    low = high = middle
-    if isinstance(region, Box):
-        low = convert(Point(region.left, region.top, region.space), space, screen)
-        high = convert(Point(region.right, region.bottom, region.space), space, screen)
-    values: list[float] = []
-    for value, least, most in ((middle.x, low.x, high.x), (middle.y, low.y, high.y)):
-        whole = round_half_up(value)
-        slack = 1e-9 * abs(whole)
-        inside = least + slack < whole < most - slack or least == whole == most
-        values.append(whole if inside else value)
-    return values
-
-
-def answer(action: Action, screen: Screen, *, space: Space = "norm1000") -> dict[str, Any]:
-    """The action in the form that the unified prompt asks of a model.
-
-    A swipe whose source names no lift ends 30 % of the screen further along its direction.
-
-    Args:
-        action: an action with the regions that its primitive needs.
-        screen: width and height of the screenshot in pixels.
-        space: unit of the coordinates.
-
-    Examples:
-        >>> answer(Action(Primitive.TAP, (Box(210, 786, 351, 850, "px"),)), (720, 1600))
-        {'action_type': 0, 'coordinate': [390, 511]}
-    """
-    body: dict[str, Any] = {"action_type": int(action.kind)}
-    if action.kind is Primitive.INPUT:
-        body["text"] = action.text or ""
-    elif action.kind in POSITIONAL and action.start:
-        body["coordinate"] = _inside(action.start[0], screen, space)
-    elif action.kind in SWIPES and action.start:
-        end = action.end or (_along(action.kind, action.start[0], screen),)
-        body["start_coordinate"] = _inside(action.start[0], screen, space)
-        body["end_coordinate"] = _inside(end[0], screen, space)
-    return body
-
-
-_DIRECTION: Mapping[Primitive, tuple[int, int]] = {
-    Primitive.SWIPE_UP: (0, -300),
-    Primitive.SWIPE_DOWN: (0, 300),
-    Primitive.SWIPE_LEFT: (-300, 0),
-    Primitive.SWIPE_RIGHT: (300, 0),
-}
-
-
-def _along(kind: Primitive, start: Region, screen: Screen) -> Point:
-    begin = convert(centre(start), "norm1000", screen)
-    dx, dy = _DIRECTION[kind]
-    return Point(min(1000, max(0, begin.x + dx)), min(1000, max(0, begin.y + dy)), "norm1000")
+    return f"{name} at {_bracketed(action.start[0], screen)}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from omnidata.actions import Primitive
+from omnidata.actions import NUMBERS
 from omnidata.errors import PlatformError, UsageError
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def tokenizer(
 
 def _corpus() -> Iterator[str]:
     yield from _WORDS.splitlines()
-    for action in Primitive:
+    for action in NUMBERS.values():
         yield f'{{"action_type": {action}, "text": "hello"}}'
         for x in range(0, 1000, 50):
             yield f'{{"action_type": {action}, "coordinate": [{x}, {999 - x}]}}'

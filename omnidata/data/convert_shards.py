@@ -26,7 +26,7 @@ from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError, UsageError
 from omnidata.loaders.files import medium_broken, size_differs
 from omnidata.loaders.repository import MANIFEST, extra_features, read_manifest
-from omnidata.loaders.rows import belonging, features, storable, to_row
+from omnidata.loaders.rows import DETAILS, belonging, detailed, details, features, storable, to_row
 from omnidata.media import unsafe
 from omnidata.run.staging import Staging, refused
 from omnidata.storage import atomic_write, is_unfinished, open_own, write_json
@@ -311,6 +311,7 @@ class Writer:
         self._roots = roots
         self._pool = pool
         self._belonging = belonging(source)
+        self._detailed = detailed(source)
         self._row_numbers = {
             name: number for number, name in enumerate(source.row_ids) if name is not None
         }
@@ -383,6 +384,7 @@ class Writer:
         return {
             **to_row(step, self._source.tags),
             **{c: storable(getattr(step, name)) for c, name in self._belonging.items()},
+            **({DETAILS: details(step)} if self._detailed else {}),
             **columns(step, facts, embed=self._embed, roots=self._roots),
             "history_screens": [
                 {"width": width, "height": height} for width, height in step.history_screens
@@ -397,7 +399,8 @@ class Writer:
         import datasets
 
         columns = features(self._source.tags, self._source.roles, linked=not self._embed)
-        columns |= extra_features() | dict.fromkeys(self._belonging, datasets.Value("string"))
+        more = (*self._belonging, DETAILS) if self._detailed else self._belonging
+        columns |= extra_features() | dict.fromkeys(more, datasets.Value("string"))
         described = {"info": {"features": _older(datasets.Features(columns).to_dict())}}
         schema: pa.Schema = datasets.Features(columns).arrow_schema
         return schema.with_metadata({"huggingface": json.dumps(described)})

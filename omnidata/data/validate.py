@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnidata import registry
-from omnidata.actions import Primitive
 from omnidata.data.media_checks import LIMIT_S, Fault, Outcomes, key, look, references
 from omnidata.errors import Finding, Severity, counted
 from omnidata.loaders.language_check import foreign
@@ -187,7 +186,7 @@ class MediaChecks:
                 step,
                 "screenshot",
                 f"it is that of step {owner.step_index}"
-                + (f", where {owner.action.kind.name} followed" if owner.action else ""),
+                + (f", where {owner.action.label} followed" if owner.action else ""),
                 "another picture after every action but waiting",
             )
 
@@ -298,7 +297,7 @@ def _remark(
 
 def _acted(step: Step) -> bool:
     """Whether something was done that may change the screen."""
-    return step.action is None or step.action.kind is not Primitive.NONE
+    return step.action is None or step.action.kind != "none"
 
 
 def _length(found: Probe) -> float:
@@ -343,7 +342,7 @@ def _contradiction(step: Step, targets: dict[int, Step]) -> str:
         if past is target or past is None or target is None:
             continue
         if past != target:
-            return f"has another {past.kind.name} for step {index} than its target"
+            return f"has another {past.label} for step {index} than its target"
     return ""
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, get_args
 
-from omnidata.actions import Action, Box, Point, Region, Screen, convert
+from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, convert
 from omnidata.errors import DataError
 from omnidata.jsontext import as_name
 from omnidata.loaders.language_check import Language
@@ -194,8 +194,7 @@ class TreeWriter:
 
     Examples:
         >>> import shutil, tempfile
-        >>> from omnidata.actions import Primitive
-        >>> tap = Action(Primitive.TAP, (Box(210, 786, 351, 850, "px"),))
+        >>> tap = Action("tap", (Box(210, 786, 351, 850, "px"),))
         >>> root = Path(tempfile.mkdtemp())
         >>> with TreeWriter(root) as tree:
         ...     step = TreeStep(tap, screen=(720, 1600), screenshot=b"...")
@@ -392,15 +391,27 @@ def _target(action: Action, screen: Screen, where: str) -> dict[str, Any]:
     """The columns of a target."""
     text = action.text or ""
     touch = _regions(action.start, screen, where)
-    compact = {"action_type": int(action.kind), "text": text, "touch_xy": touch}
+    number = _primitive(action, where)
+    compact = {"action_type": number, "text": text, "touch_xy": touch}
     row = {
-        "result_action_type": int(action.kind),
+        "result_action_type": number,
         "result_action_text": text,
         "result_touch_xy": touch,
         "result_lift_xy": _regions(action.end, screen, where),
         "result_action_json": _json(compact),
     }
     return row if action.words is None else {**row, "action_text": action.words}
+
+
+def _primitive(action: Action, where: str) -> int:
+    if action.label not in NUMBERS:
+        raise DataError(
+            f"the format has no primitive for {action.label}",
+            where=where,
+            expected=f"one of {', '.join(NUMBERS)}",
+            remedy="say what comes nearest to it, or leave the episode out",
+        )
+    return NUMBERS[action.label]
 
 
 def _extended(row: dict[str, Any], extra: Mapping[str, Any], where: str) -> dict[str, Any]:

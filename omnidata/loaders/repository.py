@@ -22,7 +22,7 @@ from omnidata.errors import DataError, FileError, Finding, MediaError, UnusableR
 from omnidata.files import bounds, inside, naming, read_file, real, remember_bounds, staying_in
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.parquet import check, leaves, rows
-from omnidata.loaders.rows import BELONGING, Reader, SubsetNames, tag_column
+from omnidata.loaders.rows import BELONGING, DETAILS, Reader, SubsetNames, tag_column
 from omnidata.media import Budget, resolve
 from omnidata.types import Cell, MediaRef, Modality, Source, Step
 
@@ -384,7 +384,9 @@ def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str,
             wrong = [name for name, type_ in types.items() if held.get(name) != type_]
             if wrong:
                 raise ValueError(f"columns {', '.join(wrong)} are lacking or of another type")
-            kept = types.keys() | {name for name in BELONGING if held.get(name) == pa.string()}
+            kept = types.keys() | {
+                name for name in (*BELONGING, DETAILS) if held.get(name) == pa.string()
+            }
             chosen = [leaf for leaf in leaves(file) if leaf.partition(".")[0] in kept]
             for row in rows(path, file, chosen):
                 yield row, shard, number

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
+
 from omnidata import registry
-from omnidata.actions import Action, Box, Point, Primitive, Region, Space
+from omnidata.actions import NUMBERS, Action, Box, Button, Direction, Point, Region, Space, Status
 from omnidata.types import MediaRef, Modality, Source, Step, Task
 
 if TYPE_CHECKING:
@@ -23,7 +25,21 @@ BELONGING: Mapping[str, str] = {"episode_name": "episode", "split_group": "group
 """Columns of `Step.episode` and `Step.group`: only for steps that do not simply belong to their
 episodes, and whose task has no rule for it (`Task.named`)."""
 
-_TAKEN = ("instruction", "history", "action", "source", "media", "position", "row", *BELONGING)
+DETAILS = "action_details"
+"""Column of what the columns `action` and `history` have no room for, as JSON: only for data with
+such actions, like those of a mouse and a keyboard."""
+
+_TAKEN = (
+    "instruction",
+    "history",
+    "action",
+    "source",
+    "media",
+    "position",
+    "row",
+    *BELONGING,
+    DETAILS,
+)
 """Columns that a tag might be named like."""
 
 
@@ -86,6 +102,12 @@ def belonging(source: Source) -> Mapping[str, str]:
     return BELONGING if differ else {}
 
 
+def detailed(source: Source) -> bool:
+    """Whether some action of the steps needs the column `DETAILS`."""
+    actions = {id(one): one for step in source.steps for one in (step.action, *step.history)}
+    return any(map(_details, actions.values()))
+
+
 def _has_rule(task: Task, step: Step) -> bool:
     try:
         return task.named(step) is not None
@@ -131,6 +153,14 @@ def to_row(step: Step, tags: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def details(step: Step) -> str | None:
+    """The column `DETAILS` of a step; None where there is nothing to say."""
+    past = {str(number): _details(one) for number, one in enumerate(step.history)}
+    found = {"action": _details(step.action), "history": {k: v for k, v in past.items() if v}}
+    said = {key: value for key, value in found.items() if value}
+    return json.dumps(said) if said else None
+
+
 class Reader:
     """Rows of one table as steps again.
 
@@ -172,6 +202,7 @@ class Reader:
         source = json.loads(row["source"])
         if not isinstance(source, dict):
             raise TypeError("the source is no JSON object")
+        more = _more(row.get(DETAILS))
         step = Step(
             sample_id=row["sample_id"],
             episode_id=_text(row["episode_id"]),
@@ -180,9 +211,9 @@ class Reader:
             instruction=_text(row["instruction"]),
             screen=(row["screen_width"], row["screen_height"]),
             media=media,
-            history=self._history(row["history"]),
+            history=_with(self._history(row["history"]), more.history),
             history_screens=history_screens,
-            action=_read_action(row["action"]),
+            action=_and(_read_action(row["action"]), more.action),
             tags={k: row[column] for k, column in self._tags.items() if row[column] is not None},
             source=source,
             **{name: row[column] for column, name in BELONGING.items() if row.get(column)},
@@ -214,12 +245,85 @@ def storable(text: str | None) -> str | None:
     return text and text.encode("utf-8", "backslashreplace").decode()
 
 
+class _Next(msgspec.Struct):
+    """An action that follows another in one step."""
+
+    action: dict[str, Any]
+    details: _Details
+
+
+class _Details(msgspec.Struct):
+    """What of an action its label, places, text and words do not say."""
+
+    direction: Direction | None = None
+    amount: float | None = None
+    button: Button | None = None
+    count: int | None = None
+    keys: tuple[str, ...] | None = None
+    app: str | None = None
+    status: Status | None = None
+    element: int | None = None
+    then: tuple[_Next, ...] = ()
+
+
+class _More(msgspec.Struct):
+    """The column `DETAILS`."""
+
+    action: _Details | None = None
+    history: dict[str, _Details] = {}
+
+
+def _more(text: object) -> _More:
+    """The column of a row.
+
+    Raises:
+        ValueError: it is not one of `details`.
+    """
+    if not isinstance(text, str):
+        return _More()
+    try:
+        return msgspec.json.decode(text, type=_More)
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"{DETAILS}: {error}") from None
+
+
+_MORE = tuple(name for name in _Details.__struct_fields__ if name != "then")
+
+
+def _details(action: Action | None) -> dict[str, Any]:
+    if action is None:
+        return {}
+    bare = Action.of(action.label)
+    said = {name: getattr(action, name) for name in _MORE}
+    found = {name: value for name, value in said.items() if value != getattr(bare, name)}
+    if action.then:
+        found["then"] = [{"action": _action(one), "details": _details(one)} for one in action.then]
+    return found
+
+
+def _and(action: Action | None, more: _Details | None) -> Action | None:
+    """The action with its details."""
+    if action is None or more is None:
+        return action
+    said = {name: value for name in _MORE if (value := getattr(more, name)) is not None}
+    then = (_and(_read_action(one.action), one.details) for one in more.then)
+    return replace(action, **said, then=tuple(filter(None, then)))
+
+
+def _with(
+    history: tuple[Action | None, ...], more: Mapping[str, _Details]
+) -> tuple[Action | None, ...]:
+    if not more:
+        return history
+    return tuple(_and(one, more.get(str(number))) for number, one in enumerate(history))
+
+
 def _action(action: Action | None) -> dict[str, Any] | None:
     if action is None:
         return None
     return {
-        "kind": action.kind.name,
-        "number": int(action.kind),
+        "kind": action.label,
+        "number": NUMBERS.get(action.label),
         "start": [_region(region) for region in action.start],
         "end": [_region(region) for region in action.end],
         "text": storable(action.text),
@@ -230,8 +334,8 @@ def _action(action: Action | None) -> dict[str, Any] | None:
 def _read_action(row: Mapping[str, Any] | None) -> Action | None:
     if row is None:
         return None
-    return Action(
-        Primitive[row["kind"]],
+    return Action.of(
+        row["kind"],
         tuple(map(_read_region, row["start"])),
         tuple(map(_read_region, row["end"])),
         text=row["text"],

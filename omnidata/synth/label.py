@@ -13,11 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.actions import (
-    POSITIONAL,
-    SWIPES,
     Action,
     Point,
-    Primitive,
     Region,
     Screen,
     centre,
@@ -49,8 +46,6 @@ __all__ = ["COLUMN", "REPORT", "Asked", "Asking", "Done", "label", "questions", 
 
 
 # A model's answers as targets, where they can be; whatever else came back is none.
-
-_ENDS = frozenset({Primitive.TASK_COMPLETE, Primitive.TASK_IMPOSSIBLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +122,16 @@ def lacks(action: Action, screen: Screen) -> str:
         screen: width and height of the screenshot in pixels.
 
     Examples:
-        >>> lacks(Action(Primitive.TAP, (Point(500, 1001, "norm1000"),)), (720, 1600))
+        >>> lacks(Action("tap", (Point(500, 1001, "norm1000"),)), (720, 1600))
         'its place lies off the screen'
-        >>> lacks(Action(Primitive.TAP), (720, 1600)), lacks(Action(Primitive.BACK), (720, 1600))
+        >>> lacks(Action("tap"), (720, 1600)), lacks(Action("back"), (720, 1600))
         ('it has no place', '')
     """
-    if action.kind in _ENDS:
+    if action.kind == "done":
         return "it ends the episode, which goes on"
-    if action.kind is Primitive.INPUT and not action.text:
+    if action.kind == "type" and not action.text:
         return "it types nothing"
-    if (action.kind in POSITIONAL or action.kind in SWIPES) and not action.start:
+    if action.kind in ("tap", "long_press", "swipe") and not action.start:
         return "it has no place"
     if not all(_on_screen(region, screen) for region in (*action.start, *action.end)):
         return "its place lies off the screen"
@@ -171,7 +166,7 @@ def precision(asked: Iterable[tuple[Step, Label]]) -> dict[str, Any] | None:
     if not known:
         return None
     made = [label for _, label in known if label.action]
-    often = Counter(action.kind.name for action, _ in known).most_common(1)[0]
+    often = Counter(action.label for action, _ in known).most_common(1)[0]
     return {
         "known": len(known),
         "labelled": len(made),
@@ -372,5 +367,5 @@ def _counts(asked: Asked, labels: Mapping[str, Label]) -> dict[str, Any]:
             "labelled": len(made),
             "unlabelled": dict(sorted(unlabelled.items())),
         },
-        "primitives": dict(Counter(action.kind.name for action in made).most_common()),
+        "primitives": dict(Counter(action.label for action in made).most_common()),
     }

@@ -8,10 +8,10 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from omnidata.actions import Action, Point, Primitive, Space
+from omnidata.actions import Action, Button, Direction, Point, Space, Status
 
 # Values that a text of Python states outright: literals, constants named before, plain sums.
 
@@ -138,7 +138,7 @@ Kind = Literal[
     "move", "move_by", "click", "drag", "drag_by", "mouse_down", "mouse_up", "scroll", "hscroll",
     "write", "press", "key_down", "key_up", "hotkey", "sleep", "wait", "terminate",
 ]  # fmt: skip
-Button = Literal["left", "middle", "right", ""]
+_Button = Button | Literal[""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Call:
     x: float | None = None
     y: float | None = None
     tag: str = ""
-    button: Button = ""
+    button: _Button = ""
     times: int = 1
     amount: float = 0
     text: str | None = None
@@ -196,7 +196,7 @@ class Code:
 class _Function:
     kind: Kind
     parameters: tuple[str, ...]
-    button: Button = ""
+    button: _Button = ""
     times: int = 1
 
 
@@ -249,7 +249,7 @@ _RENAMED: Final[Mapping[str, str]] = {
     "xOffset": "x", "yOffset": "y", "clicks": "times", "presses": "times", "message": "text",
     "key": "keys", "secs": "seconds",
 }  # fmt: skip
-_BUTTONS: Final[Mapping[Value, Button]] = {
+_BUTTONS: Final[Mapping[Value, _Button]] = {
     "left": "left", "primary": "left", 1: "left", "middle": "middle", 2: "middle",
     "right": "right", "secondary": "right", 3: "right",
 }  # fmt: skip
@@ -355,7 +355,7 @@ def _as_number(value: Value, name: str) -> float | None:
     return value
 
 
-def _button(value: Value) -> Button:
+def _button(value: Value) -> _Button:
     if value == "":
         return ""
     name = value.lower() if isinstance(value, str) else value
@@ -707,55 +707,24 @@ def _code(name: str, arguments: Sequence[str]) -> str:
     return f"pyautogui.{name}({', '.join(arguments)})"
 
 
-# What comes nearest to some calls of pyautogui among the primitives of a touch screen.
+# What some calls of pyautogui do, as actions.
 
-_IDLE: Final = frozenset({"sleep", "wait"})
-_END: Final = {
-    "success": Primitive.TASK_COMPLETE,
-    "": Primitive.TASK_COMPLETE,
-    "failure": Primitive.TASK_IMPOSSIBLE,
-    "fail": Primitive.TASK_IMPOSSIBLE,
+_STATUS: Final[Mapping[str, Status]] = {
+    "success": "success",
+    "": "success",
+    "failure": "failure",
+    "fail": "failure",
 }
+_POINTED: Final = frozenset({"click", "drag", "drag_by", "mouse_down", "mouse_up"})
 
 
-@dataclass(slots=True)
-class _Pointer:
-    """Where the mouse is, as far as the text says.
-
-    Attributes:
-        place: None where it does not.
-        pressed: where a button went down and has not come up.
-        down: whether one has.
-    """
-
-    place: Point | None = None
-    pressed: Point | None = None
-    down: bool = False
-
-    def at(self, call: Call, space: Space) -> Point | None:
-        """The place that a call names, or else the pointer's."""
-        if call.x is not None and call.y is not None:
-            return Point(call.x, call.y, space)
-        unknown = call.x is not None or call.y is not None or call.tag
-        return None if unknown else self.place
-
-    def by(self, call: Call, space: Space) -> Point | None:
-        """The place that far from the pointer's."""
-        if self.place is None:
-            return None
-        x, y = self.place.x + (call.x or 0), self.place.y + (call.y or 0)
-        return Point(x, y, space)
-
-
-def nearest(
+def as_action(
     statements: Sequence[Call | Code], *, space: Space, said: str | None = None
 ) -> Action | None:
-    """The one primitive that comes nearest to what some calls do; what they really do is in `said`.
+    """What some calls do: the first thing, and in `then` what follows.
 
-    It is that of the first call that does more than move the pointer or wait. A right click is a
-    long press, as menus open by either; other single clicks are a tap, several are a double tap. A
-    drag, pressed or at once, is a swipe; to turn the wheel up is to swipe down, and to turn it to
-    the right is to swipe left. Keys are an input of their names joined by "+", waiting is NONE.
+    To move the pointer is a part of what is done there next, and pauses are left out, unless there
+    is nothing else. A button that goes down and comes up elsewhere has dragged.
 
     Args:
         statements: from `read_code`.
@@ -763,78 +732,104 @@ def nearest(
         said: the action's `words`.
 
     Returns:
-        None where no primitive comes near: a statement is `Code`, the pointer only moves, a key or
-        a button is held, a drag's ends are unknown; or where there is no statement.
+        None where a statement is `Code`, the end is reported with a word that nobody knows, or
+        where there is no statement.
 
     Examples:
-        >>> from omnidata.tasks.desktops import read_code
-        >>> nearest(read_code("pyautogui.moveTo(10, 20); pyautogui.rightClick()"), space="px")
-        Action(kind=<Primitive.LONG_PRESS: 2>, start=(Point(x=10, y=20, space='px'),), ...)
+        >>> found = as_action(read_code("pyautogui.moveTo(10, 20); pyautogui.rightClick()"),
+        ...                   space="px")
+        >>> found.label, found.start
+        ('RIGHT_CLICK', (Point(x=10, y=20, space='px'),))
+        >>> as_action(read_code("pyautogui.press('a'); pyautogui.hotkey('ctrl', 's')"),
+        ...           space="px").then[0].keys
+        ('ctrl', 's')
     """
-    if not statements or any(isinstance(one, Code) for one in statements):
-        return None
-    pointer = _Pointer()
-    calls = [one for one in statements if isinstance(one, Call)]
-    for call in calls:
-        if call.kind == "move":
-            pointer.place = pointer.at(call, space)
-        elif call.kind == "move_by":
-            pointer.place = pointer.by(call, space)
-        elif call.kind == "mouse_down" and not pointer.down:
-            pointer.place = pointer.pressed = pointer.at(call, space)
-            pointer.down = True
-        elif call.kind not in _IDLE:
-            return _action(call, pointer, space, said)
-    if all(call.kind in _IDLE for call in calls):
-        return Action(Primitive.NONE, words=said)
-    return None
+    found: list[Action] = []
+    pointer: Point | None = None
+    moved = False
+    for call in statements:
+        if isinstance(call, Code):
+            return None
+        if call.kind == "sleep":
+            continue
+        before, pointer = pointer, _pointer(call, pointer, space)
+        if call.kind in ("move", "move_by"):
+            moved = True
+            continue
+        action = _action(call, before, pointer)
+        if action is None:
+            return None
+        held = found[-1] if found else None
+        if action.kind == "release" and not action.keys and _holds(held, action.button):
+            assert held
+            found[-1] = _released(held, action)
+        else:
+            found.append(action)
+        moved = moved and call.kind not in _POINTED
+    if moved:
+        found.append(Action("move", (pointer,) if pointer else ()))
+    if not found:
+        return Action("wait", words=said) if statements else None
+    return replace(found[0], words=said, then=tuple(found[1:]))
 
 
-def _action(call: Call, pointer: _Pointer, space: Space, said: str | None) -> Action | None:
-    place = pointer.at(call, space)
-    if call.kind == "mouse_up" and pointer.down:
-        return _swipe(pointer.pressed, place, said)
-    if pointer.down or call.kind in ("mouse_down", "mouse_up", "key_down", "key_up"):
-        return None
+def _pointer(call: Call, pointer: Point | None, space: Space) -> Point | None:
+    """Where the pointer is after a call; None where nobody says."""
+    if call.kind in ("move_by", "drag_by"):
+        if pointer is None:
+            return None
+        return Point(pointer.x + (call.x or 0), pointer.y + (call.y or 0), space)
+    if call.x is not None and call.y is not None:
+        return Point(call.x, call.y, space)
+    return None if call.tag or call.x is not None or call.y is not None else pointer
+
+
+def _action(call: Call, before: Point | None, at: Point | None) -> Action | None:
+    """What one call does that is more than to move or to pause."""
+    place = (at,) if at else ()
+    button = call.button or "left"
     if call.kind == "click":
-        return Action(_clicked(call), (place,) if place else (), words=said)
-    if call.kind == "drag":
-        return _swipe(pointer.place, place, said)
-    if call.kind == "drag_by":
-        return _swipe(pointer.place, pointer.by(call, space), said)
+        return Action("tap", place, button=button, count=call.times)
+    if call.kind in ("drag", "drag_by"):
+        return Action("drag", (before,) if before else (), place, button=button)
+    if call.kind in ("mouse_down", "mouse_up"):
+        return Action("hold" if call.kind == "mouse_down" else "release", place, button=button)
+    if call.kind in ("key_down", "key_up"):
+        return Action("hold" if call.kind == "key_down" else "release", keys=call.keys)
     if call.kind in ("scroll", "hscroll"):
-        return _turned(call, place, said)
+        return Action("scroll", place, direction=_turned(call), amount=abs(call.amount))
+    if call.kind == "hotkey":
+        return Action("hotkey", keys=call.keys)
+    if call.kind == "wait":
+        return Action("wait")
     if call.kind == "terminate":
-        end = _END.get(call.status.lower())
-        return None if end is None else Action(end, words=said)
-    text = "+".join(call.keys) if call.text is None else call.text
-    return Action(Primitive.INPUT, text=text, words=said)
+        status = _STATUS.get(call.status.lower())
+        return Action("done", status=status) if status else None
+    if call.text is not None:
+        return Action("type", text=call.text)
+    return Action("keys", keys=call.keys * call.times)
 
 
-def _clicked(call: Call) -> Primitive:
-    if call.button == "right":
-        return Primitive.LONG_PRESS
-    return Primitive.TAP if call.times == 1 else Primitive.DOUBLE_TAP
-
-
-def _turned(call: Call, place: Point | None, said: str | None) -> Action | None:
-    if call.amount == 0:
+def _turned(call: Call) -> Direction | None:
+    if not call.amount:
         return None
-    forth, back = (
-        (Primitive.SWIPE_DOWN, Primitive.SWIPE_UP)
-        if call.kind == "scroll"
-        else (Primitive.SWIPE_LEFT, Primitive.SWIPE_RIGHT)
+    ways: tuple[Direction, Direction] = ("up", "down")
+    if call.kind == "hscroll":
+        ways = ("right", "left")
+    return ways[call.amount < 0]
+
+
+def _holds(action: Action | None, button: Button) -> bool:
+    return (
+        action is not None
+        and action.kind == "hold"
+        and not action.keys
+        and (action.button == button)
     )
-    return Action(forth if call.amount > 0 else back, (place,) if place else (), words=said)
 
 
-def _swipe(start: Point | None, end: Point | None, said: str | None) -> Action | None:
-    """A swipe along its longer side; None where an end is unknown or both are the same."""
-    if start is None or end is None or (start.x, start.y) == (end.x, end.y):
-        return None
-    right, down = end.x - start.x, end.y - start.y
-    if abs(right) > abs(down):
-        kind = Primitive.SWIPE_RIGHT if right > 0 else Primitive.SWIPE_LEFT
-    else:
-        kind = Primitive.SWIPE_DOWN if down > 0 else Primitive.SWIPE_UP
-    return Action(kind, (start,), (end,), words=said)
+def _released(held: Action, release: Action) -> Action:
+    """A button that went down and came up: a click, or a drag where the pointer moved."""
+    if held.start == release.start:
+        return Action("tap", held.start, button=held.button)
+    return Action("drag", held.start, release.start, button=held.button)

@@ -14,12 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from omnidata.actions import (
-    POSITIONAL,
-    SWIPES,
     Action,
     Box,
     Point,
-    Primitive,
     Region,
     Screen,
     Space,
@@ -48,6 +45,7 @@ REACH: Final = 140.0
 _FAR: Final = 10**9
 """Thousandths of a screen that nobody needs to tell apart."""
 _BRIEF: Final = 40
+_PLACED: Final = frozenset({"tap", "long_press", "move"})
 _PRIMARY: Final = ("exact_match", "score")
 _PARTLY: Final = 0.005
 """Of a score that is a share: from here on it is 0.01 when rounded, and not nothing."""
@@ -245,14 +243,14 @@ def by_action(
 
     def label(parsed: Mapping[str, Any]) -> str:
         if said:
-            return said.kind.name
+            return said.label
         return UNREAD if verdict and verdict.outcome == "unparsed" else _brief(parsed)
 
     return explained(
         verdict,
         profile,
         sentence,
-        target_label=wanted.kind.name if wanted else "",
+        target_label=wanted.label if wanted else "",
         answer_label=label if wanted else None,
         places={SCREENSHOT: places},
     )
@@ -286,15 +284,15 @@ def acted(
 ) -> str:
     """Why an action is right or wrong: by its primitive, its text, its places."""
     kind = said.kind
-    if kind is not wanted.kind:
-        return f"the answer is {kind.name}, the expert's action is {wanted.kind.name}"
-    if kind is Primitive.INPUT:
+    if said.label != wanted.label:
+        return f"the answer is {said.label}, the expert's action is {wanted.label}"
+    if kind == "type":
         return typed(wanted, said, right=right, rule=rule)
-    if kind in POSITIONAL:
+    if kind in _PLACED:
         return placed(step, "the point", places.answer, places.target, right=right, rule=rule)
-    if kind in SWIPES:
+    if kind in ("swipe", "drag"):
         return _swiped(step, places, right=right, rule=rule)
-    return f"both are {kind.name}"
+    return f"both are {said.label}"
 
 
 def typed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import DataError, OmnidataError
 from omnidata.loaders import repository
-from omnidata.loaders.rows import BELONGING, Reader, features
+from omnidata.loaders.rows import BELONGING, DETAILS, Reader, features
 from omnidata.media import Held
 from omnidata.training.datasets import PackedSteps
 from omnidata.types import MediaRef, Source, Step, Task
@@ -152,7 +152,7 @@ def training_stream(
     if seed is not None:
         found = found.shuffle(seed=seed, buffer_size=buffer)
     columns = [*features(manifest.tags, manifest.roles), *repository.extra_features()]
-    columns += [name for name in BELONGING if name in (found.column_names or ())]
+    columns += [name for name in (*BELONGING, DETAILS) if name in (found.column_names or ())]
     return found.map(_Rows(data, manifest), remove_columns=columns)
 
 

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import jinja2
 
-from omnidata.actions import Primitive
+from omnidata.actions import NUMBERS
 from omnidata.errors import counted
 from omnidata.types import NOTHING, OUTCOMES, UNREAD, Mark
 from omnidata.viewer.media_index import Addresses
@@ -186,13 +186,10 @@ def _axes(book: Book) -> list[Axis]:
     if len({*book.targets, *answers}) < 2:
         return found
     if any(book.targets):
-        found.append(_axis("target", f"Target {book.noun}", book.targets, _PRIMITIVES))
+        found.append(_axis("target", f"Target {book.noun}", book.targets, list(NUMBERS)))
     if any(answers):
-        found.append(_axis("answer", f"Answered {book.noun}", answers, _PRIMITIVES))
+        found.append(_axis("answer", f"Answered {book.noun}", answers, list(NUMBERS)))
     return found
-
-
-_PRIMITIVES = [primitive.name for primitive in Primitive]
 
 
 def _axis(
@@ -214,7 +211,7 @@ def _axis(
     )
 
 
-def _ordered(counts: Counter[str], order: Sequence[str] = _PRIMITIVES) -> dict[str, int]:
+def _ordered(counts: Counter[str], order: Sequence[str] = list(NUMBERS)) -> dict[str, int]:
     """In the order given, then by name; what is no answer comes last."""
     places = {value: place for place, value in enumerate((*order,))}
     last = (UNREAD, NOTHING)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata import media
-from omnidata.actions import Action, Primitive
+from omnidata.actions import Action
 from omnidata.analysis.controls import (
     CONTROLS,
     MEDIUM,
@@ -26,6 +26,7 @@ from omnidata.errors import RunError
 from omnidata.run.evaluate import evaluate
 from omnidata.run.scoring import read_run
 from omnidata.tasks import get_task
+from omnidata.tasks.omnigui.answers import LABELS
 from omnidata.tasks.omnigui.load import load, named
 from omnidata.types import MediaRef, Source, Step
 from tests.conftest import Once
@@ -191,7 +192,7 @@ def step(app: str, episode: str, index: int, action: int, twins: str, language: 
         media={},
         history=(),
         history_screens=(),
-        action=Action(Primitive(action)),
+        action=Action.of(LABELS[action]),
         tags={"app": app, "language": language},
         source={"twins": twins} if twins else {},
     )

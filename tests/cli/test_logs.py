@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from omnidata.actions import answer
 from omnidata.errors import PredictionError
 from omnidata.run.logs import read_log
 from omnidata.tasks import get_task
+from omnidata.tasks.omnigui.answers import answer
 from omnidata.tasks.omnigui.load import load
 from omnidata.tasks.screenspot import load as screenspot
 from omnidata.types import Source

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omnidata.actions import Action, Box, Primitive
+from omnidata.actions import Action, Box
 from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
 from tests.data.tiny import SIZE, mp4, png, wav
 
 STEPS = 3
 TIMES = 20
 ENGLISH, CHINESE = "Open Settings and tap Share", "打开设置，然后点击“Share”"
-_TAP = Action(Primitive.TAP, (Box(10, 20, 30, 40, "px"),))
+_TAP = Action("tap", (Box(10, 20, 30, 40, "px"),))
 
 Row = dict[str, Any]
 

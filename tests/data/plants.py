@@ -9,7 +9,7 @@ from typing import Any
 
 from PIL import Image
 
-from omnidata.actions import Primitive
+from omnidata.actions import NUMBERS
 from omnidata.loaders.episode_tree import TARGET_COLUMNS
 from tests.data.planted import CHINESE, ENGLISH, STEPS, Plant, Row, Spot
 from tests.data.tiny import FPS, FRAMES, SIZE, bomb, mp4, png, wav
@@ -266,8 +266,8 @@ def _untold(spot: Spot) -> str:
     return spot.sample
 
 
-_SWIPE = int(Primitive.SWIPE_UP)
-_INPUT = int(Primitive.INPUT)
+_SWIPE = NUMBERS["SWIPE_UP"]
+_INPUT = NUMBERS["INPUT"]
 
 ANNOTATIONS: Mapping[str, Plant] = {
     "app-differs": _app,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from omnidata.actions import Action, Primitive
+from omnidata.actions import Action
 from omnidata.data.convert import convert
 from omnidata.data.validate import Report, validate
 from omnidata.files import following
@@ -22,7 +22,7 @@ from tests.data.planted import STEPS
 from tests.data.tiny import SIZE, endless, mp4, png, wav
 from tests.media.test_damage import damaged
 
-WAIT, TAP = Action(Primitive.NONE), Action(Primitive.BACK)
+WAIT, TAP = Action("none"), Action("back")
 
 
 def write(root: Path, *, steps: int = STEPS, action: Action = TAP, **extra: Any) -> Path:
@@ -74,10 +74,10 @@ def test_the_sample_dataset_gives_no_finding(sample: Path) -> None:
 
 def test_a_still_clip_after_a_wait_is_as_it_should_be(tmp_path: Path) -> None:
     for action, codes in ((WAIT, []), (TAP, ["screenshot-repeated", "clip-frozen"])):
-        media = write(tmp_path / action.kind.name, action=action)
+        media = write(tmp_path / action.label, action=action)
         (media / "2.mp4").write_bytes(mp4(0, moves=False))
         (media / "2.png").write_bytes((media / "1.png").read_bytes())
-        assert look(tmp_path / action.kind.name) == [(code, "App/E/1") for code in codes]
+        assert look(tmp_path / action.label) == [(code, "App/E/1") for code in codes]
 
 
 def test_a_clip_that_freezes_where_the_screen_changed_is_found_after_a_wait(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_linked_file_that_changed_is_found(tmp_path: Path) -> None:
     assert look(tmp_path / "data") == []
 
 
-@pytest.mark.parametrize("history", [(None,), (), (Action(Primitive.HOME),)])
+@pytest.mark.parametrize("history", [(None,), (), (Action("home"),)])
 def test_a_history_of_other_actions_than_the_targets_is_found(
     tmp_path: Path, history: tuple[Action | None, ...]
 ) -> None:

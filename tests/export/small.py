@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from omnidata.actions import Action, Box, Primitive
+from omnidata.actions import Action, Box
 from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
 from omnidata.tasks import get_task
 from omnidata.training.export import Exported, export
@@ -16,10 +16,10 @@ from omnidata.types import Source
 from tests.data.tiny import SIZE, mp4, png, wav
 from tests.loaders import agentstudio
 
-TAP = Action(Primitive.TAP, (Box(10, 20, 30, 44, "px"),))
-SWIPE = Action(Primitive.SWIPE_UP, (Box(10, 90, 30, 120, "px"),), (Box(10, 20, 30, 44, "px"),))
-TYPE = Action(Primitive.INPUT, text='你好 "x"')
-BACK = Action(Primitive.BACK)
+TAP = Action("tap", (Box(10, 20, 30, 44, "px"),))
+SWIPE = Action.of("SWIPE_UP", (Box(10, 90, 30, 120, "px"),), (Box(10, 20, 30, 44, "px"),))
+TYPE = Action("type", text='你好 "x"')
+BACK = Action("back")
 ACTIONS = (TAP, SWIPE, TYPE, BACK)
 STUDIO = ("groundui", "idm-single", "idm-multiple", "criticbench")
 

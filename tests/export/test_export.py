@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from omnidata import media
-from omnidata.actions import Action, Primitive
+from omnidata.actions import Action
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, UsageError
 from omnidata.tasks import get_task
@@ -392,7 +392,7 @@ def test_groundui_says_which_unit_its_prompt_asks_for(tmp_path: Path) -> None:
 def test_an_action_without_a_usable_text_is_named(tmp_path: Path) -> None:
     data = tree(tmp_path / "data", actions=[TAP, BACK])
     source = load(data)
-    typed = replace(source.steps[0], action=Action(Primitive.INPUT, text=None))
+    typed = replace(source.steps[0], action=Action("type", text=None))
     steps = [typed, source.steps[1]]
     options = Options(format="llamafactory", shares={"train": 1.0})
     done = export(get_task("omnigui"), replace(source, steps=steps), tmp_path / "out", options)

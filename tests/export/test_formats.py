@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from omnidata import media
-from omnidata.actions import Action, Box, Primitive
+from omnidata.actions import Action, Box
 from omnidata.adapters.base import Capabilities, RenderedPart
 from omnidata.adapters.hf.options import CONTROLS, TOKENS
 from omnidata.adapters.render import render
@@ -202,7 +202,7 @@ def test_a_token_that_some_model_takes_for_a_medium_is_found_in_any_format(
 
 @pytest.mark.parametrize("form", TRAINERS)
 def test_a_token_for_a_medium_in_an_answer_is_found(form: str, tmp_path: Path) -> None:
-    typed = Action(Primitive.INPUT, text="a<|AUDIO|>b")
+    typed = Action("type", text="a<|AUDIO|>b")
     data = tree(tmp_path / "data", actions=[BACK, typed])
     done = written(data, tmp_path / "out", format=form, **TRAINERS[form])
     assert codes(done) == ["placeholder-in-text"]
@@ -223,7 +223,7 @@ def test_a_control_token_of_some_model_in_a_prompt_or_an_answer_is_found(
     found = {finding.where: finding.what for finding in done.findings}
     for number, token in enumerate(tokens[:-1]):
         assert f" {token}," in found[f"App/E0{number}/0"]
-    typed = Action(Primitive.INPUT, text="a<|im_end|>b")
+    typed = Action("type", text="a<|im_end|>b")
     answers = tree(tmp_path / "answers", actions=[BACK, typed])
     done = written(answers, tmp_path / "typed", format=form, **TRAINERS[form])
     assert codes(done) == ["control-token-in-text"]
@@ -261,7 +261,7 @@ def test_swifts_objects_are_the_places_that_the_answer_would_name(
 
 def test_a_place_that_swift_would_round_away_is_left_out(tmp_path: Path) -> None:
     """Between two parts of a thousand there is room for an answer, but not for a whole number."""
-    narrow = Action(Primitive.TAP, (Box(10.03, 20, 10.05, 44, "px"),))
+    narrow = Action("tap", (Box(10.03, 20, 10.05, 44, "px"),))
     data = tree(tmp_path / "data", actions=[TAP, narrow])
     assert not codes(written(data, tmp_path / "plain", format="swift"))
     done = written(data, tmp_path / "out", format="swift", objects="norm1")

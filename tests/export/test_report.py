@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from omnidata import media
-from omnidata.actions import Action, Box, Primitive
+from omnidata.actions import Action, Box
 from omnidata.synth.episodes import Settings, make_episodes
 from omnidata.tasks import get_task
 from omnidata.training.export import Exported, export
@@ -147,9 +147,7 @@ def test_sixteen_bits_of_grey_are_written_as_evaluation_shows_them(tmp_path: Pat
 @pytest.mark.parametrize("unit", ["norm1000", "rel", "px"])
 def test_an_answer_beyond_the_screen_is_not_taught(unit: str, tmp_path: Path) -> None:
     """In every unit: that the profile would take it does not make it a place to tap."""
-    data = tree(
-        tmp_path / "data", actions=[Action(Primitive.TAP, (Box(90, 20, 95, 44, "px"),)), TAP]
-    )
+    data = tree(tmp_path / "data", actions=[Action("tap", (Box(90, 20, 95, 44, "px"),)), TAP])
     done = written(data, tmp_path / "out", coordinates=unit)
     found = [finding for finding in done.findings if finding.severity == "error"]
     assert [(one.code, one.where) for one in found] == [("target-unreachable", "App/E00/0")]

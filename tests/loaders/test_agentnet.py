@@ -13,7 +13,7 @@ from PIL import Image
 
 import omnidata
 from omnidata import media
-from omnidata.actions import Box, Point, Primitive
+from omnidata.actions import Box, Point
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
 from omnidata.loaders.detect import recognised
@@ -42,11 +42,11 @@ def test_a_trajectory_of_agentnet_is_read_and_given_back(tmp_path: Path) -> None
     assert first.screen == SCREEN
     assert first.tags == {"form": "agentnet", "part": "agentnet", "completed": "true"}
     assert first.action
-    assert (first.action.kind, first.action.start) == (Primitive.TAP, (Point(1, 0, "rel"),))
+    assert (first.action.label, first.action.start) == ("TAP", (Point(1, 0, "rel"),))
     assert second.action
-    assert (second.action.kind, second.action.words) == (Primitive.SWIPE_LEFT, DRAG)
+    assert (second.action.label, second.action.words) == ("DRAG", DRAG)
     assert third.action
-    assert third.action.kind is Primitive.SWIPE_UP
+    assert third.action.label == "SWIPE_UP"
     assert last.history == (first.action, second.action, third.action)
     assert list(dump(source)) == [row, trajectory(END, own="t2")]
 
@@ -179,7 +179,7 @@ def test_the_real_trajectory_is_read_with_its_recording() -> None:
     assert not source.findings
     assert read_lines(REAL / "raw_example.jsonl") == list(dump(source))
     measured = json.loads((REAL / "derived" / "step_timing.json").read_text())["rows"]
-    kinds = [step.action.kind.name for step in source.steps if step.action]
+    kinds = [step.action.label for step in source.steps if step.action]
     assert kinds == [
         "TAP", "LONG_PRESS", "TAP", "SWIPE_LEFT", "TAP", "SWIPE_UP", *["TAP"] * 8, "TASK_COMPLETE",
     ]  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 
 import omnidata
 from omnidata import media
-from omnidata.actions import Point, Primitive
+from omnidata.actions import Point
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
 from omnidata.loaders.detect import recognised
@@ -107,7 +107,7 @@ def test_steps_are_put_in_order_and_have_their_history(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert second.history == (first.action,)
     assert second.action
-    assert second.action.kind is Primitive.TASK_COMPLETE
+    assert second.action.label == "TASK_COMPLETE"
     assert first.action
     assert first.action.start == (Point(0.25, 0.5, "rel"),)  # rows have y before x
     assert first.tags == {
@@ -132,19 +132,19 @@ def test_rows_of_the_zoo_that_state_a_size_have_relative_boxes(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("number", "kind", "primitive", "words"),
+    ("number", "kind", "label", "words"),
     [
-        (3, Kind.TYPE, Primitive.INPUT, None),
-        (4, Kind.GESTURE, Primitive.TAP, None),
-        (5, Kind.BACK, Primitive.BACK, None),
-        (6, Kind.HOME, Primitive.HOME, None),
-        (7, Kind.ENTER, Primitive.INPUT, "ENTER"),
-        (10, Kind.COMPLETE, Primitive.TASK_COMPLETE, None),
-        (11, Kind.IMPOSSIBLE, Primitive.TASK_IMPOSSIBLE, None),
+        (3, Kind.TYPE, "INPUT", None),
+        (4, Kind.GESTURE, "TAP", None),
+        (5, Kind.BACK, "BACK", None),
+        (6, Kind.HOME, "HOME", None),
+        (7, Kind.ENTER, "ENTER", "ENTER"),
+        (10, Kind.COMPLETE, "TASK_COMPLETE", None),
+        (11, Kind.IMPOSSIBLE, "TASK_IMPOSSIBLE", None),
     ],
 )
 def test_the_enum_is_android_in_the_wilds(
-    tmp_path: Path, number: int, kind: Kind, primitive: Primitive, words: str | None
+    tmp_path: Path, number: int, kind: Kind, label: str, words: str | None
 ) -> None:
     rows = zoo(result_action_type=number, result_action_text="a", episode_length=1)
     data = records(tmp_path / "x" / "a", example(results__action_type=[number], episode_length=[1]))
@@ -152,7 +152,7 @@ def test_the_enum_is_android_in_the_wilds(
         (step,) = source.steps
         assert truth(step).move.kind is kind
         assert step.action
-        assert (step.action.kind, step.action.words) == (primitive, words)
+        assert (step.action.label, step.action.words) == (label, words)
 
 
 @pytest.mark.parametrize("number", [-1, 0, 1, 2, 8, 9, 12, 4.0, True, "4", None])
@@ -295,9 +295,9 @@ def test_files_without_a_row_are_refused(tmp_path: Path, content: str) -> None:
 
 def check_real(source: Source) -> None:
     assert not source.findings
-    kinds = [step.action and step.action.kind for step in source.steps]
+    kinds = [step.action and step.action.label for step in source.steps]
     assert kinds == [
-        Primitive.HOME, Primitive.SWIPE_UP, Primitive.TAP, Primitive.TASK_COMPLETE,
+        "HOME", "SWIPE_UP", "TAP", "TASK_COMPLETE",
     ]  # fmt: skip
     assert {step.screen for step in source.steps} == {(270, 600)}
 

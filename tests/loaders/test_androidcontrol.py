@@ -10,7 +10,7 @@ import pytest
 
 import omnidata
 from omnidata import media
-from omnidata.actions import Action, Point, Primitive
+from omnidata.actions import Action, Point
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
 from omnidata.loaders.detect import recognised
@@ -48,8 +48,8 @@ def test_a_record_is_an_episode_with_a_screen_after_the_last_action(data: Path) 
     shots = [first.media["screenshot"], last.media["screenshot"], last.media["final_screenshot"]]
     assert [media.read_bytes(shot) for shot in shots if shot] == EPISODES[0]["screenshots"]
     assert last.history == (first.action,)
-    assert first.action == Action(Primitive.TAP, (Point(45, 100, "px"),))
-    assert last.action == Action(Primitive.SWIPE_UP, words="scroll down")
+    assert first.action == Action("tap", (Point(45, 100, "px"),))
+    assert last.action == Action.of("SWIPE_UP", words="scroll down")
     assert last.source["step_instructions"] == ["Do 0", "Do 1"]
 
 
@@ -84,37 +84,37 @@ def test_boxes_come_from_the_forest_of_the_same_screen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "kind", "primitive", "words"),
+    ("action", "kind", "label", "words"),
     [
-        (CLICK, Kind.GESTURE, Primitive.TAP, None),
+        (CLICK, Kind.GESTURE, "TAP", None),
         (
             {"action_type": "long_press", "x": 1, "y": 2},
-            Kind.LONG_PRESS, Primitive.LONG_PRESS, None,
+            Kind.LONG_PRESS, "LONG_PRESS", None,
         ),
         (
             {"action_type": "scroll", "direction": "up"},
-            Kind.SWIPE, Primitive.SWIPE_DOWN, "scroll up",
+            Kind.SWIPE, "SWIPE_DOWN", "scroll up",
         ),
         (
             {"action_type": "scroll", "direction": "left"},
-            Kind.SWIPE, Primitive.SWIPE_RIGHT, "scroll left",
+            Kind.SWIPE, "SWIPE_RIGHT", "scroll left",
         ),
         (
             {"action_type": "open_app", "app_name": "Zoho"},
-            Kind.OPEN_APP, Primitive.TAP, 'OPEN_APP app: "Zoho"',
+            Kind.OPEN_APP, "OPEN_APP", 'OPEN_APP app: "Zoho"',
         ),
         (
             {"action_type": "type", "x": 1, "y": 2, "text": "a"},
-            Kind.TYPE, Primitive.INPUT, 'INPUT text: "a", then ENTER',
+            Kind.TYPE, "INPUT", 'INPUT text: "a", then ENTER',
         ),
-        ({"action_type": "input_text", "text": "a"}, Kind.TYPE, Primitive.INPUT, None),
-        ({"action_type": "navigate_home"}, Kind.HOME, Primitive.HOME, None),
-        ({"action_type": "navigate_back"}, Kind.BACK, Primitive.BACK, None),
-        ({"action_type": "wait"}, Kind.WAIT, Primitive.NONE, None),
+        ({"action_type": "input_text", "text": "a"}, Kind.TYPE, "INPUT", None),
+        ({"action_type": "navigate_home"}, Kind.HOME, "HOME", None),
+        ({"action_type": "navigate_back"}, Kind.BACK, "BACK", None),
+        ({"action_type": "wait"}, Kind.WAIT, "WAIT", "NONE"),
     ],
 )  # fmt: skip
 def test_all_nine_actions_are_read(
-    tmp_path: Path, action: dict[str, Any], kind: Kind, primitive: Primitive, words: str | None
+    tmp_path: Path, action: dict[str, Any], kind: Kind, label: str, words: str | None
 ) -> None:
     source = load(records(tmp_path / "a", episode(action)))
     (step,) = source.steps
@@ -123,7 +123,7 @@ def test_all_nine_actions_are_read(
     assert found
     assert found.move.kind is kind
     assert step.action
-    assert (step.action.kind, step.action.words) == (primitive, words)
+    assert (step.action.label, step.action.words) == (label, words)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from omnidata.actions import Action, Box, Point, Primitive
+from omnidata.actions import Action, Box, Point
 from omnidata.tasks.omnigui.load import load
 from tests.trees import codes, load_rows, row, write_app, write_lines, write_rows
 
@@ -96,7 +96,7 @@ def test_a_target_is_read_in_every_form(
     tmp_path: Path, value: object, expected: tuple[Box | Point, ...]
 ) -> None:
     source = load_rows(tmp_path, row(result_touch_xy=value))
-    assert source.steps[0].action == Action(Primitive.TAP, expected)
+    assert source.steps[0].action == Action("tap", expected)
     assert not codes(source)
 
 
@@ -106,7 +106,7 @@ def test_the_older_yx_columns_are_swapped_and_only_used_without_xy(tmp_path: Pat
         row("A", result_touch_xy=None, result_touch_yx="[[786,210],[850,351]]"),
         row("B", result_touch_yx="[[1,2],[3,4]]"),
     )
-    assert [step.action for step in source.steps] == [Action(Primitive.TAP, (RECT,))] * 2
+    assert [step.action for step in source.steps] == [Action("tap", (RECT,))] * 2
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ def test_a_swipe_has_its_lift_and_survives_an_unreadable_one(tmp_path: Path) -> 
         row("B", result_action_type=3, result_lift_xy="[1]"),
     )
     lift = (Box(1, 2, 3, 4, "px"),)
-    assert source.steps[0].action == Action(Primitive.SWIPE_UP, (RECT,), lift)
-    assert source.steps[1].action == Action(Primitive.SWIPE_UP, (RECT,))
+    assert source.steps[0].action == Action.of("SWIPE_UP", (RECT,), lift)
+    assert source.steps[1].action == Action.of("SWIPE_UP", (RECT,))
     assert codes(source) == {"lift-unreadable": 1}
 
 
@@ -148,7 +148,7 @@ def test_an_unknown_action_number_is_a_finding(tmp_path: Path, number: object) -
 
 def test_a_number_that_arrow_made_a_float_is_read(tmp_path: Path) -> None:
     source = load_rows(tmp_path, row(result_action_type=8.0, image_width=720.0))
-    assert source.steps[0].action == Action(Primitive.BACK)
+    assert source.steps[0].action == Action("back")
     assert source.steps[0].screen == (720, 1600)
 
 
@@ -175,15 +175,15 @@ def test_the_history_holds_the_experts_actions_and_its_own_words(tmp_path: Path)
     )
     assert [step.step_index for step in source.steps] == [0, 1, 2]
     tap, typed = (
-        Action(Primitive.TAP, (RECT,)),
-        Action(Primitive.INPUT, text="hi", words="types hi"),
+        Action("tap", (RECT,)),
+        Action("type", text="hi", words="types hi"),
     )
     assert [step.history for step in source.steps] == [(), (tap,), (tap, typed)]
 
 
 def test_a_history_keeps_the_primitive_of_an_unusable_target(tmp_path: Path) -> None:
     source = load_rows(tmp_path, row(result_touch_xy=""), row(step=1))
-    assert source.steps[1].history == (Action(Primitive.TAP),)
+    assert source.steps[1].history == (Action("tap"),)
 
 
 def test_dependency_comes_from_a_column_or_the_side_file(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from omnidata.actions import Action, Box, Primitive
+from omnidata.actions import Action, Box
 from omnidata.errors import DataError
 from omnidata.tasks.omnigui.load import load
 from tests.trees import (
@@ -31,7 +31,7 @@ RECT = Box(210, 786, 351, 850, "px")
 
 def test_a_repeated_step_is_counted_and_the_first_is_used(tmp_path: Path) -> None:
     source = load_rows(tmp_path, row(), row(result_action_type=8))
-    assert [step.action for step in source.steps] == [Action(Primitive.TAP, (RECT,))]
+    assert [step.action for step in source.steps] == [Action("tap", (RECT,))]
     assert source.skipped == 1
     assert codes(source) == {"step-repeated": 1}
     assert "unknown/T1/0" in source.findings[0].where
@@ -41,7 +41,7 @@ def test_a_gap_in_the_steps_is_a_finding_and_leaves_a_hole_in_the_history(tmp_pa
     source = load_rows(tmp_path, row(step=0), row(step=3))
     assert codes(source) == {"step-gap": 1}
     assert source.findings[0].what == "there are no steps 1, 2"
-    assert source.steps[1].history == (Action(Primitive.TAP, (RECT,)), None, None)
+    assert source.steps[1].history == (Action("tap", (RECT,)), None, None)
 
 
 def test_a_wrong_episode_length_is_a_finding(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from omnidata.actions import Action, Box, Point, Primitive
+from omnidata.actions import Action, Box, Point
 from omnidata.errors import DataError
 from omnidata.loaders.episode_tree import DIMENSIONS, TreeEpisode, TreeStep, TreeWriter
 
 SCREEN = (720, 1600)
-TAP = Action(Primitive.TAP, (Box(210, 786, 351, 850, "px"),))
+TAP = Action("tap", (Box(210, 786, 351, 850, "px"),))
 
 
 def step(action: Action = TAP, **changes: Any) -> TreeStep:
@@ -48,7 +48,7 @@ def first_row(root: Path, *, app: str = "TED") -> dict[str, Any]:
 
 
 def test_the_layout_is_that_of_listing_1(tmp_path: Path) -> None:
-    root = write(tmp_path / "tree", episode(step(), step(Action(Primitive.TASK_COMPLETE))))
+    root = write(tmp_path / "tree", episode(step(), step(Action.of("TASK_COMPLETE"))))
     found = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
     assert found == {f"TED/{name}.jsonl" for name in DIMENSIONS} | {
         "TED/dataset_TED.json",
@@ -67,7 +67,7 @@ def test_the_row_of_an_episode_is_that_of_listing_2(tmp_path: Path) -> None:
 
 
 def test_the_rows_of_the_steps_are_those_of_listing_3(tmp_path: Path) -> None:
-    root = write(tmp_path / "tree", episode(step(Action(Primitive.NONE)), step()))
+    root = write(tmp_path / "tree", episode(step(Action("none")), step()))
     rows = json.loads((root / "TED/media/T0540/T0540.json").read_text())
     shared = {"episode_id": "T0540", "episode_length": 2, "instruction_en": "Listen."}
     size = {"image_width": 720, "image_height": 1600}
@@ -129,19 +129,19 @@ def test_the_index_of_an_app_holds_the_rows_of_all_its_episodes(tmp_path: Path) 
 def test_targets_are_written_in_pixels(
     tmp_path: Path, start: tuple[Point | Box, ...], spelled: str
 ) -> None:
-    root = write(tmp_path / "tree", episode(step(Action(Primitive.TAP, start))))
+    root = write(tmp_path / "tree", episode(step(Action("tap", start))))
     assert first_row(root)["result_touch_xy"] == spelled
 
 
 def test_the_lift_of_a_swipe_is_written(tmp_path: Path) -> None:
-    swipe = Action(Primitive.SWIPE_UP, (Point(1, 9, "px"),), (Box(0, 0, 4, 5, "px"),))
+    swipe = Action.of("SWIPE_UP", (Point(1, 9, "px"),), (Box(0, 0, 4, 5, "px"),))
     root = write(tmp_path / "tree", episode(step(swipe)))
     assert first_row(root)["result_lift_xy"] == "[[0,0],[4,5]]"
 
 
 @pytest.mark.parametrize("text", ["你好", 'a "quoted" \\ word', "two\nlines", "lone \ud83d half"])
 def test_a_typed_text_survives(tmp_path: Path, text: str) -> None:
-    root = write(tmp_path / "tree", episode(step(Action(Primitive.INPUT, text=text))))
+    root = write(tmp_path / "tree", episode(step(Action("type", text=text))))
     row = first_row(root)
     assert row["result_action_text"] == text
     assert json.loads(row["result_action_json"])["text"] == text
@@ -231,10 +231,10 @@ def test_two_apps_may_use_the_same_id(tmp_path: Path) -> None:
         (episode(extra={"ID": "x"}), "column of the format"),
         (episode(step(extra={"step_id": 4})), "column of the format"),
         (
-            episode(step(Action(Primitive.TAP, (Point(1, 2, "px"), Point(3, 4, "px"))))),
+            episode(step(Action("tap", (Point(1, 2, "px"), Point(3, 4, "px"))))),
             "not all of them boxes",
         ),
-        (episode(step(Action(Primitive.TAP, (Point(float("nan"), 2, "px"),)))), "not a number"),
+        (episode(step(Action("tap", (Point(float("nan"), 2, "px"),)))), "not a number"),
     ],
 )
 def test_an_episode_that_the_format_cannot_hold_is_refused(

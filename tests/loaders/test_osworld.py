@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from omnidata import media
-from omnidata.actions import Point, Primitive
+from omnidata.actions import Point
 from omnidata.errors import DataError, MediaError
 from omnidata.loaders.detect import recognised
 from omnidata.tasks.osworld import load as osworld
@@ -64,11 +64,11 @@ def test_a_tree_of_the_release_is_read_whole(tmp_path: Path) -> None:
     }
     assert first.screen == SIZE
     assert first.action is not None
-    assert (first.action.kind, first.action.start) == (Primitive.TAP, (Point(96, 54, "px"),))
+    assert (first.action.label, first.action.start) == ("TAP", (Point(96, 54, "px"),))
     assert second.action is not None
     assert (second.action.text, second.action.words) == ("a;b", "pyautogui.write('a;b')")
     assert last.action is not None
-    assert last.action.kind is Primitive.TASK_COMPLETE
+    assert last.action.label == "TASK_COMPLETE"
     assert last.history == (first.action, second.action)
     assert codes(source) == ["instruction-missing"]
 
@@ -170,7 +170,7 @@ def test_several_lines_of_one_turn_are_one_step(tmp_path: Path) -> None:
     assert only(source).source["rows"] == [one, other]
     action = only(source).action
     assert action is not None
-    assert (action.kind.name, action.words) == (
+    assert (action.label, action.words) == (
         "TAP", "pyautogui.click(96, 54)\npyautogui.press('enter')",
     )  # fmt: skip
     assert codes(source).count("screenshot-shared") == 1, "one second, one name: the later stays"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import datasets
 import pyarrow as pa
@@ -13,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.actions import Action, Box, Point, Primitive, Region
-from omnidata.loaders.rows import Reader, features, storable, to_row
+from omnidata.actions import NUMBERS, Action, Box, Button, Direction, Kind, Point, Region, Status
+from omnidata.loaders.rows import DETAILS, Reader, details, features, storable, to_row
 from omnidata.types import Step
 
 TAGS = ("app", "platform")
@@ -26,14 +27,28 @@ region: st.SearchStrategy[Region] = st.one_of(
     st.builds(Point, coordinate, coordinate, space),
     st.builds(Box, coordinate, coordinate, coordinate, coordinate, space),
 )
-actions = st.builds(
+places = st.lists(region, max_size=3).map(tuple)
+said = {"text": st.none() | text, "words": st.none() | text}
+plain = st.builds(Action.of, st.sampled_from(sorted(NUMBERS)), places, places, **said)
+single = st.builds(
     Action,
-    st.sampled_from(Primitive),
-    st.lists(region, max_size=3).map(tuple),
-    st.lists(region, max_size=3).map(tuple),
-    text=st.none() | text,
-    words=st.none() | text,
+    st.sampled_from(get_args(Kind)),
+    places,
+    places,
+    **said,
+    direction=st.none() | st.sampled_from(get_args(Direction)),
+    amount=st.none() | st.floats(0, 1e6),
+    button=st.sampled_from(get_args(Button)),
+    count=st.integers(1, 3),
+    keys=st.lists(text, max_size=3).map(tuple),
+    app=st.none() | text,
+    status=st.none() | st.sampled_from(get_args(Status)),
+    element=st.none() | st.integers(0, 99),
 )
+several = st.builds(
+    lambda first, then: replace(first, then=tuple(then)), single, st.lists(single, max_size=2)
+)
+actions = plain | single | several
 json_values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
@@ -62,13 +77,15 @@ def steps(draw: st.DrawFn) -> Step:
 
 @given(steps())
 def test_a_step_survives_parquet_and_datasets(step: Step) -> None:
-    columns = features(TAGS, {})
-    table = pa.Table.from_pylist([to_row(step, TAGS)], schema=columns.arrow_schema)
+    more = {DETAILS: datasets.Value("string")}
+    columns = datasets.Features({**features(TAGS, {}), **more})
+    line = to_row(step, TAGS) | {DETAILS: details(step)}
+    table = pa.Table.from_pylist([line], schema=columns.arrow_schema)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "step.parquet"
         pq.write_table(table, path)
         (row,) = pq.read_table(path).to_pylist()
-    (held,) = datasets.Dataset(pa.Table.from_pylist([to_row(step, TAGS)], columns.arrow_schema))
+    (held,) = datasets.Dataset(pa.Table.from_pylist([line], columns.arrow_schema))
     for read in (row, held):
         back = Reader(TAGS).step(read, media={}, history_screens=step.history_screens)
         assert back == step
@@ -83,10 +100,16 @@ def test_any_text_can_be_stored(found: str) -> None:
         assert stored == found
 
 
+TAPPED = {"kind": "TAP", "number": 0, "start": [], "end": [], "text": None, "words": None}
+
+
 @pytest.mark.parametrize(
     "change",
     [
         {"action": {"kind": "FLY"}},
+        {DETAILS: '{"action": {"count": "two"}}'},
+        {DETAILS: '{"action": {"then": [{}]}}', "action": TAPPED},
+        {DETAILS: '{"action": {"then": [{"action": {}, "details": {}}]}}', "action": TAPPED},
         {"source": "{"},
         {"source": "[]"},
         {"source": "[" * 100_000},
@@ -119,3 +142,9 @@ def test_a_step_of_which_nobody_says_more_belongs_to_its_episode(
 ) -> None:
     step = Step("7/0", "7", 0, 1, "Tap", (10, 10), {}, (), (), None, tags, {}, **given)
     assert (step.episode, step.group) == (episode, group)
+
+
+def test_actions_that_the_columns_have_room_for_need_no_further_one() -> None:
+    step = Step("7/0", "7", 0, 1, "Tap", (10, 10), {}, (), (), Action("tap", count=2), {}, {})
+    assert details(step) is None
+    assert details(replace(step, action=Action("hotkey", keys=("ctrl", "c")))) is not None

@@ -13,19 +13,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from omnidata.actions import (
-    POSITIONAL,
-    SWIPES,
+    NUMBERS,
     Action,
     Box,
     Point,
-    Primitive,
     Region,
     Screen,
     Space,
-    answer,
 )
 from omnidata.tasks import get_task
-from omnidata.tasks.omnigui.answers import Answer, Unread, parse
+from omnidata.tasks.omnigui.answers import Answer, Unread, answer, parse
 from omnidata.tasks.omnigui.rules import Match, judge_paper
 from omnidata.types import Step
 from tests.full import FULL
@@ -37,7 +34,8 @@ EXACT, TYPE_ONLY, NOTHING = (
     Match(False, False, False),
 )
 SCREEN = (720, 1600)
-PLACED = sorted(POSITIONAL | SWIPES)
+SWIPES = [label for label in NUMBERS if label.startswith("SWIPE")]
+PLACED = ["TAP", "DOUBLE_TAP", "LONG_PRESS", *SWIPES]
 any_text = st.text(st.characters(exclude_categories=())).filter(lambda text: "<tool" not in text)
 accented = st.text("aeo é\u0301ñÅ\u212b각ệ\u0323ﬁ苹") | any_text
 screens = st.sampled_from([SCREEN, (1080, 2400), (1179, 2556), (1, 1), (333, 777)]) | st.tuples(
@@ -93,13 +91,13 @@ def regions(draw: st.DrawFn, screen: Screen) -> tuple[Region, ...]:
 def targets(draw: st.DrawFn) -> tuple[Action, Screen]:
     """An expert's action, any primitive, with the regions or the text it needs."""
     screen = draw(screens)
-    kind = draw(st.sampled_from(Primitive))
-    if kind is Primitive.INPUT:
-        return Action(kind, text=draw(any_text)), screen
-    if kind in SWIPES:
+    label = draw(st.sampled_from(list(NUMBERS)))
+    if label == "INPUT":
+        return Action("type", text=draw(any_text)), screen
+    if label in SWIPES:
         lift = draw(st.just(()) | regions(screen))
-        return Action(kind, draw(regions(screen)), lift), screen
-    return Action(kind, draw(regions(screen)) if kind in POSITIONAL else ()), screen
+        return Action.of(label, draw(regions(screen)), lift), screen
+    return Action.of(label, draw(regions(screen)) if label in PLACED else ()), screen
 
 
 def placed(action: Action) -> bool:
@@ -125,7 +123,7 @@ def test_the_experts_answer_hits_a_target_of_a_single_pixel(space: Space) -> Non
     missed = []
     for width in range(1, 60):
         for x in range(width + 1):
-            action = Action(Primitive.TAP, (Box(x, 7, x, 7, "px"),))
+            action = Action("tap", (Box(x, 7, x, 7, "px"),))
             if not judge_paper(
                 action, (width, 9), read(answer(action, (width, 9), space=space)), space
             ).exact:
@@ -138,19 +136,17 @@ def test_the_experts_answer_hits_a_target_of_a_single_pixel(space: Space) -> Non
 def test_a_point_hits_the_box_that_is_that_point_in_the_same_unit(
     x: float, y: float, screen: Screen
 ) -> None:
-    action = Action(Primitive.TAP, (Box(x, y, x, y, "norm1000"),))
+    action = Action("tap", (Box(x, y, x, y, "norm1000"),))
     assert judge_paper(action, screen, Answer(0, (x, y)), "norm1000") == EXACT
 
 
 @settings(deadline=None)
-@given(targets(), st.sampled_from(Primitive))
-def test_another_primitive_matches_in_nothing(
-    target: tuple[Action, Screen], kind: Primitive
-) -> None:
+@given(targets(), st.sampled_from(list(NUMBERS)))
+def test_another_primitive_matches_in_nothing(target: tuple[Action, Screen], label: str) -> None:
     action, screen = target
-    assume(kind != action.kind)
+    assume(label != action.label)
     body = answer(action, screen)
-    found = judge_paper(action, screen, read({**body, "action_type": int(kind)}), "norm1000")
+    found = judge_paper(action, screen, read({**body, "action_type": NUMBERS[label]}), "norm1000")
     assert (found.type, found.exact) == (False, False)
 
 
@@ -167,8 +163,8 @@ def test_an_answer_without_its_parameters_matches_in_type_alone(
     target: tuple[Action, Screen],
 ) -> None:
     action, screen = target
-    bare = judge_paper(action, screen, Answer(int(action.kind)), "norm1000")
-    needs = action.kind in PLACED or action.kind is Primitive.INPUT
+    bare = judge_paper(action, screen, Answer(NUMBERS[action.label]), "norm1000")
+    needs = action.label in PLACED or action.label == "INPUT"
     assert (bare.type, bare.exact) == (True, not needs)
 
 
@@ -190,9 +186,9 @@ def around(box: Box, data: st.DataObject) -> tuple[list[list[float]], list[list[
     return inside, outside
 
 
-def placing(kind: Primitive, point: Sequence[float]) -> dict[str, Any]:
-    body: dict[str, Any] = {"action_type": int(kind)}
-    if kind in SWIPES:
+def placing(label: str, point: Sequence[float]) -> dict[str, Any]:
+    body: dict[str, Any] = {"action_type": NUMBERS[label]}
+    if label in SWIPES:
         return {**body, "start_coordinate": point, "end_coordinate": [0, 0]}
     return {**body, "coordinate": point}
 
@@ -200,48 +196,46 @@ def placing(kind: Primitive, point: Sequence[float]) -> dict[str, Any]:
 @settings(deadline=None)
 @given(pixel_boxes(), st.sampled_from(PLACED), st.data())
 def test_a_pixel_beyond_an_edge_misses_and_the_edge_itself_hits(
-    case: tuple[Box, Screen], kind: Primitive, data: st.DataObject
+    case: tuple[Box, Screen], label: str, data: st.DataObject
 ) -> None:
     box, screen = case
     inside, outside = around(box, data)
+    action = Action.of(label, (box,))
     for point in inside:
-        assert (
-            judge_paper(Action(kind, (box,)), screen, read(placing(kind, point)), "px") == EXACT
-        ), point
+        assert judge_paper(action, screen, read(placing(label, point)), "px") == EXACT, point
     for point in outside:
-        found = judge_paper(Action(kind, (box,)), screen, read(placing(kind, point)), "px")
+        found = judge_paper(action, screen, read(placing(label, point)), "px")
         assert found == TYPE_ONLY, point
 
 
 @settings(deadline=None)
-@given(pixel_boxes(), st.sampled_from(sorted(SWIPES)), st.data())
+@given(pixel_boxes(), st.sampled_from(SWIPES), st.data())
 def test_a_swipe_that_ends_beside_its_lift_target_is_not_exact(
-    case: tuple[Box, Screen], kind: Primitive, data: st.DataObject
+    case: tuple[Box, Screen], label: str, data: st.DataObject
 ) -> None:
     box, screen = case
     start = Box(0, 0, screen[0], screen[1], "px")
     inside, outside = around(box, data)
+    kind = NUMBERS[label]
+    ends, starts = Action.of(label, (start,), (box,)), Action.of(label, (box,), (start,))
     for points_, wanted in ((inside, EXACT), (outside, TYPE_ONLY)):
         for point in points_:
             body = {"action_type": kind, "start_coordinate": [1, 1], "end_coordinate": point}
-            assert judge_paper(Action(kind, (start,), (box,)), screen, read(body), "px") == wanted
-            assert judge_paper(Action(kind, (start,)), screen, read(body), "px") == EXACT
+            assert judge_paper(ends, screen, read(body), "px") == wanted
+            assert judge_paper(Action.of(label, (start,)), screen, read(body), "px") == EXACT
             turned = {"action_type": kind, "start_coordinate": point, "end_coordinate": [1, 1]}
-            assert judge_paper(Action(kind, (box,), (start,)), screen, read(turned), "px") == wanted
+            assert judge_paper(starts, screen, read(turned), "px") == wanted
 
 
 def test_a_swipe_without_an_end_is_exact_only_where_the_data_has_no_lift() -> None:
     box = Box(10, 10, 20, 20, "px")
     body = {"action_type": 3, "start_coordinate": [15, 15]}
-    assert judge_paper(Action(Primitive.SWIPE_UP, (box,)), SCREEN, read(body), "px") == EXACT
-    assert (
-        judge_paper(Action(Primitive.SWIPE_UP, (box,), (box,)), SCREEN, read(body), "px")
-        == TYPE_ONLY
-    )
+    assert judge_paper(Action.of("SWIPE_UP", (box,)), SCREEN, read(body), "px") == EXACT
+    assert judge_paper(Action.of("SWIPE_UP", (box,), (box,)), SCREEN, read(body), "px") == TYPE_ONLY
 
 
 def test_each_of_several_boxes_will_do_and_the_gap_between_them_will_not() -> None:
-    action = Action(Primitive.TAP, (Box(0, 0, 9, 9, "px"), Box(20, 0, 29, 9, "px")))
+    action = Action("tap", (Box(0, 0, 9, 9, "px"), Box(20, 0, 29, 9, "px")))
     hits = [
         judge_paper(action, SCREEN, Answer(0, (x, 5)), "px").exact
         for x in (5, 9, 10, 15, 19, 20, 29, 30)
@@ -256,12 +250,12 @@ def test_each_of_several_boxes_will_do_and_the_gap_between_them_will_not() -> No
 def test_auto_takes_coordinates_as_pixels_once_one_exceeds_1000(
     pair: tuple[float, float], exact: bool
 ) -> None:
-    action = Action(Primitive.TAP, (Box(1001, 80, 1100, 100, "px"),))
+    action = Action("tap", (Box(1001, 80, 1100, 100, "px"),))
     assert judge_paper(action, (2000, 2000), Answer(0, pair), "auto").exact == exact
 
 
 def test_a_tap_at_the_boxs_pixels_misses_where_the_unit_is_0_to_1000() -> None:
-    action = Action(Primitive.TAP, (Box(210, 786, 351, 850, "px"),))
+    action = Action("tap", (Box(210, 786, 351, 850, "px"),))
     assert judge_paper(action, SCREEN, Answer(0, (280, 818)), "px") == EXACT
     assert judge_paper(action, SCREEN, Answer(0, (280, 818)), "norm1000") == TYPE_ONLY
     assert (
@@ -278,10 +272,10 @@ OFFSETS = [(140, 0), (-140, 0), (0, 140), (0, -140), (84, 112), (-112, 84), (-84
 def test_a_point_target_counts_at_140_units_exactly_and_not_beyond(
     target: Point, dx: int, dy: int
 ) -> None:
-    for kind in PLACED:
-        action = Action(kind, (target,))
-        near = read(placing(kind, [500 + dx, 500 + dy]))
-        far = read(placing(kind, [500 + dx * 140.1 / 140, 500 + dy * 140.1 / 140]))
+    for label in PLACED:
+        action = Action.of(label, (target,))
+        near = read(placing(label, [500 + dx, 500 + dy]))
+        far = read(placing(label, [500 + dx * 140.1 / 140, 500 + dy * 140.1 / 140]))
         assert judge_paper(action, SCREEN, near, "norm1000") == Match(True, True, True)
         assert judge_paper(action, SCREEN, far, "norm1000") == Match(True, False, True)
 
@@ -291,16 +285,14 @@ def test_a_point_target_counts_at_140_units_exactly_and_not_beyond(
 def test_the_radius_of_a_point_target_is_the_same_all_around_on_any_screen(
     screen: Screen, angle: float, near: float, far: float
 ) -> None:
-    action = Action(Primitive.TAP, (Point(screen[0] / 2, screen[1] / 2, "px"),))
+    action = Action("tap", (Point(screen[0] / 2, screen[1] / 2, "px"),))
     for distance, exact in ((near, True), (far, False)):
         point = (500 + distance * math.cos(angle), 500 + distance * math.sin(angle))
         assert judge_paper(action, screen, Answer(0, point), "norm1000") == Match(True, exact, True)
 
 
 def test_a_lift_target_given_as_a_point_counts_within_140_units_too() -> None:
-    action = Action(
-        Primitive.SWIPE_UP, (Box(0, 0, 720, 1600, "px"),), (Point(500, 500, "norm1000"),)
-    )
+    action = Action.of("SWIPE_UP", (Box(0, 0, 720, 1600, "px"),), (Point(500, 500, "norm1000"),))
     for x, exact in ((640, True), (640.1, False)):
         assert judge_paper(action, SCREEN, Answer(3, (1, 1), (x, 500)), "norm1000") == (
             True,
@@ -311,7 +303,7 @@ def test_a_lift_target_given_as_a_point_counts_within_140_units_too() -> None:
 
 def typed(wanted: str, written: str) -> Match:
     body = {"action_type": 7, "text": written}
-    return judge_paper(Action(Primitive.INPUT, text=wanted), SCREEN, read(body), "norm1000")
+    return judge_paper(Action("type", text=wanted), SCREEN, read(body), "norm1000")
 
 
 def composed(text: str) -> str:
@@ -364,9 +356,9 @@ def steps() -> list[Step]:
     box, point = Box(210, 786, 351, 850, "px"), Point(360, 800, "px")
     found = []
     for action in (
-        *(Action(kind, (region,)) for kind in (Primitive.TAP,) for region in (box, point)),
-        *(Action(Primitive.SWIPE_UP, (a,), (b,)) for a in (box, point) for b in (box, point)),
-        Action(Primitive.INPUT, text="hello"),
+        *(Action("tap", (region,)) for region in (box, point)),
+        *(Action.of("SWIPE_UP", (a,), (b,)) for a in (box, point) for b in (box, point)),
+        Action("type", text="hello"),
     ):
         row: dict[str, Any] = {
             "result_action_type": int(action.kind),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from omnidata.actions import Action, Point, Primitive
+from omnidata.actions import Action, Point
 from omnidata.media.encoding import encode_mp4, encode_wav
 from omnidata.types import MediaRef, Step
 
@@ -25,9 +25,7 @@ def make_steps(folder: Path, lengths: Sequence[int] = (3, 2, 4)) -> list[Step]:
 
 
 def make_episode(folder: Path, name: str, length: int, seed: int) -> list[Step]:
-    actions = [
-        Action(Primitive.TAP, (Point(float(n + 1), float(seed), "px"),)) for n in range(length)
-    ]
+    actions = [Action("tap", (Point(float(n + 1), float(seed), "px"),)) for n in range(length)]
     for index in range(length):
         write_media(folder, f"{name}{index}", np.random.default_rng((seed, index)))
     return [

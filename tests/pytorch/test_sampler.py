@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.actions import Action, Primitive
+from omnidata.actions import Action
 from omnidata.errors import UsageError
 from omnidata.torch import EpisodeSampler
 from omnidata.types import Step
@@ -22,7 +22,7 @@ def bare(lengths: list[int]) -> list[Step]:
     """Steps without media, the episodes' steps mixed up."""
     rounds = range(max(lengths))
     return [
-        make_step(f"E{number}", index, [Action(Primitive.BACK)] * length, {})
+        make_step(f"E{number}", index, [Action("back")] * length, {})
         for index in reversed(rounds)
         for number, length in enumerate(lengths)
         if index < length
@@ -133,7 +133,7 @@ def test_without_shuffling_episodes_keep_the_order_of_the_steps() -> None:
 
 
 def test_episodes_of_one_name_in_two_apps_are_two() -> None:
-    steps = [make_step("E", index, [Action(Primitive.BACK)] * 2, {}) for index in range(2)]
+    steps = [make_step("E", index, [Action("back")] * 2, {}) for index in range(2)]
     steps += [replace(step, tags={"app": "Other"}, episode="", group="") for step in steps]
     order = list(EpisodeSampler(steps, seed=1))
     assert order in ([0, 1, 2, 3], [2, 3, 0, 1])

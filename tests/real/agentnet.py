@@ -14,7 +14,6 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidata.actions import Primitive
 from omnidata.data.segment.agentnet import read_agentnet
 from omnidata.media import samples
 from omnidata.types import MediaRef
@@ -27,10 +26,10 @@ APP, EPISODE = "Windows", "recording"
 
 _RATE = 48_000
 _SOUNDS = {
-    Primitive.TAP: "focus_actionable",
-    Primitive.LONG_PRESS: "long_clicked",
-    Primitive.SWIPE_UP: "scroll_tone",
-    Primitive.SWIPE_LEFT: "gesture_end",
+    "TAP": "focus_actionable",
+    "LONG_PRESS": "long_clicked",
+    "SWIPE_UP": "scroll_tone",
+    "SWIPE_LEFT": "gesture_end",
 }
 
 

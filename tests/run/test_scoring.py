@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from omnidata.actions import answer
 from omnidata.errors import PredictionError
 from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
 from omnidata.run.scoring import score
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
+from omnidata.tasks.omnigui.answers import answer
 from omnidata.types import Source
 from tests.trees import row, write_lines, write_rows
 

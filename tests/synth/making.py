@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from omnidata.actions import answer
 from omnidata.synth.episodes import Settings, make_episodes
+from omnidata.tasks.omnigui.answers import answer
 from omnidata.tasks.omnigui.load import load
 from omnidata.types import Step
 

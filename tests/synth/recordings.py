@@ -10,18 +10,18 @@ from typing import Any
 
 from aiohttp import web
 
-from omnidata.actions import Action, Box, Primitive
+from omnidata.actions import Action, Box
 from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
 from tests.adapters.servers import Asked, ChatCompletions, Fault, Server, running, seen_image
 from tests.cli.running import omnidata
 from tests.data.tiny import SIZE, mp4, png, wav
 from tests.trees import read_lines
 
-TAP = Action(Primitive.TAP, (Box(18, 40, 36, 80, "px"),))
+TAP = Action("tap", (Box(18, 40, 36, 80, "px"),))
 """On a screen of 72 x 160 pixels: [250, 250] to [500, 500] of 1000."""
 
 HIT, MISS = [400, 400], [900, 900]
-END = Action(Primitive.TASK_COMPLETE)
+END = Action.of("TASK_COMPLETE")
 Rule = Callable[[list[str]], "Fault | str"]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from omnidata.actions import Action, Box, Primitive
+from omnidata.actions import Action, Box
 from omnidata.metrics.intervals import wilson
 from omnidata.tasks.omnigui.load import load
 from tests.adapters.servers import Fault
@@ -37,8 +37,8 @@ from tests.synth.recordings import (
 from tests.trees import read_lines
 
 YES, NO = "Well.\nAnswer: True", "Answer: False"
-BACK = Action(Primitive.BACK)
-TYPE = Action(Primitive.INPUT, text="hi")
+BACK = Action("back")
+TYPE = Action("type", text="hi")
 
 
 def by_task(answers: dict[int, Fault | str], otherwise: Fault | str = NO) -> Rule:
@@ -108,7 +108,7 @@ def test_every_episode_says_which_critics_accepted_it_in_what_words(tmp_path: Pa
 
 
 def test_the_question_is_that_of_criticbench_about_the_last_five_actions(tmp_path: Path) -> None:
-    box = Action(Primitive.LONG_PRESS, (Box(0, 0, 72, 160, "px"),))
+    box = Action("long_press", (Box(0, 0, 72, 160, "px"),))
     data = recording(tmp_path / "data", [box, TAP, TYPE, BACK, TAP, END])
     with answering(lambda seen: YES) as server:
         ask("filter", server, data, tmp_path / "out")

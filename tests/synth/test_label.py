@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnidata.actions import Action, Box, Point, Primitive
+from omnidata.actions import Action, Box, Point
 from omnidata.metrics.intervals import wilson
 from omnidata.tasks.omnigui.load import load
 from omnidata.types import Step
@@ -31,7 +31,7 @@ from tests.synth.recordings import (
     says,
 )
 
-BACK = Action(Primitive.BACK)
+BACK = Action("back")
 EXPERT = [TAP, TAP, TAP, TAP, TAP, TAP, BACK, TAP, TAP, END]
 BARE: list[Action | None] = [None] * len(EXPERT)
 ANSWERS: dict[int, Fault | str] = {
@@ -80,8 +80,8 @@ def test_answers_become_targets_and_the_precision_is_exact(tmp_path: Path) -> No
     assert told["warnings"] == []
     found = steps_of(tmp_path / "out")
     place = (Point(28.8, 64, "px"),)
-    assert found["App/E0/0"].action == found["App/E0/1"].action == Action(Primitive.TAP, place)
-    assert found["App/E0/2"].action == Action(Primitive.TAP, (Point(64.8, 144, "px"),))
+    assert found["App/E0/0"].action == found["App/E0/1"].action == Action("tap", place)
+    assert found["App/E0/2"].action == Action("tap", (Point(64.8, 144, "px"),))
     assert found["App/E0/3"].action == found["App/E0/6"].action == BACK
     assert [found[f"App/E0/{n}"].action for n in (4, 5, 7, 8, 9)] == [None] * 5
 
@@ -142,7 +142,7 @@ def test_the_model_sees_both_screenshots_the_clip_between_them_and_the_goal(
 
 
 def test_targets_that_the_data_have_stay_and_measure_the_model(tmp_path: Path) -> None:
-    box = Action(Primitive.TAP, (Box(1, 2, 30, 40, "px"), Box(50, 60, 70, 80, "px")), words="tap!")
+    box = Action("tap", (Box(1, 2, 30, 40, "px"), Box(50, 60, 70, 80, "px")), words="tap!")
     mixed = recording(tmp_path / "mixed", [box, None, TAP, None], extra={"mine": [1, "x"]})
     with answering(by_first({0: says(8)}, says(0, HIT))) as server:
         told = ask("label", server, mixed, tmp_path / "out")
@@ -248,7 +248,7 @@ def test_pixels_of_a_picture_that_was_made_smaller_land_on_the_screen(tmp_path: 
             *("-T", "coordinates=px", "-T", "clip=off", "-M", "image_size=80"),
         )  # fmt: skip
     action = steps_of(tmp_path / "out")["App/E0/0"].action
-    assert action == Action(Primitive.TAP, (Point(36, 80, "px"),))
+    assert action == Action("tap", (Point(36, 80, "px"),))
 
 
 def test_the_last_step_and_what_no_screenshot_follows_stay_unlabelled(tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_answers_of_broken_unicode_are_kept_and_read(tmp_path: Path) -> None:
     with answering(by_first({0: told}, "\ud800")) as server:
         ask("label", server, bare, tmp_path / "out")
     first, second, _ = load(tmp_path / "out").steps
-    assert first.action == Action(Primitive.INPUT, text="a\ud800b")
+    assert first.action == Action("type", text="a\ud800b")
     assert second.source["idm"]["answer"] == "\ud800"
 
 

@@ -18,7 +18,7 @@ from omnidata.cli import main
 import json
 from dataclasses import replace
 
-from omnidata.actions import Action, Primitive
+from omnidata.actions import Action
 from omnidata.loaders.task_library import Library, Subtask
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.profiles import EpisodeProfile, RowProfile
@@ -99,7 +99,7 @@ class Diary(Benchmark):
                 media={"screenshot": MediaRef("image", data, "room.png")},
                 history=(),
                 history_screens=(),
-                action=Action(Primitive.BACK) if row["did"] else None,
+                action=Action("back") if row["did"] else None,
                 tags={},
                 source=row,
             )
@@ -117,7 +117,7 @@ class Labels(Diary):
     )
 
     def read(self, text, receipt=None):
-        return Action(Primitive.BACK) if text == "went back" else None
+        return Action("back") if text == "went back" else None
 
     def answer(self, step):
         return step.source["seen"]

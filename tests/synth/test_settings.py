@@ -127,7 +127,7 @@ def test_the_report_counts_what_is_there(tmp_path: Path) -> None:
     assert report["apps"] == Counter(step.tags["app"] for step in steps)
     assert report["languages"] == Counter(step.tags["language"] for step in steps)
     assert report["primitives"] == Counter(
-        step.action.kind.name for step in steps if step.action is not None
+        step.action.label for step in steps if step.action is not None
     )
     for role, suffix in (("screenshot", "png"), ("video", "mp4"), ("audio", "wav")):
         files = (tmp_path / "data").rglob(f"*.{suffix}")

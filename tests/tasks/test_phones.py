@@ -247,7 +247,7 @@ def test_baselines_are_what_they_say(tmp_path: Path) -> None:
     answers = {name: task.baseline(name, steps, {})(steps[0]) for name in task.baselines}
     assert answers["center"] == '{"action_type":"TAP","coordinate":[500.0,500.0]}'
     assert answers["always-wait"] == '{"action_type":"NONE"}'
-    swipes = [s for s in steps if s.action and s.action.kind.name == "SWIPE_UP"]
+    swipes = [s for s in steps if s.action and s.action.label == "SWIPE_UP"]
     usual = json.loads(task.baseline("majority", swipes, {})(steps[0]))
     assert usual["action_type"] == "SWIPE_UP"
     for text in answers.values():

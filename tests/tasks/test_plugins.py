@@ -47,7 +47,7 @@ import hashlib
 import json
 from dataclasses import replace
 
-from omnidata.actions import Action, Primitive
+from omnidata.actions import Action
 from omnidata.errors import DataError
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.profiles import RowProfile
@@ -85,7 +85,7 @@ class Words(Benchmark):
                 media={},
                 history=(),
                 history_screens=(),
-                action=Action(Primitive.BACK),
+                action=Action("back"),
                 tags={"language": row["language"]},
                 source=row,
             )

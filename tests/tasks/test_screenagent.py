@@ -23,13 +23,13 @@ PLUGIN = """
 import hashlib
 import json
 
-from omnidata.actions import Action, Point, Primitive
+from omnidata.actions import Action, Point
 from omnidata.jsontext import objects
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.profiles import RowProfile
 from omnidata.types import MediaRef, Source, Step, Verdict
 
-KINDS = {"click": Primitive.TAP, "double_click": Primitive.DOUBLE_TAP, "text": Primitive.INPUT}
+KINDS = {"click": "TAP", "double_click": "DOUBLE_TAP", "text": "INPUT"}
 
 
 def key(action, screen):
@@ -79,11 +79,12 @@ class ScreenAgent(Benchmark):
 
     def nearest(self, actions):
         for one in actions:
-            kind = KINDS.get(one.get("mouse_action_type") or one.get("keyboard_action_type"))
-            if kind is not None:
+            label = KINDS.get(one.get("mouse_action_type") or one.get("keyboard_action_type"))
+            if label is not None:
                 at = one.get("mouse_position")
                 where = (Point(at["width"], at["height"], "px"),) if at else ()
-                return Action(kind, where, text=one.get("keyboard_text"), words=json.dumps(actions))
+                text, words = one.get("keyboard_text"), json.dumps(actions)
+                return Action.of(label, where, text=text, words=words)
 
     def answer(self, step):
         return None if step.tags["turn"] == "negative" else json.dumps(step.source["actions"])

@@ -12,20 +12,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from omnidata.actions import (
-    POSITIONAL,
-    SWIPES,
+    NUMBERS,
     Action,
     Box,
     Point,
-    Primitive,
     Region,
     Screen,
     Space,
-    answer,
     convert,
 )
 from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.files import TaskName
+from omnidata.tasks.omnigui.answers import answer
 from omnidata.training.media_store import Sizing
 from omnidata.types import PLACE, Step
 from tests.loaders.agentstudio import REAL, act, ground, single, trajectory
@@ -63,13 +61,16 @@ def boxes(draw: st.DrawFn, screen: Screen, least: int = 0) -> Box:
     return Box(edges[0], edges[2], edges[1], edges[3], "px")
 
 
+PLACED = [label for label, number in NUMBERS.items() if 0 <= number <= 6]
+
+
 @st.composite
 def tasks_to_learn(draw: st.DrawFn) -> tuple[Action, Screen]:
     screen = draw(screens)
-    kind = draw(st.sampled_from(sorted({*POSITIONAL, *SWIPES})))
+    label = draw(st.sampled_from(PLACED))
     start = draw(boxes(screen))
-    end = (draw(boxes(screen)),) if kind in SWIPES and draw(st.booleans()) else ()
-    return Action(kind, (start,), end), screen
+    end = (draw(boxes(screen)),) if label.startswith("SWIPE") and draw(st.booleans()) else ()
+    return Action.of(label, (start,), end), screen
 
 
 def is_flat(region: Region) -> bool:
@@ -134,7 +135,7 @@ def test_numbers_are_short_where_the_box_has_room(
 ) -> None:
     screen = data.draw(screens)
     box = data.draw(boxes(screen, least=28))
-    asked = replace(step, action=Action(Primitive.TAP, (box,)), screen=screen)
+    asked = replace(step, action=Action("tap", (box,)), screen=screen)
     target = OMNIGUI.target(asked, space=space, size=screen)
     assert target
     for number in json.loads(target.text)["coordinate"]:
@@ -146,21 +147,21 @@ def test_numbers_are_short_where_the_box_has_room(
 
 def test_a_box_over_the_whole_screen_is_hit_in_its_middle(step: Step) -> None:
     """A whole number between 0 and 1 is an edge of the screen, which nobody taps."""
-    asked = replace(step, action=Action(Primitive.TAP, (Box(0, 0, 720, 1600, "px"),)))
+    asked = replace(step, action=Action("tap", (Box(0, 0, 720, 1600, "px"),)))
     target = OMNIGUI.target(asked, space="rel", size=(720, 1600))
     assert target
     assert json.loads(target.text)["coordinate"] == [0.5, 0.5]
 
 
 def test_a_box_that_goes_beyond_the_screen_is_hit_on_it(step: Step) -> None:
-    asked = replace(step, action=Action(Primitive.TAP, (Box(700, 1000, 1000, 1100, "px"),)))
+    asked = replace(step, action=Action("tap", (Box(700, 1000, 1000, 1100, "px"),)))
     target = OMNIGUI.target(asked, space="px", size=(720, 1600))
     assert target
     assert json.loads(target.text)["coordinate"] == [710, 1050]
 
 
 def test_a_target_that_is_a_point_is_rounded(step: Step) -> None:
-    asked = replace(step, action=Action(Primitive.TAP, (Point(100, 333, "px"),)))
+    asked = replace(step, action=Action("tap", (Point(100, 333, "px"),)))
     target = OMNIGUI.target(asked, space="norm1000", size=(720, 1600))
     assert target
     assert json.loads(target.text)["coordinate"] == [139, 208]
@@ -177,7 +178,7 @@ def test_the_oracle_points_inside_a_box_and_never_at_an_edge_of_the_screen(
     low = convert(Point(found.left, found.top, "px"), unit, screen)
     high = convert(Point(found.right, found.bottom, "px"), unit, screen)
     box = Box(low.x, low.y, high.x, high.y, unit)
-    x, y = answer(Action(Primitive.TAP, (box,)), screen, space=space)["coordinate"]
+    x, y = answer(Action("tap", (box,)), screen, space=space)["coordinate"]
     point = convert(Point(x, y, space), "px", screen)
     assert found.left < point.x < found.right
     assert found.top < point.y < found.bottom
@@ -187,10 +188,10 @@ def test_the_oracle_points_inside_a_box_and_never_at_an_edge_of_the_screen(
     "action",
     [
         None,
-        Action(Primitive.TAP),
-        Action(Primitive.SWIPE_UP),
-        Action(Primitive.INPUT, text=None),
-        Action(Primitive.INPUT, text=""),
+        Action("tap"),
+        Action.of("SWIPE_UP"),
+        Action("type", text=None),
+        Action("type", text=""),
     ],
 )
 def test_an_action_that_lacks_its_place_or_its_text_is_no_target(
@@ -221,7 +222,7 @@ def test_a_row_of_agentstudio_without_a_usable_answer_has_no_target(
 def test_a_target_has_the_tasks_own_unit_and_the_pixels_of_the_screen(
     step: Step, space: str
 ) -> None:
-    asked = replace(step, action=Action(Primitive.TAP, (Box(20, 40, 50, 60, "px"),)))
+    asked = replace(step, action=Action("tap", (Box(20, 40, 50, 60, "px"),)))
     unit: Space = next((known for known in SPACES if known == space), "norm1000")
     told = get_task("omnigui", {"coordinates": space}).target(asked)
     assert told == OMNIGUI.target(asked, space=unit, size=asked.screen)
@@ -232,19 +233,19 @@ def test_a_target_has_the_tasks_own_unit_and_the_pixels_of_the_screen(
 @pytest.mark.parametrize(
     ("action", "text", "marked"),
     [
-        (Action(Primitive.NONE), '{"action_type":-1}', '{"action_type":-1}'),
+        (Action("none"), '{"action_type":-1}', '{"action_type":-1}'),
         (
-            Action(Primitive.INPUT, text='你 "<bbox>"'),
+            Action("type", text='你 "<bbox>"'),
             '{"action_type":7,"text":"你 \\"<bbox>\\""}',
             '{"action_type":7,"text":"你 \\"bbox\\""}',
         ),
         (
-            Action(Primitive.INPUT, text="<bbox>"),
+            Action("type", text="<bbox>"),
             '{"action_type":7,"text":"<bbox>"}',
             '{"action_type":7,"text":"bbox"}',
         ),
         (
-            Action(Primitive.SWIPE_UP, (Box(0, 800, 720, 1600, "px"),)),
+            Action.of("SWIPE_UP", (Box(0, 800, 720, 1600, "px"),)),
             '{"action_type":3,"start_coordinate":[500,750],"end_coordinate":[500,450]}',
             '{"action_type":3,"start_coordinate":<bbox>,"end_coordinate":<bbox>}',
         ),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from omnidata import media
-from omnidata.actions import Action, Primitive
+from omnidata.actions import Action
 from omnidata.adapters.tiny import Family
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.tasks import get_task
@@ -196,8 +196,8 @@ def test_a_step_without_a_target_is_named_before_training(
 
     lacking = [
         replace(steps[1], action=None, sample_id="A/none/0"),
-        replace(steps[1], action=Action(Primitive.TAP), sample_id="A/nowhere/0"),
-        replace(steps[1], action=Action(Primitive.INPUT, text=None), sample_id="A/mute/0"),
+        replace(steps[1], action=Action("tap"), sample_id="A/nowhere/0"),
+        replace(steps[1], action=Action("type", text=None), sample_id="A/mute/0"),
     ]
     with pytest.raises(DataError, match="3 steps have no target: A/none/0, A/nowhere/0, A/mute/0"):
         training_table(task, [*steps, *lacking])
@@ -230,7 +230,7 @@ def test_texts_that_stand_for_media_are_refused(once: Once, task: Task, steps: l
     forged = replace(steps[0], instruction="Open <|IMAGE|>", source={})
     with pytest.raises(MediaError, match="stands for a medium"):
         collate([forged])
-    typed = Action(Primitive.INPUT, text="<|AUDIO|>")
+    typed = Action("type", text="<|AUDIO|>")
     with pytest.raises(DataError, match="stands for a medium"):
         collate([replace(steps[0], action=typed)])
 
@@ -239,7 +239,7 @@ def test_control_tokens_in_an_answer_are_plain_text(
     once: Once, task: Task, steps: list[Step]
 ) -> None:
     collate = collator(checkpoint(once, "qwen2.5-omni"), task)
-    typed = Action(Primitive.INPUT, text="a<|im_end|>b")
+    typed = Action("type", text="a<|im_end|>b")
     labels = collate([replace(steps[0], action=typed)])["labels"][0]
     end = collate.processor.tokenizer.eos_token_id
     said = collate.processor.tokenizer.decode(labels[labels >= 0])
@@ -259,7 +259,7 @@ def test_the_answer_is_in_the_unit_that_the_task_is_told(
     once: Once, task: Task, sample: Path
 ) -> None:
     steps = task.load(sample).steps
-    tap = next(s for s in steps if s.action and s.action.kind is Primitive.TAP)
+    tap = next(s for s in steps if s.action and s.action.label == "TAP")
     folder = checkpoint(once, "qwen2.5-omni")
     said = {}
     for space in ("norm1000", "px", "rel"):
@@ -278,7 +278,7 @@ def test_answers_in_pixels_are_those_of_the_screenshot_as_it_is_shown(
 ) -> None:
     told = get_task("omnigui", {"coordinates": "px"})
     steps = told.load(sample).steps
-    tap = next(s for s in steps if s.action and s.action.kind is Primitive.TAP)
+    tap = next(s for s in steps if s.action and s.action.label == "TAP")
     collate = collator(checkpoint(once, "qwen2.5-omni"), told, image_size="200")
     [text] = answers(collate([tap])["labels"], collate.processor.tokenizer)
     size = media.within(tap.screen, 200)

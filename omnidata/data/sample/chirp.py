@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omnidata.actions import Primitive
 from omnidata.data.sample import canvas as phone
 from omnidata.data.sample import media
 from omnidata.data.sample.canvas import GREEN, RED, WHITE, WIDTH, Canvas, Screen, Theme, shade
@@ -199,7 +198,7 @@ def _answering(book: Book, theme: Theme, inbox: Screen, name: str) -> None:
     draft = _chat(theme, name, bubbles=("Where are you?",), draft="On my way")
     sent = _chat(theme, name, bubbles=("Where are you?", ".On my way"))
     liked = _chat(theme, name, bubbles=("Where are you?", ".On my way", "Great <3"))
-    hold = tap(liked, "bubble2", Primitive.LONG_PRESS)
+    hold = tap(liked, "bubble2", "LONG_PRESS")
     menu = phone.dialog(liked, theme, title="React", note="Like this message?", yes="Like", no="No")
     book.add(
         Task(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnidata.actions import Primitive
+from omnidata.actions import Direction
 from omnidata.data.sample import canvas as phone
 from omnidata.data.sample import media
 from omnidata.data.sample.canvas import GREEN, RED, WHITE, WIDTH, Canvas, Screen, Theme, shade
@@ -18,6 +18,7 @@ from omnidata.data.sample.story import (
     swipe,
     tap,
 )
+from omnidata.media.encoding import Samples
 
 _DEVICES = ("lamp", "door", "oven", "fan", "camera", "bell")
 
@@ -175,11 +176,12 @@ def _alarm(book: Book) -> None:
     slow = media.beeps(2, frequency=frequency, every=0.6)
     fast = media.beeps(8, frequency=frequency, every=0.15)
     endings = []
-    for kind, place, cue, title in (
-        (Primitive.SWIPE_LEFT, "snooze", slow, "Ten more minutes"),
-        (Primitive.SWIPE_RIGHT, "stop", fast, "Good morning"),
-    ):
-        slide = swipe(kind, clock.targets["knob"], clock.targets[place])
+    slides: tuple[tuple[Direction, str, Samples, str], ...] = (
+        ("left", "snooze", slow, "Ten more minutes"),
+        ("right", "stop", fast, "Good morning"),
+    )
+    for way, place, cue, title in slides:
+        slide = swipe(way, clock.targets["knob"], clock.targets[place])
         after = phone.done(theme, title=title, note="6:30")
         endings.append(
             [
@@ -207,12 +209,13 @@ def _passing(book: Book, theme: Theme, house: Screen) -> None:
     picture = hall.targets["picture"]
     sound = book.hear(seconds=2.0)
     after = phone.done(theme, title="Camera turned", note="Hall")
+    ways: tuple[tuple[Direction, int], ...] = (("left", -1), ("right", 1))
     endings = [
         [
             Moment(hall, across(kind, picture), sound, Cue("move", (picture,), way, WHITE)),
             Moment(after, COMPLETE, book.hear()),
         ]
-        for kind, way in ((Primitive.SWIPE_LEFT, -1), (Primitive.SWIPE_RIGHT, 1))
+        for kind, way in ways
     ]
     book.twins(
         Task(
@@ -271,8 +274,8 @@ def _reading(book: Book, theme: Theme, house: Screen) -> None:
             "打开事件记录，滚动到末尾，再向上滚动回去，然后返回。",
         ),
         Moment(house, tap(house, "log"), hum),
-        Moment(top, across(Primitive.SWIPE_UP, top.targets["list"]), hum),
-        Moment(low, across(Primitive.SWIPE_DOWN, low.targets["list"]), hum),
+        Moment(top, across("up", top.targets["list"]), hum),
+        Moment(low, across("down", low.targets["list"]), hum),
         Moment(top, BACK, hum),
         Moment(house, COMPLETE, hum),
     )

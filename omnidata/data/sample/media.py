@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from PIL import Image, ImageDraw
 
-from omnidata.actions import SWIPES, Action, Box, Primitive, Region, centre
+from omnidata.actions import Action, Box, Region, centre
 from omnidata.data.sample.canvas import GREEN, RED, WHITE, Colour, Screen, paint_icon
 from omnidata.media.encoding import AUDIO_RATE, Frame, Samples, encode_mp4
 
@@ -227,14 +227,14 @@ def _finger(picture: Image.Image, action: Action, share: float) -> None:
         return
     draw = ImageDraw.Draw(picture, "RGBA")
     x, y = _half(action.start[0])
-    if action.kind in SWIPES and action.end:
+    if action.kind == "swipe" and action.end:
         to_x, to_y = _half(action.end[0])
         at = (x + (to_x - x) * share, y + (to_y - y) * share)
         draw.line((x, y, *at), fill=(40, 120, 240, 110), width=14)
         _disc(draw, at, 13, (40, 120, 240, 200))
         return
-    pulse = share * 2 % 1 if action.kind is Primitive.DOUBLE_TAP else share
-    reach = 34 if action.kind is Primitive.LONG_PRESS else 22
+    pulse = share * 2 % 1 if action.count == 2 else share
+    reach = 34 if action.kind == "long_press" else 22
     _disc(draw, (x, y), 8 + reach * pulse, (40, 120, 240, round(150 * (1 - 0.6 * pulse))))
     _disc(draw, (x, y), 8, (255, 255, 255, 220))
 
@@ -244,13 +244,13 @@ def _change(before: Image.Image, after: Image.Image, last: Action, share: float)
     width, height = before.size
     eased = 1 - (1 - share) ** 2
     offset = {
-        Primitive.SWIPE_UP: (0, 1),
-        Primitive.SWIPE_DOWN: (0, -1),
-        Primitive.SWIPE_RIGHT: (-1, 0),
-        Primitive.BACK: (-1, 0),
-        Primitive.SWIPE_LEFT: (1, 0),
-        Primitive.TAP: (1, 0),
-    }.get(last.kind)
+        "SWIPE_UP": (0, 1),
+        "SWIPE_DOWN": (0, -1),
+        "SWIPE_RIGHT": (-1, 0),
+        "BACK": (-1, 0),
+        "SWIPE_LEFT": (1, 0),
+        "TAP": (1, 0),
+    }.get(last.label)
     if before is after or offset is None:
         return Image.blend(before, after, eased)
     picture = before.copy()

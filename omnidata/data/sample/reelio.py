@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omnidata.actions import Primitive
 from omnidata.data.sample import canvas as phone
 from omnidata.data.sample import media
 from omnidata.data.sample.canvas import RED, WHITE, WIDTH, Canvas, Screen, Theme, shade
@@ -141,7 +140,7 @@ def _blinking(book: Book, theme: Theme, film: str) -> None:
             Moment(page, tap(page, "picture", kind), sound, Cue("flash", (picture,), times)),
             Moment(after, COMPLETE, book.hear()),
         ]
-        for kind, times in ((Primitive.DOUBLE_TAP, 1), (Primitive.LONG_PRESS, 3))
+        for kind, times in (("DOUBLE_TAP", 1), ("LONG_PRESS", 3))
     ]
     book.twins(
         Task(
@@ -172,7 +171,7 @@ def _commenting(book: Book, theme: Theme, film: str) -> None:
             f'Scroll down the comments while the film runs, then add the comment "{text}".',
             f"影片播放时向下浏览评论，然后发表评论“{text}”。",
         ),
-        Moment(page, across(Primitive.SWIPE_UP, page.targets["comments"]), tune[0]),
+        Moment(page, across("up", page.targets["comments"]), tune[0]),
         Moment(lower, tap(lower, "field"), tune[1]),
         Moment(typing, type_in(text), tune[2]),
         Moment(page, COMPLETE, book.hear(media.pluck(1175))),
@@ -193,7 +192,7 @@ def _leaving(book: Book, theme: Theme, films: Sequence[str]) -> None:
             "打开第二部影片，在画面上向下滑动退出，然后回到手机主屏幕。",
         ),
         Moment(feed, tap(feed, "row1"), street),
-        Moment(page, across(Primitive.SWIPE_DOWN, page.targets["picture"]), street),
+        Moment(page, across("down", page.targets["picture"]), street),
         Moment(feed, HOME, street),
         Moment(book.start, COMPLETE, street),
     )

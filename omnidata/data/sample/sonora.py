@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnidata.actions import Primitive
+from omnidata.actions import Direction
 from omnidata.data.sample import canvas as phone
 from omnidata.data.sample import media
 from omnidata.data.sample.canvas import WHITE, Canvas, Screen, Theme, shade
@@ -117,14 +117,15 @@ def _gliding(book: Book, theme: Theme, songs: list[tuple[str, str]]) -> None:
     low, high = 300 * book.rng.uniform(0.9, 1.1), 1200 * book.rng.uniform(0.9, 1.1)
     cover = now.targets["cover"]
     endings = []
-    for kind, ends, song in (
-        (Primitive.SWIPE_UP, (low, high), songs[2]),
-        (Primitive.SWIPE_DOWN, (high, low), songs[0]),
-    ):
+    glides: tuple[tuple[Direction, tuple[float, float], tuple[str, str]], ...] = (
+        ("up", (low, high), songs[2]),
+        ("down", (high, low), songs[0]),
+    )
+    for way, ends, song in glides:
         sound = book.hear(media.glide(*ends), seconds=2.0)
         after = _player(theme, song, playing=True, position=0.0)
         endings.append(
-            [Moment(now, across(kind, cover), sound), Moment(after, COMPLETE, book.hear())]
+            [Moment(now, across(way, cover), sound), Moment(after, COMPLETE, book.hear())]
         )
     book.twins(
         Task(
@@ -205,8 +206,8 @@ def _looking_around(
             f"打开 {songs[2][0]}，在封面上向左滑动查看下一首，再向右滑动回来，然后返回资料库。",
         ),
         Moment(library, tap(library, "row2"), sound),
-        Moment(now, across(Primitive.SWIPE_LEFT, cover), sound),
-        Moment(following, across(Primitive.SWIPE_RIGHT, cover), sound),
+        Moment(now, across("left", cover), sound),
+        Moment(following, across("right", cover), sound),
         Moment(now, BACK, sound),
         Moment(library, COMPLETE, sound),
     )

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from omnidata.actions import Action, Box, Primitive
+from omnidata.actions import OPPOSITE, Action, Box, Direction
 from omnidata.data.sample import canvas
 from omnidata.data.sample.canvas import Screen
 from omnidata.data.sample.media import Cue, over, room
 from omnidata.loaders.episode_tree import Dependency, Dimension
 from omnidata.media.encoding import Samples
 
-WAIT = Action(Primitive.NONE)
-BACK = Action(Primitive.BACK)
-HOME = Action(Primitive.HOME)
-COMPLETE = Action(Primitive.TASK_COMPLETE)
-IMPOSSIBLE = Action(Primitive.TASK_IMPOSSIBLE)
+WAIT = Action("none")
+BACK = Action("back")
+HOME = Action("home")
+COMPLETE = Action("done", status="success")
+IMPOSSIBLE = Action("done", status="failure")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,34 +145,28 @@ class Book:
         return f"{self.app[0]}{len(self.plans) + 1:03d}"
 
 
-def tap(screen: Screen, name: str, kind: Primitive = Primitive.TAP) -> Action:
+def tap(screen: Screen, name: str, label: str = "TAP") -> Action:
     """Touch a widget: a tap, or another positional primitive."""
-    return Action(kind, (screen.targets[name],))
+    return Action.of(label, (screen.targets[name],))
 
 
-def swipe(kind: Primitive, start: Box, end: Box) -> Action:
+def swipe(direction: Direction, start: Box, end: Box) -> Action:
     """Drag from one rectangle to another."""
-    return Action(kind, (start,), (end,))
+    return Action("swipe", (start,), (end,), direction=direction)
 
 
-def across(kind: Primitive, area: Box) -> Action:
+def across(direction: Direction, area: Box) -> Action:
     """A swipe over an area, from one third of it to the opposite one."""
     wide, high = (area.right - area.left) // 3, (area.bottom - area.top) // 3
-    first = {
-        Primitive.SWIPE_UP: replace(area, top=area.bottom - high),
-        Primitive.SWIPE_DOWN: replace(area, bottom=area.top + high),
-        Primitive.SWIPE_LEFT: replace(area, left=area.right - wide),
-        Primitive.SWIPE_RIGHT: replace(area, right=area.left + wide),
+    first: Mapping[Direction, Box] = {
+        "up": replace(area, top=area.bottom - high),
+        "down": replace(area, bottom=area.top + high),
+        "left": replace(area, left=area.right - wide),
+        "right": replace(area, right=area.left + wide),
     }
-    opposite = {
-        Primitive.SWIPE_UP: Primitive.SWIPE_DOWN,
-        Primitive.SWIPE_DOWN: Primitive.SWIPE_UP,
-        Primitive.SWIPE_LEFT: Primitive.SWIPE_RIGHT,
-        Primitive.SWIPE_RIGHT: Primitive.SWIPE_LEFT,
-    }
-    return swipe(kind, first[kind], first[opposite[kind]])
+    return swipe(direction, first[direction], first[OPPOSITE[direction]])
 
 
 def type_in(text: str) -> Action:
     """Type into the field that has the focus."""
-    return Action(Primitive.INPUT, text=text)
+    return Action("type", text=text)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
-from omnidata.actions import Action, Box, Point, Primitive
+from omnidata.actions import Action, Box, Direction, Point
 from omnidata.data.segment.log import MAX_BYTES, Event, Labels, Log, objects
 from omnidata.errors import DataError, Finding, Severity
 from omnidata.jsontext import BROKEN, decode
@@ -230,7 +230,7 @@ def _labels(folder: Path, metadata: Metadata) -> Labels:
 
 def _end(last_s: float, where: str) -> Event:
     moment = last_s + END_AFTER_S
-    return Event(moment, moment, Action(Primitive.TASK_COMPLETE), where, earliest_s=last_s)
+    return Event(moment, moment, Action("done", status="success"), where, earliest_s=last_s)
 
 
 class _Reader:
@@ -275,7 +275,7 @@ class _Reader:
             return self._scroll(convert(details.trace, list[Turn], where))
         if details.action == "type":
             text = _typed(details.key_names)
-            return None if text is None else Action(Primitive.INPUT, text=text)
+            return None if text is None else Action("type", text=text)
         if details.coordinate is None:
             return None
         point = self._point(details.coordinate.x, details.coordinate.y)
@@ -283,18 +283,19 @@ class _Reader:
             end = self._point(*details.drag_trace[-1])
             dx = (end.x - point.x) * self._metadata.screen_width
             dy = (end.y - point.y) * self._metadata.screen_height
-            return Action(_direction(dx, dy), (point,), (end,))
-        kind = _click(details)
-        if kind is None:
+            return Action("swipe", (point,), (end,), direction=_direction(dx, dy))
+        label = _click(details)
+        if label is None:
             return None
-        return Action(kind, (self._box(shown, point, where) or point,))
+        return Action.of(label, (self._box(shown, point, where) or point,))
 
     def _scroll(self, turns: list[Turn]) -> Action | None:
         """A wheel that turns down moves the content up, as a finger that swipes up does."""
         dx, dy = sum(turn.dx for turn in turns), sum(turn.dy for turn in turns)
         if not (dx or dy):
             return None
-        return Action(_direction(-dx, dy), (self._point(turns[0].x, turns[0].y),))
+        start = (self._point(turns[0].x, turns[0].y),)
+        return Action("swipe", start, direction=_direction(-dx, dy))
 
     def _point(self, x: float, y: float) -> Point:
         return Point(x / self._metadata.screen_width, y / self._metadata.screen_height, "rel")
@@ -336,25 +337,25 @@ class _Reader:
         self.findings.append(Finding(code, severity, where, what, expected, remedy))
 
 
-def _click(details: Details) -> Primitive | None:
+def _click(details: Details) -> str | None:
     """A right click opens a context menu, as a long press does; the original stays in a column."""
     if details.action == "mouse_press" and details.button == "left":
-        return Primitive.LONG_PRESS
+        return "LONG_PRESS"
     if details.action != "click":
         return None
-    kinds = {
-        ("left", 1): Primitive.TAP,
-        ("left", 2): Primitive.DOUBLE_TAP,
-        ("right", 1): Primitive.LONG_PRESS,
+    labels = {
+        ("left", 1): "TAP",
+        ("left", 2): "DOUBLE_TAP",
+        ("right", 1): "LONG_PRESS",
     }
-    return kinds.get((details.button, details.click_type))
+    return labels.get((details.button, details.click_type))
 
 
-def _direction(dx: float, dy: float) -> Primitive:
+def _direction(dx: float, dy: float) -> Direction:
     """The swipe along the larger displacement, rightwards and downwards positive."""
     if abs(dx) > abs(dy):
-        return Primitive.SWIPE_RIGHT if dx > 0 else Primitive.SWIPE_LEFT
-    return Primitive.SWIPE_DOWN if dy > 0 else Primitive.SWIPE_UP
+        return "right" if dx > 0 else "left"
+    return "down" if dy > 0 else "up"
 
 
 def _typed(keys: list[str]) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from omnidata.actions import POSITIONAL, SWIPES, Action, Box, Point, Primitive, Region, Space
+from omnidata.actions import NUMBERS, Action, Box, Point, Region, Space
 from omnidata.errors import DataError, Finding
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, FARTHEST, Dependency, Dimension
 from omnidata.loaders.language_check import Language
@@ -165,7 +165,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 _HEADER = (*_TEXTS, *_CHOICES, "screen", "clock")
 _EVENT = ("time", "end", "action", "box", "point", "to", "text", "unit", "words")
-_NAMES = ", ".join(kind.name for kind in Primitive)
+_NAMES = ", ".join(NUMBERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ def _read_header(row: Mapping[str, Any], where: str) -> _Header:
 def _read_event(row: Mapping[str, Any], header: _Header, where: str) -> Event:
     _check_keys(row, _EVENT, where)
     name = row.get("action")
-    if not isinstance(name, str) or name not in Primitive.__members__:
+    if not isinstance(name, str) or name not in NUMBERS:
         raise _bad("action", name, f"one of {_NAMES}", where)
     if "time" not in row:
         raise _bad("time", None, "seconds by the log's clock", where)
@@ -234,24 +234,26 @@ def _read_event(row: Mapping[str, Any], header: _Header, where: str) -> Event:
     end = _seconds(row, "end", where) - header.clock if "end" in row else start
     if end < start:
         raise _bad("end", row["end"], f"not before the action begins ({row['time']})", where)
-    return Event(start, end, _action(Primitive[name], row, header, where), where)
+    return Event(start, end, _action(name, row, header, where), where)
 
 
-def _action(kind: Primitive, row: Mapping[str, Any], header: _Header, where: str) -> Action:
-    placed, swipe = kind in POSITIONAL or kind in SWIPES, kind in SWIPES
+def _action(label: str, row: Mapping[str, Any], header: _Header, where: str) -> Action:
+    bare = Action.of(label)
+    swipe = bare.kind == "swipe"
+    placed = swipe or bare.kind in ("tap", "long_press")
     given = [name for name in ("box", "point") if name in row]
     if len(given) != int(placed):
         raise DataError(
-            f"{kind.name} with {' and '.join(given) or 'neither box nor point'}",
+            f"{label} with {' and '.join(given) or 'neither box nor point'}",
             where=where,
             expected="either box or point" if placed else "neither box nor point",
             remedy="mend the line",
         )
-    for key, wanted in (("to", swipe), ("text", kind is Primitive.INPUT)):
+    for key, wanted in (("to", swipe), ("text", bare.kind == "type")):
         if key in row and not wanted:
-            raise _bad(key, row[key], f"no {key} with {kind.name}", where)
+            raise _bad(key, row[key], f"no {key} with {label}", where)
     for key in ("text", "words"):
-        if (key in row or (key == "text" and kind is Primitive.INPUT)) and not isinstance(
+        if (key in row or (key == "text" and bare.kind == "type")) and not isinstance(
             row.get(key), str
         ):
             raise _bad(key, row.get(key), "a text", where)
@@ -268,7 +270,7 @@ def _action(kind: Primitive, row: Mapping[str, Any], header: _Header, where: str
     if "to" in row:
         box = isinstance(row["to"], list) and len(row["to"]) == 4
         end = (_region(row["to"], "box" if box else "point", unit, header, where),)
-    return Action(kind, start, end, text=row.get("text"), words=row.get("words"))
+    return Action.of(label, start, end, text=row.get("text"), words=row.get("words"))
 
 
 def _regions(

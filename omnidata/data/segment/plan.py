@@ -11,7 +11,6 @@ from itertools import pairwise
 from omnidata.actions import (
     Box,
     Point,
-    Primitive,
     Region,
     Screen,
     centre,
@@ -31,7 +30,6 @@ LONGEST_S = 10.0
 """Of a clip; of a longer wait its end is kept, which is what leads to the action."""
 
 _MOST_FINDINGS = 20
-_ENDS = frozenset({Primitive.TASK_COMPLETE, Primitive.TASK_IMPOSSIBLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +128,7 @@ def _span(event: Event, start: float, end: float, over: float, fps: Fraction, cu
 
 def _doubts(span: Span, over: float, recording: Recording) -> Iterator[Finding]:
     """Findings for a step that is cut all the same."""
-    name = span.event.action.kind.name
+    name = span.event.action.label
     without = "the step has a screenshot, but neither clip nor audio"
     if span.start_s < over:
         yield Finding(
@@ -184,9 +182,9 @@ def _check(spans: list[Span], log: Log, cut: Cut, seconds: float) -> None:
             remedy="give the clock's --offset, another --trim, or the right recording",
         )
     for span, following in pairwise(spans):
-        if span.event.action.kind in _ENDS:
+        if span.event.action.kind == "done":
             raise DataError(
-                f"{following.event.action.kind.name} comes after {span.event.action.kind.name}",
+                f"{following.event.action.label} comes after {span.event.action.label}",
                 where=following.event.where,
                 expected="TASK_COMPLETE or TASK_IMPOSSIBLE once, as the last action",
                 remedy="make one log per episode",
@@ -213,7 +211,7 @@ def _outside(events: list[tuple[Event, float]], seconds: float) -> Iterator[Find
             "event-outside",
             "error",
             event.where,
-            f"{event.action.kind.name} begins at {start:.2f} s of the recording"
+            f"{event.action.label} begins at {start:.2f} s of the recording"
             + (f", and {more - 1} more lie outside" if more > 1 else ""),
             f"0 to {seconds:.2f} s",
             "the step is left out; give the clock's --offset, or the whole recording",

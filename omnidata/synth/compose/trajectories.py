@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omnidata.actions import Primitive
 from omnidata.errors import Finding, MediaError
 from omnidata.graphs import Graph
 from omnidata.loaders.task_library import Library, Subtask, Trajectory, filled
@@ -129,7 +128,7 @@ def _without_end(trajectory: Trajectory) -> Recorded:
         trajectory.actions,
         trajectory.read_actions[-1],
     )
-    if last is not None and last.kind is Primitive.TASK_COMPLETE:
+    if last is not None and last.kind == "done":
         size = len(actions) - 1
         return Recorded(pictures[:size], actions[:-1], pictures[size], actions[-1])
     size = len(actions)

@@ -58,7 +58,7 @@ class Tally:
         self._axes["steps_per_episode"][str(len(group.steps))] += twins
         for step, made in zip(group.steps, files, strict=True):
             for twin in range(twins):
-                self._axes["primitives"][step.action(twin).kind.name] += 1
+                self._axes["primitives"][step.action(twin).label] += 1
                 self._bytes["screenshot"] += len(made[twin].screenshot)
                 self._bytes["video"] += len(made[twin].video)
                 self._bytes["audio"] += len(made[twin].audio)

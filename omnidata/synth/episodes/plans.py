@@ -11,8 +11,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import get_args
 
-from omnidata.actions import Action, Box, Primitive
+from omnidata.actions import Action, Box, Direction
 from omnidata.data.sample.canvas import Rect
 from omnidata.data.sample.story import BACK, COMPLETE, HOME, IMPOSSIBLE, WAIT, across, type_in
 from omnidata.loaders.episode_tree import Dependency, Dimension
@@ -34,8 +35,7 @@ from omnidata.synth.episodes.theme import (
     places,
 )
 
-_SWIPES = (Primitive.SWIPE_UP, Primitive.SWIPE_DOWN, Primitive.SWIPE_LEFT, Primitive.SWIPE_RIGHT)
-_TOUCHES = (Primitive.TAP, Primitive.DOUBLE_TAP, Primitive.LONG_PRESS)
+_TOUCHES = ("TAP", "DOUBLE_TAP", "LONG_PRESS")
 _DIMENSIONS: dict[Medium, Dimension] = {
     "audio": "cross_modal_discrimination",
     "video": "temporal_reasoning",
@@ -203,11 +203,11 @@ def _step(
 def _actions(question: QuestionKind, words: Sequence[str], where: Places) -> tuple[Action, ...]:
     panel = _box(where.panel)
     if question == "tap":
-        return tuple(Action(Primitive.TAP, (_box(rect),)) for rect in where.options)
+        return tuple(Action("tap", (_box(rect),)) for rect in where.options)
     if question == "swipe":
-        return tuple(across(kind, panel) for kind in _SWIPES)
+        return tuple(across(way, panel) for way in get_args(Direction))
     if question == "touch":
-        return (*(Action(kind, (panel,)) for kind in _TOUCHES), WAIT)
+        return (*(Action.of(label, (panel,)) for label in _TOUCHES), WAIT)
     if question == "input":
         return tuple(type_in(word) for word in words)
     return BACK, HOME, COMPLETE, IMPOSSIBLE

@@ -347,8 +347,8 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
     """Read trajectories; nothing in them is executed, and no picture is decoded.
 
     A step's `source` has `form`, "agentnet" or "agentnetbench"; `task`, the trajectory without its
-    steps; and `step`, its untouched row. Its `action`, and so the history of later steps, is what
-    comes nearest among the primitives of a touch screen, with the step's code for words.
+    steps; and `step`, its untouched row. Its `action`, and so the history of later steps, is all
+    that the step does, with its code for words.
 
     Args:
         data: a folder, with as many folders in it as they like, or a file; or a Parquet repository.

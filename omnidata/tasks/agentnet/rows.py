@@ -1,4 +1,4 @@
-"""One step of AgentNet or AgentNetBench -> what is right in it, and the nearest single primitive.
+"""One step of AgentNet or AgentNetBench -> what is right in it, and what was done.
 
 Nothing in a step is executed. Places are shares of the screen: the same names of functions mean
 pixels in OSWorld.
@@ -19,7 +19,7 @@ from omnidata.loaders import files
 from omnidata.loaders.jsonl import values
 from omnidata.loaders.load import SKIPPED, Note, short
 from omnidata.tasks.agentnet.actions import POINTED, Deed, deed_of_object, deeds_of_calls, spelled
-from omnidata.tasks.desktops import nearest, read_code
+from omnidata.tasks.desktops import as_action, read_code
 
 _MOST = 1000
 
@@ -126,7 +126,7 @@ def _deeds(value: object) -> tuple[Deed, ...]:
 
 
 def action_of(source: Mapping[str, Any]) -> Action | None:
-    """What comes nearest to a step among the primitives; None where nothing does.
+    """What is done in a step; None where that cannot be read.
 
     A click's target is the boxes that its ground truth allows, where it has some.
 
@@ -139,7 +139,7 @@ def action_of(source: Mapping[str, Any]) -> Action | None:
     code = code_of(source)
     deeds = truths_of(source)[0]
     lines = code or "\n".join(_line(deed) for deed in deeds)
-    found = nearest(read_code(lines), space="rel", said=lines)
+    found = as_action(read_code(lines), space="rel", said=lines)
     boxes = next((deed.boxes for deed in deeds if deed.type in POINTED), ())
     if found is None or not boxes or not found.start or found.end:
         return found

@@ -22,7 +22,7 @@ from omnidata.tasks.agentnet.rows import fingerprint, recognises, truths_of
 from omnidata.tasks.agentnet.rules import Rule, judge, parse, relative
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place
-from omnidata.tasks.desktops import nearest, read_code
+from omnidata.tasks.desktops import as_action, read_code
 from omnidata.tasks.profiles import RowProfile, Unit
 from omnidata.types import (
     PLACE,
@@ -322,7 +322,7 @@ class AgentNet(Benchmark):
         said = parse(text, "fixed")
         if isinstance(said, str):
             return None
-        return nearest(read_code(said.code), space=self._space, said=said.code)
+        return as_action(read_code(said.code), space=self._space, said=said.code)
 
     def explain(
         self,

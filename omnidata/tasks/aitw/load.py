@@ -18,7 +18,7 @@ from omnidata.loaders.load import Note, Place, opened, short
 from omnidata.media import Held, image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, form_of, move_of, one
-from omnidata.tasks.phones.actions import nearest
+from omnidata.tasks.phones.actions import as_action
 from omnidata.tasks.phones.files import picture_broken, stated_size
 from omnidata.types import MediaRef, Modality, Source, Step, Stretch
 
@@ -107,7 +107,7 @@ class StepReader:
             return None
         if move.touch and not all(0 <= side <= 1 for side in move.touch):
             place.warn("target-outside", f"{move.touch} is outside the screen", "x and y, 0 to 1")
-        return nearest(move)
+        return as_action(move)
 
     def steps(self) -> Iterator[Step]:
         """All steps, episode by episode in the order of their first rows."""
@@ -272,9 +272,8 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
 
     A step's `source` is the untouched row: of a TFRecord the features of its example as lists, with
     "pixels" or "file" in place of the screenshot. Its `action`, and so the history of later steps,
-    is what comes nearest among the primitives of a touch screen
-    (`omnidata.tasks.phones.actions.nearest`). Its
-    `screen` is the size that the row states, else that of the picture, (0, 0) without one.
+    is what the row says was done. Its `screen` is the size that the row states,
+    else that of the picture, (0, 0) without one.
 
     Args:
         data: TFRecords, or JSON files of episodes, in a folder with as many folders as they like;

@@ -6,26 +6,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from omnidata.actions import Primitive, Screen
+from omnidata.actions import Screen
 from omnidata.tasks.aitw import load as loader
 from omnidata.tasks.aitw.rows import fingerprint, recognises, truth_of
 from omnidata.tasks.phones import answers
-from omnidata.tasks.phones.actions import SWIPES, Kind, Move, Pair, Truth, direction_of
+from omnidata.tasks.phones.actions import Kind, Move, Pair, Truth, direction_of
 from omnidata.tasks.phones.aitw_rules import dual_point
 from omnidata.tasks.phones.task import PhoneTask, Wording
 from omnidata.types import Source
 
 _POINT = "coordinate: [x, y]"
 _LINE = "start_coordinate: [x, y], end_coordinate: [x, y]"
-_NAMES: Mapping[Kind, Primitive] = {
-    Kind.GESTURE: Primitive.TAP,
-    Kind.DOUBLE_TAP: Primitive.DOUBLE_TAP,
-    Kind.LONG_PRESS: Primitive.LONG_PRESS,
-    Kind.BACK: Primitive.BACK,
-    Kind.HOME: Primitive.HOME,
-    Kind.WAIT: Primitive.NONE,
-    Kind.COMPLETE: Primitive.TASK_COMPLETE,
-    Kind.IMPOSSIBLE: Primitive.TASK_IMPOSSIBLE,
+_NAMES: Mapping[Kind, str] = {
+    Kind.GESTURE: "TAP",
+    Kind.DOUBLE_TAP: "DOUBLE_TAP",
+    Kind.LONG_PRESS: "LONG_PRESS",
+    Kind.BACK: "BACK",
+    Kind.HOME: "HOME",
+    Kind.WAIT: "NONE",
+    Kind.COMPLETE: "TASK_COMPLETE",
+    Kind.IMPOSSIBLE: "TASK_IMPOSSIBLE",
 }
 
 
@@ -108,7 +108,7 @@ class Aitw(PhoneTask):
         """The answer for a move."""
         if direction := direction_of(move):
             ends = zip(("start_coordinate", "end_coordinate"), places, strict=False)
-            return {"action_type": SWIPES[direction].name, **dict(ends)}
+            return {"action_type": f"SWIPE_{direction.upper()}", **dict(ends)}
         if move.kind is Kind.TYPE:
             return {"action_type": "INPUT", "text": move.text}
         if move.kind is Kind.ENTER:
@@ -116,4 +116,4 @@ class Aitw(PhoneTask):
         if move.kind not in _NAMES:
             raise ValueError(f"the prompt has no {move.kind}")
         place = {"coordinate": places[0]} if places else {}
-        return {"action_type": _NAMES[move.kind].name, **place}
+        return {"action_type": _NAMES[move.kind], **place}

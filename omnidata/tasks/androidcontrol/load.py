@@ -33,7 +33,7 @@ from omnidata.tasks.androidcontrol.rows import (
     wording_of,
 )
 from omnidata.tasks.phones import files as phone_files
-from omnidata.tasks.phones.actions import nearest
+from omnidata.tasks.phones.actions import as_action
 from omnidata.tasks.phones.files import picture_broken, stated_size
 from omnidata.types import MediaRef, Modality, Source, Step, Stretch
 
@@ -180,7 +180,7 @@ class EpisodeReader:
                 f"({x}, {y}) is outside the screen of {screen[0]} x {screen[1]}",
                 "pixels of the screenshot",
             )
-        return nearest(move, wording_of(move))
+        return as_action(move, wording_of(move))
 
     def _check_lengths(self, features: Row, example: Example, where: str) -> None:
         count = len(features["actions"])

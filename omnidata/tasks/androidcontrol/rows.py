@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from omnidata.actions import Screen
+from omnidata.actions import OPPOSITE, Screen
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders.tfrecord import VARINT, fields, inner, signed, whole
-from omnidata.tasks.phones.actions import OPPOSITE, Kind, Move, Pair, Rect, Truth, read_call
+from omnidata.tasks.phones.actions import Kind, Move, Pair, Rect, Truth, read_call
 
 # AndroidControl's accessibility forests: where the elements of a screen are.
 #

@@ -7,20 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from omnidata.actions import Action, Screen
+from omnidata.actions import OPPOSITE, Action, Screen
 from omnidata.tasks.androidcontrol import load as loader
 from omnidata.tasks.androidcontrol.rows import STEP, item, truth_of, wording_of
 from omnidata.tasks.omnigui.answers import read_pair
-from omnidata.tasks.phones.actions import (
-    DIRECTIONS,
-    OPPOSITE,
-    Kind,
-    Move,
-    Pair,
-    Truth,
-    nearest,
-    read_call,
-)
+from omnidata.tasks.phones.actions import DIRECTIONS, Kind, Move, Pair, Truth, as_action, read_call
 from omnidata.tasks.phones.answers import name_of
 from omnidata.tasks.phones.task import HISTORY, SPACES, PhoneTask, Wording
 from omnidata.types import Source, Step
@@ -133,7 +124,7 @@ class AndroidControl(PhoneTask):
 
     def past(self, move: Move) -> Action | None:
         """A move as histories show it, in the dataset's own words where those differ."""
-        return nearest(move, wording_of(move))
+        return as_action(move, wording_of(move))
 
 
 _ENDINGS: Mapping[str, str] = {"status": "goal_status", "terminate": "status"}

@@ -15,11 +15,10 @@ from typing import Any, Final, Literal, get_args
 
 import msgspec
 
-from omnidata.actions import Action, Box, Primitive
+from omnidata.actions import Action, Box, Button, Direction
 from omnidata.jsontext import BROKEN, decode, objects
 from omnidata.tasks.omnigui.answers import Pair, Unread, read_pair
 
-Button = Literal["left", "right", "middle", "x"]
 Function = Literal["click_input", "wheel_mouse_input", "keyboard_input", ""]
 BUTTONS: Final[tuple[Button, ...]] = get_args(Button)
 FUNCTIONS: Final[tuple[Function, ...]] = get_args(Function)
@@ -190,11 +189,8 @@ def words(call: Call, target: str = "") -> str:
     return f"{function}({given})" + (f" on {target}" if target else "")
 
 
-def nearest(call: Call, box: Box | None, *, said: str) -> Action:
-    """What comes nearest to the call among the primitives of a touch screen.
-
-    A right click is a long press, as menus open by either; to turn the wheel up is to swipe down.
-    The middle button and the button x are a tap. What was really done is in `words`.
+def as_action(call: Call, box: Box | None, *, said: str) -> Action:
+    """The call as an action.
 
     Args:
         call: what was done.
@@ -202,19 +198,20 @@ def nearest(call: Call, box: Box | None, *, said: str) -> Action:
         said: the action's `words`.
 
     Examples:
-        >>> nearest(Click("right"), Box(0, 0, 9, 9, "px"), said="").kind.name
-        'LONG_PRESS'
+        >>> as_action(Click("right"), Box(0, 0, 9, 9, "px"), said="").label
+        'RIGHT_CLICK'
+        >>> as_action(Wheel(-5), None, said="").amount
+        5
     """
     start = (box,) if box else ()
     if isinstance(call, Click):
-        kind = Primitive.DOUBLE_TAP if call.double else Primitive.TAP
-        return Action(Primitive.LONG_PRESS if call.button == "right" else kind, start, words=said)
+        return Action("tap", start, words=said, button=call.button, count=1 + call.double)
     if isinstance(call, Wheel):
-        kind = Primitive.SWIPE_DOWN if call.notches > 0 else Primitive.SWIPE_UP
-        return Action(kind, start, words=said)
+        way: Direction = "up" if call.notches > 0 else "down"
+        return Action("scroll", start, words=said, direction=way, amount=abs(call.notches))
     if isinstance(call, Keys):
-        return Action(Primitive.INPUT, text=call.text, words=said)
-    return Action(Primitive.TASK_COMPLETE, words=said)
+        return Action("type", text=call.text, words=said)
+    return Action("done", words=said, status="success")
 
 
 # Whether two texts in pywinauto's notation press the same keys.

@@ -331,9 +331,8 @@ def load(
     """Read OmniBench's trajectories as steps, one for each action; no picture is decoded.
 
     A step's `source` is the untouched action with the trajectory's `task_id` or `subtask_id` beside
-    it. Its `action`, and so the history of later steps, is what comes nearest among the primitives
-    of a touch screen, in words of its own
-    (`omnidata.tasks.omnibench.actions.nearest`). Its `screen` is the size of
+    it. Its `action`, and so the history of later steps, is the call, with
+    the control's text in its words. Its `screen` is the size of
     its screenshot, (0, 0) where there is none. An observation after the last action is nobody's
     screenshot.
 

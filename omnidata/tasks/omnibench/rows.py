@@ -20,7 +20,6 @@ from omnidata.tasks.omnibench.actions import (
     FUNCTIONS,
     Call,
     Click,
-    nearest,
     read_call,
     words,
 )
@@ -198,7 +197,7 @@ def action_of(action: Mapping[str, Any]) -> Action | None:
     if call is None:
         return None
     control = control_of(action)
-    return nearest(call, rect_of(action), said=words(call, f'"{control}"' if control else ""))
+    return as_action(call, rect_of(action), said=words(call, f'"{control}"' if control else ""))
 
 
 def rect_of(action: Mapping[str, Any]) -> Box | None:

@@ -25,7 +25,7 @@ from omnidata.tasks.omnibench.actions import (
     Finish,
     Keys,
     Wheel,
-    nearest,
+    as_action,
     parse,
     same_keys,
     spelled,
@@ -348,7 +348,7 @@ class OmniBench(Benchmark):
         if isinstance(answer, Unread) or answer.call is None:
             return None
         where = f"[{answer.point[0]:g}, {answer.point[1]:g}]" if answer.point else ""
-        return nearest(answer.call, None, said=words(answer.call, where))
+        return as_action(answer.call, None, said=words(answer.call, where))
 
     def explain(
         self,

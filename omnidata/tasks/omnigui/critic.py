@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from omnidata.actions import Action, Primitive, Screen, Space, history_text
+from omnidata.actions import NUMBERS, Action, Screen, Space, history_text
 from omnidata.tasks.agentstudio.rows import window
 from omnidata.tasks.agentstudio.rules import read_success
 from omnidata.tasks.agentstudio.task import AgentStudio, CriticProfile
@@ -35,7 +35,7 @@ from omnidata.types import (
     Verdict,
 )
 
-SPACE = tuple(kind.name for kind in Primitive)
+SPACE = tuple(NUMBERS)
 """What the prompt calls the action space."""
 
 _LEAK = (
@@ -206,7 +206,7 @@ def episode(steps: Sequence[Step], row: Mapping[str, Any] = {}) -> Step:
         "instruction": steps[0].instruction,
         "actions": [
             {
-                "operation": step.action.kind.name if step.action else None,
+                "operation": step.action.label if step.action else None,
                 "obs_before": seen[number],
                 "obs_after": seen[number + 1],
                 "metadata": {"repr": history_text(step.action, step.screen) if step.action else ""},

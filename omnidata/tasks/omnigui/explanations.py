@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from omnidata.actions import Action, Primitive
+from omnidata.actions import Action
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.omnigui.rules import POINT_RADIUS
 from omnidata.types import Explanation, Places, Profile, Step, Verdict
@@ -16,7 +16,7 @@ _RELEASE: Final = Rule(
     same_text="one text holds the other",
     reach=POINT_RADIUS,
 )
-_NEVER_EXACT: Final = frozenset({Primitive.NONE, Primitive.DOUBLE_TAP})
+_NEVER_EXACT: Final = frozenset({"NONE", "DOUBLE_TAP"})
 """What the released evaluator counts as an exact match in no answer."""
 
 
@@ -41,9 +41,9 @@ def explain(
     """
 
     def cause(wanted: Action, said: Action, places: Places, right: bool) -> str:
-        kind = said.kind
-        if is_release and not right and kind is wanted.kind and kind in _NEVER_EXACT:
-            return f"the released evaluator counts no {kind.name} as an exact match"
+        label = said.label
+        if is_release and not right and label == wanted.label and label in _NEVER_EXACT:
+            return f"the released evaluator counts no {label} as an exact match"
         rule = _RELEASE if is_release else _PAPER
         return acted(step, wanted, said, places, right=right, rule=rule)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omnidata.actions import POSITIONAL, SWIPES, Action, Box, Point, Primitive, Region, Screen
+from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen
 from omnidata.errors import DataError, Finding, MediaError
 from omnidata.jsontext import BROKEN, decode, whole_number
 from omnidata.loaders.episode_tree import FARTHEST, MEDIA_COLUMNS, TARGET_COLUMNS
 from omnidata.media import image_size, unsafe
+from omnidata.tasks.omnigui.answers import LABELS, PLACED
 from omnidata.tasks.omnigui.files import Note, Row
 from omnidata.types import MediaRef, Modality
 
@@ -107,8 +109,7 @@ ROLES: Mapping[str, Modality] = {
 }
 """The media that a step may have."""
 
-_KNOWN = frozenset(int(kind) for kind in Primitive)
-_NUMBERS = ", ".join(f"{kind.value} {kind.name}" for kind in Primitive)
+_NUMBERS = ", ".join(f"{number} {label}" for label, number in NUMBERS.items())
 
 
 def refuse_other_benchmarks(rows: list[tuple[Row, str]]) -> None:
@@ -229,7 +230,7 @@ def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Actio
     number = whole_number(row.get("result_action_type"))
     words = row.get("action_text")
     words = words if isinstance(words, str) and words else None
-    if number is None or number not in _KNOWN:
+    if number is None or number not in LABELS:
         note(
             _unusable(
                 "action-unknown",
@@ -239,8 +240,8 @@ def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Actio
             )
         )
         return None, False
-    kind = Primitive(number)
-    if kind is Primitive.INPUT:
+    bare = replace(Action.of(LABELS[number]), words=words)
+    if bare.kind == "type":
         text = row.get("result_action_text")
         if isinstance(text, str):
             if not text:
@@ -254,12 +255,12 @@ def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Actio
                         "add it; an answer with an empty text is right until then",
                     )
                 )
-            return Action(kind, text=text, words=words), True
+            return replace(bare, text=text), True
         note(_unusable("text-missing", where, f"result_action_text is {text!r}", "a string"))
-        return Action(kind, words=words), False
-    if kind not in POSITIONAL and kind not in SWIPES:
-        return Action(kind, words=words), True
-    return _placed(Action(kind, words=words), row, screen, where, note)
+        return bare, False
+    if bare.kind not in PLACED and bare.kind != "swipe":
+        return bare, True
+    return _placed(bare, row, screen, where, note)
 
 
 def _placed(bare: Action, row: Row, screen: Screen, where: str, note: Note) -> tuple[Action, bool]:
@@ -277,7 +278,7 @@ def _placed(bare: Action, row: Row, screen: Screen, where: str, note: Note) -> t
         )
         return bare, False
     end: tuple[Region, ...] = ()
-    if bare.kind in SWIPES:
+    if bare.kind == "swipe":
         try:
             end = read_target(row, "lift")
         except TargetError as error:
@@ -296,14 +297,14 @@ def _placed(bare: Action, row: Row, screen: Screen, where: str, note: Note) -> t
             _unusable(
                 "target-missing",
                 where,
-                f"{bare.kind.name} without a touch target",
+                f"{bare.label} without a touch target",
                 "[[x1, y1], [x2, y2]] or [x, y] in pixels",
             )
         )
         return bare, False
     for region in (*start, *end):
         _check_inside(region, screen, where, note)
-    return Action(bare.kind, start, end, words=bare.words), True
+    return replace(bare, start=start, end=end), True
 
 
 def _unusable(code: str, where: str, what: str, expected: str) -> Finding:

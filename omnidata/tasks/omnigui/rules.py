@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeGuard
 import msgspec
 
 from omnidata.actions import (
+    NUMBERS,
     Action,
     Box,
     Point,
@@ -93,15 +94,14 @@ def judge_paper(
         space: unit of the predicted coordinates; "auto": pixels where one exceeds 1000.
 
     Examples:
-        >>> from omnidata.actions import Primitive
         >>> box = Box(210, 786, 351, 850, "px")
-        >>> tap, size = Action(Primitive.TAP, (box,)), (720, 1600)
+        >>> tap, size = Action("tap", (box,)), (720, 1600)
         >>> judge_paper(tap, size, Answer(0, (292, 492)), "norm1000")
         Match(type=True, exact=True, extension=False)
         >>> judge_paper(tap, size, Answer(0, (291, 492)), "norm1000")
         Match(type=True, exact=False, extension=False)
     """
-    kind = int(target.kind)  # an enum's hash and comparisons are slow
+    kind = NUMBERS[target.label]
     placed = 0 <= kind <= 6
     extension = placed and (_has_point(target.start) or _has_point(target.end))
     if answer is None or answer.kind != kind:

@@ -13,15 +13,12 @@ from typing import Any
 import numpy as np
 
 from omnidata.actions import (
-    POSITIONAL,
-    SWIPES,
+    NUMBERS,
     Action,
     Point,
-    Primitive,
     Region,
     Screen,
     Space,
-    answer,
     centre,
     convert,
 )
@@ -34,7 +31,7 @@ from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui import rules as matching
-from omnidata.tasks.omnigui.answers import Answer, Pair, Unread, parse
+from omnidata.tasks.omnigui.answers import LABELS, PLACED, Answer, Pair, Unread, answer, parse
 from omnidata.tasks.omnigui.apps import app_key, language_of, table7
 from omnidata.tasks.omnigui.explanations import explain
 from omnidata.tasks.omnigui.files import find
@@ -192,16 +189,16 @@ def target(step: Step, *, space: Space, size: Screen) -> Target | None:
 
 def _is_whole(action: Action) -> bool:
     """Whether the source says all that the primitive needs."""
-    if action.kind in POSITIONAL or action.kind in SWIPES:
+    if action.kind in PLACED or action.kind == "swipe":
         return bool(action.start)
-    return action.kind is not Primitive.INPUT or bool(action.text)
+    return action.kind != "type" or bool(action.text)
 
 
 def _regions(action: Action, body: dict[str, Any]) -> Iterator[tuple[str, Region]]:
     """The places that an action has, by the keys of its answer."""
-    if action.kind in POSITIONAL:
+    if action.kind in PLACED:
         yield "coordinate", action.start[0]
-    elif action.kind in SWIPES:
+    elif action.kind == "swipe":
         yield "start_coordinate", action.start[0]
         yield "end_coordinate", action.end[0] if action.end else _lift(body)
 
@@ -261,12 +258,12 @@ def policy(
     seed = options.get("seed", "0")
     if not seed.lstrip("-").isdigit():
         raise UsageError("the seed is not a number", where=f"-M seed={seed}", expected="seed=0")
-    usual = _majority(steps) if name == "majority" else Action(Primitive.NONE)
+    usual = _majority(steps) if name == "majority" else Action("none")
     rules: Mapping[str, Callable[[Step], Action]] = {
         "oracle": _oracle,
-        "center": lambda step: Action(Primitive.TAP, (_CENTRE,)),
+        "center": lambda step: Action("tap", (_CENTRE,)),
         "random": lambda step: _random(step, int(seed)),
-        "always-wait": lambda step: Action(Primitive.NONE),
+        "always-wait": lambda step: Action("none"),
         "majority": lambda step: usual,
     }
     rule = rules[name]
@@ -275,30 +272,28 @@ def policy(
 
 def _oracle(step: Step) -> Action:
     """The target; where there is none to be used, the profile that judges leaves it out."""
-    return step.action or Action(Primitive.TASK_IMPOSSIBLE)
+    return step.action or Action("done", status="failure")
 
 
 def _random(step: Step, seed: int) -> Action:
     # As bytes, since an id may hold a lone surrogate; the numbers are the same as from the text.
     draw = random.Random(f"{seed}/{step.sample_id}".encode("utf-8", "surrogatepass"))
-    kind = draw.choice(list(Primitive))
+    label = draw.choice(list(NUMBERS))
     points = [Point(draw.randint(0, 1000), draw.randint(0, 1000), "norm1000") for _ in "se"]
-    return Action(kind, (points[0],), (points[1],), text="")
+    return Action.of(label, (points[0],), (points[1],), text="")
 
 
 def _majority(steps: Sequence[Step]) -> Action:
     targets = [(step.action, step.screen) for step in steps if step.action]
     if not targets:
-        return Action(Primitive.NONE)
-    kind = Counter(action.kind for action, _ in targets).most_common(1)[0][0]
-    same = [(action, screen) for action, screen in targets if action.kind is kind]
-    if kind is Primitive.INPUT:
-        return Action(kind, text=Counter(action.text for action, _ in same).most_common(1)[0][0])
-    if kind not in POSITIONAL and kind not in SWIPES:
-        return Action(kind)
+        return Action("none")
+    label = Counter(action.label for action, _ in targets).most_common(1)[0][0]
+    same = [(action, screen) for action, screen in targets if action.label == label]
+    if label == "INPUT":
+        return Action("type", text=Counter(action.text for action, _ in same).most_common(1)[0][0])
     start = [convert(centre(a.start[0]), "norm1000", screen) for a, screen in same if a.start]
     end = [convert(centre(a.end[0]), "norm1000", screen) for a, screen in same if a.end]
-    return Action(kind, _mean(start), _mean(end))
+    return Action.of(label, _mean(start), _mean(end))
 
 
 def _mean(points: Sequence[Point]) -> tuple[Point, ...]:
@@ -398,12 +393,12 @@ class OmniGui(Benchmark):
 
         Pixels are those of the screenshot as the model was shown it, which the receipt tells.
         """
-        answer = parse(text)
-        if isinstance(answer, Unread):
+        found = parse(text)
+        if isinstance(found, Unread):
             return None
-        answer = on_screen(answer, self.space, receipt, where="the step before")
-        start, end = self._region(answer.start), self._region(answer.end)
-        return Action(Primitive(answer.kind), start, end, text=answer.text)
+        found = on_screen(found, self.space, receipt, where="the step before")
+        start, end = self._region(found.start), self._region(found.end)
+        return Action.of(LABELS[found.kind], start, end, text=found.text)
 
     def explain(
         self,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
-from omnidata.actions import Action, Box, Point, Primitive, Region, Screen, convert
+from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, convert
 from omnidata.errors import Finding
 from omnidata.loaders.language_check import foreign
 from omnidata.tasks.omnigui.files import Note, Row
@@ -24,7 +24,7 @@ _POINT_REACH = 20.0
 _NUMBER = r"\s*(-?\d+(?:\.\d+)?)\s*"
 _PLACE = re.compile(rf"\[{_NUMBER},{_NUMBER}\]")
 _FORM = re.compile(
-    rf"({'|'.join(kind.name for kind in Primitive)})"
+    rf"({'|'.join(NUMBERS)})"
     rf'(?: at {_PLACE.pattern}| from {_PLACE.pattern}(?: to {_PLACE.pattern})?| text: ".*")?\s*',
     re.DOTALL,
 )
@@ -148,9 +148,9 @@ def _contradicts(text: str, target: Action, screen: Screen) -> str:
     form = _FORM.fullmatch(text)
     if form is None:  # in words of its own
         return ""
-    if form[1] != target.kind.name:
-        return f"its target is {target.kind.name}"
-    if target.kind is Primitive.INPUT:
+    if form[1] != target.label:
+        return f"its target is {target.label}"
+    if target.kind == "type":
         typed = _TYPED.fullmatch(text)
         return "" if typed is None or typed[1] == target.text else f"it types {target.text!r}"
     for place, regions in zip(_PLACE.findall(text), (target.start, target.end), strict=False):

@@ -21,7 +21,7 @@ from omnidata.loaders.files import check_media_files
 from omnidata.loaders.jsonl import values
 from omnidata.loaders.load import Note, Place, refuse_findings
 from omnidata.media import Budget, image_size, resolve, unsafe
-from omnidata.tasks.desktops import Code, nearest
+from omnidata.tasks.desktops import Code, as_action
 from omnidata.tasks.osworld.actions import Reading, calls_of
 from omnidata.tasks.osworld.tree import (
     FOUND,
@@ -277,7 +277,7 @@ class StepReader:
         return self._sizes[key]
 
     def _action(self, reading: Reading, turn: Turn, sample_id: str) -> Action | None:
-        """What comes nearest among the primitives; what cannot be said with them is a finding."""
+        """What the turn does; what cannot be read is a finding."""
         place = Place(f"{sample_id} ({turn.where})", self.note)
         for code, what in reading.flags.items():
             if code == "action-foreign":
@@ -289,14 +289,14 @@ class StepReader:
                 )
             else:
                 place.warn(code, what, "an action of the rollout's action space", "it is read")
-        action = nearest(reading.calls, space="px", said=said(turn.rows))
+        action = as_action(reading.calls, space="px", said=said(turn.rows))
         if action is None:
             unread = next((one for one in reading.calls if isinstance(one, Code)), None)
             place.warn(
                 "action-code" if unread else "action-inexpressible",
                 f"the action is not understood: {unread.why}"
                 if unread
-                else "no single primitive comes near to the action",
+                else "the end is reported with a word that nobody knows",
                 "calls of pyautogui, or an action of computer_13",
                 "the step has no action; its source keeps the text, which is never run",
             )
@@ -382,8 +382,8 @@ def load(
     """Read rollouts as steps; nothing in them is executed, and no clip is decoded.
 
     A step's `source` has the untouched lines of its turn in `rows`, and what the folders say beside
-    them. Its `action`, and so the history of later steps, is what comes nearest among the
-    primitives of a touch screen, with the agent's own text for words.
+    them. Its `action`, and so the history of later steps, is all that the turn does, with the
+    agent's own text for words.
 
     Args:
         data: the tree, from any of its levels downwards; a trajectory's file; or a Parquet

@@ -18,7 +18,7 @@ from omnidata.actions import Action, Pair, Point, Screen, Space
 from omnidata.errors import UsageError
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
-from omnidata.tasks.desktops import WORDS, Call, Code, nearest, spelled
+from omnidata.tasks.desktops import WORDS, Call, Code, as_action, spelled
 from omnidata.tasks.osworld import load as loader
 from omnidata.tasks.osworld.actions import (
     Act,
@@ -351,7 +351,9 @@ class OsWorld(Benchmark):
         """
         said = parse(text)
         return (
-            None if isinstance(said, str) else nearest(said.statements, space="px", said=said.code)
+            None
+            if isinstance(said, str)
+            else as_action(said.statements, space="px", said=said.code)
         )
 
     def explain(

@@ -10,26 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
-from omnidata.actions import Action, Point, Primitive, Space
+from omnidata.actions import OPPOSITE, Action, Direction, Point, Space
 
 Pair = tuple[float, float]
 """x and y."""
 Rect = tuple[float, float, float, float]
 """y, x, height and width of an element, from 0 to 1, as Android in the Wild has them."""
-Direction = Literal["up", "down", "left", "right"]
-"""Which way the finger goes; what is on the screen follows it."""
 DIRECTIONS: Final[tuple[Direction, ...]] = get_args(Direction)
-OPPOSITE: Final[Mapping[Direction, Direction]] = {
-    "up": "down",
-    "down": "up",
-    "left": "right",
-    "right": "left",
-}
-
 TAP_REACH: Final = 0.04
 """How far a finger may go in a tap, as a share of the screen (Android in the Wild)."""
 _FARTHEST = 1e9
@@ -251,30 +242,6 @@ def _text(action: Mapping[str, Any], key: str) -> str:
     return value
 
 
-_NEAREST: Final[Mapping[Kind, Primitive]] = {
-    Kind.GESTURE: Primitive.TAP,
-    Kind.LONG_PRESS: Primitive.LONG_PRESS,
-    Kind.DOUBLE_TAP: Primitive.DOUBLE_TAP,
-    Kind.TYPE: Primitive.INPUT,
-    Kind.BACK: Primitive.BACK,
-    Kind.HOME: Primitive.HOME,
-    Kind.ENTER: Primitive.INPUT,
-    Kind.RECENTS: Primitive.HOME,
-    Kind.BUTTON: Primitive.HOME,
-    Kind.OPEN_APP: Primitive.TAP,
-    Kind.WAIT: Primitive.NONE,
-    Kind.COMPLETE: Primitive.TASK_COMPLETE,
-    Kind.IMPOSSIBLE: Primitive.TASK_IMPOSSIBLE,
-    Kind.STOP: Primitive.TASK_IMPOSSIBLE,
-}
-SWIPES: Final[Mapping[Direction, Primitive]] = {
-    "up": Primitive.SWIPE_UP,
-    "down": Primitive.SWIPE_DOWN,
-    "left": Primitive.SWIPE_LEFT,
-    "right": Primitive.SWIPE_RIGHT,
-}
-
-
 def direction_of(move: Move) -> Direction | None:
     """Which way the finger goes in a swipe; None for anything else, and where nobody says it."""
     if move.kind is Kind.SWIPE and move.direction:
@@ -292,37 +259,48 @@ def _is_still(move: Move) -> bool:
     return move.touch == move.lift if move.space == "px" else is_tap(move.touch, move.lift)
 
 
-def nearest(move: Move, said: str | None = None) -> Action | None:
-    """What comes nearest to a move among the primitives of a touch screen.
+_ACTIONS: Final[Mapping[Kind, Action]] = {
+    Kind.LONG_PRESS: Action("long_press"),
+    Kind.DOUBLE_TAP: Action("tap", count=2),
+    Kind.BACK: Action("back"),
+    Kind.HOME: Action("home"),
+    Kind.ENTER: Action("enter", words="ENTER"),
+    Kind.RECENTS: Action("recent", words="RECENTS"),
+    Kind.WAIT: Action("wait", words="NONE"),
+    Kind.COMPLETE: Action("done", status="success"),
+    Kind.IMPOSSIBLE: Action("done", status="failure"),
+    Kind.STOP: Action("done", words="STOP"),
+}
 
-    What has no primitive is in words: Enter types a line break, an app is opened by a tap nowhere
-    in particular.
+
+def as_action(move: Move, said: str | None = None) -> Action:
+    """A move as an action.
 
     Args:
         move: any.
-        said: its wording for histories; None for that of the primitive, if the primitive is it.
-
-    Returns:
-        None for a swipe of which nobody says where it goes.
+        said: its wording for histories; None for that of the action, or of the move where the
+            prompts of phones call it otherwise.
 
     Examples:
-        >>> nearest(Move(Kind.GESTURE, (0.5, 0.9), (0.5, 0.2))).kind.name
+        >>> as_action(Move(Kind.GESTURE, (0.5, 0.9), (0.5, 0.2))).label
         'SWIPE_UP'
-        >>> nearest(Move(Kind.ENTER)).words
-        'ENTER'
+        >>> as_action(Move(Kind.OPEN_APP, text="Zoho Meet")).app
+        'Zoho Meet'
     """
     start = (Point(*move.touch, move.space),) if move.touch else ()
     end = (Point(*move.lift, move.space),) if move.lift else ()
-    if direction := direction_of(move):
-        return Action(SWIPES[direction], start, end, words=said)
-    if move.kind is Kind.SWIPE:
-        return None
-    primitive = _NEAREST[move.kind]
+    direction = direction_of(move)
+    if direction or move.kind is Kind.SWIPE:
+        return Action("swipe", start, end, words=said, direction=direction)
+    if move.kind is Kind.GESTURE:
+        lifted = end if end != start else ()
+        return Action("tap", start, lifted, words=said, element=move.element)
     if move.kind is Kind.TYPE:
-        return Action(primitive, text=move.text, words=said)
-    if move.kind is Kind.ENTER:
-        return Action(primitive, text="\n", words=said or "ENTER")
-    if move.kind in (Kind.OPEN_APP, Kind.RECENTS, Kind.BUTTON, Kind.STOP):
-        name = move.kind.name + (f' app: "{move.text}"' if move.text else "")
-        return Action(primitive, words=said or name)
-    return Action(primitive, start, words=said)
+        return Action("type", text=move.text, words=said)
+    if move.kind in (Kind.OPEN_APP, Kind.BUTTON):
+        words = said or f'{move.kind.name} app: "{move.text}"'
+        if move.kind is Kind.BUTTON:
+            return Action("keys", keys=(move.text,), words=words)
+        return Action("open_app", app=move.text, words=words)
+    bare = _ACTIONS[move.kind]
+    return replace(bare, start=start, words=said or bare.words)

@@ -28,9 +28,9 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from omnidata.actions import Direction
 from omnidata.tasks.phones.actions import (
     DIRECTIONS,
-    Direction,
     Kind,
     Move,
     Pair,

@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from omnidata.actions import Direction
 from omnidata.tasks.phones.actions import (
     TAP_REACH,
     Code,
-    Direction,
     Kind,
     Move,
     Pair,

@@ -23,8 +23,8 @@ from collections.abc import Sequence
 from functools import cmp_to_key
 from typing import Final, Literal
 
-from omnidata.actions import Screen
-from omnidata.tasks.phones.actions import Direction, Kind, Move, Pair, Truth, is_tap
+from omnidata.actions import Direction, Screen
+from omnidata.tasks.phones.actions import Kind, Move, Pair, Truth, is_tap
 
 Type = Literal["click", "scroll", "type", "press", "stop"]
 Verdict = tuple[bool, bool]

@@ -14,10 +14,17 @@ from typing import Any, Literal
 
 import msgspec
 
-from omnidata.actions import Primitive, Space
+from omnidata.actions import Action, Space
 from omnidata.jsontext import decode, objects
-from omnidata.tasks.omnigui.answers import CannotReadError, Unread, named, read_object, read_pair
-from omnidata.tasks.phones.actions import DIRECTIONS, SWIPES, Kind, Move
+from omnidata.tasks.omnigui.answers import (
+    LABELS,
+    CannotReadError,
+    Unread,
+    named,
+    read_object,
+    read_pair,
+)
+from omnidata.tasks.phones.actions import DIRECTIONS, Kind, Move
 from omnidata.tasks.phones.agentcpm import ACTS, Reading, fault_of, read_compact
 
 Form = Literal["prompted", "agentcpm", "aitz"]
@@ -131,29 +138,29 @@ def read_prompted(body: Mapping[str, Any], space: Space = "norm1000") -> tuple[M
     number = named(name)
     if number is None:
         raise ValueError(f"there is no action {name!r:.40}")
-    kind = Primitive(number)
+    label = LABELS[number]
     found = read_object({**{k: v for k, v in body.items() if k not in NAME_KEYS}, "action": number})
     if isinstance(found, Unread):
         raise ValueError(found.reason)
     start, end = (_near(pair) for pair in (found.start, found.end))
-    exact = body.get("action_type") == kind.name and _is_prompted(body, kind)
-    if kind in SWIPES.values():
-        direction = next(d for d in DIRECTIONS if SWIPES[d] is kind)
-        return Move(Kind.SWIPE, start, end, direction, space=space), exact
-    if kind is Primitive.INPUT:
+    bare = Action.of(label)
+    exact = body.get("action_type") == label and _is_prompted(body, label)
+    if bare.kind == "swipe":
+        return Move(Kind.SWIPE, start, end, bare.direction, space=space), exact
+    if bare.kind == "type":
         return Move(Kind.TYPE, text=found.text or "", space=space), exact
-    return Move(_KINDS[kind], start, start, space=space), exact
+    return Move(_KINDS[label], start, start, space=space), exact
 
 
-_KINDS: Mapping[Primitive, Kind] = {
-    Primitive.NONE: Kind.WAIT,
-    Primitive.TAP: Kind.GESTURE,
-    Primitive.DOUBLE_TAP: Kind.DOUBLE_TAP,
-    Primitive.LONG_PRESS: Kind.LONG_PRESS,
-    Primitive.BACK: Kind.BACK,
-    Primitive.HOME: Kind.HOME,
-    Primitive.TASK_COMPLETE: Kind.COMPLETE,
-    Primitive.TASK_IMPOSSIBLE: Kind.IMPOSSIBLE,
+_KINDS: Mapping[str, Kind] = {
+    "NONE": Kind.WAIT,
+    "TAP": Kind.GESTURE,
+    "DOUBLE_TAP": Kind.DOUBLE_TAP,
+    "LONG_PRESS": Kind.LONG_PRESS,
+    "BACK": Kind.BACK,
+    "HOME": Kind.HOME,
+    "TASK_COMPLETE": Kind.COMPLETE,
+    "TASK_IMPOSSIBLE": Kind.IMPOSSIBLE,
 }
 
 
@@ -161,14 +168,14 @@ def _near(pair: tuple[float, float] | None) -> tuple[float, float] | None:
     return pair if pair and max(map(abs, pair)) <= _FARTHEST else None
 
 
-def _is_prompted(body: Mapping[str, Any], kind: Primitive) -> bool:
+def _is_prompted(body: Mapping[str, Any], label: str) -> bool:
     """Whether an object has exactly the keys and types of the prompt's table."""
     keys: tuple[str, ...] = ()
-    if kind in (Primitive.TAP, Primitive.LONG_PRESS):
+    if label in ("TAP", "LONG_PRESS"):
         keys = ("coordinate",)
-    elif kind in SWIPES.values():
+    elif label.startswith("SWIPE"):
         keys = ("start_coordinate", "end_coordinate")
-    elif kind is Primitive.INPUT:
+    elif label == "INPUT":
         keys = ("text",)
     if body.keys() != {"action_type", *keys}:
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from omnidata.actions import POSITIONAL, Action, Primitive, Space
+from omnidata.actions import Action, Space
 from omnidata.tasks.explaining import (
     Reader,
     Rule,
@@ -18,7 +18,7 @@ from omnidata.tasks.explaining import (
     shown,
     typed,
 )
-from omnidata.tasks.phones.actions import Kind, Move, nearest
+from omnidata.tasks.phones.actions import Kind, Move, as_action
 from omnidata.types import Explanation, Places, Profile, Step, Verdict
 
 _REACH: Final[Mapping[str, int]] = {
@@ -70,7 +70,7 @@ def _said(reader: Reader, verdict: Verdict | None, space: Space) -> Action | Non
             text=parsed.get("text", ""),
             space=space if parsed["form"] == "prompted" else "norm1000",
         )
-        return nearest(move)
+        return as_action(move)
     except (LookupError, TypeError, ValueError, OverflowError):
         return None
 
@@ -81,16 +81,16 @@ _ENDS: Final = ("touch", "lift")
 def _cause(
     profile: str, step: Step, wanted: Action, said: Action, places: Places, *, right: bool
 ) -> str:
-    kind = said.kind
-    if kind is not wanted.kind:
-        sentence = f"the answer is {kind.name}, the expert's action is {wanted.kind.name}"
+    label = said.label
+    if label != wanted.label:
+        sentence = f"the answer is {label}, the expert's action is {wanted.label}"
         return f"{sentence}, which the profile takes for the same" if right else sentence
-    if kind is Primitive.INPUT:
+    if said.kind == "type":
         if right and said.text != wanted.text:
             return f"the profile takes {quoted(said.text)} for {quoted(wanted.text)}"
         return typed(wanted, said, right=right, rule=Rule())
-    if kind not in POSITIONAL:
-        return f"both are {kind.name}" + ("" if right else ", and the profile tells them apart")
+    if said.kind not in ("tap", "long_press"):
+        return f"both are {label}" + ("" if right else ", and the profile tells them apart")
     point, regions = places.answer, places.target
     if point is None or not regions or min(step.screen) < 1:
         return placed(step, "the point", point, regions, right=right, rule=Rule())

@@ -18,7 +18,7 @@ from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Resizing, place, resizing
 from omnidata.tasks.omnigui.answers import Unread
 from omnidata.tasks.phones import agentcpm, aitw_rules, aitz_rules
-from omnidata.tasks.phones.actions import Kind, Move, Pair, Truth, direction_of, nearest
+from omnidata.tasks.phones.actions import Kind, Move, Pair, Truth, as_action, direction_of
 from omnidata.tasks.phones.agentcpm import Reading
 from omnidata.tasks.phones.answers import Answer, Read, parse
 from omnidata.tasks.phones.explanations import explain
@@ -481,7 +481,7 @@ class PhoneTask(Benchmark):
 
     def past(self, move: Move) -> Action | None:
         """A move as histories show it."""
-        return nearest(move)
+        return as_action(move)
 
     def explain(
         self,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from omnidata.actions import Action, Box, Primitive, Screen, Space
+from omnidata.actions import Action, Box, Screen, Space
 from omnidata.errors import DataError, Finding, MediaError
 from omnidata.files import ANY, open_file
 from omnidata.jsontext import BROKEN
@@ -384,7 +384,7 @@ class _Reader:
             media={"screenshot": shot},
             history=(),
             history_screens=(),
-            action=Action(Primitive.TAP, (box,)) if box else None,
+            action=Action("tap", (box,)) if box else None,
             tags=_tags(line, self.language),
             source={
                 "file": line.path.name,

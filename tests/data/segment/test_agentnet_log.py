@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.actions import Action, Box, Point, Primitive
+from omnidata.actions import Action, Box, Point
 from omnidata.data.segment import segment
 from omnidata.data.segment.agentnet import END_AFTER_S, is_agentnet, read_agentnet
 from omnidata.data.segment.log import Log
@@ -60,20 +60,20 @@ def drag(x: int, y: int) -> dict[str, Any]:
 
 HERE = (Point(0.25, 0.5, "rel"),)
 KINDS: dict[str, tuple[dict[str, Any], Action | None]] = {
-    "click": (click(), Action(Primitive.TAP, HERE)),
-    "double click": (click(click_type=2), Action(Primitive.DOUBLE_TAP, HERE)),
-    "right click": (click(button="right"), Action(Primitive.LONG_PRESS, HERE)),
-    "long press": (click(action="mouse_press"), Action(Primitive.LONG_PRESS, HERE)),
+    "click": (click(), Action("tap", HERE)),
+    "double click": (click(click_type=2), Action.of("DOUBLE_TAP", HERE)),
+    "right click": (click(button="right"), Action("long_press", HERE)),
+    "long press": (click(action="mouse_press"), Action("long_press", HERE)),
     "triple click": (click(click_type=3), None),
     "middle click": (click(button="middle"), None),
-    "scroll down": (scroll(0, -3), Action(Primitive.SWIPE_UP, HERE)),
-    "scroll up": (scroll(0, 3), Action(Primitive.SWIPE_DOWN, HERE)),
-    "scroll right": (scroll(2, 0), Action(Primitive.SWIPE_LEFT, HERE)),
-    "drag left": (drag(50, 300), Action(Primitive.SWIPE_LEFT, HERE, (Point(0.05, 0.6, "rel"),))),
-    "drag down": (drag(260, 400), Action(Primitive.SWIPE_DOWN, HERE, (Point(0.26, 0.8, "rel"),))),
+    "scroll down": (scroll(0, -3), Action.of("SWIPE_UP", HERE)),
+    "scroll up": (scroll(0, 3), Action.of("SWIPE_DOWN", HERE)),
+    "scroll right": (scroll(2, 0), Action.of("SWIPE_LEFT", HERE)),
+    "drag left": (drag(50, 300), Action.of("SWIPE_LEFT", HERE, (Point(0.05, 0.6, "rel"),))),
+    "drag down": (drag(260, 400), Action.of("SWIPE_DOWN", HERE, (Point(0.26, 0.8, "rel"),))),
     "typing": (
         {"action": "type", "key_names": ["h", "i", "space", "x", "backspace", "!", "enter"]},
-        Action(Primitive.INPUT, text="hi !\n"),
+        Action("type", text="hi !\n"),
     ),
     "an arrow key": ({"action": "type", "key_names": ["left"]}, None),
     "a hotkey": ({"action": "press"}, None),
@@ -97,7 +97,7 @@ def test_times_are_those_of_the_recording_and_the_end_follows_the_last_action(
     assert [(event.start_s, event.end_s) for event in log.events[:2]] == [(1.0, 1.5), (2.0, 2.5)]
     end = log.events[-1]
     assert (end.start_s, end.earliest_s) == (2.5 + END_AFTER_S, 2.5)
-    assert end.action == Action(Primitive.TASK_COMPLETE)
+    assert end.action == Action.of("TASK_COMPLETE")
     assert [finding.code for finding in log.findings] == ["end-assumed"]
     assert (log.labels.app, log.labels.instruction_en) == ("Linux", "Open the settings")
 
@@ -163,9 +163,9 @@ def test_an_assumed_end_that_is_trimmed_away_is_not_spoken_of(tmp_path: Path) ->
     for trim in ((0, math.inf), (0, 2.2)):
         out = tmp_path / f"out{trim[1]}"
         made = segment(film(tmp_path / "a.mkv"), folder, out, cut=Cut(trim=trim))
-        codes[made.spans[-1].event.action.kind] = {finding.code for finding in made.findings}
-    assert "end-assumed" in codes[Primitive.TASK_COMPLETE]
-    assert "end-assumed" not in codes[Primitive.TAP]
+        codes[made.spans[-1].event.action.label] = {finding.code for finding in made.findings}
+    assert "end-assumed" in codes["TASK_COMPLETE"]
+    assert "end-assumed" not in codes["TAP"]
 
 
 @pytest.mark.parametrize(

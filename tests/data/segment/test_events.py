@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.actions import Box, Point, Primitive
+from omnidata.actions import NUMBERS, Box, Point
 from omnidata.data.segment import segment
 from omnidata.data.segment.log import Log, read_events
 from omnidata.errors import DataError
@@ -26,16 +26,16 @@ def read(folder: Path, *rows: object) -> Log:
 
 def test_every_primitive_can_be_written(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = []
-    for number, kind in enumerate(Primitive):
-        row: dict[str, Any] = {"time": number, "action": kind.name}
-        if kind.name.startswith(("TAP", "DOUBLE", "LONG", "SWIPE")):
+    for number, label in enumerate(NUMBERS):
+        row: dict[str, Any] = {"time": number, "action": label}
+        if label.startswith(("TAP", "DOUBLE", "LONG", "SWIPE")):
             row["point"] = [1, 2]
-        if kind is Primitive.INPUT:
+        if label == "INPUT":
             row["text"] = "你好"
         rows.append(row)
     events = read(tmp_path, *rows).events
-    assert [event.action.kind for event in events] == list(Primitive)
-    assert events[list(Primitive).index(Primitive.INPUT)].action.text == "你好"
+    assert [event.action.label for event in events] == list(NUMBERS)
+    assert events[list(NUMBERS).index("INPUT")].action.text == "你好"
     assert [(event.start_s, event.end_s) for event in events][:2] == [(0.0, 0.0), (1.0, 1.0)]
 
 
