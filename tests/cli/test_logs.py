@@ -11,8 +11,8 @@ import pytest
 from omnidata.errors import PredictionError
 from omnidata.run.logs import read_log
 from omnidata.tasks import get_task
-from omnidata.tasks.omnigui.answers import answer
 from omnidata.tasks.omnigui.load import load
+from omnidata.tasks.omnigui.task import answer
 from omnidata.tasks.screenspot import load as screenspot
 from omnidata.types import Source
 from tests.cli.running import as_json, omnidata

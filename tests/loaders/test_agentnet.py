@@ -46,7 +46,7 @@ def test_a_trajectory_of_agentnet_is_read_and_given_back(tmp_path: Path) -> None
     assert second.action
     assert (second.action.label, second.action.words) == ("DRAG", DRAG)
     assert third.action
-    assert third.action.label == "SWIPE_UP"
+    assert (third.action.label, third.action.amount) == ("SCROLL_DOWN", 3)
     assert last.history == (first.action, second.action, third.action)
     assert list(dump(source)) == [row, trajectory(END, own="t2")]
 
@@ -95,10 +95,11 @@ def test_code_is_never_run(tmp_path: Path) -> None:
     assert step.source["step"]["value"]["code"] == attack
 
 
-def test_what_no_primitive_can_say_is_said(tmp_path: Path) -> None:
+def test_to_move_the_pointer_is_an_action_too(tmp_path: Path) -> None:
     data = agentnet(tmp_path, trajectory("pyautogui.moveTo(x=0.1, y=0.1)"))
     source = load(data)
-    assert codes(source) == {"action-inexpressible": 1}
+    assert not source.findings
+    assert [step.action and step.action.label for step in source.steps] == ["MOVE"]
     assert truths_of(source.steps[0].source)[0][0].type == "moveTo"
 
 
@@ -181,7 +182,7 @@ def test_the_real_trajectory_is_read_with_its_recording() -> None:
     measured = json.loads((REAL / "derived" / "step_timing.json").read_text())["rows"]
     kinds = [step.action.label for step in source.steps if step.action]
     assert kinds == [
-        "TAP", "LONG_PRESS", "TAP", "SWIPE_LEFT", "TAP", "SWIPE_UP", *["TAP"] * 8, "TASK_COMPLETE",
+        "TAP", "RIGHT_CLICK", "TAP", "DRAG", "TAP", "SCROLL_DOWN", *["TAP"] * 8, "TASK_COMPLETE",
     ]  # fmt: skip
     ends = [video.cell.end_s for step in source.steps if (video := step.media["video"])
             and isinstance(video.cell, Cut)]  # fmt: skip

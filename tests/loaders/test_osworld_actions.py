@@ -183,11 +183,11 @@ def test_marks_are_read_with_the_lines_that_place_them(tmp_path: Path) -> None:
     [
         ("for i in range(3):\n    pyautogui.press('down')", "action-code"),
         ("pyautogui.locateOnScreen('a.png')", "action-code"),
-        ("pyautogui.moveTo(1, 2)", "action-inexpressible"),
+        ("computer.terminate('perhaps')", "action-inexpressible"),
         ("", "action-inexpressible"),
     ],
 )
-def test_what_no_primitive_says_is_no_action_and_a_finding(
+def test_what_cannot_be_read_is_no_action_and_a_finding(
     tmp_path: Path, action: str, code: str
 ) -> None:
     rollout(tmp_path, line(1, action, **TASKED), line(2, "DONE", **TASKED))

@@ -22,8 +22,9 @@ from omnidata.actions import (
     Space,
 )
 from omnidata.tasks import get_task
-from omnidata.tasks.omnigui.answers import Answer, Unread, answer, parse
+from omnidata.tasks.omnigui.answers import Answer, Unread, parse
 from omnidata.tasks.omnigui.rules import Match, judge_paper
+from omnidata.tasks.omnigui.task import answer
 from omnidata.types import Step
 from tests.full import FULL
 from tests.metrics.mutations import STEP_CASES, corpus, mutants
@@ -361,7 +362,7 @@ def steps() -> list[Step]:
         Action("type", text="hello"),
     ):
         row: dict[str, Any] = {
-            "result_action_type": int(action.kind),
+            "result_action_type": NUMBERS[action.label],
             "result_action_text": action.text,
         }
         for name, places in (("touch", action.start), ("lift", action.end)):

@@ -63,8 +63,8 @@ def mix(out: Path) -> Path:
 def _soundtrack(seconds: float) -> NDArray[np.float32]:
     track = np.zeros(round(seconds * _RATE), dtype=np.float32)
     for event in read_agentnet(RECORDING).events:
-        if event.action.kind in _SOUNDS:
-            ref = MediaRef("audio", EARCONS, f"{_SOUNDS[event.action.kind]}.ogg")
+        if event.action.label in _SOUNDS:
+            ref = MediaRef("audio", EARCONS, f"{_SOUNDS[event.action.label]}.ogg")
             start = round(event.end_s * _RATE)
             part = samples(ref, rate=_RATE)[: track.size - start]
             track[start : start + part.size] += part

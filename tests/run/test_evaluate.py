@@ -18,7 +18,7 @@ from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
 from omnidata.run.selection import select, whole_episodes
 from omnidata.tasks import get_task
-from omnidata.tasks.omnigui.answers import answer
+from omnidata.tasks.omnigui.task import answer
 from omnidata.types import Completion, GenerationParams, Modality, Prepared, Request, Source
 from tests.trees import read_lines, row, write_rows
 

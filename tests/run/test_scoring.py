@@ -14,7 +14,7 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.scoring import score
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
-from omnidata.tasks.omnigui.answers import answer
+from omnidata.tasks.omnigui.task import answer
 from omnidata.types import Source
 from tests.trees import row, write_lines, write_rows
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from omnidata.synth.episodes import Settings, make_episodes
-from omnidata.tasks.omnigui.answers import answer
 from omnidata.tasks.omnigui.load import load
+from omnidata.tasks.omnigui.task import answer
 from omnidata.types import Step
 
 TINY = Settings(

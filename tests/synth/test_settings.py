@@ -137,7 +137,7 @@ def test_the_report_counts_what_is_there(tmp_path: Path) -> None:
 def test_the_defaults_make_all_primitives_cues_and_words() -> None:
     groups = [plan(Settings(), number) for number in range(400)]
     steps = [step for group in groups for step in group.steps]
-    assert len({action.kind for step in steps for action in step.actions}) == 13
+    assert len({action.label for step in steps for action in step.actions}) == 13
     assert {step.cue for step in steps} == set(Settings().all_cues)
     assert len({group.look.name for group in groups}) == 24
     assert {group.look.language for group in groups} == {"en", "zh"}

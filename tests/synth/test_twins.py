@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omnidata.actions import NUMBERS
 from omnidata.media import frames, image, samples
 from omnidata.synth.episodes import Settings
 from omnidata.synth.episodes.theme import CUES, QUESTIONS
@@ -128,7 +129,7 @@ def test_the_history_says_nothing_about_the_answer(tmp_path: Path) -> None:
     steps = made(tmp_path / "data", chosen, episodes=480)
     second = [step for step in steps if step.step_index == 1]
     pairs = Counter(
-        (int(step.history[0].kind), int(step.action.kind))
+        (NUMBERS[step.history[0].label], NUMBERS[step.action.label])
         for step in second
         if step.action is not None and step.history[0] is not None
     )

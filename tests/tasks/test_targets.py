@@ -23,7 +23,7 @@ from omnidata.actions import (
 )
 from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.files import TaskName
-from omnidata.tasks.omnigui.answers import answer
+from omnidata.tasks.omnigui.task import answer
 from omnidata.training.media_store import Sizing
 from omnidata.types import PLACE, Step
 from tests.loaders.agentstudio import REAL, act, ground, single, trajectory

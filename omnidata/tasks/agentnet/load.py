@@ -283,8 +283,8 @@ class StepReader:
         if found is None:
             Place(name, self.note).warn(
                 "action-inexpressible",
-                "no single primitive comes near to the step",
-                "a click, a drag, a scroll, typed text, or the end",
+                "the code does nothing, or cannot be read",
+                "calls of pyautogui or `computer`",
                 "the step has no action; it is judged all the same",
             )
         return found

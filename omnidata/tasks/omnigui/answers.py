@@ -13,19 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from omnidata.actions import (
-    NUMBERS,
-    Action,
-    Box,
-    Direction,
-    Point,
-    Region,
-    Screen,
-    Space,
-    centre,
-    convert,
-    round_half_up,
-)
+from omnidata.actions import NUMBERS
 from omnidata.jsontext import BROKEN, decode
 
 Number = int | float
@@ -586,70 +574,3 @@ def _ends(value: Any) -> tuple[int, int]:
         ValueError, TypeError, LookupError, OverflowError: they are none, or infinite.
     """
     return int(float(value[0])), int(float(value[1]))
-
-
-# An action -> the object that the unified prompt asks of a model.
-
-
-def answer(action: Action, screen: Screen, *, space: Space = "norm1000") -> dict[str, Any]:
-    """The action in the form that the unified prompt asks of a model.
-
-    A swipe whose source names no lift ends 30 % of the screen further along its direction.
-
-    Args:
-        action: an action with the regions that its primitive needs.
-        screen: width and height of the screenshot in pixels.
-        space: unit of the coordinates.
-
-    Raises:
-        KeyError: no primitive is such an action.
-
-    Examples:
-        >>> answer(Action("tap", (Box(210, 786, 351, 850, "px"),)), (720, 1600))
-        {'action_type': 0, 'coordinate': [390, 511]}
-    """
-    body: dict[str, Any] = {"action_type": NUMBERS[action.label]}
-    if action.kind == "type":
-        body["text"] = action.text or ""
-    elif action.kind in PLACED and action.start:
-        body["coordinate"] = _inside(action.start[0], screen, space)
-    elif action.kind == "swipe" and action.start:
-        end = action.end or (_along(action, screen),)
-        body["start_coordinate"] = _inside(action.start[0], screen, space)
-        body["end_coordinate"] = _inside(end[0], screen, space)
-    return body
-
-
-def _inside(region: Region, screen: Screen, space: Space) -> list[float]:
-    """A point of the region: whole numbers where such a point lies inside.
-
-    An edge is taken only where nothing lies between it and the other one: the edge of a region may
-    be the edge of the screen, where nobody taps. What lies within a billionth of an edge is one,
-    for edges are converted.
-    """
-    middle = convert(centre(region), space, screen)
-    low = high = middle
-    if isinstance(region, Box):
-        low = convert(Point(region.left, region.top, region.space), space, screen)
-        high = convert(Point(region.right, region.bottom, region.space), space, screen)
-    values: list[float] = []
-    for value, least, most in ((middle.x, low.x, high.x), (middle.y, low.y, high.y)):
-        whole = round_half_up(value)
-        slack = 1e-9 * abs(whole)
-        inside = least + slack < whole < most - slack or least == whole == most
-        values.append(whole if inside else value)
-    return values
-
-
-_AHEAD: Final[Mapping[Direction | None, tuple[int, int]]] = {
-    "up": (0, -300),
-    "down": (0, 300),
-    "left": (-300, 0),
-    "right": (300, 0),
-}
-
-
-def _along(action: Action, screen: Screen) -> Point:
-    begin = convert(centre(action.start[0]), "norm1000", screen)
-    dx, dy = _AHEAD[action.direction]
-    return Point(min(1000, max(0, begin.x + dx)), min(1000, max(0, begin.y + dy)), "norm1000")

@@ -296,7 +296,7 @@ class StepReader:
                 "action-code" if unread else "action-inexpressible",
                 f"the action is not understood: {unread.why}"
                 if unread
-                else "the end is reported with a word that nobody knows",
+                else "nothing is done, or the end is reported with a word that nobody knows",
                 "calls of pyautogui, or an action of computer_13",
                 "the step has no action; its source keeps the text, which is never run",
             )

@@ -273,13 +273,16 @@ _ACTIONS: Final[Mapping[Kind, Action]] = {
 }
 
 
-def as_action(move: Move, said: str | None = None) -> Action:
+def as_action(move: Move, said: str | None = None) -> Action | None:
     """A move as an action.
 
     Args:
         move: any.
         said: its wording for histories; None for that of the action, or of the move where the
             prompts of phones call it otherwise.
+
+    Returns:
+        None for a swipe of which nobody says where it goes.
 
     Examples:
         >>> as_action(Move(Kind.GESTURE, (0.5, 0.9), (0.5, 0.2))).label
@@ -290,13 +293,15 @@ def as_action(move: Move, said: str | None = None) -> Action:
     start = (Point(*move.touch, move.space),) if move.touch else ()
     end = (Point(*move.lift, move.space),) if move.lift else ()
     direction = direction_of(move)
-    if direction or move.kind is Kind.SWIPE:
+    if direction:
         return Action("swipe", start, end, words=said, direction=direction)
+    if move.kind is Kind.SWIPE:
+        return None
     if move.kind is Kind.GESTURE:
         lifted = end if end != start else ()
         return Action("tap", start, lifted, words=said, element=move.element)
     if move.kind is Kind.TYPE:
-        return Action("type", text=move.text, words=said)
+        return Action("type", start, text=move.text, words=said)
     if move.kind in (Kind.OPEN_APP, Kind.BUTTON):
         words = said or f'{move.kind.name} app: "{move.text}"'
         if move.kind is Kind.BUTTON:
