@@ -20,6 +20,7 @@ from omnidata.tasks.omnibench.actions import (
     FUNCTIONS,
     Call,
     Click,
+    as_action,
     read_call,
     words,
 )
