@@ -282,7 +282,7 @@ def _more(text: object) -> _More:
     if not isinstance(text, str):
         return _More()
     try:
-        return msgspec.json.decode(text, type=_More)
+        return msgspec.convert(json.loads(text), _More)  # `json` knows infinite numbers
     except msgspec.MsgspecError as error:
         raise ValueError(f"{DETAILS}: {error}") from None
 
