@@ -3,7 +3,7 @@
 import json
 import math
 
-from omnidata.actions import Action, Point, Primitive
+from omnidata.actions import Action, Point
 from omnidata.errors import Finding
 from omnidata.jsontext import objects
 from omnidata.loaders import files
@@ -32,7 +32,7 @@ def action_of(row):
         at = [(Point(x, y, "norm1000"),) for x, y in info] if isinstance(info, list) else []
         start = at[0] if name in ("CLICK", "LONG_PRESS") or row["action"] == "SCROLL" else ()
         text, words = info if name == "TYPE" else None, f"{name} {info}".strip()
-        return Action(Primitive[KINDS[name]], start, at[1] if at[1:] else (), text, words)
+        return Action.of(KINDS[name], start, at[1] if at[1:] else (), text=text, words=words)
     except (LookupError, TypeError, ValueError):
         return None
 
