@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start hundreds of processes: where nothing keeps the bytecode, each compiles all it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo docs check test test-full lint format clean
 .DEFAULT_GOAL := help
