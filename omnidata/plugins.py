@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from traceback import walk_tb
 from typing import Any, Literal
 
 from omnidata.errors import OmnidataError, PluginError, UnusableRowError, UsageError
+
+
+@cache
+def _installed(group: str, path: tuple[str, ...]) -> EntryPoints:
+    """What distributions in those folders bring; to read the metadata of all takes long."""
+    return entry_points(group=group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +37,7 @@ class Kind:
 
     def names(self) -> list[str]:
         """The names that installed distributions bring, in order."""
-        return sorted(set(entry_points(group=self.group).names))
+        return sorted(set(_installed(self.group, tuple(sys.path)).names))
 
     def make(self, name: str, *arguments: object, where: str) -> Any:
         """What the callable of that name gives; None if there is none.
@@ -44,7 +52,7 @@ class Kind:
                 name; the message names them.
             OmnidataError: whatever the distribution's code says.
         """
-        points = tuple(entry_points(group=self.group, name=name))
+        points = tuple(_installed(self.group, tuple(sys.path)).select(name=name))
         if not points:
             return None
         if len(points) > 1:
@@ -76,7 +84,7 @@ class Kind:
 
 def origin_of(group: str, name: str) -> str:
     """The distribution that brings a name, with its version and the callable."""
-    return ", ".join(sorted(map(_origin, entry_points(group=group, name=name))))
+    return ", ".join(sorted(map(_origin, _installed(group, tuple(sys.path)).select(name=name))))
 
 
 _LONGEST = 300  # letters of what a failing function held
