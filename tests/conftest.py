@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import certifi
 import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
@@ -38,6 +40,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not FULL and (mark := item.get_closest_marker("full")):
             (why,) = mark.args
             item.add_marker(pytest.mark.skip(reason=f"{why}: `make test-full` runs it"))
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests live to the end: no collection of garbage need visit them again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let clients read one certificate, not those of all authorities, whenever one opens.
+
+    The servers of tests are on this machine and speak plain HTTP.
+    """
+    first, end, _ = Path(certifi.where()).read_text("ascii").partition("-----END CERTIFICATE-----")
+    path = tmp_path_factory.mktemp("authority") / "one.pem"
+    path.write_text(f"{first}{end}\n")
+    os.environ["SSL_CERT_FILE"] = str(path)
 
 
 @pytest.fixture(scope="session", autouse=True)
