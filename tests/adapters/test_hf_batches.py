@@ -83,11 +83,11 @@ def test_sound_inside_clips_changes_no_other_step_of_the_batch(
     asked = mixed(tmp_path)
     options = {"audio_in_video": "true", "max_new_tokens": "5"}
     folder = checkpoint(once, family)
-    single = [ask(local(folder, **options), each)[0].text for each in asked]
+    single = [each.text for each in ask(local(folder, **options), *asked)]
     batched = ask(local(folder, **options, batch_size="8"), *asked)
     assert [each.error for each in batched if each.delivery == "api_error"] == []
     assert [each.text for each in batched] == single
-    beside = [ask(local(folder, max_new_tokens="5"), each)[0].text for each in asked]
+    beside = [each.text for each in ask(local(folder, max_new_tokens="5"), *asked)]
     both = [{"video", "audio"} <= set(roles) for roles in (*MIXED, ("audio", "video"))]
     assert [one == other for one, other in zip(single, beside, strict=True)] == [
         not each for each in both

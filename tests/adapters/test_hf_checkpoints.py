@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from omnidata.adapters import hf
 from omnidata.adapters.tiny import Family
+from omnidata.cli import main
 from omnidata.errors import CallError, PlatformError, UsageError
 from tests.adapters.local_models import (
     QWEN,
@@ -22,7 +24,6 @@ from tests.adapters.local_models import (
     media,
     torch,
 )
-from tests.cli.running import omnidata
 from tests.conftest import Once
 
 ROLES = ("history_screenshot", "video", "audio", "screenshot")
@@ -205,15 +206,16 @@ def test_quantisation_without_its_library_is_refused_before_the_first_step(once:
 
 
 def test_a_missing_extra_ends_the_command_with_2_and_the_line_that_mends_it(
-    once: Once, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    once: Once,
+    sample: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (tmp_path / "transformers.py").write_text("raise ImportError('No module named transformers')")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    folder = checkpoint(once, "qwen2.5-omni")
-    done = omnidata(
-        *("evaluate", "omnigui", sample, "--model", f"hf:{folder}", "--out", tmp_path / "run"),
-        code=2,
-        anew=True,
-    )
-    assert "pip install 'omnidata[local]'" in done.stderr
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    folder, run = checkpoint(once, "qwen2.5-omni"), tmp_path / "run"
+    with pytest.raises(SystemExit) as ended:
+        main(["evaluate", "omnigui", str(sample), "--model", f"hf:{folder}", "--out", str(run)])
+    assert ended.value.code == 2
+    assert "pip install 'omnidata[local]'" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

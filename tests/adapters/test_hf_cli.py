@@ -182,6 +182,7 @@ def _lines(run: Path) -> int:
     return written.read_bytes().count(b"\n") if written.exists() else 0
 
 
+@pytest.mark.full("a start of torch; the engine's and the model's parts are tested apart")
 def test_an_interrupted_run_ends_soon_though_the_model_has_much_to_say(
     once: Once, sample: Path, tmp_path: Path
 ) -> None:

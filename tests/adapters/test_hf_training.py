@@ -14,7 +14,7 @@ from tests.cli.running import as_json, omnidata
 from tests.conftest import Once
 from tests.full import FULL
 
-MODALITIES, STEPS, ROUNDS = ("IAV", 4, 50) if FULL else ("I", 2, 30)
+MODALITIES, STEPS, ROUNDS = ("IAV", 4, 50) if FULL else ("I", 1, 20)
 
 
 def lessons(

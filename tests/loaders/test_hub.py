@@ -15,12 +15,27 @@ from omnidata.actions import NUMBERS
 from omnidata.errors import DataError, UsageError
 from omnidata.tasks.omnigui.load import load
 from omnidata.types import Step
+from tests.conftest import Once
 from tests.trees import row, write_app, write_rows
 
 
 @pytest.fixture(autouse=True)
 def _registered() -> None:
     omnidata.register()
+
+
+@pytest.fixture
+def few(once: Once, sample: Path) -> Path:
+    """Two apps of the sample: `datasets` walks through all files many times to open a subset."""
+
+    def write(folder: Path) -> None:
+        for app in ("Chirp", "Parcelo"):
+            shutil.copytree(sample / app, folder / app)
+        lines = (sample / "dependency.jsonl").read_text().splitlines(keepends=True)
+        kept = [line for line in lines if json.loads(line)["app"] in ("Chirp", "Parcelo")]
+        (folder / "dependency.jsonl").write_text("".join(kept))
+
+    return once("two-apps", write)
 
 
 def open_plainly(data: Path, name: str | None = None, **options: Any) -> Any:
@@ -31,17 +46,17 @@ def count(steps: list[Step], tag: str, value: str) -> int:
     return sum(step.tags.get(tag) == value for step in steps)
 
 
-def test_all_is_the_default_and_holds_every_step_once(sample: Path) -> None:
-    steps = load(sample).steps
-    data = open_plainly(sample)
+def test_all_is_the_default_and_holds_every_step_once(few: Path) -> None:
+    steps = load(few).steps
+    data = open_plainly(few)
     assert data["sample_id"] == [step.sample_id for step in steps]
-    assert len(open_plainly(sample, "all")) == len(steps)
+    assert len(open_plainly(few, "all")) == len(steps)
     assert [json.loads(text) for text in data["source"]] == [dict(step.source) for step in steps]
 
 
-def test_a_row_is_the_step(sample: Path) -> None:
-    step = next(s for s in load(sample).steps if s.step_index == 2 and s.action and s.action.start)
-    data = open_plainly(sample)
+def test_a_row_is_the_step(few: Path) -> None:
+    step = next(s for s in load(few).steps if s.step_index == 2 and s.action and s.action.start)
+    data = open_plainly(few)
     (found,) = [item for item in data if item["sample_id"] == step.sample_id]
     assert step.action
     assert found["action"]["kind"] == step.action.label
@@ -58,34 +73,34 @@ def test_a_row_is_the_step(sample: Path) -> None:
     assert data.features["audio"] == datasets.Audio(decode=False)
 
 
-def test_every_label_is_a_subset(sample: Path) -> None:
-    steps = list(load(sample).steps)
+def test_every_label_is_a_subset(few: Path) -> None:
+    steps = list(load(few).steps)
     for tag in ("app", "dimension", "dependency", "language"):
         for value in {step.tags[tag] for step in steps}:
-            assert len(open_plainly(sample, value)) == count(steps, tag, value)
+            assert len(open_plainly(few, value)) == count(steps, tag, value)
 
 
 def test_case_does_not_matter_and_table7s_apps_are_listed(
-    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # without data_dir, `datasets` searches the working directory
     write_app(tmp_path / "TED", [row("A"), row("B")])
     assert len(open_plainly(tmp_path / "TED", "ted")) == 2
-    assert len(open_plainly(sample, "chirp")) == len(open_plainly(sample, "CHIRP")) > 0
+    assert len(open_plainly(few, "chirp")) == len(open_plainly(few, "CHIRP")) > 0
     names = datasets.get_dataset_config_names("omnigui")
     assert len(names) == 1 + 5 + 3 + 2 + 29
     assert names[0] == "all"
 
 
-def test_streaming_gives_the_same_rows(sample: Path) -> None:
-    stream = open_plainly(sample, "critical", streaming=True)
-    assert list(stream) == list(open_plainly(sample, "critical"))
+def test_streaming_gives_the_same_rows(few: Path) -> None:
+    stream = open_plainly(few, "critical", streaming=True)
+    assert list(stream) == list(open_plainly(few, "critical"))
     assert stream.num_shards > 1
 
 
-def test_two_processes_give_the_same_rows(sample: Path, tmp_path: Path) -> None:
-    one = open_plainly(sample, "zh", cache_dir=str(tmp_path / "one"))
-    two = open_plainly(sample, "zh", cache_dir=str(tmp_path / "two"), num_proc=2)
+def test_two_processes_give_the_same_rows(few: Path, tmp_path: Path) -> None:
+    one = open_plainly(few, "zh", cache_dir=str(tmp_path / "one"))
+    two = open_plainly(few, "zh", cache_dir=str(tmp_path / "two"), num_proc=2)
     assert two.to_list() == one.to_list()
     assert len(two.cache_files) == 2
 
@@ -103,17 +118,17 @@ def test_an_edit_of_the_annotations_is_noticed(tmp_path: Path, own: bool) -> Non
     assert kinds() == ["BACK", "TAP"]
 
 
-def test_our_own_function_opens_the_same(sample: Path, tmp_path: Path) -> None:
-    plain = open_plainly(sample, "en")
-    assert omnidata.load_dataset("omnigui", sample, "en", split="test").to_list() == plain.to_list()
-    stream = omnidata.load_dataset("omnigui", sample, "en", split="test", streaming=True)
+def test_our_own_function_opens_the_same(few: Path, tmp_path: Path) -> None:
+    plain = open_plainly(few, "en")
+    assert omnidata.load_dataset("omnigui", few, "en", split="test").to_list() == plain.to_list()
+    stream = omnidata.load_dataset("omnigui", few, "en", split="test", streaming=True)
     assert list(stream) == plain.to_list()
-    whole = omnidata.load_dataset("omnigui", sample, num_proc=2, cache_dir=tmp_path)
+    whole = omnidata.load_dataset("omnigui", few, num_proc=2, cache_dir=tmp_path)
     assert list(whole) == ["test"]
     with pytest.raises(UsageError, match="one of the two"):
-        omnidata.load_dataset("omnigui", sample, streaming=True, num_proc=2)
+        omnidata.load_dataset("omnigui", few, streaming=True, num_proc=2)
     with pytest.raises(UsageError, match="omnigui"):
-        omnidata.load_dataset("windows", sample)
+        omnidata.load_dataset("windows", few)
 
 
 def test_a_json_file_is_opened_by_our_own_function(tmp_path: Path) -> None:
@@ -137,15 +152,15 @@ def test_an_app_is_found_under_every_spelling_of_table7(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["Nobody", "TED"])
-def test_a_subset_that_the_data_lacks_is_refused_with_those_it_has(sample: Path, name: str) -> None:
+def test_a_subset_that_the_data_lacks_is_refused_with_those_it_has(few: Path, name: str) -> None:
     with pytest.raises(DataError, match=r"all, Chirp, .*zh"):
-        open_plainly(sample, name)
+        open_plainly(few, name)
 
 
-def test_no_path_leads_outside_the_dataset(sample: Path, tmp_path: Path) -> None:
+def test_no_path_leads_outside_the_dataset(few: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret.png"
     secret.write_bytes(b"secret")
-    data = shutil.copytree(sample, tmp_path / "copy")
+    data = shutil.copytree(few, tmp_path / "copy")
     app = min(path for path in data.iterdir() if path.is_dir())
     episode = min((app / "media").iterdir())
     trace = episode / f"{episode.name}.json"

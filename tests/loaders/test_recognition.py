@@ -10,7 +10,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import omnidata
@@ -20,6 +20,7 @@ from omnidata.loaders.detect import reading, recognised
 from omnidata.loaders.repository import MANIFEST
 from omnidata.registry import names
 from omnidata.tasks import get_task
+from tests.full import FULL
 from tests.loaders.agentstudio import columnwise, ground, single, trajectory, write
 from tests.trees import row, write_app, write_rows
 
@@ -62,6 +63,7 @@ def test_what_is_no_rows_is_recognised_by_none(tmp_path: Path, name: str, conten
     assert recognised(tmp_path / "none") == []
 
 
+@settings(max_examples=2000 if FULL else 8)  # each asks all benchmarks eight times
 @given(st.binary(max_size=300))
 def test_no_bytes_make_it_raise(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     folder = tmp_path_factory.mktemp("bytes")

@@ -48,13 +48,30 @@ def test_rows_decode_to_what_steps_decode_to(data: Path, rows: Any) -> None:
         assert all(same(item.media[role], other.media[role]) for role in item.media)
 
 
+@pytest.fixture(scope="module")
+def embedded(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository that holds its media; nobody writes into it."""
+    out = tmp_path_factory.mktemp("embedded") / "out"
+    convert(load(data), out, embed=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def linked(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository that names its media; nobody writes into it."""
+    out = tmp_path_factory.mktemp("linked") / "out"
+    convert(load(data), out, embed=False)
+    return out
+
+
 @pytest.mark.parametrize("form", ["embedded", "linked"])
-def test_the_rows_of_a_repository_decode_too(data: Path, tmp_path: Path, form: str) -> None:
-    source = load(data)
-    convert(source, tmp_path / "out", embed=form == "embedded")
+def test_the_rows_of_a_repository_decode_too(
+    data: Path, request: pytest.FixtureRequest, form: str
+) -> None:
+    source, out = load(data), request.getfixturevalue(form)
     for rows in (
-        datasets.load_dataset(str(tmp_path / "out"), split="test"),
-        omnidata.load_dataset("omnigui", tmp_path / "out", split="test", media_roots=[data]),
+        datasets.load_dataset(str(out), split="test"),
+        omnidata.load_dataset("omnigui", out, split="test", media_roots=[data]),
     ):
         other = StepDataset(source, HOW)[5]
         with omnidata.following([data]):
@@ -64,20 +81,15 @@ def test_the_rows_of_a_repository_decode_too(data: Path, tmp_path: Path, form: s
         assert all(same(item.media[role], other.media[role]) for role in other.media)
 
 
-def test_rows_of_a_repository_without_their_screenshots_are_refused(
-    data: Path, tmp_path: Path
-) -> None:
-    convert(load(data), tmp_path / "out", embed=True)
-    rows = datasets.load_dataset(str(tmp_path / "out"), split="test")
+def test_rows_of_a_repository_without_their_screenshots_are_refused(embedded: Path) -> None:
+    rows = datasets.load_dataset(str(embedded), split="test")
     with pytest.raises(UsageError, match="they lack screenshot"):
         StepDataset(rows.remove_columns("screenshot"))
     assert len(StepDataset(rows.remove_columns("audio"))) == len(rows)
 
 
-def test_a_linked_file_that_is_another_is_not_decoded(data: Path, tmp_path: Path) -> None:
-    source = load(data)
-    convert(source, tmp_path / "out", embed=False)
-    rows = datasets.load_dataset(str(tmp_path / "out"), split="test").select(range(2))
+def test_a_linked_file_that_is_another_is_not_decoded(data: Path, linked: Path) -> None:
+    rows = datasets.load_dataset(str(linked), split="test").select(range(2))
     swapped = rows.map(
         lambda row, at: {"screenshot": rows[1 - at]["screenshot"]}, with_indices=True
     )

@@ -57,7 +57,7 @@ def same(one: object, other: object) -> bool:
     return one == other
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", in_gate(["fork", "spawn"], 1, "new processes import torch"))
 def test_two_workers_give_the_batches_of_none(steps: list[Step], method: str) -> None:
     alone = batches(steps, 0)  # so that the parent has decoded before it makes its workers
     shared = batches(steps, 2, method)

@@ -156,7 +156,7 @@ class Looker(Model):
 
 
 def test_a_run_does_not_go_on_with_other_pictures(sample: Path, tmp_path: Path) -> None:
-    data, run = shutil.copytree(sample, tmp_path / "data"), tmp_path / "run"
+    data, run = shutil.copytree(sample / "Chirp", tmp_path / "data"), tmp_path / "run"
     source = TASK.load(data)
     with pytest.warns(UnansweredWarning):
         evaluate(TASK, source, Looker(6), run, limit=10)
@@ -188,9 +188,9 @@ def test_a_run_does_not_go_on_with_other_pictures(sample: Path, tmp_path: Path) 
 def test_a_run_goes_on_with_a_copy_of_its_data(sample: Path, tmp_path: Path, form: str) -> None:
     data, run = tmp_path / "data", tmp_path / "run"
     if form == "files":
-        shutil.copytree(sample, data)
+        shutil.copytree(sample / "Chirp", data)
     else:
-        convert(TASK.load(sample), data, embed=True)
+        convert(TASK.load(sample / "Chirp"), data, embed=True)
     with pytest.warns(UnansweredWarning):
         evaluate(TASK, TASK.load(data), Looker(6), run, limit=10)
     copy = shutil.copytree(data, tmp_path / "copy")
@@ -206,7 +206,7 @@ def test_a_run_goes_on_with_a_copy_of_its_data(sample: Path, tmp_path: Path, for
 
 
 def test_a_run_from_before_media_were_recorded_goes_on(sample: Path, tmp_path: Path) -> None:
-    data, run = shutil.copytree(sample, tmp_path / "data"), tmp_path / "run"
+    data, run = shutil.copytree(sample / "Chirp", tmp_path / "data"), tmp_path / "run"
     source = TASK.load(data)
     with pytest.warns(UnansweredWarning):
         evaluate(TASK, source, Looker(6), run, limit=10)

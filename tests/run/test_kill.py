@@ -16,7 +16,7 @@ from tests.cli.running import OMNIDATA, omnidata
 from tests.full import FULL
 from tests.trees import read_lines, row, write_rows
 
-STEPS = 2000 if FULL else 400
+STEPS = 2000 if FULL else 160
 IN_FLIGHT = 32
 ERRORS = [Fault(status=500), Fault(status=503), Fault(status=429), Fault(reset="mid-body")]
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from omnidata.cli import app
 from tests import plugs
-from tests.cli.running import OMNIDATA
 from tests.trees import NO_SHARED, SHARED, read_lines
 
 REAL = SHARED / "data" / "screenagent_sessions"
@@ -92,21 +91,16 @@ class ScreenAgent(Benchmark):
 
 
 @pytest.fixture
-def said(tmp_path: Path) -> Said:
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Said:
     """Runs omnidata with the distribution installed."""
-    site = tmp_path / "site"
-    site.mkdir()
+    site = plugs.on_path(tmp_path / "site", "screenagent_plugin", monkeypatch)
     (site / "screenagent_plugin.py").write_text(PLUGIN, encoding="utf-8")
     points = "screenagent = screenagent_plugin:ScreenAgent"
     plugs.install(site, "omnidata-screenagent", "omnidata.tasks", points)
-    environment = {**os.environ, "PYTHONPATH": str(site)}
 
     def run(*arguments: str | Path) -> str:
-        command = [*OMNIDATA, *map(str, arguments)]
-        done = subprocess.run(
-            command, env=environment, check=False, capture_output=True, text=True, timeout=120
-        )
-        assert done.returncode == 0, done.stderr
+        done = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
+        assert done.exit_code == 0, done.stderr
         return done.stdout
 
     return run
