@@ -146,7 +146,7 @@ class Action:
                 return f"{self.button.upper()}_CLICK"
             return _TAPS.get(self.count, "TAP")
         if kind in ("swipe", "scroll"):
-            return f"{kind}_{self.direction}".upper() if self.direction else kind.upper()
+            return _DIRECTED[kind, self.direction]
         if kind == "done":
             return _ENDS[self.status]
         return "INPUT" if kind == "type" else kind.upper()
@@ -178,6 +178,11 @@ class Action:
 
 _HINT: Final = f"there are {', '.join(get_args(Kind))}"
 _TAPS: Final = {2: "DOUBLE_TAP", 3: "TRIPLE_TAP"}
+_DIRECTED: Final[Mapping[tuple[Kind, Direction | None], str]] = {
+    (kind, way): f"{kind}_{way}".upper() if way else kind.upper()
+    for kind in ("swipe", "scroll")
+    for way in (*get_args(Direction), None)
+}
 _ENDS: Final[Mapping[Status | None, str]] = {
     "success": "TASK_COMPLETE",
     "failure": "TASK_IMPOSSIBLE",
