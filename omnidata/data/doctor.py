@@ -391,7 +391,8 @@ def _package(
         return Check(group, name, "broken", version, f"omnidata needs {asked}", remedy)
     if outcome.found.get("worked_round"):
         return Check(group, name, "worked round", version, *round_nms())
-    return Check(group, name, "ok", version, outcome.found.get("detail", ""))
+    detail = outcome.found.get("detail", UNUSED.get(name, ""))
+    return Check(group, name, "ok", version, detail)
 
 
 def _unmet(name: str, version: str) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
-import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from tests.cli.running import omnidata
+import pytest
+
+from omnidata.data.doctor import Check, examine
 
 MODULES = {
     "datasets": "datasets",
@@ -41,6 +41,29 @@ BELOW_TRANSFORMERS = (
     "google-genai",
 )
 """It imports them, or looks into their folders, where they are installed."""
+
+DEAR = (
+    *("datasets", "torchvision", "transformers", "accelerate", "peft", "trl"),
+    *("openai", "google-genai", "matplotlib"),
+)
+"""Each takes more than a second to import."""
+
+TORCH_WITHOUT_CUDA = """
+from types import SimpleNamespace
+
+class Library:
+    def __init__(self, name, kind): pass
+    def define(self, schema): pass
+
+class _Tensor:
+    sum = item = lambda self: self
+
+def ones(size): return _Tensor()
+
+version = SimpleNamespace(cuda=None, hip=None)
+cuda = SimpleNamespace(is_available=lambda: False)
+library = SimpleNamespace(Library=Library)
+"""
 
 CUDA_LIBRARY = "libtorch_cuda.so: cannot open shared object file: No such file or directory"
 
@@ -109,28 +132,27 @@ def torchvision_for_cuda(folder: Path) -> Path:
     return package
 
 
-def doctor(folder: Path | None, *options: str, code: int = 1) -> dict[str, dict[str, Any]]:
-    """The lines of `omnidata doctor --json` by name, where Python searches the folder first."""
-    before = os.environ.get("PYTHONPATH")
-    try:
-        if folder:
-            os.environ["PYTHONPATH"] = str(folder)
-        shown = json.loads(omnidata("doctor", "--json", *options, code=code, anew=True).stdout)
-    finally:
-        if before is None:
-            os.environ.pop("PYTHONPATH", None)
-        else:
-            os.environ["PYTHONPATH"] = before
-    return {check["name"]: check for check in shown["checks"]}
+def first(folder: Path) -> str:
+    """A `PYTHONPATH` on which the folder stands before all others."""
+    return os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
 
 
-def follow(check: Mapping[str, str]) -> None:
+def doctor(folder: Path, *, time_limit: float = 60) -> dict[str, Check]:
+    """What the examination says, by name, where Python searches the folder first."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        patch.setenv("PYTHONPATH", first(folder))
+        checks = asyncio.run(examine(time_limit=time_limit))
+    return {check.name: check for check in checks}
+
+
+def follow(check: Check) -> None:
     """Type the command, as a person would."""
-    assert check["remedy"].startswith(("rm -f ", "truncate "))
-    subprocess.run(check["remedy"], shell=True, check=True)
+    assert check.remedy.startswith(("rm -f ", "truncate "))
+    subprocess.run(check.remedy, shell=True, check=True)
 
 
 def loads(folder: Path, code: str) -> bool:
     """Whether a plain Python runs the code, where it searches the folder first."""
-    environment = os.environ | {"PYTHONPATH": str(folder)}
+    environment = os.environ | {"PYTHONPATH": first(folder)}
     return subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0

@@ -13,6 +13,7 @@ import pytest
 from tests.cli.running import omnidata
 from tests.doctor import broken
 from tests.doctor.broken import doctor, follow, loads
+from tests.full import in_gate
 
 torch = pytest.importorskip("torch", reason="needs the extra `local`")
 pytest.importorskip("torchvision", reason="needs the extra `local`")
@@ -22,15 +23,20 @@ without_cuda = pytest.mark.skipif(
 SECRET = "sk-0123456789abcdef"
 
 
+@pytest.mark.parametrize("dear", in_gate((broken.DEAR, ()), 1, "half a minute of imports"))
 def test_what_is_installed_loads_and_of_keys_only_names_are_shown(
-    monkeypatch: pytest.MonkeyPatch,
+    dear: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in dear:
+        broken.install(tmp_path, name, "raise RuntimeError('out of order')")
+    monkeypatch.setenv("PYTHONPATH", broken.first(tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.delenv("GEMINI_API_KEY", raising=False)
-    done = omnidata("doctor", anew=True)
+    done = omnidata("doctor", code=1 if dear else 0, anew=True)
     shown = " ".join(done.stdout.split())
     assert SECRET not in done.stdout + done.stderr
     assert f"torch {torch.__version__} local ok" in shown
+    assert shown.count(" BROKEN ") == len(dear)
     assert "reads H.264, AAC, PCM, PNG; writes H.264" in shown
     assert "torchcodec unused absent datasets.Audio() and Video() need it, omnidata" in shown
     assert "OPENAI_API_KEY key ok set" in shown
@@ -52,20 +58,20 @@ def test_crash_hang_and_exit_of_a_package_are_its_own(
     broken.out_of_order(tmp_path)
     monkeypatch.setenv("GEMINI_API_KEY", "two words")
 
-    checks = doctor(tmp_path, "--time-limit", "10")
+    checks = doctor(tmp_path, time_limit=10)
 
-    assert checks["datasets"]["detail"] == "SystemExit: no"
-    assert checks["av"]["detail"] == "it ends the process: SIGSEGV"
-    assert checks["av"]["remedy"].endswith(f"--no-deps av=={checks['av']['version']}")
-    assert checks["pillow"]["detail"] == "it ends the process: exit code 3"
-    assert checks["isal"]["detail"] == "ModuleNotFoundError: No module named 'missing_for_sure'"
-    assert checks["isal"]["remedy"].endswith("pip install omnidata")
-    assert checks["torch"]["detail"] == "it was still loading after 10 s"
-    assert checks["torchvision"]["detail"] == "cannot load torch"
-    assert checks["torchvision"]["remedy"] == checks["torch"]["remedy"]
-    assert checks["openai"]["state"] == "ok"
-    assert checks["google-genai"]["detail"] == "OSError: \x1b[2Jred"
-    assert checks["GEMINI_API_KEY"]["state"] == "broken"
+    assert checks["datasets"].detail == "SystemExit: no"
+    assert checks["av"].detail == "it ends the process: SIGSEGV"
+    assert checks["av"].remedy.endswith(f"--no-deps av=={checks['av'].version}")
+    assert checks["pillow"].detail == "it ends the process: exit code 3"
+    assert checks["isal"].detail == "ModuleNotFoundError: No module named 'missing_for_sure'"
+    assert checks["isal"].remedy.endswith("pip install omnidata")
+    assert checks["torch"].detail == "it was still loading after 10 s"
+    assert checks["torchvision"].detail == "cannot load torch"
+    assert checks["torchvision"].remedy == checks["torch"].remedy
+    assert checks["openai"].state == "ok"
+    assert checks["google-genai"].detail == "OSError: \x1b[2Jred"
+    assert checks["GEMINI_API_KEY"].state == "broken"
     assert "words" not in str(checks)
 
 
@@ -76,7 +82,7 @@ def test_the_table_names_the_broken_and_spells_out_control_characters(
     broken.out_of_order(tmp_path)
     models = tmp_path / "models.toml"
     models.write_text("[one]\nwire = 'smoke'\n", encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", broken.first(tmp_path))
     monkeypatch.setenv("OMNIDATA_MODELS", str(models))
     done = omnidata("doctor", code=1, anew=True)
     assert "\x1b" not in done.stdout
@@ -95,8 +101,8 @@ def test_a_torchvision_for_cuda_works_within_omnidata_and_the_command_mends_it(
     broken.torchvision_for_cuda(tmp_path)
     broken.out_of_order(tmp_path, *broken.BELOW_TRANSFORMERS)
     before = doctor(tmp_path)
-    assert before["torchvision"]["state"] == "worked round"
-    assert before["transformers"]["state"] == "ok"
+    assert before["torchvision"].state == "worked round"
+    assert before["transformers"].state == "ok"
     assert not loads(tmp_path, "import torchvision.transforms.v2")
     follow(before["torchvision"])
     assert loads(tmp_path, "import torchvision.transforms.v2")
@@ -112,10 +118,10 @@ def test_a_torchaudio_for_cuda_breaks_transformers_and_one_command_mends_both(
     library.touch()
     broken.out_of_order(tmp_path, *broken.BELOW_TRANSFORMERS)
     before = doctor(tmp_path)
-    assert before["torchaudio"]["state"] == "broken"
-    assert broken.CUDA_LIBRARY in before["torchaudio"]["detail"]
-    assert before["transformers"]["detail"] == "cannot load torchaudio"
-    assert before["transformers"]["remedy"] == before["torchaudio"]["remedy"]
+    assert before["torchaudio"].state == "broken"
+    assert broken.CUDA_LIBRARY in before["torchaudio"].detail
+    assert before["transformers"].detail == "cannot load torchaudio"
+    assert before["transformers"].remedy == before["torchaudio"].remedy
     follow(before["torchaudio"])
     assert loads(tmp_path, "import torchaudio; from transformers import AutoProcessor")
 
@@ -129,19 +135,20 @@ def test_a_torchvision_that_cannot_be_worked_round_is_why_transformers_breaks(
     broken.install(tmp_path, "torchvision", raising)
     broken.out_of_order(tmp_path, *broken.TORCH)
     checks = doctor(tmp_path)
-    assert checks["torchvision"]["detail"].endswith("operator torchvision::nms does not exist")
-    assert checks["torchvision"]["remedy"].endswith("torchvision/_meta_registrations.py")
-    assert checks["transformers"]["detail"] == "cannot load torchvision"
+    assert checks["torchvision"].detail.endswith("operator torchvision::nms does not exist")
+    assert checks["torchvision"].remedy.endswith("torchvision/_meta_registrations.py")
+    assert checks["transformers"].detail == "cannot load torchvision"
 
 
 def test_a_torchvision_for_another_torch_is_told_from_one_for_cuda(tmp_path: Path) -> None:
     raising = "raise RuntimeError('operator torchvision::nms does not exist')"
     broken.install(tmp_path, "torchvision", raising, version="0.20.0", requires="torch==2.5.0")
-    broken.out_of_order(tmp_path, "torch")
+    broken.install(tmp_path, "torch", broken.TORCH_WITHOUT_CUDA)
+    broken.out_of_order(tmp_path)
     check = doctor(tmp_path)["torchvision"]
-    assert check["detail"] == f"made for torch ==2.5.0, and this is {torch.__version__}"
+    assert check.detail == f"made for torch ==2.5.0, and this is {torch.__version__}"
     minor = int(torch.__version__.split(".")[1])
-    assert check["remedy"].endswith(f"'torchvision==0.{minor + 15}.*'")
+    assert check.remedy.endswith(f"'torchvision==0.{minor + 15}.*'")
 
 
 def test_a_version_that_omnidata_does_not_take_is_broken_though_it_loads(tmp_path: Path) -> None:
@@ -149,19 +156,19 @@ def test_a_version_that_omnidata_does_not_take_is_broken_though_it_loads(tmp_pat
     broken.install(tmp_path, "datasets", working, version="2.0")
     broken.out_of_order(tmp_path)
     check = doctor(tmp_path)["datasets"]
-    assert check["detail"].startswith("omnidata needs >=")
-    assert "--upgrade 'datasets>=" in check["remedy"]
+    assert check.detail.startswith("omnidata needs >=")
+    assert "--upgrade 'datasets>=" in check.remedy
 
 
 def test_a_gpu_that_does_not_compute_is_broken_beside_one_that_does(tmp_path: Path) -> None:
     broken.install(tmp_path, "torch", _TORCH_WITH_TWO_GPUS)
     broken.out_of_order(tmp_path)
     checks = doctor(tmp_path)
-    assert checks["torch"]["detail"] == "CUDA 13.0 build, 2 GPUs"
-    assert checks["GPU 0"]["state"] == "ok"
-    assert checks["GPU 0"]["detail"] == "Big, 80.0 GiB"
-    assert checks["GPU 1"]["state"] == "broken"
-    assert checks["GPU 1"]["detail"].endswith("RuntimeError: no kernel image is available")
+    assert checks["torch"].detail == "CUDA 13.0 build, 2 GPUs"
+    assert checks["GPU 0"].state == "ok"
+    assert checks["GPU 0"].detail == "Big, 80.0 GiB"
+    assert checks["GPU 1"].state == "broken"
+    assert checks["GPU 1"].detail.endswith("RuntimeError: no kernel image is available")
 
 
 _TORCH_WITH_TWO_GPUS = """
@@ -202,6 +209,6 @@ def test_the_examining_process_imports_nothing_heavy(tmp_path: Path) -> None:
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        env=os.environ | {"PYTHONPATH": broken.first(tmp_path)},
     )
     assert done.stdout == "[]\n"

@@ -32,7 +32,8 @@ def make_sample(
 ) -> Path:
     """Write the sample dataset: about 150 steps, 25 MB.
 
-    The same seed gives the same bytes with the same versions of Pillow, PyAV and NumPy.
+    The same seed gives the same bytes with the same versions of Pillow, PyAV, NumPy and isal on the
+    same kind of machine.
 
     Args:
         out: a new or empty folder.

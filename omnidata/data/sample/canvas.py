@@ -8,15 +8,16 @@ make the sample differ between machines.
 from __future__ import annotations
 
 import colorsys
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from omnidata.actions import Box
+from omnidata.media.encoding import png
 
 # Icons as strokes on a grid of 24 units, so that the sample needs no picture files.
 
@@ -257,9 +258,7 @@ class Screen:
 
     def encode(self) -> bytes:
         """The screenshot as a PNG file."""
-        buffer = io.BytesIO()
-        self.image.save(buffer, "png")
-        return buffer.getvalue()
+        return png(np.asarray(self.image))
 
 
 class Canvas:

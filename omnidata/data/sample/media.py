@@ -206,6 +206,7 @@ class Clip:
 
 def _frames(clip: Clip) -> Iterator[Frame]:
     before, after = (screen.image.reduce(2) for screen in (clip.before, clip.after))
+    rest = np.asarray(after)
     start, end = _TOUCH_S + _CHANGE_S, clip.seconds - _REST_S
     for index in range(round(clip.seconds * clip.fps)):
         t = index / clip.fps
@@ -214,10 +215,12 @@ def _frames(clip: Clip) -> Iterator[Frame]:
             _finger(picture, clip.last, t / _TOUCH_S)
         elif t < start:
             picture = _change(before, after, clip.last, (t - _TOUCH_S) / _CHANGE_S)
-        else:
+        elif clip.cue is not None and t < end:
             picture = after.copy()
-            if clip.cue is not None and t < end:
-                _show(picture, clip.cue, (t - start) / (end - start))
+            _show(picture, clip.cue, (t - start) / (end - start))
+        else:
+            yield rest
+            continue
         yield np.asarray(picture)
 
 
