@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -98,3 +99,18 @@ def sample(once: Once) -> Path:
     from omnidata.data.sample import make_sample
 
     return once("sample", make_sample)
+
+
+@pytest.fixture(scope="session")
+def few(sample: Path, once: Once) -> Path:
+    """Episodes of every app of the sample, 28 steps, with the labels; nobody writes into them."""
+    from tests.data.converting import small
+
+    def write(folder: Path) -> None:
+        episodes = ("C001", "C002", "C007", "H006", "H007", "H010", "P002", "R007", "S008")
+        small(folder, sample, *episodes)
+        labels = (sample / "dependency.jsonl").read_text().splitlines(keepends=True)
+        kept = (label for label in labels if json.loads(label)["ID"] in episodes)
+        (folder / "dependency.jsonl").write_text("".join(kept))
+
+    return once("few", write)

@@ -1,4 +1,4 @@
-"""Repositories of the sample dataset, made once."""
+"""Repositories of a few episodes of the sample dataset, made once."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tests.conftest import Once
 
 
 @pytest.fixture(scope="session")
-def embedded(sample: Path, once: Once) -> Path:
-    source = load(sample, check_media=False)
+def embedded(few: Path, once: Once) -> Path:
+    source = load(few, check_media=False)
     return once("embedded", lambda out: convert(source, out, embed=True))
 
 
 @pytest.fixture(scope="session")
-def linked(sample: Path, once: Once) -> Path:
-    source = load(sample, check_media=False)
+def linked(few: Path, once: Once) -> Path:
+    source = load(few, check_media=False)
     return once("linked", lambda out: convert(source, out, embed=False))
 
 
 @pytest.fixture(params=["embedded", "linked"])
-def repository(request: pytest.FixtureRequest, sample: Path) -> Iterator[Path]:
-    """A repository of the sample, to which the linked one may lead."""
-    with following([sample]):
+def repository(request: pytest.FixtureRequest, few: Path) -> Iterator[Path]:
+    """A repository of those episodes, to which the linked one may lead."""
+    with following([few]):
         yield request.getfixturevalue(request.param)

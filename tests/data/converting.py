@@ -29,15 +29,16 @@ def said(step: Step) -> dict[str, Any]:
 
 
 def small(folder: Path, sample: Path, *episodes: str) -> Path:
-    """A copy of a few episodes of one of the sample's apps."""
-    app = folder / "Chirp"
-    (app / "media").mkdir(parents=True)
-    for episode in episodes:
-        shutil.copytree(sample / "Chirp" / "media" / episode, app / "media" / episode)
-    for path in (sample / "Chirp").glob("*.jsonl"):
-        lines = path.read_text(encoding="utf-8").splitlines()
-        kept = [line for line in lines if json.loads(line)["ID"] in episodes]
-        (app / path.name).write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+    """A copy of a few episodes of the sample."""
+    for app in sample.iterdir():
+        wanted = [name for name in episodes if (app / "media" / name).is_dir()]
+        for name in wanted:
+            shutil.copytree(app / "media" / name, folder / app.name / "media" / name)
+        for path in app.glob("*.jsonl") if wanted else ():
+            lines = path.read_text(encoding="utf-8").splitlines()
+            kept = [line for line in lines if json.loads(line)["ID"] in wanted]
+            text = "".join(f"{line}\n" for line in kept)
+            (folder / app.name / path.name).write_text(text, encoding="utf-8")
     return folder
 
 

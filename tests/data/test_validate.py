@@ -20,6 +20,7 @@ from omnidata.tasks import get_task
 from omnidata.types import Source
 from tests.data.planted import STEPS
 from tests.data.tiny import SIZE, endless, mp4, png, wav
+from tests.full import in_gate
 from tests.media.test_damage import damaged
 
 WAIT, TAP = Action("none"), Action("back")
@@ -63,10 +64,14 @@ def test_data_as_it_should_be_give_no_finding(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_the_sample_dataset_gives_no_finding(sample: Path) -> None:
+@pytest.mark.parametrize("data", in_gate(["few", "sample"], 1, "ten seconds of decoding"))
+def test_the_sample_dataset_gives_no_finding(data: str, request: pytest.FixtureRequest) -> None:
     """Its still clips follow a wait on the same screen, and every room has its noise."""
     done: list[tuple[int, int]] = []
-    report = validate(load(sample), progress=lambda count, total: done.append((count, total)))
+    report = validate(
+        load(request.getfixturevalue(data)),
+        progress=lambda count, total: done.append((count, total)),
+    )
     assert found(report) == []
     total = sum(report.checked["media"].values())
     assert done == [(number, total) for number in range(1, total + 1)]

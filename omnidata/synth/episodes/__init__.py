@@ -43,8 +43,8 @@ def make_episodes(
 ) -> Mapping[str, Any]:
     """Write an OmniGUI tree of made-up episodes.
 
-    Equal settings make equal bytes, with the same versions of Pillow, PyAV, NumPy (and espeak-ng)
-    on the same kind of machine, whatever the number of processes, and whether or not the run was
+    Equal settings make equal bytes, with the same versions of Pillow, PyAV, NumPy, isal (and
+    espeak-ng) on the same kind of machine, whatever the number of processes, and whether or not the run was
     interrupted; episode k is the same in a dataset of any length.
 
     Args:

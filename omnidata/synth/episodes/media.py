@@ -12,9 +12,9 @@ import numpy as np
 
 from omnidata.data.sample.media import over
 from omnidata.loaders.language_check import Language
-from omnidata.media.encoding import Samples, encode_wav
+from omnidata.media.encoding import Samples, encode_wav, png
 from omnidata.synth.episodes import signals
-from omnidata.synth.episodes.pages import Drawing, Page, encode_png
+from omnidata.synth.episodes.pages import Drawing, Page
 from omnidata.synth.episodes.plans import GroupPlan, StepPlan
 from omnidata.synth.episodes.settings import Settings
 from omnidata.synth.episodes.signals import Motion, encode_clip
@@ -81,9 +81,9 @@ def make_files(settings: Settings, group: GroupPlan, index: int) -> Sequence[Fil
     step = group.steps[index]
     maker = _Maker(settings, group, index)
     shots = (
-        pad_png([encode_png(maker.drawing.with_sign(step.cue, code)) for code in step.codes])
+        pad_png([png(np.asarray(maker.drawing.with_sign(step.cue, code))) for code in step.codes])
         if step.medium == "screen"
-        else [encode_png(maker.screen)] * CODES
+        else [png(np.asarray(maker.screen))] * CODES
     )
     clips = (
         pad_mp4([maker.clip(Motion(step.cue, code, step.seed & 0xFFFFFF)) for code in step.codes])

@@ -14,6 +14,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from omnidata.loaders.task_library import (
     Library,
     Subtask,
@@ -22,9 +24,9 @@ from omnidata.loaders.task_library import (
     places,
     write_library,
 )
+from omnidata.media.encoding import png
 from omnidata.run.folder import explained
 from omnidata.storage import atomic_write
-from omnidata.synth.episodes.pages import encode_png
 from omnidata.synth.folder import SynthStaging
 from omnidata.synth.pool.catalogue import INTENTS, RECIPES, Recipe, Values, evaluation
 from omnidata.synth.pool.recording import record
@@ -53,7 +55,8 @@ def make_pool(
 ) -> Mapping[str, Any]:
     """Write the sample pool.
 
-    Equal seeds make equal bytes with the same versions of omnidata and Pillow.
+    Equal seeds make equal bytes with the same versions of omnidata, Pillow and isal on
+    the same kind of machine.
 
     Args:
         out: the folder; new, empty, or what the same call made before.
@@ -151,7 +154,7 @@ class _Album:
     def show(self, view: View) -> tuple[str, Controls]:
         if view not in self._shown:
             screen = draw(view, seed=self._seed)
-            data = encode_png(screen.image)
+            data = png(np.asarray(screen.image))
             path = f"{_PICTURES}/{hashlib.sha256(data).hexdigest()[:16]}.png"
             with atomic_write(self._folder / path, durable=False) as file:
                 file.write(data)

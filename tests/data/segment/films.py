@@ -74,7 +74,9 @@ def film(
     """
     odd = size[0] % 2 or size[1] % 2
     with av.open(str(path), "w", options=dict(options or {})) as container:
-        stream = container.add_stream("libx264", rate=fps, options={"crf": "16"})
+        stream = container.add_stream(
+            "libx264", rate=fps, options={"crf": "16", "preset": "superfast"}
+        )
         stream.width, stream.height = size
         stream.pix_fmt = "yuv444p" if odd else "yuv420p"
         if times is not None:
