@@ -36,13 +36,19 @@ from tests.synth.making import digests
 from tests.synth.oracle import changes, check_task, connected, key, read_rows
 
 GRAPHS_ALONE = Settings(trajectories=0)
-TASKS = 1000 if FULL else 300
+TASKS = 1000 if FULL else 120
 Rows = list[dict[str, Any]]
 
 
 @cache
 def known() -> Mapping[str, Mapping[str, Any]]:
     return {row["id"]: row for row in read_rows(sample_pool() / "subtasks.jsonl")}
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what no search finds, however long it takes."""
+    monkeypatch.setattr("omnidata.synth.compose.search.PATIENCE", 2)
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +210,7 @@ def test_intents_can_be_chosen(tmp_path: Path) -> None:
 
 def test_without_files_everything_is_made_by_somebody(tmp_path: Path) -> None:
     settings = Settings(initial=(), trajectories=0)
-    compose(sample_pool(), tmp_path / "out", settings, tasks=100)
+    compose(sample_pool(), tmp_path / "out", settings, tasks=60)
     for row in read_rows(tmp_path / "out" / "tasks.jsonl"):
         check_task(row, known(), initial=())
         assert row["initial_resources"] == []
@@ -212,21 +218,21 @@ def test_without_files_everything_is_made_by_somebody(tmp_path: Path) -> None:
 
 def test_every_matching_pair_is_an_edge_where_that_is_asked_for(tmp_path: Path) -> None:
     settings = Settings(edges="every", trajectories=0)
-    report = compose(sample_pool(), tmp_path / "out", settings, tasks=200)
+    report = compose(sample_pool(), tmp_path / "out", settings, tasks=100)
     for row in read_rows(tmp_path / "out" / "tasks.jsonl"):
         check_task(row, known(), initial=report["made"]["initial"], every_edge=True)
 
 
 def test_all_orders_of_a_task_are_on_one_side_of_a_split(tmp_path: Path) -> None:
     settings = Settings(orders=6, trajectories=6, levels=parse_levels(["branch=medium"]))
-    compose(sample_pool(), tmp_path / "out", settings, tasks=60)
+    compose(sample_pool(), tmp_path / "out", settings, tasks=25)
     sides: dict[str, set[str]] = defaultdict(set)
     orders: dict[str, set[str]] = defaultdict(set)
     for step in load(tmp_path / "out", check_media=False).steps:
         task = step.episode_id.partition("(")[0]
         sides[task].add(split_of(step))
         orders[task].add(step.episode_id)
-    assert len(sides) == 60
+    assert len(sides) == 25
     assert all(len(found) == 1 for found in sides.values())
     assert {side for found in sides.values() for side in found} == {"train", "validation", "test"}
     assert max(map(len, orders.values())) == 6
@@ -234,7 +240,7 @@ def test_all_orders_of_a_task_are_on_one_side_of_a_split(tmp_path: Path) -> None
 
 def test_any_number_of_workers_makes_the_same_bytes(tmp_path: Path) -> None:
     for name, workers in (("one", 1), ("three", 3)):
-        compose(sample_pool(), tmp_path / name, Settings(seed=3), tasks=300, workers=workers)
+        compose(sample_pool(), tmp_path / name, Settings(seed=3), tasks=TASKS, workers=workers)
     assert digests(tmp_path / "one") == digests(tmp_path / "three")
 
 
@@ -340,6 +346,7 @@ def test_an_intent_that_is_not_there_is_refused_with_those_that_are(tmp_path: Pa
     assert "Write a letter" in told
 
 
+@pytest.mark.usefixtures("impatient")
 def test_levels_that_the_pool_cannot_have_are_refused_with_the_nearest(tmp_path: Path) -> None:
     rows = [
         subtask("A", (), ("doc_path",), {"doc_path": "a"}),
@@ -347,10 +354,11 @@ def test_levels_that_the_pool_cannot_have_are_refused_with_the_nearest(tmp_path:
         subtask("C", ("pdf_path",), (), {"pdf_path": "b"}),
     ]
     told = refused(tmp_path, rows, levels={"hierarchy": "hard"})
-    assert "none of 12,288 attempts came to a task with hierarchy=hard" in told
+    assert "none of 1,024 attempts came to a task with hierarchy=hard" in told
     assert "hierarchy 3 (medium)" in told
 
 
+@pytest.mark.usefixtures("impatient")
 def test_more_tasks_than_the_pool_has_are_refused_with_their_number(tmp_path: Path) -> None:
     rows = [
         subtask("A", (), ("doc_path",), {"doc_path": "a"}),
@@ -416,6 +424,7 @@ def test_an_attribute_of_a_parameter_is_never_looked_up(tmp_path: Path) -> None:
     assert "Do 'a{x}' {doc_path.__class__} {}." in row["task_instruction"]
 
 
+@pytest.mark.usefixtures("impatient")
 def test_the_same_subtask_and_binding_twice_are_one_instance(tmp_path: Path) -> None:
     rows = [
         subtask("A", (), ("doc_path",), *[{"doc_path": "a"}] * 3),

@@ -6,11 +6,13 @@ import ast
 import json
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
 from omnidata.errors import DataError, UsageError
@@ -66,6 +68,12 @@ def test_some_subtasks_edit_in_place_and_some_need_what_nobody_provides() -> Non
 def test_a_control_is_drawn_where_its_rectangle_is() -> None:
     """Each rectangle of one control of one app holds the same pixels wherever it is shown."""
     folder = sample_pool()
+
+    @cache
+    def pixels(path: Path) -> NDArray[np.uint8]:
+        with Image.open(path) as image:
+            return np.asarray(image)
+
     shown: dict[tuple[str, ...], set[bytes]] = defaultdict(set)
     plain = 0
     for trajectory in read_library(folder).trajectories:
@@ -75,11 +83,11 @@ def test_a_control_is_drawn_where_its_rectangle_is() -> None:
                 assert "rect" not in action
                 continue
             left, top, right, bottom = action["rect"]
-            with Image.open(folder / picture) as image:
-                assert 0 <= left < right < image.width
-                assert 0 <= top < bottom < image.height
-                inside = np.asarray(image.crop((left, top, right + 1, bottom + 1)))
-                around = np.asarray(image)[top - 1, left : right + 1]
+            image = pixels(folder / picture)
+            assert 0 <= left < right < image.shape[1]
+            assert 0 <= top < bottom < image.shape[0]
+            inside = image[top : bottom + 1, left : right + 1]
+            around = image[top - 1, left : right + 1]
             plain += bool((inside == inside[0, 0]).all())
             control = action["control_text"]
             if control in ("Text field", "Content"):

@@ -29,7 +29,7 @@ from omnidata.synth.episodes.theme import CODES, MEDIA
 __all__ = ["MOST_EPISODES", "REPORT", "Settings", "make_episodes", "with_speech"]
 
 MOST_EPISODES = 9_999_999
-_MADE_BY = ("omnidata", "av", "numpy", "pillow")
+_MADE_BY = ("omnidata", "av", "isal", "numpy", "pillow")
 
 
 def make_episodes(
@@ -44,8 +44,8 @@ def make_episodes(
     """Write an OmniGUI tree of made-up episodes.
 
     Equal settings make equal bytes, with the same versions of Pillow, PyAV, NumPy, isal (and
-    espeak-ng) on the same kind of machine, whatever the number of processes, and whether or not the run was
-    interrupted; episode k is the same in a dataset of any length.
+    espeak-ng) on the same kind of machine, whatever the number of processes, and whether or not
+    the run was interrupted; episode k is the same in a dataset of any length.
 
     Args:
         out: the folder of the app folders; new, empty, or what the same call made before. Until

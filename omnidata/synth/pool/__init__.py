@@ -36,7 +36,7 @@ __all__ = ["REPORT", "make_pool"]
 
 REPORT = "pool.json"
 _PICTURES = "observations"
-_MADE_BY = ("omnidata", "pillow")
+_MADE_BY = ("omnidata", "isal", "pillow")
 
 
 class PoolStaging(SynthStaging):
