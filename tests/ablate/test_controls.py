@@ -26,7 +26,7 @@ from omnidata.errors import RunError
 from omnidata.run.evaluate import evaluate
 from omnidata.run.scoring import read_run
 from omnidata.tasks import get_task
-from omnidata.tasks.omnigui.answers import LABELS
+from omnidata.tasks.json_answers import LABELS
 from omnidata.tasks.omnigui.load import load, named
 from omnidata.types import MediaRef, Source, Step
 from tests.conftest import Once

@@ -22,7 +22,8 @@ from omnidata.actions import (
     Space,
 )
 from omnidata.tasks import get_task
-from omnidata.tasks.omnigui.answers import Answer, Unread, parse
+from omnidata.tasks.json_answers import Answer, Unread
+from omnidata.tasks.omnigui.answers import parse
 from omnidata.tasks.omnigui.rules import Match, judge_paper
 from omnidata.tasks.omnigui.task import answer
 from omnidata.types import Step

@@ -16,8 +16,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from omnidata.tasks import json_answers
+from omnidata.tasks.json_answers import Answer, Unread
 from omnidata.tasks.omnigui import answers
-from omnidata.tasks.omnigui.answers import Answer, Unread, parse
+from omnidata.tasks.omnigui.answers import parse
 from tests.full import FULL
 from tests.metrics.mutations import (
     ALL_KEYS,
@@ -142,7 +144,7 @@ tracer.json_report(outfile=report)
 
 
 def test_the_mutants_reach_every_branch_of_the_parser(outputs: list[str], tmp_path: Path) -> None:
-    sources = [answers.__file__]
+    sources = [answers.__file__, json_answers.__file__]
     report = tmp_path / "report.json"
     arguments = (str(report), str(MUTANTS), str(SEED), *sources)
     inherited = {

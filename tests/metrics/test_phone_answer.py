@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.tasks.omnigui.answers import Unread
+from omnidata.tasks.json_answers import Unread
 from omnidata.tasks.phones.actions import Kind, Move
 from omnidata.tasks.phones.agentcpm import Reading
 from omnidata.tasks.phones.answers import Answer, parse, read_prompted

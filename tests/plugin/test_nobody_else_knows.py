@@ -24,9 +24,8 @@ STILL: dict[str, set[str]] = {
     "metrics/graphs.py": {"omnibench"},
     "synth/rewrite.py": {"omnigui"},
     "tasks/phones/agentcpm.py": {"androidcontrol"},
-    "tasks/phones/answers.py": {"omnigui"},
     "tasks/phones/explanations.py": {"aitw"},
-    "tasks/phones/task.py": {"aitw", "androidcontrol", "omnigui"},
+    "tasks/phones/task.py": {"aitw", "androidcontrol"},
     "training/datasets.py": {"omnigui"},
 }
 

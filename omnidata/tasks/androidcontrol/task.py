@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from omnidata.actions import OPPOSITE, Action, Screen
 from omnidata.tasks.androidcontrol import load as loader
 from omnidata.tasks.androidcontrol.rows import STEP, item, truth_of, wording_of
-from omnidata.tasks.omnigui.answers import read_pair
+from omnidata.tasks.json_answers import read_pair
 from omnidata.tasks.phones.actions import DIRECTIONS, Kind, Move, Pair, Truth, as_action, read_call
 from omnidata.tasks.phones.answers import name_of
 from omnidata.tasks.phones.task import HISTORY, SPACES, PhoneTask, Wording

@@ -17,7 +17,7 @@ import msgspec
 
 from omnidata.actions import Action, Box, Button, Direction
 from omnidata.jsontext import BROKEN, decode, objects
-from omnidata.tasks.omnigui.answers import Pair, Unread, read_pair
+from omnidata.tasks.json_answers import Pair, Unread, read_pair
 
 Function = Literal["click_input", "wheel_mouse_input", "keyboard_input", ""]
 BUTTONS: Final[tuple[Button, ...]] = get_args(Button)

@@ -17,6 +17,7 @@ from omnidata.errors import UsageError
 from omnidata.loaders.rows import canonical
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
+from omnidata.tasks.json_answers import Pair, Unread
 from omnidata.tasks.omnibench import load as loader
 from omnidata.tasks.omnibench.actions import (
     Answer,
@@ -37,7 +38,6 @@ from omnidata.tasks.omnibench.overview import View
 from omnidata.tasks.omnibench.prompt import OPTIONS, Prompt
 from omnidata.tasks.omnibench.rows import call_of, rect_of, text_of
 from omnidata.tasks.omnibench.scoring import TABLES, GraphScorer
-from omnidata.tasks.omnigui.answers import Pair, Unread
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.tasks.published import Published, read_published
 from omnidata.types import (

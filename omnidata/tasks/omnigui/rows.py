@@ -12,7 +12,8 @@ from omnidata.errors import DataError, Finding, MediaError
 from omnidata.jsontext import BROKEN, decode, whole_number
 from omnidata.loaders.episode_tree import FARTHEST, MEDIA_COLUMNS, TARGET_COLUMNS
 from omnidata.media import image_size, unsafe
-from omnidata.tasks.omnigui.answers import LABELS, PLACED
+from omnidata.tasks.json_answers import LABELS
+from omnidata.tasks.omnigui.answers import PLACED
 from omnidata.tasks.omnigui.files import Note, Row
 from omnidata.types import MediaRef, Modality
 

@@ -28,7 +28,7 @@ from omnidata.actions import (
 )
 from omnidata.jsontext import decode
 from omnidata.tasks.coordinates import resizing
-from omnidata.tasks.omnigui.answers import Answer, Pair
+from omnidata.tasks.json_answers import Answer, Pair
 
 PredictedSpace = Space | Literal["auto"]
 POINT_RADIUS = 140.0

@@ -32,9 +32,10 @@ from omnidata.loaders.language_check import Language
 from omnidata.metrics.episodes import Ints
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place
+from omnidata.tasks.json_answers import LABELS, Answer, Pair, Unread
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui import rules as matching
-from omnidata.tasks.omnigui.answers import LABELS, PLACED, Answer, Pair, Unread, parse
+from omnidata.tasks.omnigui.answers import PLACED, parse
 from omnidata.tasks.omnigui.apps import app_key, language_of, table7
 from omnidata.tasks.omnigui.explanations import explain
 from omnidata.tasks.omnigui.files import find

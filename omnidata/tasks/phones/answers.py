@@ -16,7 +16,7 @@ import msgspec
 
 from omnidata.actions import Action, Space
 from omnidata.jsontext import decode, objects
-from omnidata.tasks.omnigui.answers import (
+from omnidata.tasks.json_answers import (
     LABELS,
     CannotReadError,
     Unread,

@@ -16,7 +16,7 @@ from omnidata.actions import Action, Point, Screen, Space, convert, history_text
 from omnidata.errors import UsageError
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Resizing, place, resizing
-from omnidata.tasks.omnigui.answers import Unread
+from omnidata.tasks.json_answers import Unread
 from omnidata.tasks.phones import agentcpm, aitw_rules, aitz_rules
 from omnidata.tasks.phones.actions import Kind, Move, Pair, Truth, as_action, direction_of
 from omnidata.tasks.phones.agentcpm import Reading
