@@ -24,17 +24,20 @@ NAMES = {
 }
 
 
+LEAKS = [*((cue, 1.0, 60) for cue in CUES if cue != "word"), ("word", 0.65, 500)]
+OTHERS = [
+    (cue, *other)
+    for cue in CUES
+    for other in ((1.0, 60), (0.65, 500), (0.75, 200))
+    if (cue, *other) not in LEAKS
+]
+
+
 @pytest.mark.parametrize(
     ("cue", "strength", "count"),
     [
-        *((cue, 1.0, 60) for cue in CUES),
-        ("word", 0.65, 500),
-        *(
-            pytest.param(cue, *weak, marks=pytest.mark.full("seconds of learning"))
-            for cue in CUES
-            for weak in ((0.65, 500), (0.75, 200))
-            if (cue, *weak) != ("word", 0.65, 500)
-        ),
+        *LEAKS,
+        *(pytest.param(*leak, marks=pytest.mark.full("seconds of learning")) for leak in OTHERS),
     ],
 )
 def test_a_planted_leak_is_found_and_named(

@@ -268,7 +268,7 @@ def test_unanswered_steps_exit_with_1_and_are_scored(sample: Path, tmp_path: Pat
 
 
 def test_an_interrupt_exits_with_130_and_says_how_to_go_on(sample: Path, tmp_path: Path) -> None:
-    steps = [row("E", number, app="ted") for number in range(60_000)]
+    steps = [row("E", number, app="ted") for number in range(25_000)]
     data = write_rows(tmp_path / "steps.json", steps)
     run = tmp_path / "run"
     process = subprocess.Popen(
