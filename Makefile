@@ -52,7 +52,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
 # Rooms whose tests are many and quick, and start few processes.
-FAST := omnidata/metrics $(addprefix tests/,compare loaders media metrics pyautogui run tasks)
+FAST := omnidata/metrics $(addprefix tests/,compare metrics pyautogui run)
 check: lint
 	$(PYTEST) -m "not slow" $(FAST)
 

@@ -168,6 +168,7 @@ def test_which_run_comes_first_changes_the_sign_alone(drawn: list[tuple[int, int
     assert (there.p, there.differing) == (back.p, back.differing)
 
 
+@pytest.mark.slow
 def test_without_a_difference_one_p_in_twenty_is_below_a_twentieth() -> None:
     """Although the steps of an episode fall together; and intervals hold nothing as often."""
     times, tolerance = (4000, 0.012) if FULL else (500, 0.03)

@@ -146,6 +146,7 @@ def test_the_clip_after_a_turn_is_the_one_before_the_next(tmp_path: Path) -> Non
     assert first.media["video_after"] == second.media["video"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL.is_dir(), reason=NO_SHARED)
 def test_the_turns_of_a_real_recording_are_found_by_its_screenshots(tmp_path: Path) -> None:
     """A desktop's recording, its screenshots, and when its actions really began in it."""

@@ -143,6 +143,7 @@ tracer.json_report(outfile=report)
 """Run in a process of its own: two tracers in one process switch each other off."""
 
 
+@pytest.mark.slow
 def test_the_mutants_reach_every_branch_of_the_parser(outputs: list[str], tmp_path: Path) -> None:
     sources = [answers.__file__, json_answers.__file__]
     report = tmp_path / "report.json"

@@ -132,6 +132,7 @@ def refused(run: Path) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [*(WRONG if FULL else USUAL), ABSENT])
 @pytest.mark.parametrize("name", FILES)
 def test_a_wrong_value_in_any_place_is_said_or_harmless(

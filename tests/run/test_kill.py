@@ -60,6 +60,7 @@ def command(data: Path, server: Server, run: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [100 if FULL else 2])
 def test_a_run_that_is_killed_again_and_again_has_one_final_line_per_step(
     tmp_path: Path, kills: int
