@@ -9,26 +9,24 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import limited, reading_data
+from omnidata.cli.arguments import Asking, asks, reading_data
 from omnidata.errors import counted
 
 if TYPE_CHECKING:
     from omnidata.analysis.ablation import Ablation
-    from omnidata.run.cost import Limits
     from omnidata.run.suite import Outcome
 
 Format = Literal["terminal", "md", "csv", "json"]
 
 
 @reading_data
-@limited
+@asks
 def ablate(
     task: args.TaskName,
     data: args.Data,
     model: Annotated[str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where all runs and the table go.")],
     task_options: args.TaskOptions,
-    model_options: args.ModelOptions,
     where: args.Where,
     modalities: Annotated[
         str, typer.Option(metavar="LIST", help="What is shown; the first is the full setting.")
@@ -48,12 +46,9 @@ def ablate(
     exclude: args.Exclude = None,
     limit: args.Limit = None,
     strict: args.Strict = False,
-    base_url: args.BaseUrl = None,
-    key_file: args.KeyFile = None,
-    models: args.Models = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the choice of other episodes.")] = 0,
     *,
-    limits: Limits,
+    asking: Asking,
     form: Annotated[Format, typer.Option("--format", help="How to print it.")] = "terminal",
     as_json: args.Json = False,
 ) -> None:
@@ -86,18 +81,18 @@ def ablate(
         out,
         ModelRow(
             model,
-            base_url=base_url,
-            key_file=str(key_file) if key_file else None,
-            models=str(models) if models else None,
+            base_url=asking.base_url,
+            key_file=str(asking.key_file) if asking.key_file else None,
+            models=str(asking.models) if asking.models else None,
         ),
         chosen,
         options,
-        parse(model_options, "-M"),
+        asking.options,
         profile,
         parse(where, "--where"),
         exclude,
         limit,
-        limits,
+        asking.limits,
         seed,
     )
     terminal.note(f"{counted(len(chosen), 'run')}: {', '.join(setting.name for setting in chosen)}")

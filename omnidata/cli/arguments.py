@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -14,7 +15,8 @@ from omnidata.cli import terminal
 from omnidata.errors import DataError, OmnidataError, UsageError, meant
 
 if TYPE_CHECKING:
-    from omnidata.types import Task
+    from omnidata.run.cost import Limits
+    from omnidata.types import Adapter, Step, Task
 
 
 def _held(context: typer.Context, place: Path | None) -> Path | None:
@@ -44,16 +46,6 @@ TaskOptions = Annotated[
         show_default=False,
     ),
 ]
-ModelOptions = Annotated[
-    list[str],
-    typer.Option(
-        "-M",
-        metavar="KEY=VALUE",
-        help="A model option, e.g. layout=release (repeatable).",
-        default_factory=list,
-        show_default=False,
-    ),
-]
 Profile = Annotated[
     str | None, typer.Option(help="The scoring rules; the task's default follows its paper.")
 ]
@@ -79,17 +71,6 @@ ChangedMedia = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 
-BaseUrl = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="The server, e.g. http://127.0.0.1:8000/v1."),
-]
-KeyFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Holds the server's key, in place of the environment."),
-]
-Models = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A TOML file of models of your own.")
-]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show the first conversation and an estimate; send none.")
 ]
@@ -102,9 +83,67 @@ Gpus = Annotated[
 ]
 
 
-# The options that bound what a run may use, the same for every verb that asks a model.
+# How a model is asked, the same for every verb that asks one.
 
-_HINTS: dict[str, Any] = {
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a model is asked, as the command line says it.
+
+    Attributes:
+        options: as given with `-M key=value`.
+        base_url, key_file, models: as the flags of `omnidata evaluate`.
+        limits: what the run may use.
+    """
+
+    options: Mapping[str, str]
+    base_url: str | None
+    key_file: Path | None
+    models: Path | None
+    limits: Limits
+
+    def adapter(
+        self, spec: str, task: Task, steps: Sequence[Step], *, asks: bool = True
+    ) -> Adapter:
+        """The model that a SPEC names; see `omnidata.adapters.get_adapter`."""
+        from omnidata.adapters import get_adapter
+
+        return get_adapter(
+            spec,
+            task,
+            steps,
+            options=self.options,
+            base_url=self.base_url,
+            key_file=self.key_file,
+            models=self.models,
+            asks=asks,
+        )
+
+
+_WAY: dict[str, Any] = {
+    "model_options": Annotated[
+        list[str],
+        typer.Option(
+            "-M",
+            metavar="KEY=VALUE",
+            help="A model option, e.g. layout=release (repeatable).",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    "base_url": Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The server, e.g. http://127.0.0.1:8000/v1."),
+    ],
+    "key_file": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Holds the server's key, in place of the environment."),
+    ],
+    "models": Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A TOML file of models of your own.")
+    ],
+}
+_LIMITS: dict[str, Any] = {
     "concurrency": Annotated[
         int | None, typer.Option(help="Requests in flight at most; fewer after a refusal.")
     ],
@@ -127,36 +166,45 @@ _HINTS: dict[str, Any] = {
     ],
 }
 _FIELDS = {"rpm": "requests_per_minute", "tpm": "tokens_per_minute", "timeout": "timeout_s"}
-_DEFAULTS = {"attempts": 6}
+_DEFAULTS = {"model_options": inspect.Parameter.empty, "attempts": 6}
 
 
-def limited(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb an option for each limit in place of its parameter `limits`.
-
-    Args:
-        verb: takes `limits`, an `omnidata.run.cost.Limits`, by keyword only.
+def asks(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the options of `Asking` in place of its parameter `asking`.
 
     Raises:
-        UsageError: when called, a limit lets nothing through.
+        UsageError: when called, a model option is no KEY=VALUE, or a limit lets nothing through.
     """
-    verb.__annotations__.pop("limits")  # its class is imported when the verb runs
-    hints = get_type_hints(verb, include_extras=True) | _HINTS
+    verb.__annotations__.pop("asking")  # the classes it names are imported when the verb runs
+    hints = get_type_hints(verb, include_extras=True) | _WAY | _LIMITS
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(verb).parameters.values():
-        if parameter.name != "limits":
-            parameters.append(parameter.replace(annotation=hints[parameter.name]))
+        if parameter.name != "asking":
+            parameters.append(
+                parameter.replace(
+                    kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[parameter.name]
+                )
+            )
             continue
-        for name, hint in _HINTS.items():
-            default = _DEFAULTS.get(name)
-            option = inspect.Parameter(name, parameter.kind, default=default, annotation=hint)
-            parameters.append(option)
+        parameters += [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=_DEFAULTS.get(name),
+                annotation=hint,
+            )
+            for name, hint in (_WAY | _LIMITS).items()
+        ]
 
     @wraps(verb)
     def taking_options(**given: Any) -> None:
         from omnidata.run.cost import Limits
+        from omnidata.tasks.base import parse
 
-        limits = Limits(**{_FIELDS.get(name, name): given.pop(name) for name in _HINTS})
-        verb(**given, limits=limits)
+        limits = Limits(**{_FIELDS.get(name, name): given.pop(name) for name in _LIMITS})
+        way = {name: given.pop(name) for name in _WAY}
+        options = parse(way.pop("model_options"), "-M")
+        verb(**given, asking=Asking(options, limits=limits, **way))
 
     taking_options.__annotations__ = hints
     vars(taking_options)["__signature__"] = inspect.Signature(parameters)

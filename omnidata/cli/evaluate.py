@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import limited, reading_data
-
-if TYPE_CHECKING:
-    from omnidata.run.cost import Limits
+from omnidata.cli.arguments import Asking, asks, reading_data
 
 
 @reading_data
-@limited
+@asks
 def evaluate(
     task: args.TaskName,
     data: args.Data,
@@ -25,18 +22,14 @@ def evaluate(
     ],
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder.")],
     task_options: args.TaskOptions,
-    model_options: args.ModelOptions,
     where: args.Where,
     profile: args.Profile = None,
     exclude: args.Exclude = None,
     limit: args.Limit = None,
     strict: args.Strict = False,
     dry_run: args.DryRun = False,
-    base_url: args.BaseUrl = None,
-    key_file: args.KeyFile = None,
-    models: args.Models = None,
     *,
-    limits: Limits,
+    asking: Asking,
     shard: args.ShardOf = None,
     gpus: args.Gpus = None,
     changed_media: args.ChangedMedia = False,
@@ -49,7 +42,6 @@ def evaluate(
 
     Example: omnidata evaluate omnigui omnidata-demo/data --model baseline:center --out runs/center
     """
-    from omnidata.adapters import get_adapter
     from omnidata.run.evaluate import evaluate as run
     from omnidata.run.selection import parse_shard, read_exclude
     from omnidata.tasks import get_task
@@ -60,20 +52,10 @@ def evaluate(
         runs.in_processes(out, gpus, profile=profile, whole=part is None, as_json=as_json)
         return
     benchmark = get_task(task, parse(task_options, "-T"))
-    options = parse(model_options, "-M")
     source = benchmark.load(data, check_media=True, strict=strict)
     terminal.print_findings(source)
     excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
-    adapter = get_adapter(
-        model,
-        benchmark,
-        source.steps,
-        options=options,
-        base_url=base_url,
-        key_file=key_file,
-        models=models,
-        asks=not dry_run,
-    )
+    adapter = asking.adapter(model, benchmark, source.steps, asks=not dry_run)
     if dry_run:
         from omnidata.cli.runs import print_preview
         from omnidata.run.dryrun import dry_run as preview
@@ -83,7 +65,7 @@ def evaluate(
             source,
             adapter,
             out,
-            limits,
+            asking.limits,
             where=parse(where, "--where"),
             exclude=excluded,
             limit=limit,
@@ -97,13 +79,13 @@ def evaluate(
             source,
             adapter,
             out,
-            model_options=options,
+            model_options=asking.options,
             profile=profile,
             where=parse(where, "--where"),
             exclude=excluded,
             limit=limit,
             shard=part,
-            limits=limits,
+            limits=asking.limits,
             progress=progress,
             changed_media=changed_media,
         )

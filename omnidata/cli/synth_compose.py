@@ -11,11 +11,10 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import limited
+from omnidata.cli.arguments import Asking, asks
 from omnidata.errors import Finding, counted
 
 if TYPE_CHECKING:
-    from omnidata.run.cost import Limits
     from omnidata.synth.compose import Author
     from omnidata.synth.compose.partial_plan import EdgeRule
 
@@ -48,7 +47,7 @@ def pool(
     terminal.note(f"pool: {out}, report: {out / REPORT}")
 
 
-@limited
+@asks
 def compose(
     pool: Annotated[Path, typer.Argument(metavar="POOL", help="Subtasks and trajectories.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The tasks' folder, new.")],
@@ -81,7 +80,6 @@ def compose(
             show_default=False,
         ),
     ],
-    model_options: args.ModelOptions,
     tasks: Annotated[int, typer.Option(metavar="N", min=1, help="Distinct tasks.")] = 100,
     seed: Annotated[int, typer.Option(help="Of everything that chance decides.")] = 0,
     most: Annotated[int, typer.Option(help="Subtasks of a task at most.")] = 10,
@@ -103,11 +101,8 @@ def compose(
         typer.Option(metavar="SPEC", help="Writes the instructions; by template if left."),
     ] = None,
     rounds: Annotated[int, typer.Option(help="An instruction is written so often at most.")] = 3,
-    base_url: args.BaseUrl = None,
-    key_file: args.KeyFile = None,
-    models: args.Models = None,
     *,
-    limits: Limits,
+    asking: Asking,
     as_json: args.Json = False,
 ) -> None:
     """Compose tasks of controlled complexity from a pool of subtasks.
@@ -138,10 +133,10 @@ def compose(
         from omnidata.figures import check
 
         check(plot)
-    author = _author(model, model_options, edges, base_url, key_file, models)
+    author = _author(model, asking, edges)
     with runs.resumable(), terminal.progress("composing tasks") as progress:
         if author is not None:
-            author = replace(author, rounds=rounds, limits=limits, progress=progress)
+            author = replace(author, rounds=rounds, limits=asking.limits, progress=progress)
         report = run(
             pool,
             out,
@@ -162,37 +157,23 @@ def compose(
         terminal.note(f"answers: {run_folder(out)}")
 
 
-def _author(
-    model: str | None,
-    model_options: list[str],
-    edges: EdgeRule,
-    base_url: str | None,
-    key_file: Path | None,
-    models: Path | None,
-) -> Author | None:
+def _author(model: str | None, asking: Asking, edges: EdgeRule) -> Author | None:
     """Who writes; None for the template, beside which options of a model mean nothing."""
-    from omnidata.adapters import get_adapter
     from omnidata.errors import UsageError
     from omnidata.synth.compose.instructions import Author, Questions
-    from omnidata.tasks.base import parse
 
-    options = parse(model_options, "-M")
     if model is None:
-        given = {"-M": options, "--base-url": base_url, "--key-file": key_file, "--models": models}
+        given = {
+            "-M": asking.options,
+            "--base-url": asking.base_url,
+            "--key-file": asking.key_file,
+            "--models": asking.models,
+        }
         for flag, value in given.items():
             if value:
                 raise UsageError("nobody is asked", where=flag, expected="--model SPEC beside it")
         return None
-    adapter = get_adapter(
-        model,
-        Questions(edges),
-        (),
-        options=options,
-        base_url=base_url,
-        key_file=key_file,
-        models=models,
-    )
-    return Author(adapter, options)
+    return Author(asking.adapter(model, Questions(edges), ()), asking.options)
 
 
 def _print(report: Mapping[str, Any], as_json: bool) -> None:

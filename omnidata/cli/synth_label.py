@@ -11,13 +11,13 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import limited, reading_data
+from omnidata.cli.arguments import Asking, asks, reading_data
 from omnidata.errors import Finding, counted
 
 if TYPE_CHECKING:
-    from omnidata.run.cost import Limits
-    from omnidata.synth.asking import Asked, Asking, Done
-    from omnidata.types import Adapter, Source, Task
+    from omnidata.synth import asking as synth
+    from omnidata.synth.asking import Asked, Done
+    from omnidata.types import Source, Task
 
 _SHOWN = 10
 
@@ -28,23 +28,19 @@ Model = Annotated[
 
 
 @reading_data
-@limited
+@asks
 def label(
     data: args.Data,
     out: Out,
     model: Model,
     task_options: args.TaskOptions,
-    model_options: args.ModelOptions,
     known: Annotated[
         Path | None,
         args.data_option("OmniGUI data with targets, to measure the model on."),
     ] = None,
     dry_run: args.DryRun = False,
-    base_url: args.BaseUrl = None,
-    key_file: args.KeyFile = None,
-    models: args.Models = None,
     *,
-    limits: Limits,
+    asking: Asking,
     as_json: args.Json = False,
 ) -> None:
     """Ask a model which action lies between every two screenshots, and write data with them.
@@ -59,15 +55,13 @@ def label(
     Example: omnidata synth label recording labelled --model openai:gpt-4o --known by-hand
     """
     from omnidata.synth import label as labelling
-    from omnidata.tasks.base import parse
 
-    options = parse(model_options, "-M")
-    asking = _Asking(model, options, base_url, key_file, models, limits)
+    who = _Model(model, asking)
     task, asked = _asked("action", labelling.questions, data, known, task_options)
     if dry_run:
-        asking.preview(task, asked, out, as_json)
+        who.preview(task, asked, out, as_json)
         return
-    done = asking.done(labelling.label, task, asked, out)
+    done = who.done(labelling.label, task, asked, out)
     steps = done.report["steps"]
     lines = [
         ("all", steps["all"]),
@@ -81,23 +75,19 @@ def label(
 
 
 @reading_data
-@limited
+@asks
 def filter_(
     data: args.Data,
     out: Out,
     model: Model,
     task_options: args.TaskOptions,
-    model_options: args.ModelOptions,
     known: Annotated[
         Path | None,
         args.data_option("A file of CriticBench, to measure the critic on."),
     ] = None,
     dry_run: args.DryRun = False,
-    base_url: args.BaseUrl = None,
-    key_file: args.KeyFile = None,
-    models: args.Models = None,
     *,
-    limits: Limits,
+    asking: Asking,
     as_json: args.Json = False,
 ) -> None:
     """Ask a critic which episodes fulfilled their instruction, and write data of those.
@@ -112,15 +102,13 @@ def filter_(
     Example: omnidata synth filter labelled kept --model openai:gpt-4o --known criticbench.jsonl
     """
     from omnidata.synth import filter as filtering
-    from omnidata.tasks.base import parse
 
-    options = parse(model_options, "-M")
-    asking = _Asking(model, options, base_url, key_file, models, limits)
+    who = _Model(model, asking)
     task, asked = _asked("success", filtering.questions, data, known, task_options)
     if dry_run:
-        asking.preview(task, asked, out, as_json)
+        who.preview(task, asked, out, as_json)
         return
-    done = asking.done(filtering.choose, task, asked, out)
+    done = who.done(filtering.choose, task, asked, out)
     episodes = done.report["episodes"]
     lines = list(episodes.items())
     _print(done, out, ("episodes", lines), ("precision", "recall"), as_json)
@@ -161,15 +149,11 @@ def _print_findings(source: Source) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
-    """Who is asked, as the command line says it."""
+class _Model:
+    """Who is asked, and how."""
 
-    model: str
-    options: Mapping[str, str]
-    base_url: str | None
-    key_file: Path | None
-    models: Path | None
-    limits: Limits
+    spec: str
+    asking: Asking
 
     def preview(self, task: Task, asked: Asked, out: Path, as_json: bool) -> None:
         """What would be asked."""
@@ -177,38 +161,29 @@ class _Asking:
         from omnidata.run.dryrun import dry_run
         from omnidata.synth.asking import run_folder
 
-        adapter = self._adapter(task, asked, asks=False)
+        adapter = self.asking.adapter(self.spec, task, asked.source.steps, asks=False)
         run = run_folder(out)
-        print_preview(dry_run(task, asked.source, adapter, run, self.limits), as_json)
+        print_preview(dry_run(task, asked.source, adapter, run, self.asking.limits), as_json)
 
     def done(
         self,
-        act: Callable[[Task, Asked, Path, Asking], Done],
+        act: Callable[[Task, Asked, Path, synth.Asking], Done],
         task: Task,
         asked: Asked,
         out: Path,
     ) -> Done:
         """What came of asking."""
-        from omnidata.synth.asking import Asking
+        from omnidata.synth import asking as synth
 
-        adapter = self._adapter(task, asked, asks=True)
-        with runs.resumable(), terminal.progress(self.model) as progress:
-            asking = Asking(adapter, options=self.options, limits=self.limits, progress=progress)
-            return act(task, asked, out, asking)
-
-    def _adapter(self, task: Task, asked: Asked, *, asks: bool) -> Adapter:
-        from omnidata.adapters import get_adapter
-
-        return get_adapter(
-            self.model,
-            task,
-            asked.source.steps,
-            options=self.options,
-            base_url=self.base_url,
-            key_file=self.key_file,
-            models=self.models,
-            asks=asks,
-        )
+        adapter = self.asking.adapter(self.spec, task, asked.source.steps)
+        with runs.resumable(), terminal.progress(self.spec) as progress:
+            run = synth.Asking(
+                adapter,
+                options=self.asking.options,
+                limits=self.asking.limits,
+                progress=progress,
+            )
+            return act(task, asked, out, run)
 
 
 def _print(
