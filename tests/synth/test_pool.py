@@ -17,10 +17,9 @@ from PIL import Image
 
 from omnidata.errors import DataError, UsageError
 from omnidata.synth.pool import make_pool
-from omnidata.tasks.omnibench.actions import Click, Finish, Keys, Wheel
 from omnidata.tasks.omnibench.files import table10
 from omnidata.tasks.omnibench.load import load, read_library
-from omnidata.tasks.omnibench.rows import call_of
+from omnidata.tasks.omnibench.rows import action_of
 from tests.synth.composing import sample_pool
 from tests.synth.making import digests
 
@@ -105,13 +104,15 @@ def test_a_control_is_drawn_where_its_rectangle_is() -> None:
 def test_actions_are_the_three_functions_and_the_end() -> None:
     kinds = set()
     for trajectory in read_library(sample_pool()).trajectories:
-        calls = [call_of(action) for action in trajectory.actions]
-        kinds |= {type(call) for call in calls}
-        assert [isinstance(call, Finish) for call in calls] == [False] * (len(calls) - 1) + [True]
+        done = [action.kind for row in trajectory.actions if (action := action_of(row))]
+        kinds |= set(done)
+        assert [kind == "done" for kind in done] == [False] * (len(done) - 1) + [True]
         statuses = [action["status"] for action in trajectory.actions]
-        assert statuses == ["CONTINUE"] * (len(calls) - 1) + ["FINISH"]
-        assert [action["step"] for action in trajectory.actions] == list(range(len(calls)))
-    assert kinds == {Click, Keys, Wheel, Finish}
+        assert statuses == ["CONTINUE"] * (len(done) - 1) + ["FINISH"]
+        assert [action["step"] for action in trajectory.actions] == list(
+            range(len(trajectory.actions))
+        )
+    assert kinds == {"tap", "type", "scroll", "done"}
 
 
 def test_evaluation_functions_are_python_that_takes_the_parameters() -> None:

@@ -1,7 +1,8 @@
 """OmniBench's desktop actions: clicks, the wheel, keys, and the end (paper, Table 9).
 
-A call is a function's name and its arguments. The datasets' own spelling is kept wherever rows are
-kept; here is what it means.
+An action is the name of a function and its arguments there. Rows keep that spelling; this module
+reads it and writes it. What is typed stays in pywinauto's notation: `^` Ctrl, `+` Shift, `%` Alt,
+`{ENTER}`, `{TAB 2}`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,11 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 import msgspec
 
-from omnidata.actions import Action, Box, Button, Direction
+from omnidata.actions import Action, Button
 from omnidata.jsontext import BROKEN, decode, objects
 from omnidata.tasks.json_answers import Pair, Unread, read_pair
 
@@ -28,51 +28,8 @@ _TRUTH: Final = {"true": True, "false": False, "1": True, "0": False}
 _MOST_NOTCHES = 10**6
 
 
-@dataclass(frozen=True, slots=True)
-class Click:
-    """A click of the mouse.
-
-    Attributes:
-        button: which one.
-        double: twice.
-    """
-
-    button: Button = "left"
-    double: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Wheel:
-    """A turn of the mouse's wheel.
-
-    Attributes:
-        notches: how far; above 0 is up, below 0 is down, never 0.
-    """
-
-    notches: int
-
-
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """What is typed.
-
-    Attributes:
-        text: in pywinauto's notation: `^` Ctrl, `+` Shift, `%` Alt, `{ENTER}`, `{TAB 2}`.
-    """
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """Nothing more: the task is done."""
-
-
-Call = Click | Wheel | Keys | Finish
-
-
-def read_call(function: object, args: object = None) -> Call:
-    """What a function and its arguments mean.
+def read_call(function: object, args: object = None) -> Action:
+    """What a function and its arguments mean; the place is not among them.
 
     Arguments that are left out have pywinauto's defaults: the left button, once. Numbers and truth
     values may be texts, and the arguments a JSON text, as models write them.
@@ -86,12 +43,13 @@ def read_call(function: object, args: object = None) -> Call:
             says which.
 
     Examples:
-        >>> read_call("click_input", {"button": "left", "double": True})
-        Click(button='left', double=True)
-        >>> read_call("wheel_mouse_input", {"wheel_dist": -5})
-        Wheel(notches=-5)
-        >>> read_call("")
-        Finish()
+        >>> read_call("click_input", {"button": "left", "double": True}).label
+        'DOUBLE_TAP'
+        >>> wheel = read_call("wheel_mouse_input", {"wheel_dist": -5})
+        >>> wheel.direction, wheel.amount
+        ('down', 5)
+        >>> read_call("").label
+        'TASK_COMPLETE'
     """
     name = "" if function is None else function
     if not isinstance(name, str):
@@ -100,16 +58,18 @@ def read_call(function: object, args: object = None) -> Call:
     if name not in FUNCTIONS:
         raise ValueError(f"there is no function {name!r:.80}")
     if not name:
-        return Finish()
+        return Action("done", status="success")
     given = _arguments(args)
     if name == "click_input":
-        return Click(_button(given.get("button", "left")), _truth(given.get("double", False)))
+        button, double = _button(given.get("button", "left")), _truth(given.get("double", False))
+        return Action("tap", button=button, count=2 if double else 1)
     if name == "wheel_mouse_input":
-        return Wheel(_notches(given.get("wheel_dist")))
+        by = _notches(given.get("wheel_dist"))
+        return Action("scroll", direction="up" if by > 0 else "down", amount=abs(by))
     keys = given.get("keys")
     if not isinstance(keys, str) or not keys:
         raise ValueError(f"keys is {keys!r:.80}, no text")
-    return Keys(keys)
+    return Action("type", text=keys)
 
 
 def _arguments(args: object) -> Mapping[str, Any]:
@@ -155,63 +115,52 @@ def _shown(value: object) -> str:
         return "a very large number"
 
 
-def spelled(call: Call) -> tuple[Function, dict[str, Any]]:
+def spelled(action: Action) -> tuple[Function, dict[str, Any]]:
     """The function and its arguments, all of them written out.
 
+    Args:
+        action: as `read_call` gives it.
+
     Examples:
-        >>> spelled(Keys("^s"))
+        >>> spelled(Action("type", text="^s"))
         ('keyboard_input', {'keys': '^s'})
     """
-    if isinstance(call, Click):
-        return "click_input", {"button": call.button, "double": call.double}
-    if isinstance(call, Wheel):
-        return "wheel_mouse_input", {"wheel_dist": call.notches}
-    return ("keyboard_input", {"keys": call.text}) if isinstance(call, Keys) else ("", {})
+    if action.kind == "tap":
+        return "click_input", {"button": action.button, "double": action.count > 1}
+    if action.kind == "scroll":
+        return "wheel_mouse_input", {"wheel_dist": notches(action)}
+    return ("keyboard_input", {"keys": action.text}) if action.kind == "type" else ("", {})
 
 
-def words(call: Call, target: str = "") -> str:
+def notches(action: Action) -> int:
+    """How far a wheel turns: above 0 is up, below 0 is down.
+
+    Examples:
+        >>> notches(Action("scroll", direction="down", amount=5))
+        -5
+    """
+    amount = int(action.amount or 0)
+    return -amount if action.direction == "down" else amount
+
+
+def words(action: Action, target: str = "") -> str:
     """The wording of a past action in a prompt.
 
     Args:
-        call: what was done.
+        action: what was done.
         target: on what, e.g. a control's text in quotes; empty where nobody says it.
 
     Examples:
-        >>> words(Click(double=True), '"Excel"')
+        >>> words(Action("tap", count=2), '"Excel"')
         'click_input(button="left", double=true) on "Excel"'
-        >>> words(Finish())
+        >>> words(Action("done", status="success"))
         'FINISH'
     """
-    function, args = spelled(call)
+    function, args = spelled(action)
     if not function:
         return "FINISH"
     given = ", ".join(f"{key}={json.dumps(args[key], ensure_ascii=False)}" for key in args)
     return f"{function}({given})" + (f" on {target}" if target else "")
-
-
-def as_action(call: Call, box: Box | None, *, said: str) -> Action:
-    """The call as an action.
-
-    Args:
-        call: what was done.
-        box: where; None where nobody says it.
-        said: the action's `words`.
-
-    Examples:
-        >>> as_action(Click("right"), Box(0, 0, 9, 9, "px"), said="").label
-        'RIGHT_CLICK'
-        >>> as_action(Wheel(-5), None, said="").amount
-        5
-    """
-    start = (box,) if box else ()
-    if isinstance(call, Click):
-        return Action("tap", start, words=said, button=call.button, count=1 + call.double)
-    if isinstance(call, Wheel):
-        way: Direction = "up" if call.notches > 0 else "down"
-        return Action("scroll", start, words=said, direction=way, amount=abs(call.notches))
-    if isinstance(call, Keys):
-        return Action("type", text=call.text, words=said)
-    return Action("done", words=said, status="success")
 
 
 # Whether two texts in pywinauto's notation press the same keys.
@@ -290,11 +239,11 @@ _FARTHEST = 1e9
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """An action as a model wrote it.
+    """An action as a model wrote it, and what a model says that is no part of an action.
 
     Attributes:
-        function: one of `FUNCTIONS`.
-        call: what it does; None where its arguments cannot be read.
+        function: one of `FUNCTIONS`; it may be right where its arguments cannot be read.
+        action: what is done, without its place; None where the arguments cannot be read.
         point: where, in the model's unit; None if it does not say, or names no place on earth.
         status: "CONTINUE", "FINISH", or empty for anything else.
         as_prompted: the whole output is one object with the prompt's keys, to the letter.
@@ -302,7 +251,7 @@ class Answer(msgspec.Struct, frozen=True):
     """
 
     function: Function
-    call: Call | None = None
+    action: Action | None = None
     point: Pair | None = None
     status: str = ""
     as_prompted: bool = False
@@ -311,11 +260,18 @@ class Answer(msgspec.Struct, frozen=True):
     def as_dict(self) -> dict[str, Any]:
         """The answer as a JSON object."""
         body: dict[str, Any] = {"function": self.function, "status": self.status}
-        if self.call is not None:
-            body["args"] = msgspec.to_builtins(self.call)
+        if self.action is not None:
+            body["args"] = self._said()
         if self.point is not None:
             body["coordinates"] = self.point
         return body
+
+    def _said(self) -> dict[str, Any]:
+        """The arguments under the names that scores have for them."""
+        assert self.action is not None
+        if self.action.kind == "scroll":
+            return {"notches": notches(self.action)}
+        return {"text": self.action.text} if self.action.kind == "type" else spelled(self.action)[1]
 
 
 def parse(text: str) -> Answer | Unread:
@@ -378,13 +334,13 @@ def _read(body: Mapping[str, Any]) -> Answer | None:
     function = next((f for f in FUNCTIONS if f == name.strip().removesuffix("()")), None)
     if function is None:
         raise ValueError(f"there is no function {name!r:.80}")
-    call, fault = None, ""
+    action, fault = None, ""
     try:
-        call = read_call(function, said.get("args"))
+        action = read_call(function, said.get("args"))
     except (ValueError, RecursionError) as error:
         fault = str(error)
     status = status if status in STATUSES else ""
-    return Answer(function, call, _point(said), status, fault=fault)
+    return Answer(function, action, _point(said), status, fault=fault)
 
 
 def _point(said: Mapping[str, Any]) -> Pair | None:
@@ -400,10 +356,11 @@ def _point(said: Mapping[str, Any]) -> Pair | None:
 
 def _is_prompted(body: Mapping[str, Any], found: Answer) -> bool:
     """Whether an object is an answer to the letter of the prompt."""
-    if body.keys() != set(KEYS) or found.call is None or found.status != body["Status"]:
+    if body.keys() != set(KEYS) or found.action is None or found.status != body["Status"]:
         return False
     if body["Function"] != found.function or not isinstance(body["Args"], dict):
         return False
     ends = found.status == "FINISH"
     placed = isinstance(body["coordinates"], list) and found.point is not None
-    return ends == isinstance(found.call, Finish) and (placed or not isinstance(found.call, Click))
+    kind = found.action.kind
+    return ends == (kind == "done") and (placed or kind != "tap")

@@ -1,14 +1,14 @@
-"""Why an answer to a step of OmniBench is right or wrong: how its call differs."""
+"""Why an answer to a step of OmniBench is right or wrong: how its action differs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from omnidata.actions import Box, Space
+from omnidata.actions import Action, Space
 from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, pair_on_screen, placed
-from omnidata.tasks.omnibench.actions import Call, Click, Finish, Keys, Wheel, spelled
-from omnidata.tasks.omnibench.rows import call_of, rect_of
+from omnidata.tasks.omnibench.actions import spelled
+from omnidata.tasks.omnibench.rows import action_of
 from omnidata.types import Explanation, Places, Profile, Step, Verdict
 
 
@@ -29,9 +29,8 @@ def explain(
         space: the unit of the answer's point.
         receipt: of the answer.
     """
-    wanted = call_of(step.source)
-    box = rect_of(step.source) if isinstance(wanted, Click) else None
-    regions: tuple[Box, ...] = (box,) if box else ()
+    wanted = action_of(step.source)
+    regions = wanted.start if wanted and wanted.kind == "tap" else ()
     given = ((verdict and verdict.parsed) or {}).get("coordinates")
     said = pair_on_screen(step, given, space, receipt)
 
@@ -55,8 +54,8 @@ def _named(function: object) -> str:
     return str(function or "finish")
 
 
-def _unlike(wanted: Call | None, parsed: Mapping[str, Any], *, right: bool) -> str:
-    """How a call differs from the expert's; empty where only the place can tell."""
+def _unlike(wanted: Action | None, parsed: Mapping[str, Any], *, right: bool) -> str:
+    """How an action differs from the expert's; empty where only the place can tell."""
     if wanted is None:
         return "the expert's action cannot be read"
     name, args = spelled(wanted)
@@ -64,19 +63,15 @@ def _unlike(wanted: Call | None, parsed: Mapping[str, Any], *, right: bool) -> s
     if given != name:
         return f"the answer is {_named(given)}, the expert's action is {_named(name)}"
     said: Mapping[str, Any] = parsed.get("args") or {}
-    if isinstance(wanted, Click):
-        return "" if said == args or _same_click(said, wanted) else _differ(said, args)
-    if isinstance(wanted, Finish):
+    if wanted.kind == "tap":
+        return "" if said == args else _differ(said, args)
+    if wanted.kind == "done":
         return "both end the task" if right else "the answer's status is CONTINUE"
     if right:
-        return "both type the same keys" if isinstance(wanted, Keys) else "both turn the wheel so"
-    if isinstance(wanted, Wheel):
+        return "both type the same keys" if wanted.kind == "type" else "both turn the wheel so"
+    if wanted.kind == "scroll":
         return f"{_differ(said, args)}, not the same way and between half and twice as far"
     return _differ(said, args)
-
-
-def _same_click(said: Mapping[str, Any], wanted: Click) -> bool:
-    return said.get("button") == wanted.button and bool(said.get("double")) == wanted.double
 
 
 def _differ(said: Mapping[str, Any], args: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omnidata.actions import Action, Box
@@ -16,14 +16,7 @@ from omnidata.errors import DataError, Finding
 from omnidata.graphs import Graph, id_of
 from omnidata.loaders.load import SKIPPED, Note, Place, short
 from omnidata.loaders.task_library import Subtask, TaskGraph, Trajectory, places
-from omnidata.tasks.omnibench.actions import (
-    FUNCTIONS,
-    Call,
-    Click,
-    as_action,
-    read_call,
-    words,
-)
+from omnidata.tasks.omnibench.actions import FUNCTIONS, read_call, words
 from omnidata.tasks.omnibench.files import Line, Row, categories_of, category_of
 
 MAX_ACTIONS = 2000
@@ -33,6 +26,7 @@ DOTS = "..."
 """Where an example breaks off."""
 
 _FARTHEST = 1e9
+_PLACED = frozenset({"tap", "scroll"})
 _UNUSABLE = "mend the action; the step has no target until then"
 
 
@@ -178,27 +172,22 @@ def _order(row: Row, place: Place) -> tuple[str, ...]:
     return order or ()
 
 
-def call_of(action: Mapping[str, Any]) -> Call | None:
-    """What an action of a trajectory does; None for one that cannot be read."""
+def action_of(row: Mapping[str, Any]) -> Action | None:
+    """What an action of a trajectory does, in its own words; None for one that cannot be read."""
     try:
-        return _call(action)
+        action = _read(row)
     except ValueError:
         return None
+    control = control_of(row)
+    box = rect_of(row) if action.kind in _PLACED else None
+    said = words(action, f'"{control}"' if control else "")
+    return replace(action, start=(box,) if box else (), words=said)
 
 
-def _call(action: Mapping[str, Any]) -> Call:
-    if "function" not in action:
+def _read(row: Mapping[str, Any]) -> Action:
+    if "function" not in row:
         raise ValueError("the action names no function")
-    return read_call(action["function"], action.get("args"))
-
-
-def action_of(action: Mapping[str, Any]) -> Action | None:
-    """What comes nearest to the row's call, in its own words; None for one that cannot be read."""
-    call = call_of(action)
-    if call is None:
-        return None
-    control = control_of(action)
-    return as_action(call, rect_of(action), said=words(call, f'"{control}"' if control else ""))
+    return read_call(row["function"], row.get("args"))
 
 
 def rect_of(action: Mapping[str, Any]) -> Box | None:
@@ -221,7 +210,7 @@ def control_of(action: Mapping[str, Any]) -> str:
 
 def _check_action(action: Mapping[str, Any], place: Place) -> None:
     try:
-        call = _call(action)
+        read = _read(action)
     except ValueError as error:
         functions = ", ".join(filter(None, FUNCTIONS))
         place.warn("action-unusable", str(error), f"{functions}, and their arguments", _UNUSABLE)
@@ -233,7 +222,7 @@ def _check_action(action: Mapping[str, Any], place: Place) -> None:
             f"rect is {short(rect)}",
             "[left, top, right, bottom] in pixels, left <= right and top <= bottom",
         )
-    elif isinstance(call, Click) and rect is None:
+    elif read.kind == "tap" and rect is None:
         place.warn(
             "click-without-rect",
             "nobody says where the click goes",

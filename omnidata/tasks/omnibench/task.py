@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omnidata.actions import Action, Box, Point, Screen, Space, convert
+from omnidata.actions import Action, Box, Point, Region, Screen, Space, centre, convert
 from omnidata.errors import UsageError
 from omnidata.loaders.rows import canonical
 from omnidata.tasks.base import Benchmark
@@ -21,13 +22,9 @@ from omnidata.tasks.json_answers import Pair, Unread
 from omnidata.tasks.omnibench import load as loader
 from omnidata.tasks.omnibench.actions import (
     Answer,
-    Call,
-    Click,
-    Finish,
-    Keys,
-    Wheel,
-    as_action,
+    notches,
     parse,
+    read_call,
     same_keys,
     spelled,
     words,
@@ -36,7 +33,7 @@ from omnidata.tasks.omnibench.explanations import explain
 from omnidata.tasks.omnibench.files import fingerprint, recognises, table10
 from omnidata.tasks.omnibench.overview import View
 from omnidata.tasks.omnibench.prompt import OPTIONS, Prompt
-from omnidata.tasks.omnibench.rows import call_of, rect_of, text_of
+from omnidata.tasks.omnibench.rows import action_of, text_of
 from omnidata.tasks.omnibench.scoring import TABLES, GraphScorer
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.tasks.published import Published, read_published
@@ -71,28 +68,27 @@ def target(step: Step, *, space: Space, size: Screen) -> Target | None:
         None where the action cannot be read, or is a click of which nobody says where it goes, or
         that goes to a screen of unknown size.
     """
-    call = call_of(step.source)
-    box = rect_of(step.source)
-    if call is None:
+    action = action_of(step.source)
+    if action is None:
         return None
-    if not isinstance(call, Click):
-        text = _written(call, [], step)
+    if action.kind != "tap":
+        text = _written(action, [], step)
         return Target(text, text.replace(PLACE, "bbox"))
-    if box is None or min(step.screen) < 1:
+    if not action.start or min(step.screen) < 1:
         return None
-    found = place(box, step.screen, space=space, size=size)
-    marked = _written(call, PLACE, step).replace(f'"{PLACE}"', PLACE)
-    return Target(_written(call, list(found), step), marked, (found,))
+    found = place(action.start[0], step.screen, space=space, size=size)
+    marked = _written(action, PLACE, step).replace(f'"{PLACE}"', PLACE)
+    return Target(_written(action, list(found), step), marked, (found,))
 
 
-def _written(call: Call, point: Any, step: Step | None = None) -> str:
-    function, args = spelled(call)
+def _written(action: Action, point: Any, step: Step | None = None) -> str:
+    function, args = spelled(action)
     row: Mapping[str, Any] = step.source if step else {}
     said = (text_of(row, "description"), text_of(row, "thought"))
     if point == PLACE:  # what stands for a place stands for nothing else
         said = said[0].replace(PLACE, "bbox"), said[1].replace(PLACE, "bbox")
     body = {
-        "Status": "FINISH" if isinstance(call, Finish) else "CONTINUE",
+        "Status": "FINISH" if action.kind == "done" else "CONTINUE",
         "Observation": said[0],
         "Thought": said[1],
         "coordinates": point,
@@ -126,28 +122,30 @@ def policy(
         raise UsageError(f"baseline:{name} has no options", where=f"-M {option}={options[option]}")
     if name == "oracle":
         return lambda step: _oracle(step, space)
-    usual: Call = Click()
+    usual = read_call("click_input")
     if name == "majority":
-        calls = Counter(call for step in steps if (call := call_of(step.source)))
-        usual = calls.most_common(1)[0][0] if calls else Finish()
+        actions = (action for step in steps if (action := action_of(step.source)))
+        calls = Counter(replace(action, start=(), words=None) for action in actions)
+        usual = calls.most_common(1)[0][0] if calls else read_call("")
     return lambda step: _blind(usual, step, space)
 
 
 def _oracle(step: Step, space: Space) -> str:
     """The target; pixels need no screen. An empty text where the row has no usable action."""
     found = target(step, space=space, size=step.screen)
-    call, box = call_of(step.source), rect_of(step.source)
-    if found is None and call and box and space == "px":
-        return _written(call, [box.centre.x, box.centre.y], step)
+    action = action_of(step.source)
+    if found is None and action and action.start and space == "px":
+        middle = centre(action.start[0])
+        return _written(action, [middle.x, middle.y], step)
     return found.text if found else ""
 
 
-def _blind(call: Call, step: Step, space: Space) -> str:
+def _blind(action: Action, step: Step, space: Space) -> str:
     middle: Pair = (0.5, 0.5)
     if space != "rel":
         found = convert(Point(0.5, 0.5, "rel"), space, step.screen if space == "px" else (1, 1))
         middle = found.x, found.y
-    return _written(call, list(middle) if isinstance(call, Click) else [])
+    return _written(action, list(middle) if action.kind == "tap" else [])
 
 
 # Is an answer the expert's next action? A step metric for OmniBench's trajectories, ours.
@@ -158,7 +156,7 @@ def _blind(call: Call, step: Step, space: Space) -> str:
 Match = tuple[bool | None, bool | None]
 
 
-def judge(target: Call | None, box: Box | None, answer: Answer | None, point: Pair | None) -> Match:
+def judge(target: Action | None, answer: Answer | None, point: Pair | None) -> Match:
     """Hold an answer against the expert's action.
 
     `type_match`: the function is the same. `exact_match`: it is, and
@@ -167,12 +165,12 @@ def judge(target: Call | None, box: Box | None, answer: Answer | None, point: Pa
       edges included;
     * wheel_mouse_input: the same direction, and at least half and at most twice as far, for where
       a scroll ends is seldom a matter of one notch;
-    * keyboard_input: the same keys (`omnibench_keys.same_keys`);
+    * keyboard_input: the same keys (`same_keys`);
     * no function: the answer's status, if it has one, is FINISH.
 
     Args:
-        target: what the expert did; None where the row cannot be read.
-        box: the control of a click, in pixels of the screenshot; None where nobody says it.
+        target: what the expert did, a click in pixels of the screenshot; None where the row cannot
+            be read.
         answer: as the model wrote it; None where nothing could be read.
         point: where the answer points, in pixels of the screenshot; None if nowhere.
 
@@ -180,32 +178,37 @@ def judge(target: Call | None, box: Box | None, answer: Answer | None, point: Pa
         type_match and exact_match; None and None where the row says too little to judge by.
 
     Examples:
-        >>> said = Answer("click_input", Click("left"))
-        >>> judge(Click("left"), Box(0, 0, 9, 9, "px"), said, (9, 9))
+        >>> said, box = Answer("click_input", Action("tap")), Box(0, 0, 9, 9, "px")
+        >>> judge(Action("tap", (box,)), said, (9, 9))
         (True, True)
-        >>> judge(Click("left", double=True), Box(0, 0, 9, 9, "px"), said, (9, 9))
+        >>> judge(Action("tap", (box,), count=2), said, (9, 9))
         (True, False)
     """
-    if target is None or (isinstance(target, Click) and box is None):
+    if target is None or (target.kind == "tap" and not target.start):
         return None, None
     if answer is None or answer.function != spelled(target)[0]:
         return False, False
-    return True, _is_exact(target, box, answer, point)
+    return True, _is_exact(target, answer, point)
 
 
-def _is_exact(target: Call, box: Box | None, answer: Answer, point: Pair | None) -> bool:
-    call = answer.call
-    if isinstance(target, Click):
-        return call == target and box is not None and point is not None and _inside(box, point)
-    if isinstance(target, Wheel):
-        return isinstance(call, Wheel) and 0.5 <= call.notches / target.notches <= 2
-    if isinstance(target, Keys):
-        return isinstance(call, Keys) and same_keys(call.text, target.text)
-    return isinstance(call, Finish) and answer.status != "CONTINUE"
+def _is_exact(target: Action, answer: Answer, point: Pair | None) -> bool:
+    """Whether arguments and place are the same, given that the function is."""
+    action = answer.action
+    if action is None:
+        return False
+    if target.kind == "tap":
+        alike = (action.button, action.count) == (target.button, target.count)
+        return alike and point is not None and _inside(target.start[0], point)
+    if target.kind == "scroll":
+        return 0.5 <= notches(action) / notches(target) <= 2
+    if target.kind == "type":
+        return same_keys(action.text or "", target.text or "")
+    return answer.status != "CONTINUE"
 
 
-def _inside(box: Box, point: Pair) -> bool:
-    return box.left <= point[0] <= box.right and box.top <= point[1] <= box.bottom
+def _inside(region: Region, point: Pair) -> bool:
+    assert isinstance(region, Box)  # rows have rectangles
+    return region.left <= point[0] <= region.right and region.top <= point[1] <= region.bottom
 
 
 # `omnibench-step`: is an answer the expert's next action? Ours; the paper has no such metric.
@@ -249,13 +252,14 @@ class StepProfile(EpisodeProfile):
     def _values(
         self, step: Step, answer: Answer | None, point: Pair | None
     ) -> tuple[bool | None, bool | None, bool]:
-        match = judge(call_of(step.source), self._box(step), answer, point)
+        match = judge(self._target(step), answer, point)
         return *match, answer is not None and answer.as_prompted
 
-    def _box(self, step: Step) -> Box | None:
-        """The control's place; None where no answer in this unit can be held against it."""
+    def _target(self, step: Step) -> Action | None:
+        """The expert's action, at no place where no answer in this unit can be held against it."""
+        action = action_of(step.source)
         known = self.space == "px" or min(step.screen) > 0
-        return rect_of(step.source) if known else None
+        return action if known or action is None else replace(action, start=())
 
     def _on_screen(
         self, point: Pair | None, step: Step, receipt: Mapping[str, Any] | None
@@ -345,10 +349,10 @@ class OmniBench(Benchmark):
         Its words have the point as the model wrote it, in the unit that it was asked for.
         """
         answer = parse(text)
-        if isinstance(answer, Unread) or answer.call is None:
+        if isinstance(answer, Unread) or answer.action is None:
             return None
         where = f"[{answer.point[0]:g}, {answer.point[1]:g}]" if answer.point else ""
-        return as_action(answer.call, None, said=words(answer.call, where))
+        return replace(answer.action, words=words(answer.action, where))
 
     def explain(
         self,
