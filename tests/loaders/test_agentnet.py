@@ -17,6 +17,7 @@ from omnidata.actions import Box, Point
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
 from omnidata.loaders.detect import recognised
+from omnidata.tasks.agentnet.actions import type_of
 from omnidata.tasks.agentnet.load import dump, load
 from omnidata.tasks.agentnet.rows import truths_of
 from omnidata.types import Cut
@@ -71,7 +72,7 @@ def test_a_trajectory_of_agentnetbench_is_read_and_given_back(tmp_path: Path) ->
     assert (first.step_index, second.step_index, second.source["step"]["step_num"]) == (0, 1, 7)
     assert first.action
     assert first.action.start == (Box(0.4, 0.4, 0.6000000000000001, 0.6000000000000001, "rel"),)
-    assert [[deed.type for deed in deeds] for deeds in truths_of(second.source)] == [
+    assert [[type_of(one) for one in truth] for truth in truths_of(second.source)] == [
         ["write", "press"],
         ["click"],
         ["hotkey"],
@@ -100,7 +101,7 @@ def test_to_move_the_pointer_is_an_action_too(tmp_path: Path) -> None:
     source = load(data)
     assert not source.findings
     assert [step.action and step.action.label for step in source.steps] == ["MOVE"]
-    assert truths_of(source.steps[0].source)[0][0].type == "moveTo"
+    assert truths_of(source.steps[0].source)[0][0].kind == "move"
 
 
 @pytest.mark.parametrize(

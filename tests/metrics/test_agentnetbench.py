@@ -9,30 +9,62 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.tasks.agentnet.actions import TYPES, Deed, deed_of_object, spelled
+from omnidata.actions import Action, Box, Point
+from omnidata.tasks.agentnet.actions import (
+    POINTED,
+    TYPES,
+    action_of_object,
+    pointed,
+    scrolled,
+    spelled,
+    terminated,
+    type_of,
+)
 from omnidata.tasks.agentnet.rules import REACH, Rule, judge, parse
 
 BOTH: tuple[Rule, ...] = ("released", "fixed")
 both = pytest.mark.parametrize("rule", BOTH)
 
 
-def at(x: float, y: float = 0.5, kind: Any = "click", *boxes: Any) -> Deed:
-    return Deed(kind, (x, y), boxes)
+def at(x: float, y: float = 0.5, kind: str = "click", *boxes: Box) -> Action:
+    place = Point(x, y, "rel")
+    return Action("none", (place,)) if kind == "other" else pointed(kind, place, *boxes)
 
 
-def write(text: str) -> Deed:
-    return Deed("write", text=text)
+def write(text: str) -> Action:
+    return Action("type", text=text)
 
 
-def press(*keys: str) -> Deed:
-    return Deed("press", keys=keys)
+def press(*keys: str) -> Action:
+    return Action("keys", keys=keys)
 
 
-def scroll(amount: float) -> Deed:
-    return Deed("scroll", amount=amount, direction=(amount > 0) - (amount < 0))
+def hotkey(*keys: str) -> Action:
+    return Action("hotkey", keys=keys)
 
 
-def scores(truth: list[Deed], said: list[Deed]) -> tuple[float, float]:
+def scroll(amount: float, kind: str = "scroll") -> Action:
+    return scrolled(kind, amount, (amount > 0) - (amount < 0))
+
+
+def of_type(
+    kind: str,
+    place: tuple[float, float],
+    text: str,
+    keys: tuple[str, ...],
+    amount: int,
+    status: str,
+) -> Action:
+    """The action of a type, of what is given that which the type has."""
+    if kind in POINTED:
+        return at(*place, kind)
+    if kind in ("scroll", "hscroll"):
+        return scroll(amount, kind)
+    others = {"write": write(text), "press": press(*keys), "hotkey": hotkey(*keys)}
+    return {**others, "wait": Action("wait"), "terminate": terminated(status)}[kind]
+
+
+def scores(truth: list[Action], said: list[Action]) -> tuple[float, float]:
     """As released, and as mended."""
     return judge([truth], said, "released"), judge([truth], said, "fixed")
 
@@ -58,22 +90,22 @@ def test_a_place_beyond_any_float_scores_nothing(rule: Rule, digits: int) -> Non
 def test_a_click_beside_the_place_scores_the_less_the_farther(
     rule: Rule, distance: float, score: float
 ) -> None:
-    truth = [Deed("click", (0.0, 0.5))]
+    truth = [at(0.0)]
     assert judge([truth], [at(distance)], rule) == pytest.approx(score, abs=5e-5)
 
 
 @both
 def test_at_the_reach_itself_a_click_is_right_and_beyond_it_is_not(rule: Rule) -> None:
-    truth = [Deed("click", (0.0, 0.0))]
-    assert judge([truth], [Deed("click", (REACH, 0.0))], rule) == 1.0
+    truth = [at(0.0, 0.0)]
+    assert judge([truth], [at(REACH, 0.0)], rule) == 1.0
     beyond = math.nextafter(REACH, 1)
-    assert judge([truth], [Deed("click", (beyond + 1e-9, 0.0))], rule) < 1.0
+    assert judge([truth], [at(beyond + 1e-9, 0.0)], rule) < 1.0
 
 
 @both
 @pytest.mark.parametrize("kind", ["click", "doubleClick", "rightClick", "tripleClick", "moveTo"])
 def test_anywhere_in_a_box_is_right_edges_included(rule: Rule, kind: Any) -> None:
-    truth = [at(0.5, 0.5, kind, (0.25, 0.25, 0.5, 0.125))]
+    truth = [at(0.5, 0.5, kind, Box(0.25, 0.25, 0.75, 0.375, "rel"))]
     for x, y in ((0.25, 0.25), (0.75, 0.375), (0.5, 0.3)):
         assert judge([truth], [at(x, y, kind)], rule) == 1.0
     assert judge([truth], [at(math.nextafter(0.75, 1), 0.3, kind)], rule) < 1e-6
@@ -84,10 +116,10 @@ def test_the_released_rule_takes_any_scroll() -> None:
     assert scores([scroll(-3)], [scroll(3)]) == (1.0, 0.0)
     assert scores([scroll(-6)], [scroll(-3)]) == (1.0, 0.5)
     assert scores([scroll(-3)], [scroll(-6)]) == (1.0, 0.5)
-    down = deed_of_object({"type": "scroll", "params": {"direction": "down"}})
+    down = action_of_object({"type": "scroll", "params": {"direction": "down"}})
     assert scores([down], [scroll(-6)]) == (1.0, 1.0)
     assert scores([down], [scroll(6)]) == (1.0, 0.0)
-    assert scores([Deed("scroll")], [scroll(6)]) == (1.0, 1.0)
+    assert scores([scrolled("scroll", None, 0)], [scroll(6)]) == (1.0, 1.0)
     assert scores([scroll(0)], [scroll(0)]) == (1.0, 1.0)
 
 
@@ -118,7 +150,7 @@ def test_a_write_and_its_enter_are_one() -> None:
     truth = [write("abcd"), press("Enter")]
     assert scores(truth, [write("abcd"), press("return")]) == (1.0, 1.0)
     assert scores(truth, [write("abcd\n")]) == (1.0, 1.0)
-    hot = Deed("hotkey", keys=("enter",))
+    hot = hotkey("enter")
     assert scores([write("abcd"), hot], [write("abcd\n")]) == (1.0, 1.0)
     # Of what is predicted, the released rule merges a press alone: a hotkey is left over.
     assert scores(truth, [write("abcd"), hot]) == (1.0, 1.0)
@@ -128,10 +160,10 @@ def test_a_write_and_its_enter_are_one() -> None:
 
 def test_keys_are_sets_in_the_release_and_in_order_when_mended() -> None:
     assert scores([press("Down", "down")], [press("DOWN")]) == (1.0, 0.0)
-    copy = [Deed("hotkey", keys=("ctrl", "c"))]
-    assert scores(copy, [Deed("hotkey", keys=("C", "CTRL"))]) == (1.0, 0.0)
-    assert scores(copy, [Deed("hotkey", keys=("Ctrl", "C"))]) == (1.0, 1.0)
-    assert scores(copy, [Deed("hotkey", keys=("ctrl", "v"))]) == (0.0, 0.0)
+    copy = [hotkey("ctrl", "c")]
+    assert scores(copy, [hotkey("C", "CTRL")]) == (1.0, 0.0)
+    assert scores(copy, [hotkey("Ctrl", "C")]) == (1.0, 1.0)
+    assert scores(copy, [hotkey("ctrl", "v")]) == (0.0, 0.0)
     assert scores(copy, [press("ctrl", "c")]) == (0.0, 0.0)
 
 
@@ -152,12 +184,12 @@ def test_the_score_is_the_mean_over_types_not_over_actions() -> None:
 
 def test_what_is_predicted_too_much_costs_only_when_mended() -> None:
     assert scores([at(0.5)], [at(0.5), write("unasked")]) == (1.0, 0.5)
-    end = [Deed("terminate", status="success")]
+    end = [terminated("success")]
     assert scores(end, [*end, at(0.5)]) == (1.0, 0.5)
 
 
 def test_an_end_has_its_status() -> None:
-    done, failed = Deed("terminate", status="success"), Deed("terminate", status="failure")
+    done, failed = terminated("success"), terminated("failure")
     assert scores([done], [done]) == (1.0, 1.0)
     assert scores([done], [failed]) == (0.0, 0.0)
     assert scores([done], [at(0.5)]) == (0.0, 0.0)
@@ -165,16 +197,16 @@ def test_an_end_has_its_status() -> None:
 
 
 def test_what_no_released_rule_judges_is_judged_when_mended() -> None:
-    for deed in (at(0.5, 0.5, "middleClick"), Deed("wait"), Deed("hscroll", amount=2, direction=1)):
-        assert scores([deed], [deed]) == (0.0, 1.0)
-        assert scores([at(0.5), deed], [at(0.5), deed]) == (1.0, 1.0)
-        assert scores([at(0.5), deed], [at(0.5)]) == (0.5, 0.5)
+    for one in (at(0.5, 0.5, "middleClick"), Action("wait"), scroll(2, "hscroll")):
+        assert scores([one], [one]) == (0.0, 1.0)
+        assert scores([at(0.5), one], [at(0.5), one]) == (1.0, 1.0)
+        assert scores([at(0.5), one], [at(0.5)]) == (0.5, 0.5)
 
 
 def test_the_best_alternative_counts() -> None:
-    truths = [[at(0.5)], [Deed("hotkey", keys=("ctrl", "s"))]]
+    truths = [[at(0.5)], [hotkey("ctrl", "s")]]
     for rule in BOTH:
-        assert judge(truths, [Deed("hotkey", keys=("ctrl", "s"))], rule) == 1.0
+        assert judge(truths, [hotkey("ctrl", "s")], rule) == 1.0
         assert judge(truths, [], rule) == 0.0
 
 
@@ -197,25 +229,25 @@ def test_the_best_alternative_counts() -> None:
         ("pyautogui.press(['command'])", [press("ctrl")], [press("command")]),
         (
             "pyautogui.press(['ctrl', 'v'])",
-            [Deed("hotkey", keys=("ctrl", "v"))],
+            [hotkey("ctrl", "v")],
             [press("ctrl", "v")],
         ),
         ("pyautogui.press(keys = ['a', 'b'])", [press("a")], [press("a", "b")]),
         (
             "pyautogui.hotkey(keys = ['ctrl', 'c'])",
-            [Deed("hotkey", keys=("ctrl", "c"))],
-            [Deed("hotkey", keys=("ctrl", "c"))],
+            [hotkey("ctrl", "c")],
+            [hotkey("ctrl", "c")],
         ),
         ("pyautogui.press(keys=['cmd', 'Tab'])", [press("ctrl", "Tab")], [press("cmd", "Tab")]),
         (
             "pyautogui.hotkey(keys=['ctrl', 'c'])",
-            [Deed("hotkey", keys=("ctrl", "c"))],
-            [Deed("hotkey", keys=("ctrl", "c"))],
+            [hotkey("ctrl", "c")],
+            [hotkey("ctrl", "c")],
         ),
         (
             "pyautogui.hotkey('Cmd', 'c')",
-            [Deed("hotkey", keys=("ctrl", "c"))],
-            [Deed("hotkey", keys=("Cmd", "c"))],
+            [hotkey("ctrl", "c")],
+            [hotkey("Cmd", "c")],
         ),
         ("pyautogui.scroll(-3)", [scroll(-3)], [scroll(-3)]),
         ("pyautogui.scroll(clicks=-3)", None, [scroll(-3)]),
@@ -243,12 +275,12 @@ def test_the_best_alternative_counts() -> None:
     ],
 )
 def test_answers_are_read_as_the_release_does_and_as_they_are_meant(
-    text: str, released: list[Deed] | None, fixed: list[Deed] | None
+    text: str, released: list[Action] | None, fixed: list[Action] | None
 ) -> None:
-    wanted: dict[Rule, list[Deed] | None] = {"released": released, "fixed": fixed}
+    wanted: dict[Rule, list[Action] | None] = {"released": released, "fixed": fixed}
     for rule in BOTH:
         said = parse(text, rule)
-        found = None if isinstance(said, str) else list(said.deeds)
+        found = None if isinstance(said, str) else list(said.actions)
         assert found == wanted[rule], rule
 
 
@@ -270,13 +302,21 @@ def test_answers_are_read_as_the_release_does_and_as_they_are_meant(
 )
 def test_a_ground_truth_that_cannot_be_used_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        deed_of_object(value)
+        action_of_object(value)
+
+
+@pytest.mark.parametrize("kind", ["scroll", "hscroll"])
+@pytest.mark.parametrize("params", [{}, {"amount": 0}, {"direction": "down"}])
+def test_a_wheel_is_of_its_type_whichever_way_it_turns(
+    kind: str, params: dict[str, object]
+) -> None:
+    assert type_of(action_of_object({"type": kind, "params": params})) == kind
 
 
 kinds = st.sampled_from(TYPES)
 share = st.floats(0, 1)
-deeds = st.builds(
-    Deed,
+done = st.builds(
+    of_type,
     kinds,
     st.tuples(share, share),
     text=st.text(max_size=8),
@@ -286,9 +326,9 @@ deeds = st.builds(
 )
 
 
-@given(st.lists(deeds, min_size=1, max_size=4), st.lists(deeds, max_size=4))
+@given(st.lists(done, min_size=1, max_size=4), st.lists(done, max_size=4))
 def test_a_score_is_between_0_and_1_and_the_truth_itself_is_right(
-    truth: list[Deed], said: list[Deed]
+    truth: list[Action], said: list[Action]
 ) -> None:
     for score in scores(truth, said):
         assert 0 <= score <= 1
@@ -303,11 +343,10 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 @given(kinds, st.tuples(st.integers(0, 100), st.integers(0, 100)))
 def test_what_is_spelled_out_is_read_back(kind: Any, place: tuple[int, int]) -> None:
-    deed = Deed(kind, None, text="it's\n", keys=("ctrl", "c"), amount=-3, direction=-1,
-                status="failure")  # fmt: skip
-    said = parse(spelled(deed, f"x={place[0]}, y={place[1]}"), "fixed")
+    action = of_type(kind, (0.5, 0.5), "it's\n", ("ctrl", "c"), -3, "failure")
+    said = parse(spelled(action, f"x={place[0]}, y={place[1]}"), "fixed")
     assert not isinstance(said, str)
-    assert [one.type for one in said.deeds] == [kind]
+    assert [type_of(one) for one in said.actions] == [kind]
 
 
 @pytest.mark.parametrize(

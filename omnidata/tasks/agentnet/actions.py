@@ -1,128 +1,200 @@
 """AgentNet's actions: calls of pyautogui whose places are shares of the screen (OpenCUA).
 
-AgentNet has them as code, AgentNetBench as objects with a type and parameters. A `Deed` holds
-either; the datasets' own spelling is kept wherever rows are kept.
+AgentNet has them as code, AgentNetBench as objects with a type and parameters. Either is read here
+as actions, one for each call or object, and written as code. The datasets' own spelling is kept
+wherever rows are kept.
+
+What an action's other fields cannot say is in its `words`: of a "scroll" the type, for a wheel that
+does not say which way it turns may still be the horizontal one; of "done" the status as it is
+spelled, for evaluators compare the spelling.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Final, Literal, cast, get_args
 
+from omnidata.actions import Action, Box, Direction, Point, Region, Space, Status
 from omnidata.tasks.desktops import Call, Code
 
-DeedType = Literal[
+ActionType = Literal[
     "click", "doubleClick", "tripleClick", "rightClick", "middleClick", "moveTo", "dragTo",
     "scroll", "hscroll", "write", "press", "hotkey", "wait", "terminate",
 ]  # fmt: skip
-TYPES: Final[tuple[DeedType, ...]] = get_args(DeedType)
+TYPES: Final[tuple[ActionType, ...]] = get_args(ActionType)
 POINTED: Final = frozenset(TYPES[:7])
 """The types that are done at a place."""
 
-Rect = tuple[float, float, float, float]
-"""Left, top, width and height, as shares of the screen."""
-
-_NAMES: Final[Mapping[str, DeedType]] = {
+_NAMES: Final[Mapping[str, ActionType]] = {
     **{name.lower(): name for name in TYPES},
     "triple_click": "tripleClick",
 }
-_CLICKS: Final[Mapping[tuple[str, int], DeedType]] = {
-    ("left", 1): "click",
-    ("left", 2): "doubleClick",
-    ("left", 3): "tripleClick",
-    ("right", 1): "rightClick",
-    ("middle", 1): "middleClick",
+_POINTED: Final[Mapping[str, Action]] = {
+    "click": Action("tap"),
+    "doubleClick": Action("tap", count=2),
+    "tripleClick": Action("tap", count=3),
+    "rightClick": Action("tap", button="right"),
+    "middleClick": Action("tap", button="middle"),
+    "moveTo": Action("move"),
+    "dragTo": Action("drag"),
+}
+_CLICKS: Final[Mapping[tuple[str, int], str]] = {
+    (one.button, one.count): name for name, one in _POINTED.items() if one.kind == "tap"
+}
+_TYPES: Final[Mapping[str, str]] = {
+    "move": "moveTo",
+    "drag": "dragTo",
+    "type": "write",
+    "keys": "press",
+    "hotkey": "hotkey",
+    "wait": "wait",
+    "done": "terminate",
+}
+_WAYS: Final[Mapping[str, tuple[Direction, Direction]]] = {
+    "scroll": ("up", "down"),
+    "hscroll": ("right", "left"),
 }
 _SIGNS: Final = {"up": 1, "positive": 1, "down": -1, "negative": -1}
 _FARTHEST: Final = 1e9
 _MOST_BOXES: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """One thing that is done.
+def pointed(name: str, *places: Region) -> Action:
+    """The action of one of the types in `POINTED`.
 
-    Attributes:
-        type: what; "other" is nothing that any ground truth has.
-        place: where, x and y, as shares of the screen; None where nobody says.
-        boxes: where else it might be done as well.
-        text: what `write` types.
-        keys: those of `press` and `hotkey`.
-        amount: how far a wheel turns; above 0 is up, or right. None where nobody says.
-        direction: 1 or -1, which way it turns; 0 where nobody says.
-        status: what `terminate` reports.
+    Args:
+        name: the type.
+        places: where, and after it boxes in which it is right as well. A drag ends there, and
+            nobody says where it begins.
+
+    Examples:
+        >>> pointed("dragTo", Point(0.5, 0.25, "rel")).end
+        (Point(x=0.5, y=0.25, space='rel'),)
     """
-
-    type: DeedType | Literal["other"]
-    place: tuple[float, float] | None = None
-    boxes: tuple[Rect, ...] = ()
-    text: str = ""
-    keys: tuple[str, ...] = ()
-    amount: float | None = None
-    direction: int = 0
-    status: str = ""
+    bare = _POINTED[name]
+    return replace(bare, end=places) if bare.kind == "drag" else replace(bare, start=places)
 
 
-def deeds_of_calls(statements: Sequence[Call | Code]) -> tuple[Deed, ...] | str:
+def scrolled(name: str, amount: float | None, sign: int) -> Action:
+    """The action of "scroll" or "hscroll".
+
+    Args:
+        name: the type.
+        amount: how far, either way; None where nobody says.
+        sign: 1 for up or right, -1 for down or left, 0 where nobody says.
+    """
+    return Action(
+        "scroll",
+        direction=_WAYS[name][sign < 0] if sign else None,
+        amount=None if amount is None else abs(amount),
+        words=name,
+    )
+
+
+def terminated(status: str) -> Action:
+    """The action of "terminate", with the status that it reports, whatever it is."""
+    known = next((one for one in get_args(Status) if one == status), None)
+    return Action("done", status=known, words=status)
+
+
+def type_of(action: Action) -> str:
+    """The type of an action in AgentNet's words; "other" is nothing that any ground truth has.
+
+    Examples:
+        >>> type_of(Action("tap", count=2)), type_of(Action("none"))
+        ('doubleClick', 'other')
+    """
+    if action.kind == "tap":
+        return _CLICKS[action.button, action.count]
+    return str(action.words) if action.kind == "scroll" else _TYPES.get(action.kind, "other")
+
+
+def place_of(action: Action) -> Point | None:
+    """Where an action is done, or where its drag ends; None where nobody says."""
+    return next((one for one in (*action.start, *action.end) if isinstance(one, Point)), None)
+
+
+def boxes_of(action: Action) -> tuple[Box, ...]:
+    """Where it might be done as well."""
+    return tuple(one for one in (*action.start, *action.end) if isinstance(one, Box))
+
+
+def turn_of(action: Action) -> float:
+    """How far a wheel turns; above 0 is up or right, and 1 where nobody says how far.
+
+    Examples:
+        >>> turn_of(scrolled("scroll", None, -1)), turn_of(scrolled("hscroll", 3, 1))
+        (-1, 3)
+    """
+    if action.direction is None:
+        return 0
+    far = 1 if action.amount is None else action.amount
+    return -far if action.direction in ("down", "left") else far
+
+
+def actions_of_calls(
+    statements: Sequence[Call | Code], *, space: Space = "rel"
+) -> tuple[Action, ...] | str:
     """What some calls do, in AgentNet's words.
 
     A click at no place is one where the pointer was moved before. Pauses are left out.
 
     Args:
         statements: from `omnidata.tasks.desktops.read_code`.
+        space: the unit of their places.
 
     Returns:
         Or why they cannot be said in them.
 
     Examples:
         >>> from omnidata.tasks.desktops import read_code
-        >>> deeds_of_calls(read_code("pyautogui.rightClick(x=0.5, y=0.25)"))[0].place
-        (0.5, 0.25)
-        >>> deeds_of_calls(read_code("pyautogui.keyDown('a')"))
+        >>> actions_of_calls(read_code("pyautogui.rightClick(x=0.5, y=0.25)"))[0].start
+        (Point(x=0.5, y=0.25, space='rel'),)
+        >>> actions_of_calls(read_code("pyautogui.keyDown('a')"))
         'keyDown is none of the actions of AgentNet'
     """
-    found: list[Deed] = []
-    pointer: tuple[float, float] | None = None
+    found: list[Action] = []
+    pointer: Point | None = None
     for call in statements:
         if isinstance(call, Code):
             return call.why
         if call.kind == "sleep":
             continue
-        place = (call.x, call.y) if call.x is not None and call.y is not None else pointer
-        deed = _deed(call, place)
-        if deed is None:
+        place = pointer
+        if call.x is not None and call.y is not None:
+            place = Point(call.x, call.y, space)
+        action = _action(call, place)
+        if action is None:
             return f"{call.name} is none of the actions of AgentNet"
-        if deed.type in POINTED:
+        if type_of(action) in POINTED:
             if place is None:
                 return f"{call.name} is at no place"
             pointer = place
-        found.append(deed)
+        found.append(action)
     return tuple(found)
 
 
-def _deed(call: Call, place: tuple[float, float] | None) -> Deed | None:
-    if call.kind == "click":
-        kind = _CLICKS.get((call.button, call.times))
-        return Deed(kind, place) if kind else None
-    if call.kind in ("move", "drag"):
-        return Deed("moveTo" if call.kind == "move" else "dragTo", place)
+def _action(call: Call, place: Point | None) -> Action | None:
+    if call.kind in ("click", "move", "drag"):
+        clicked = _CLICKS.get((call.button, call.times))
+        name = clicked if call.kind == "click" else _TYPES[call.kind]
+        return pointed(name, *([place] if place else [])) if name else None
     if call.kind in ("scroll", "hscroll"):
-        kind = "scroll" if call.kind == "scroll" else "hscroll"
-        return Deed(kind, amount=call.amount, direction=_sign(call.amount))
+        return scrolled(call.kind, call.amount, _sign(call.amount))
     if call.kind == "write" and call.text is not None:
-        return Deed("write", text=call.text)
+        return Action("type", text=call.text)
     if call.kind in ("press", "write"):
-        return Deed("press", keys=call.keys * call.times)
+        return Action("keys", keys=call.keys * call.times)
     if call.kind == "hotkey":
-        return Deed("hotkey", keys=call.keys)
+        return Action("hotkey", keys=call.keys)
     if call.kind == "wait":
-        return Deed("wait")
-    return Deed("terminate", status=call.status) if call.kind == "terminate" else None
+        return Action("wait")
+    return terminated(call.status) if call.kind == "terminate" else None
 
 
-def deed_of_object(value: object) -> Deed:
+def action_of_object(value: object) -> Action:
     """What an object of AgentNetBench's ground truth does.
 
     Args:
@@ -132,7 +204,7 @@ def deed_of_object(value: object) -> Deed:
         ValueError: a part is missing or of the wrong type; the message says which.
 
     Examples:
-        >>> deed_of_object({"type": "press", "params": {"keys": ["Enter"]}}).keys
+        >>> action_of_object({"type": "press", "params": {"keys": ["Enter"]}}).keys
         ('Enter',)
     """
     if not isinstance(value, Mapping):
@@ -144,17 +216,17 @@ def deed_of_object(value: object) -> Deed:
     if not isinstance(params, Mapping):
         raise ValueError(f"the parameters of {kind} are no object")
     if kind in POINTED:
-        return Deed(kind, _place(kind, params), _boxes(value.get("metadata")))
+        return pointed(kind, _place(kind, params), *_boxes(value.get("metadata")))
     if kind in ("scroll", "hscroll"):
-        amount, direction = _turn(params)
-        return Deed(kind, amount=amount, direction=direction)
+        return scrolled(kind, *_turn(params))
     if kind == "write":
-        return Deed(kind, text=_text(kind, params.get("content") or params.get("text", "")))
+        return Action("type", text=_text(kind, params.get("content") or params.get("text", "")))
     if kind in ("press", "hotkey"):
-        return Deed(kind, keys=_keys(kind, params.get("keys", [])))
+        keys = _keys(kind, params.get("keys", []))
+        return Action("keys" if kind == "press" else "hotkey", keys=keys)
     if kind == "terminate":
-        return Deed(kind, status=_text(kind, params.get("status")))
-    return Deed(kind)
+        return terminated(_text(kind, params.get("status")))
+    return Action("wait")
 
 
 def _text(kind: str, value: object) -> str:
@@ -170,25 +242,26 @@ def _keys(kind: str, value: object) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def _place(kind: str, params: Mapping[str, Any]) -> tuple[float, float]:
+def _place(kind: str, params: Mapping[str, Any]) -> Point:
     position = params.get("position", params)
     pair = (position.get("x"), position.get("y")) if isinstance(position, Mapping) else ()
     if len(pair) != 2 or not all(map(_is_number, pair)):
         raise ValueError(f"{kind} has no position of x and y")
-    return cast("tuple[float, float]", pair)
+    return Point(*cast("tuple[float, float]", pair), "rel")
 
 
-def _boxes(metadata: object) -> tuple[Rect, ...]:
-    """The boxes that are four numbers; others hold no point."""
+def _boxes(metadata: object) -> list[Box]:
+    """The boxes that are four numbers: left, top, width and height. Others hold no point."""
     found = metadata.get("bboxes") if isinstance(metadata, Mapping) else None
     if not isinstance(found, list):
-        return ()
+        return []
     rects = [box.get("rel_bbox") for box in found[:_MOST_BOXES] if isinstance(box, Mapping)]
-    return tuple(
-        (rect[0], rect[1], rect[2], rect[3])
+    return [
+        Box(rect[0], rect[1], rect[0] + rect[2], rect[1] + rect[3], "rel")
         for rect in rects
         if isinstance(rect, list) and len(rect) == 4 and all(map(_is_number, rect))
-    )
+        if rect[2] >= 0 and rect[3] >= 0
+    ]
 
 
 def _turn(params: Mapping[str, Any]) -> tuple[float | None, int]:
@@ -209,32 +282,32 @@ def _is_number(value: object) -> bool:
     return abs(value) <= _FARTHEST  # False for NaN too
 
 
-def spelled(deed: Deed, place: str = "") -> str:
-    """The deed as a line of code, with its arguments named as the prompt asks for them.
+def spelled(action: Action, place: str = "") -> str:
+    """The action as a line of code, with its arguments named as the prompt asks for them.
 
     Args:
-        deed: what is done.
+        action: what is done.
         place: where, as the arguments are to have it.
 
     Examples:
-        >>> spelled(Deed("hotkey", keys=("ctrl", "c")))
+        >>> spelled(Action("hotkey", keys=("ctrl", "c")))
         "pyautogui.hotkey(keys=['ctrl', 'c'])"
-        >>> spelled(Deed("tripleClick", (0.5, 0.5)), "x=0.5, y=0.5")
+        >>> spelled(Action("tap", count=3), "x=0.5, y=0.5")
         'computer.triple_click(x=0.5, y=0.5)'
     """
-    if deed.type == "tripleClick":
+    name = type_of(action)
+    if name == "tripleClick":
         return f"computer.triple_click({place})"
-    if deed.type == "dragTo":
+    if name == "dragTo":
         return f"pyautogui.dragTo({place}, button='left')"
-    if deed.type == "terminate":
-        return f"computer.terminate(status={deed.status!r})"
-    if deed.type == "wait":
+    if name == "terminate":
+        return f"computer.terminate(status={action.words!r})"
+    if name == "wait":
         return "computer.wait()"
-    if deed.type in POINTED:
-        return f"pyautogui.{deed.type}({place})"
-    if deed.type in ("scroll", "hscroll"):
-        turn = deed.direction if deed.amount is None else deed.amount
-        return f"pyautogui.{deed.type}({turn:g})"
-    if deed.type == "write":
-        return f"pyautogui.write(message={deed.text!r})"
-    return f"pyautogui.{deed.type}(keys={list(deed.keys)!r})"
+    if name in POINTED:
+        return f"pyautogui.{name}({place})"
+    if name in ("scroll", "hscroll"):
+        return f"pyautogui.{name}({turn_of(action):g})"
+    if name == "write":
+        return f"pyautogui.write(message={action.text!r})"
+    return f"pyautogui.{name}(keys={list(action.keys)!r})"

@@ -1,13 +1,13 @@
-"""Why an answer to a step of AgentNet is right or wrong, deed by deed and by the profile's rule."""
+"""Why an answer to a step of AgentNet is right or wrong, one action after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from omnidata.actions import Box, Region, Space
+from omnidata.actions import Action, Point, Region, Space
 from omnidata.errors import OmnidataError
-from omnidata.tasks.agentnet.actions import POINTED, Deed
+from omnidata.tasks.agentnet.actions import POINTED, boxes_of, place_of, turn_of, type_of
 from omnidata.tasks.agentnet.rows import truths_of
 from omnidata.tasks.agentnet.rules import Rule, judge, parse, relative
 from omnidata.tasks.explaining import (
@@ -17,7 +17,7 @@ from omnidata.tasks.explaining import (
     gap,
     in_pixels,
     of_turns,
-    pair_on_screen,
+    on_screen,
     quoted,
     shown,
 )
@@ -43,126 +43,133 @@ def explain(
         space: the unit of places in answers.
         receipt: of the answer.
     """
+    truths = _truths(step)
     code = ((verdict and verdict.parsed) or {}).get("code", "")
-    fixed = _deeds(code, "fixed")
-    released = _deeds(code, "released") if rule == "released" or not fixed else ()
+    fixed = _read(code, "fixed", space)
+    released = _read(code, "released", space) if rule == "released" or not fixed else ()
     drawn = fixed or released
     judged = fixed if rule == "fixed" else released
 
     def cause(parsed: Mapping[str, Any], right: bool) -> str:
-        return _cause(step, _placed(judged, space, step, receipt), rule, right=right)
+        return _cause(step, truths, _placed(judged, space, step, receipt), rule, right=right)
 
-    target = _target(step)
+    target = _turn(truths[0], step) if truths else None
     said = _placed(drawn, space, step, receipt)
     return explained(
         verdict,
         profile,
         cause,
         target_label=target.label if target else "",
-        answer_label=lambda parsed: Turn(tuple(deed.type for deed in drawn)).label,
+        answer_label=lambda parsed: Turn(tuple(map(type_of, drawn))).label,
         places={SCREENSHOT: of_turns(target, _turn(said, step) if said else None)},
         noun="action",
     )
 
 
-def _target(step: Step) -> Turn | None:
-    """What is right; None where it cannot be used."""
+def _truths(step: Step) -> Sequence[Sequence[Action]]:
+    """What is right; nothing where it cannot be used."""
     try:
-        return _turn(truths_of(step.source)[0], step)
+        return truths_of(step.source)
     except ValueError:
-        return None
+        return ()
 
 
-def _deeds(code: str, rule: Rule) -> Sequence[Deed]:
+def _read(code: str, rule: Rule, space: Space) -> Sequence[Action]:
     """What an answer does, as a rule reads it; nothing where it does not."""
-    said = parse(code, rule) if code else ""
-    return () if isinstance(said, str) else said.deeds
+    said = parse(code, rule, space=space) if code else ""
+    return () if isinstance(said, str) else said.actions
 
 
 def _placed(
-    deeds: Sequence[Deed], space: Space, step: Step, receipt: Mapping[str, Any] | None
-) -> Sequence[Deed]:
+    actions: Sequence[Action], space: Space, step: Step, receipt: Mapping[str, Any] | None
+) -> Sequence[Action]:
     """The same with places in shares of the screen; nothing where the receipt cannot be read."""
     try:
-        return relative(deeds, space, step, receipt)
+        return relative(actions, space, step, receipt)
     except OmnidataError:
         return ()
 
 
-def _turn(deeds: Sequence[Deed], step: Step) -> Turn:
+def _turn(actions: Sequence[Action], step: Step) -> Turn:
     starts: list[Region] = []
     ends: list[Region] = []
-    for deed in deeds:
-        if deed.type in POINTED:
-            (ends if deed.type == "dragTo" else starts).extend(_regions(deed, step))
-    return Turn(tuple(deed.type for deed in deeds), tuple(starts), tuple(ends))
+    for action in actions:
+        if type_of(action) in POINTED:
+            (ends if action.kind == "drag" else starts).extend(_regions(action, step))
+    return Turn(tuple(map(type_of, actions)), tuple(starts), tuple(ends))
 
 
-def _regions(deed: Deed, step: Step) -> tuple[Region, ...]:
-    """Where a deed is right, in pixels: its boxes, or else its place."""
-    if boxes := [Box(x, y, x + w, y + h, "rel") for x, y, w, h in deed.boxes if w >= 0 and h >= 0]:
+def _regions(action: Action, step: Step) -> tuple[Region, ...]:
+    """Where an action is right, in pixels: its boxes, or else its place."""
+    if boxes := boxes_of(action):
         return tuple(in_pixels(box, step.screen) for box in boxes)
-    point = pair_on_screen(step, deed.place, "rel", {})
+    point = _point(action, step)
     return (point,) if point else ()
 
 
-def _cause(step: Step, said: Sequence[Deed], rule: Rule, *, right: bool) -> str:
+def _point(action: Action, step: Step) -> Point | None:
+    """Its place in pixels; None where nobody says it, or how large the screen is."""
+    place = place_of(action)
+    return on_screen(step, Point(place.x, place.y, "rel"), {}) if place else None
+
+
+def _cause(
+    step: Step,
+    truths: Sequence[Sequence[Action]],
+    said: Sequence[Action],
+    rule: Rule,
+    *,
+    right: bool,
+) -> str:
     """How an answer differs from what comes nearest to it of all that is right."""
     if not said:
         return "the answer does nothing"
-    truth = max(truths_of(step.source), key=lambda one: judge([one], said, rule))
+    truth = max(truths, key=lambda one: judge([one], said, rule))
     if right:
         return _rightly(step, truth, said)
-    if said[0].type not in [deed.type for deed in truth]:
-        return f"the answer is {said[0].type}, what is right is {_listed(truth)}"
+    types, given = [type_of(one) for one in truth], [type_of(one) for one in said]
+    if given[0] not in types:
+        return f"the answer is {given[0]}, what is right is {', '.join(types)}"
     differ = []
-    for number, deed in enumerate(truth):
+    for number, action in enumerate(truth):
         if number >= len(said):
-            differ.append(f"{deed.type} is missing")
-        elif said[number].type != deed.type:
-            differ.append(f"{said[number].type} is in place of {deed.type}")
-        elif judge([[deed]], [said[number]], rule) < 1:
-            differ.append(_differs(step, deed, said[number], rule))
+            differ.append(f"{types[number]} is missing")
+        elif given[number] != types[number]:
+            differ.append(f"{given[number]} is in place of {types[number]}")
+        elif judge([[action]], [said[number]], rule) < 1:
+            differ.append(_differs(step, action, said[number], rule))
     if rule == "fixed" and len(said) > len(truth):
         differ.append(f"{len(said)} things are done in place of {len(truth)}")
     return "; ".join(differ) or "what is done differs"
 
 
-def _rightly(step: Step, truth: Sequence[Deed], said: Sequence[Deed]) -> str:
-    deed, answer = truth[0], said[0]
-    if deed.type == "scroll" and answer.direction != deed.direction:
+def _rightly(step: Step, truth: Sequence[Action], said: Sequence[Action]) -> str:
+    action, answer = truth[0], said[0]
+    name = type_of(action)
+    if name == "scroll" and answer.direction != action.direction:
         return "the released evaluator takes any scroll for right"
-    if deed.type in POINTED and deed.type == answer.type:
-        return _where(step, deed, answer)
-    return f"the answer does what is right: {_listed(truth)}"
+    if name in POINTED and name == type_of(answer):
+        return _where(step, action, answer)
+    return f"the answer does what is right: {', '.join(map(type_of, truth))}"
 
 
-def _listed(truth: Sequence[Deed]) -> str:
-    return ", ".join(deed.type for deed in truth)
-
-
-def _where(step: Step, deed: Deed, said: Deed) -> str:
-    regions = _regions(deed, step)
-    point = pair_on_screen(step, said.place, "rel", {})
+def _where(step: Step, action: Action, said: Action) -> str:
+    regions, point = _regions(action, step), _point(said, step)
     if point is None or not regions:
-        return f"{said.type} is at no place that can be told"
+        return f"{type_of(said)} is at no place that can be told"
     return f"the point {shown(point)} is {gap(point, regions, step.screen)}"
 
 
-def _differs(step: Step, deed: Deed, said: Deed, rule: Rule) -> str:
-    if deed.type in POINTED:
-        return _where(step, deed, said)
-    if deed.type == "write":
-        return f"the text differs: {quoted(said.text)} in place of {quoted(deed.text)}"
-    if deed.type in ("press", "hotkey"):
-        return f"the keys differ: {'+'.join(said.keys)} in place of {'+'.join(deed.keys)}"
-    if deed.type == "terminate":
-        return f"the status is {quoted(said.status)} in place of {quoted(deed.status)}"
-    if deed.type in ("scroll", "hscroll") and rule == "fixed":
-        return f"{deed.type} goes {_turned(said)} in place of {_turned(deed)}"
-    return f"the released evaluator has no rule for {deed.type}"
-
-
-def _turned(deed: Deed) -> str:
-    turn = deed.direction if deed.amount is None else deed.amount
-    return f"{turn:+g}"
+def _differs(step: Step, action: Action, said: Action, rule: Rule) -> str:
+    name = type_of(action)
+    if name in POINTED:
+        return _where(step, action, said)
+    if name == "write":
+        return f"the text differs: {quoted(said.text)} in place of {quoted(action.text)}"
+    if name in ("press", "hotkey"):
+        return f"the keys differ: {'+'.join(said.keys)} in place of {'+'.join(action.keys)}"
+    if name == "terminate":
+        return f"the status is {quoted(said.words)} in place of {quoted(action.words)}"
+    if name in ("scroll", "hscroll") and rule == "fixed":
+        return f"{name} goes {turn_of(said):+g} in place of {turn_of(action):+g}"
+    return f"the released evaluator has no rule for {name}"

@@ -21,7 +21,7 @@ from omnidata.loaders.load import Note, Place, opened, short
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.media.segments import recorded_seconds
 from omnidata.tasks.agentnet import rows as agentnet_files
-from omnidata.tasks.agentnet.actions import Deed
+from omnidata.tasks.agentnet.actions import type_of
 from omnidata.tasks.agentnet.rows import (
     RECORDED,
     STEPS,
@@ -84,7 +84,7 @@ class Timeline:
         return MediaRef("video", self.ref.root, name, cell=Cut(self.ref.path, start, end))
 
 
-def timeline(root: Path, folder: Path, steps: Sequence[Sequence[Deed]]) -> Timeline | str | None:
+def timeline(root: Path, folder: Path, steps: Sequence[Sequence[Action]]) -> Timeline | str | None:
     """Where the steps of a trajectory lie in the recording beside it.
 
     Args:
@@ -100,7 +100,7 @@ def timeline(root: Path, folder: Path, steps: Sequence[Sequence[Deed]]) -> Timel
         return None
     name = home.relative_to(root).as_posix()
     ref = MediaRef("video", root, f"{name}/{VIDEO}")
-    ends = bool(steps and steps[-1]) and steps[-1][-1].type == "terminate"
+    ends = bool(steps and steps[-1]) and steps[-1][-1].kind == "done"
     acting = steps[:-1] if ends else steps
     try:
         zero = _began(MediaRef("video", root, f"{name}/{METADATA}"))
@@ -108,7 +108,7 @@ def timeline(root: Path, folder: Path, steps: Sequence[Sequence[Deed]]) -> Timel
         events = [row for _, row in values(kept)]
         if len(events) != len(acting):
             return f"it has {len(events)} actions, and the trajectory {len(acting)}"
-        spans = [_span(row, zero, deeds) for row, deeds in zip(events, acting, strict=True)]
+        spans = [_span(row, zero, done) for row, done in zip(events, acting, strict=True)]
         return Timeline(ref, recorded_seconds(ref), spans)
     except MediaError as error:
         return f"{error.what}: {error.where}"
@@ -129,7 +129,7 @@ def _began(ref: MediaRef) -> float:
     return _moment(value.get("video_start_timestamp") if isinstance(value, dict) else None)
 
 
-def _span(row: object, zero: float, deeds: Sequence[Deed]) -> tuple[float, float]:
+def _span(row: object, zero: float, actions: Sequence[Action]) -> tuple[float, float]:
     """Begin and end of an action.
 
     Raises:
@@ -140,11 +140,9 @@ def _span(row: object, zero: float, deeds: Sequence[Deed]) -> tuple[float, float
     start, end = (_moment(row.get(name)) - zero for name in ("start_time", "end_time"))
     said = str(row.get("description", "")).lower()
     heard = next((verb for verb in _VERBS if verb in said), "")
-    if deeds and not any(heard in deed.type.lower() for deed in deeds):
-        raise ValueError(
-            f"its action {said!r:.60} is none of a step of "
-            + " and ".join(deed.type for deed in deeds)
-        )
+    types = [type_of(action) for action in actions]
+    if types and not any(heard in name.lower() for name in types):
+        raise ValueError(f"its action {said!r:.60} is none of a step of {' and '.join(types)}")
     return start, max(start, end)
 
 
@@ -209,7 +207,7 @@ class StepReader:
         screens: list[Screen] = []
         for number, (name, source) in enumerate(zip(names, sources, strict=True)):
             shot, screen = self._picture(found, source["step"], name)
-            action = self._action(source, name) if done[number] else None
+            action = self._action(source, done[number], name) if done[number] else None
             yield Step(
                 sample_id=name,
                 episode_id=own,
@@ -249,11 +247,11 @@ class StepReader:
         place.refuse("steps-unusable", what, f"1 to {MAX_STEPS} JSON objects")
         return []
 
-    def _truth(self, source: Mapping[str, Any], name: str) -> Sequence[Deed]:
+    def _truth(self, source: Mapping[str, Any], name: str) -> Sequence[Action]:
         """What a step does; empty with a finding where nobody can tell."""
         place = Place(name, self.note)
         try:
-            truth = truths_of(source)[0]
+            truths = truths_of(source)
         except ValueError as error:
             place.refuse(
                 "action-unusable",
@@ -269,17 +267,19 @@ class StepReader:
                 "lists of actions like the ground truth",
                 "mend the row; the alternative is left out until then",
             )
-        if reason := recorded_otherwise(source):
+        if reason := recorded_otherwise(source, truths):
             place.warn(
                 "recorded-differs",
                 reason,
                 "the recorded action, or an alternative that is one with it",
                 "mend the row; the ground truth is judged by, and histories show what was recorded",
             )
-        return truth
+        return truths[0]
 
-    def _action(self, source: Mapping[str, Any], name: str) -> Action | None:
-        found = action_of(source)
+    def _action(
+        self, source: Mapping[str, Any], truth: Sequence[Action], name: str
+    ) -> Action | None:
+        found = action_of(source, truth)
         if found is None:
             Place(name, self.note).warn(
                 "action-inexpressible",
@@ -290,7 +290,7 @@ class StepReader:
         return found
 
     def _timeline(
-        self, found: Trajectory, done: Sequence[Sequence[Deed]], own: str
+        self, found: Trajectory, done: Sequence[Sequence[Action]], own: str
     ) -> Timeline | None:
         line = timeline(self.root, found.path.parent, done)
         if not isinstance(line, str):

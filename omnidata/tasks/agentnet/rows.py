@@ -12,13 +12,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from omnidata.actions import Action, Box
+from omnidata.actions import Action
 from omnidata.errors import DataError, Finding
 from omnidata.files import ANY, open_file
 from omnidata.loaders import files
 from omnidata.loaders.jsonl import values
 from omnidata.loaders.load import SKIPPED, Note, short
-from omnidata.tasks.agentnet.actions import POINTED, Deed, deed_of_object, deeds_of_calls, spelled
+from omnidata.tasks.agentnet.actions import (
+    POINTED,
+    action_of_object,
+    actions_of_calls,
+    boxes_of,
+    place_of,
+    spelled,
+    type_of,
+)
 from omnidata.tasks.desktops import as_action, read_code
 
 _MOST = 1000
@@ -39,7 +47,7 @@ def code_of(source: Mapping[str, Any]) -> str:
     return code if isinstance(code, str) else ""
 
 
-def truths_of(source: Mapping[str, Any]) -> list[tuple[Deed, ...]]:
+def truths_of(source: Mapping[str, Any]) -> list[tuple[Action, ...]]:
     """What is right in a step: its ground truth, and the alternatives to it.
 
     Alternatives are lists of actions, as the ground truth is one. An alternative that cannot be
@@ -53,22 +61,22 @@ def truths_of(source: Mapping[str, Any]) -> list[tuple[Deed, ...]]:
 
     Examples:
         >>> row = {"value": {"code": "pyautogui.click(x=0.5, y=0.25)"}}
-        >>> truths_of({"form": "agentnet", "step": row})[0][0].place
-        (0.5, 0.25)
+        >>> truths_of({"form": "agentnet", "step": row})[0][0].start
+        (Point(x=0.5, y=0.25, space='rel'),)
     """
     if source["form"] == "agentnet":
-        found = deeds_of_calls(read_code(code_of(source)))
+        found = actions_of_calls(read_code(code_of(source)))
         if isinstance(found, str):
             raise ValueError(found)
         if not found:
             raise ValueError("the step has no code")
         return [found]
     row = source["step"]
-    truths = [_deeds(row.get("ground_truth_actions"))]
+    truths = [_actions(row.get("ground_truth_actions"))]
     options = row.get("alternative_options")
     for option in options[:_MOST] if isinstance(options, list) else ():
         try:
-            truths.append(_deeds(option))
+            truths.append(_actions(option))
         except ValueError:
             continue
     return truths
@@ -83,13 +91,13 @@ def broken_alternatives(source: Mapping[str, Any]) -> str:
         return f"alternative_options is {short(options)}"
     for option in options:
         try:
-            _deeds(option)
+            _actions(option)
         except ValueError as error:
             return f"an alternative: {error}"
     return ""
 
 
-def recorded_otherwise(source: Mapping[str, Any]) -> str:
+def recorded_otherwise(source: Mapping[str, Any], truths: Sequence[Sequence[Action]]) -> str:
     """How what was recorded differs from all that is right; empty where it does not.
 
     Types, typed text, keys and the reported status are held against each other, as far as both go:
@@ -97,14 +105,13 @@ def recorded_otherwise(source: Mapping[str, Any]) -> str:
     been moved to the middle of its element. Code that cannot be read is passed over.
 
     Args:
-        source: of a step whose ground truth can be used.
-
-    Raises:
-        ValueError: the ground truth cannot be used.
+        source: of a step.
+        truths: what is right in it.
     """
+    if source["form"] == "agentnet":  # whose code is the ground truth
+        return ""
     code = code_of(source)
-    done = deeds_of_calls(read_code(code))
-    truths = truths_of(source)
+    done = actions_of_calls(read_code(code))
     if isinstance(done, str):
         return ""
     if any(all(map(operator.eq, _core(done), _core(truth))) for truth in truths):
@@ -112,44 +119,39 @@ def recorded_otherwise(source: Mapping[str, Any]) -> str:
     return f"recorded was {short(code)}, right is {short(chr(10).join(map(_line, truths[0])))}"
 
 
-def _core(deeds: Sequence[Deed]) -> list[tuple[object, ...]]:
-    """What deeds are, without their places."""
+def _core(actions: Sequence[Action]) -> list[tuple[object, ...]]:
+    """What actions are, without their places and turns."""
     return [
-        (deed.type, deed.text, [key.casefold() for key in deed.keys], deed.status) for deed in deeds
+        (type_of(one), one.text, [key.casefold() for key in one.keys], one.words) for one in actions
     ]
 
 
-def _deeds(value: object) -> tuple[Deed, ...]:
+def _actions(value: object) -> tuple[Action, ...]:
     if not isinstance(value, list) or not 0 < len(value) <= _MOST:
         raise ValueError(f"the actions are {short(value)}")
-    return tuple(deed_of_object(one) for one in value)
+    return tuple(action_of_object(one) for one in value)
 
 
-def action_of(source: Mapping[str, Any]) -> Action | None:
-    """What is done in a step; None where that cannot be read.
+def action_of(source: Mapping[str, Any], truth: Sequence[Action]) -> Action | None:
+    """What is done in a step, in the words of its code; None where that cannot be read.
 
     A click's target is the boxes that its ground truth allows, where it has some.
 
     Args:
         source: of a step.
-
-    Raises:
-        ValueError: the ground truth cannot be used.
+        truth: its ground truth.
     """
-    code = code_of(source)
-    deeds = truths_of(source)[0]
-    lines = code or "\n".join(_line(deed) for deed in deeds)
+    lines = code_of(source) or "\n".join(map(_line, truth))
     found = as_action(read_code(lines), space="rel", said=lines)
-    boxes = next((deed.boxes for deed in deeds if deed.type in POINTED), ())
+    boxes = next((boxes_of(action) for action in truth if type_of(action) in POINTED), ())
     if found is None or not boxes or not found.start or found.end:
         return found
-    regions = (Box(x, y, x + w, y + h, "rel") for x, y, w, h in boxes if w >= 0 and h >= 0)
-    return replace(found, start=tuple(regions) or found.start)
+    return replace(found, start=boxes)
 
 
-def _line(deed: Deed) -> str:
-    place = f"x={deed.place[0]!r}, y={deed.place[1]!r}" if deed.place else ""
-    return spelled(deed, place)
+def _line(action: Action) -> str:
+    place = place_of(action)
+    return spelled(action, f"x={place.x!r}, y={place.y!r}" if place else "")
 
 
 # Where AgentNet lies, in its two forms, known by their columns.

@@ -25,8 +25,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from omnidata.actions import Point, Space, convert
-from omnidata.tasks.agentnet.actions import POINTED, Deed, DeedType, Rect, deeds_of_calls
+from omnidata.actions import Action, Box, Point, Region, Space, convert
+from omnidata.tasks.agentnet.actions import (
+    POINTED,
+    ActionType,
+    actions_of_calls,
+    boxes_of,
+    place_of,
+    pointed,
+    scrolled,
+    terminated,
+    type_of,
+)
 from omnidata.tasks.coordinates import resizing
 from omnidata.tasks.desktops import Code, read_code
 from omnidata.types import Step
@@ -40,11 +50,11 @@ _FAR: Final = 10
 """From here on the score of a place is 0 to the last digit; squares may be beyond any float."""
 _ALIKE: Final = 0.8
 _WITHOUT_ENTER: Final = 0.9
-_ENTER: Final = frozenset({"enter", "return"})
+_ENTER: Final = (["enter"], ["return"])
 _UNJUDGED: Final = frozenset({"middleClick", "hscroll", "wait", "terminate"})
 
 
-def judge(alternatives: Sequence[Sequence[Deed]], said: Sequence[Deed], rule: Rule) -> float:
+def judge(alternatives: Sequence[Sequence[Action]], said: Sequence[Action], rule: Rule) -> float:
     """The score of a step.
 
     Args:
@@ -53,23 +63,23 @@ def judge(alternatives: Sequence[Sequence[Deed]], said: Sequence[Deed], rule: Ru
         rule: whose.
 
     Examples:
-        >>> truth = [Deed("click", (0.5, 0.5))]
-        >>> judge([truth], [Deed("click", (0.5, 0.5))], "released")
+        >>> truth = [pointed("click", Point(0.5, 0.5, "rel"))]
+        >>> judge([truth], truth, "released")
         1.0
-        >>> round(judge([truth], [Deed("click", (0.52, 0.5))], "released"), 3)
+        >>> round(judge([truth], [pointed("click", Point(0.52, 0.5, "rel"))], "released"), 3)
         0.495
     """
     return max(_score(truth, said, rule) for truth in alternatives)
 
 
-def _score(truth: Sequence[Deed], said: Sequence[Deed], rule: Rule) -> float:
+def _score(truth: Sequence[Action], said: Sequence[Action], rule: Rule) -> float:
     if not truth or not said:
         return 0.0
     truth = _merged(truth, ("press", "hotkey"))
     said = _merged(said, ("press",) if rule == "released" else ("press", "hotkey"))
-    if truth[0].type == "terminate":
-        score = float(said[0].type == "terminate" and said[0].status == truth[0].status)
-    elif said[0].type not in [deed.type for deed in truth]:
+    if truth[0].kind == "done":
+        score = float(said[0].kind == "done" and said[0].words == truth[0].words)
+    elif type_of(said[0]) not in map(type_of, truth):
         score = 0.0
     else:
         score = _mean(truth, said, rule)
@@ -77,73 +87,72 @@ def _score(truth: Sequence[Deed], said: Sequence[Deed], rule: Rule) -> float:
     return score * len(truth) / len(said) if surplus else score
 
 
-def _merged(deeds: Sequence[Deed], pressed: Sequence[str]) -> list[Deed]:
+def _merged(actions: Sequence[Action], pressed: Sequence[str]) -> list[Action]:
     """A write with the Enter that follows it as one, whose text ends with a line break."""
-    found: list[Deed] = []
+    found: list[Action] = []
     just_written = False
-    for deed in deeds:
-        enter = deed.type in pressed and len(deed.keys) == 1 and deed.keys[0].lower() in _ENTER
+    for action in actions:
+        enter = type_of(action) in pressed and [key.lower() for key in action.keys] in _ENTER
         if just_written and enter:
-            found[-1] = replace(found[-1], text=found[-1].text + "\n")
+            found[-1] = replace(found[-1], text=f"{found[-1].text}\n")
             just_written = False
         else:
-            found.append(deed)
-            just_written = deed.type == "write"
+            found.append(action)
+            just_written = action.kind == "type"
     return found
 
 
-def _mean(truth: Sequence[Deed], said: Sequence[Deed], rule: Rule) -> float:
+def _mean(truth: Sequence[Action], said: Sequence[Action], rule: Rule) -> float:
+    missing = [""] * len(truth)
+    types, given = [type_of(one) for one in truth], [*map(type_of, said), *missing]
     scores: dict[str, list[float]] = {}
     unruled = set()
-    for number, deed in enumerate(truth):
-        own = scores.setdefault(deed.type, [])
-        if number >= len(said) or said[number].type != deed.type:
+    for number, (name, action) in enumerate(zip(types, truth, strict=True)):
+        own = scores.setdefault(name, [])
+        if given[number] != name:
             own.append(0.0)
-        elif rule == "released" and deed.type in _UNJUDGED:
+        elif rule == "released" and name in _UNJUDGED:
             own.append(0.0)
-            unruled.add(deed.type)
+            unruled.add(name)
         else:
-            own.append(_one(deed, said[number], rule))
+            own.append(_one(action, said[number], rule))
     # A type without a rule is in the released mean only where one of its actions was missed.
     for kind in unruled:
-        if all(
-            number < len(said) and said[number].type == kind
-            for number, deed in enumerate(truth)
-            if deed.type == kind
-        ):
+        if all(given[number] == kind for number, name in enumerate(types) if name == kind):
             del scores[kind]
     return sum(sum(own) / len(own) for own in scores.values()) / len(scores) if scores else 0.0
 
 
-def _one(deed: Deed, said: Deed, rule: Rule) -> float:
+def _one(action: Action, said: Action, rule: Rule) -> float:
     """The score of an action of the right type."""
-    if deed.type in POINTED:
-        return _pointed(deed, said.place)
-    if deed.type == "write":
-        return _written(deed.text, said.text, rule)
-    if deed.type in ("press", "hotkey"):
-        keys, others = ([key.lower() for key in one.keys] for one in (deed, said))
+    name = type_of(action)
+    if name in POINTED:
+        return _pointed(action, place_of(said))
+    if name == "write":
+        return _written(action.text or "", said.text or "", rule)
+    if name in ("press", "hotkey"):
+        keys, others = ([key.lower() for key in one.keys] for one in (action, said))
         return float(set(keys) == set(others) if rule == "released" else keys == others)
-    if deed.type in ("scroll", "hscroll"):
-        return 1.0 if rule == "released" else _turned(deed, said)
-    return float(deed.status == said.status)
+    if name in ("scroll", "hscroll"):
+        return 1.0 if rule == "released" else _turned(action, said)
+    return float(action.words == said.words)
 
 
-def _pointed(deed: Deed, place: tuple[float, float] | None) -> float:
-    if place is None or deed.place is None:
+def _pointed(action: Action, said: Point | None) -> float:
+    place = place_of(action)
+    if said is None or place is None:
         return 0.0
-    if any(_holds(box, place) for box in deed.boxes):
+    if any(_holds(box, said) for box in boxes_of(action)):
         return 1.0
-    x, y = place[0] - deed.place[0], place[1] - deed.place[1]
+    x, y = said.x - place.x, said.y - place.y
     if max(abs(x), abs(y)) > _FAR:
         return 0.0
     distance = float((x**2 + y**2) ** 0.5)
     return 1.0 if distance <= REACH else math.exp(-_ALPHA * (distance - REACH))
 
 
-def _holds(box: Rect, place: tuple[float, float]) -> bool:
-    left, top, width, height = box
-    return left <= place[0] <= left + width and top <= place[1] <= top + height
+def _holds(box: Box, place: Point) -> bool:
+    return box.left <= place.x <= box.right and box.top <= place.y <= box.bottom
 
 
 def _written(text: str, said: str, rule: Rule) -> float:
@@ -162,13 +171,13 @@ def _written(text: str, said: str, rule: Rule) -> float:
     return 1.0 if alike >= _ALIKE else alike / _ALIKE
 
 
-def _turned(deed: Deed, said: Deed) -> float:
+def _turned(action: Action, said: Action) -> float:
     """The ratio of the shorter turn to the longer one; 0 for the opposite direction."""
-    if deed.direction and deed.direction != said.direction:
+    if action.direction and action.direction != said.direction:
         return 0.0
-    if deed.amount is None or said.amount is None:
+    if action.amount is None or said.amount is None:
         return 1.0
-    shorter, longer = sorted((abs(deed.amount), abs(said.amount)))
+    shorter, longer = sorted((action.amount, said.amount))
     return shorter / longer if longer else 1.0
 
 
@@ -201,49 +210,50 @@ class Said:
     """What a text says to do.
 
     Attributes:
-        deeds: in order.
+        actions: in order.
         code: the lines of code in it.
     """
 
-    deeds: tuple[Deed, ...]
+    actions: tuple[Action, ...]
     code: str
 
 
-def parse(text: str, rule: Rule) -> Said | str:
+def parse(text: str, rule: Rule, *, space: Space = "rel") -> Said | str:
     """What a text says to do, or why it says nothing.
 
     Args:
-        text: as it came; places are in the unit of the prompt.
+        text: as it came.
         rule: "released" reads as the released agent does.
+        space: the unit of places in it, which the prompt asks for.
 
     Examples:
         >>> said = "I click. pyautogui.click(x=0.5, y=0.25)"
-        >>> [one.place for one in parse(said, "released").deeds]
-        [(0.5, 0.25)]
+        >>> [one.start for one in parse(said, "released").actions]
+        [(Point(x=0.5, y=0.25, space='rel'),)]
         >>> parse("pyautogui.click(0.5, 0.25)", "released")
         'no action could be read from the code'
-        >>> parse("pyautogui.click(0.5, 0.25)", "fixed").deeds[0].place
-        (0.5, 0.25)
+        >>> parse("pyautogui.click(0.5, 0.25)", "fixed").actions[0].start
+        (Point(x=0.5, y=0.25, space='rel'),)
     """
     if len(text) > _LONGEST:
         return f"the text is longer than {_LONGEST} characters"
-    return _released(text) if rule == "released" else _meant(text)
+    return _released(text, space) if rule == "released" else _meant(text, space)
 
 
-def _released(text: str) -> Said | str:
+def _released(text: str, space: Space) -> Said | str:
     lines = [line.strip() for line in text.split("\n")]
     code = [line for line in lines if line.startswith(_MODULES)] or list(_within(lines))
     if not code:
         return "there is no line of code"
-    deeds: list[Deed] = []
+    actions: list[Action] = []
     for line in code:
         try:
-            deeds += _extracted(line)
+            actions += _extracted(line, space)
         except ValueError:  # a number like 1.2.3, on which the released agent stops
             return f"a number in {line!r:.80} is none"
-    if not deeds:
+    if not actions:
         return "no action could be read from the code"
-    return Said(tuple(deeds), "\n".join(code))
+    return Said(tuple(actions), "\n".join(code))
 
 
 def _within(lines: list[str]) -> Iterator[str]:
@@ -255,33 +265,33 @@ def _within(lines: list[str]) -> Iterator[str]:
                 break
 
 
-def _extracted(line: str) -> Iterator[Deed]:
+def _extracted(line: str, space: Space) -> Iterator[Action]:
     if line.startswith("computer."):
         status = _STATUS.search(line) if line.startswith("computer.terminate") else None
         if status:
-            yield Deed("terminate", status=status[1])
+            yield terminated(status[1])
         elif line.startswith("computer.triple_click") and (pair := _PLACE.search(line)):
-            yield Deed("other", (float(pair[1]), float(pair[2])))
+            yield Action("none", (Point(float(pair[1]), float(pair[2]), space),))
         return
     if pair := _PLACE.search(line):
-        place = float(pair[1]), float(pair[2])
+        place = Point(float(pair[1]), float(pair[2]), space)
         kind = _read_point(line)
         if kind:
-            yield Deed(kind, place)
+            yield pointed(kind, place)
     if message := _MESSAGE.search(line):
-        yield Deed("write", text=message[1])
+        yield Action("type", text=message[1])
     elif (text := _read_text(line)) is not None:
-        yield Deed("write", text=text)
+        yield Action("type", text=text)
     # What lies beyond the last bracket closes nothing, and would be searched again and again.
     if listed := _KEYS.search(line, 0, line.rfind("]") + 1):
         names = [(one[1] or one[2] or "") for one in _KEY.finditer(listed[1])]
         keys = _plain(name for name in names if name)
-        yield Deed("hotkey" if "hotkey" in line else "press", keys=keys)
+        yield Action("hotkey" if "hotkey" in line else "keys", keys=keys)
     if "keys=" not in line:
         yield from _pressed(line)
     if turn := _SCROLL.search(line):
         amount = int(turn[1])
-        yield Deed("scroll", amount=amount, direction=(amount > 0) - (amount < 0))
+        yield scrolled("scroll", amount, (amount > 0) - (amount < 0))
 
 
 def _read_text(line: str) -> str | None:
@@ -293,19 +303,19 @@ def _read_text(line: str) -> str | None:
     return None
 
 
-def _pressed(line: str) -> Iterator[Deed]:
+def _pressed(line: str) -> Iterator[Action]:
     """Keys that stand for themselves, without `keys=`."""
     end = line.rfind(")") + 1
     if found := _HOTKEY.search(line, 0, end):
         keys = _plain(_QUOTED.findall(found[1]))
         if keys:
-            yield Deed("hotkey", keys=keys)
+            yield Action("hotkey", keys=keys)
     if found := _PRESS.search(line, 0, end):
         listed = found[1].strip()
         names = _QUOTED.findall(listed)
         keys = _plain(names if listed.startswith("[") else names[:1])
         if keys:
-            yield Deed("hotkey" if len(keys) > 1 else "press", keys=keys)
+            yield Action("hotkey" if len(keys) > 1 else "keys", keys=keys)
 
 
 def _plain(names: Iterable[str]) -> tuple[str, ...]:
@@ -314,21 +324,21 @@ def _plain(names: Iterable[str]) -> tuple[str, ...]:
     return tuple("ctrl" if name.lower() in ("cmd", "command") else name for name in stripped)
 
 
-def _read_point(line: str) -> DeedType | None:
+def _read_point(line: str) -> ActionType | None:
     if "click" in line and "doubleClick" not in line and "rightClick" not in line:
         return "click"
-    kinds: tuple[DeedType, ...] = ("moveTo", "doubleClick", "rightClick", "dragTo")
+    kinds: tuple[ActionType, ...] = ("moveTo", "doubleClick", "rightClick", "dragTo")
     return next((kind for kind in kinds if kind in line), None)
 
 
-def _meant(text: str) -> Said | str:
+def _meant(text: str, space: Space) -> Said | str:
     code = _code(text)
     if not code:
         return "there is no line of code"
-    deeds = deeds_of_calls(read_code(code))
-    if isinstance(deeds, str):
-        return deeds
-    return Said(deeds, code) if deeds else "the code does nothing"
+    actions = actions_of_calls(read_code(code), space=space)
+    if isinstance(actions, str):
+        return actions
+    return Said(actions, code) if actions else "the code does nothing"
 
 
 def _code(text: str) -> str:
@@ -347,13 +357,13 @@ def _code(text: str) -> str:
 
 
 def relative(
-    deeds: Sequence[Deed], space: Space, step: Step, receipt: Mapping[str, Any] | None
-) -> list[Deed]:
+    actions: Sequence[Action], space: Space, step: Step, receipt: Mapping[str, Any] | None
+) -> list[Action]:
     """What an answer does, with its places in shares of the screen.
 
     Args:
-        deeds: as a model wrote them.
-        space: their unit.
+        actions: as a model wrote them.
+        space: the unit of their places.
         step: what it was asked about; without a size of its screen, pixels stay as they are.
         receipt: of the answer; it tells how large the picture was sent.
 
@@ -361,14 +371,13 @@ def relative(
         PredictionError: the receipt is none that omnidata writes.
     """
     if space == "rel" or (space == "px" and min(step.screen) < 1):
-        return list(deeds)
+        return list(actions)
     resized = resizing(receipt, where=step.sample_id) if space == "px" else None
     screen = step.screen if space == "px" else (1, 1)
-    found = []
-    for deed in deeds:
-        if deed.place is not None:
-            pair = resized.to_screen(deed.place) if resized else deed.place
-            point = convert(Point(pair[0], pair[1], space), "rel", screen)
-            deed = replace(deed, place=(point.x, point.y))
-        found.append(deed)
-    return found
+
+    def shares(regions: tuple[Region, ...]) -> tuple[Point, ...]:
+        pairs = ((one.x, one.y) for one in regions if isinstance(one, Point))
+        moved = map(resized.to_screen, pairs) if resized else pairs
+        return tuple(convert(Point(*pair, space), "rel", screen) for pair in moved)
+
+    return [replace(one, start=shares(one.start), end=shares(one.end)) for one in actions]

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from omnidata.actions import Action, Point, Screen, Space
+from omnidata.actions import Action, Screen, Space
 from omnidata.errors import UsageError
 from omnidata.metrics.row_tables import by_group
 from omnidata.tasks.agentnet import load as loader
-from omnidata.tasks.agentnet.actions import POINTED, Deed, spelled
+from omnidata.tasks.agentnet.actions import POINTED, place_of, spelled, type_of
 from omnidata.tasks.agentnet.explanations import explain
 from omnidata.tasks.agentnet.rows import fingerprint, recognises, truths_of
 from omnidata.tasks.agentnet.rules import Rule, judge, parse, relative
@@ -74,11 +74,11 @@ class BenchProfile(RowProfile):
             return Verdict("ok", (None,), None, str(error))
         if self._space == "px" and min(step.screen) < 1 and _has_places(truths):
             return Verdict("ok", (None,), None, "the size of the screen is not known")
-        said = parse(text, self._rule)
+        said = parse(text, self._rule, space=self._space)
         if isinstance(said, str):
             return Verdict("unparsed", (0.0,), None, said)
-        deeds = relative(said.deeds, self._space, step, receipt)
-        return Verdict("ok", (judge(truths, deeds, self._rule),), {"code": said.code})
+        done = relative(said.actions, self._space, step, receipt)
+        return Verdict("ok", (judge(truths, done, self._rule),), {"code": said.code})
 
     def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
         """The table of `RowProfile`, and by what the steps' first actions need."""
@@ -95,7 +95,7 @@ class BenchProfile(RowProfile):
 def kind_of(step: Step) -> str | None:
     """What the first action of the ground truth needs; None where it cannot be used."""
     try:
-        first = truths_of(step.source)[0][0].type
+        first = type_of(truths_of(step.source)[0][0])
     except ValueError:
         return None
     if first in POINTED or first in _TURNED:
@@ -103,8 +103,8 @@ def kind_of(step: Step) -> str | None:
     return "content" if first in _CONTENT else "function"
 
 
-def _has_places(truths: Sequence[Sequence[Deed]]) -> bool:
-    return any(deed.place for deeds in truths for deed in deeds)
+def _has_places(truths: Sequence[Sequence[Action]]) -> bool:
+    return any(place_of(action) for truth in truths for action in truth)
 
 
 # The prompt of `agentnet`: ours, in the words of OpenCUA's actions.
@@ -200,23 +200,21 @@ def target(step: Step, *, space: Space, size: Screen) -> Target | None:
         None where it cannot be used, or its pixels cannot be told.
     """
     try:
-        deeds = truths_of(step.source)[0]
+        actions = truths_of(step.source)[0]
     except ValueError:
         return None
     screen = step.screen
     if min(*screen, *size) < 1:
-        if space == "px" and any(deed.place for deed in deeds):
+        if space == "px" and any(map(place_of, actions)):
             return None
         screen = size = _UNIT
     lines, marked, places = [], [], []
-    for deed in deeds:
-        pair = None
-        if deed.place is not None:
-            point = Point(deed.place[0], deed.place[1], "rel")
-            pair = place(point, screen, space=space, size=size)
-            places.append(pair)
-        lines.append(spelled(deed, f"x={pair[0]:g}, y={pair[1]:g}" if pair else ""))
-        marked.append(spelled(deed, PLACE) if pair else lines[-1].replace(PLACE, "bbox"))
+    for action in actions:
+        point = place_of(action)
+        pair = place(point, screen, space=space, size=size) if point else None
+        places += [pair] if pair else []
+        lines.append(spelled(action, f"x={pair[0]:g}, y={pair[1]:g}" if pair else ""))
+        marked.append(spelled(action, PLACE) if pair else lines[-1].replace(PLACE, "bbox"))
     return Target(_fenced(lines), _fenced(marked), tuple(places))
 
 
