@@ -105,5 +105,5 @@ def test_sdist_and_wheel_hold_the_package_and_no_colliding_name(tmp_path: Path) 
     inside = {str(path.relative_to(ROOT)) for path in (ROOT / "omnidata").rglob("*")
               if path.is_file() and "__pycache__" not in path.parts}  # fmt: skip
     assert inside <= set(names)
-    for needed in ("py.typed", "tasks/prompts/omnigui_v2.txt", "tasks/omnigui/apps.json"):
+    for needed in ("py.typed", "tasks/omnigui/prompts/omnigui_v2.txt", "tasks/omnigui/apps.json"):
         assert f"omnidata/{needed}" in names

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -88,20 +86,6 @@ def test_the_prompts_of_the_release_are_reproduced() -> None:
         assert hashlib.sha256(text.encode()).hexdigest() == case["sha256"], case
         checked += 1
     assert checked == 187
-
-
-def test_every_text_is_in_the_list_of_sources_with_its_hash() -> None:
-    folder = resources.files("omnidata.tasks").joinpath("prompts")
-    listed = dict(
-        re.findall(
-            r"`(agentstudio_\w+\.txt)` .*`([0-9a-f]{64})`",
-            folder.joinpath("SOURCES.md").read_text(encoding="utf-8"),
-        )
-    )
-    texts = [file for file in folder.iterdir() if file.name.startswith("agentstudio_")]
-    assert listed == {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in texts}
-    assert len(texts) == 6
-    assert not any(file.read_bytes().endswith(b"\n") for file in texts)
 
 
 def test_groundui_is_a_screenshot_and_three_lines(tmp_path: Path) -> None:

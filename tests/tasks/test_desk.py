@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from hashlib import sha256
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -277,12 +274,3 @@ def test_baselines_that_do_not_exist_are_refused(task: str) -> None:
     for name, options in (("majority", {}), ("oracle", {"a": "b"})):
         with pytest.raises(UsageError, match="baseline"):
             get_task(task).baseline(name, [], options)
-
-
-def test_our_prompts_are_in_the_list_of_sources_with_their_hashes() -> None:
-    folder = resources.files("omnidata.tasks").joinpath("prompts")
-    sources = folder.joinpath("SOURCES.md").read_text(encoding="utf-8")
-    for name in ("agentnet_v1", "screenspot_v1", "screenspot_negative_v1"):
-        found = re.search(rf"`{name}\.txt` .*`([0-9a-f]{{64}})`", sources)
-        assert found
-        assert found[1] == sha256(folder.joinpath(f"{name}.txt").read_bytes()).hexdigest()

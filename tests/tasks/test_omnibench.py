@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from importlib import resources
@@ -29,19 +28,7 @@ def texts(conversation: Conversation) -> list[str]:
 
 
 def folder_of_prompts() -> Any:
-    return resources.files("omnidata.tasks").joinpath("prompts")
-
-
-def test_the_texts_are_in_the_list_of_sources_with_their_hashes() -> None:
-    listed = dict(
-        re.findall(
-            r"`(omnibench_\w+\.txt)` .*`([0-9a-f]{64})`",
-            folder_of_prompts().joinpath("SOURCES.md").read_text(encoding="utf-8"),
-        )
-    )
-    found = [file for file in folder_of_prompts().iterdir() if file.name.startswith("omnibench_")]
-    assert listed == {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in found}
-    assert len(found) == 2
+    return resources.files("omnidata.tasks.omnibench").joinpath("prompts")
 
 
 def test_the_prompt_is_the_papers_but_for_what_names_controls() -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -18,8 +15,6 @@ from omnidata.tasks.omnigui.idm import OmniGuiIdm, followed, unaskable
 from omnidata.tasks.omnigui.load import load
 from omnidata.types import Source, Step
 from tests.trees import load_rows, row
-
-TEXTS = resources.files("omnidata.tasks").joinpath("prompts")
 
 
 @pytest.fixture
@@ -35,16 +30,6 @@ def test_they_can_be_asked_for_by_name_and_are_no_benchmarks() -> None:
         assert name not in registry.benchmarks()
         with pytest.raises(UsageError, match="colour"):
             get_task(name, {"colour": "red"})
-
-
-def test_our_prompt_is_in_the_list_of_sources_with_its_hash() -> None:
-    found = re.search(
-        r"`omnigui_idm_v1\.txt` .*`([0-9a-f]{64})`",
-        TEXTS.joinpath("SOURCES.md").read_text(encoding="utf-8"),
-    )
-    assert found
-    content = TEXTS.joinpath("omnigui_idm_v1.txt").read_bytes()
-    assert found[1] == hashlib.sha256(content).hexdigest()
 
 
 def test_the_hash_of_the_question_follows_its_options() -> None:

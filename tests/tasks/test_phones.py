@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from hashlib import sha256
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -277,14 +275,6 @@ def test_steps_without_a_known_screen_have_no_pixels(tmp_path: Path) -> None:
     pixels = get_task("aitw", {"coordinates": "px"})
     assert pixels.target(step) is None
     assert values(pixels, "aitw", step, text)[:2] == (None, None)
-
-
-def test_our_prompt_is_in_the_list_of_sources_with_its_hash() -> None:
-    folder = resources.files("omnidata.tasks").joinpath("prompts")
-    sources = folder.joinpath("SOURCES.md").read_text(encoding="utf-8")
-    found = re.search(r"`phone_v1\.txt` .*`([0-9a-f]{64})`", sources)
-    assert found
-    assert found[1] == sha256(folder.joinpath("phone_v1.txt").read_bytes()).hexdigest()
 
 
 def test_a_typed_text_that_stands_for_a_place_is_none(tmp_path: Path) -> None:

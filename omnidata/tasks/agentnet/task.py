@@ -133,7 +133,7 @@ def template() -> str:
         >>> template().count("{unit}")
         1
     """
-    folder = resources.files("omnidata.tasks").joinpath("prompts")
+    folder = resources.files("omnidata.tasks.agentnet").joinpath("prompts")
     return folder.joinpath("agentnet_v1.txt").read_text(encoding="utf-8")
 
 

@@ -137,5 +137,5 @@ def _text(name: str, **values: str) -> str:
 
 @cache
 def _template(name: str) -> str:
-    folder = resources.files("omnidata.tasks").joinpath("prompts")
+    folder = resources.files("omnidata.tasks.agentstudio").joinpath("prompts")
     return folder.joinpath(f"agentstudio_{name}.txt").read_text(encoding="utf-8")

@@ -76,7 +76,7 @@ def _cut(text: str, begin: str, end: str, between: str = "") -> str:
 
 
 def _read(name: str) -> str:
-    folder = resources.files("omnidata.tasks").joinpath("prompts")
+    folder = resources.files("omnidata.tasks.omnibench").joinpath("prompts")
     return folder.joinpath(f"omnibench_{name}.txt").read_text(encoding="utf-8")
 
 

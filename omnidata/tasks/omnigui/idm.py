@@ -209,5 +209,5 @@ def system_prompt() -> str:
         >>> print(system_prompt().partition(".")[0])
         You are an inverse dynamics model for an Android phone
     """
-    folder = resources.files("omnidata.tasks").joinpath("prompts")
+    folder = resources.files("omnidata.tasks.omnigui").joinpath("prompts")
     return folder.joinpath(f"{_VERSION}.txt").read_text(encoding="utf-8")

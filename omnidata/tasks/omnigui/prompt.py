@@ -70,7 +70,7 @@ def system_prompt(modalities: str = "IAV", voice_form: str = "") -> str:
         >>> print(system_prompt("I").split(". You need")[0])
         You are an Android GUI Agent. You are given a task and your action history, with screenshots
     """
-    folder = resources.files("omnidata.tasks").joinpath("prompts")
+    folder = resources.files("omnidata.tasks.omnigui").joinpath("prompts")
     text = folder.joinpath("omnigui_v2.txt").read_text(encoding="utf-8")
     if voice_form == "release":
         text = text.replace(

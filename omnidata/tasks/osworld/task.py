@@ -126,7 +126,7 @@ def system_prompt() -> str:
         >>> system_prompt().splitlines()[0]
         'You are an agent which follow my instruction and perform desktop computer tasks ...'
     """
-    folder = resources.files("omnidata.tasks").joinpath("prompts")
+    folder = resources.files("omnidata.tasks.osworld").joinpath("prompts")
     return folder.joinpath("osworld.txt").read_text(encoding="utf-8")
 
 

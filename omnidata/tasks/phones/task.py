@@ -71,7 +71,7 @@ class Wording:
         Args:
             space: the unit of coordinates that is asked for.
         """
-        folder = resources.files("omnidata.tasks").joinpath("prompts")
+        folder = resources.files("omnidata.tasks.phones").joinpath("prompts")
         text = folder.joinpath("phone_v1.txt").read_text(encoding="utf-8").rstrip("\n")
         actions = "\n".join(f"| {name} | {given or '(none)'} |" for name, given in self.actions)
         rules = "\n".join(f"- {rule}" for rule in self.rules)

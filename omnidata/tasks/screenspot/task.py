@@ -265,5 +265,5 @@ class ScreenSpot(Benchmark):
 
 @cache
 def _text(name: str) -> str:
-    folder = resources.files("omnidata.tasks").joinpath("prompts")
+    folder = resources.files("omnidata.tasks.screenspot").joinpath("prompts")
     return folder.joinpath(f"{name}.txt").read_text(encoding="utf-8")
