@@ -715,6 +715,11 @@ _STATUS: Final[Mapping[str, Status]] = {
     "failure": "failure",
     "fail": "failure",
 }
+WHEEL: Final[Mapping[str, tuple[Direction, Direction]]] = {
+    "scroll": ("up", "down"),
+    "hscroll": ("right", "left"),
+}
+"""Which way the wheel of a function turns for amounts above 0, and below."""
 _POINTED: Final = frozenset({"click", "drag", "drag_by", "mouse_down", "mouse_up"})
 
 
@@ -752,7 +757,7 @@ def as_action(
             return None
         if call.kind == "sleep":
             continue
-        before, pointer = pointer, _pointer(call, pointer, space)
+        before, pointer = pointer, pointer_after(call, pointer, space=space)
         if call.kind in ("move", "move_by"):
             moved = True
             continue
@@ -773,8 +778,14 @@ def as_action(
     return replace(found[0], words=said, then=tuple(found[1:]))
 
 
-def _pointer(call: Call, pointer: Point | None, space: Space) -> Point | None:
-    """Where the pointer is after a call; None where nobody says."""
+def pointer_after(call: Call, pointer: Point | None, *, space: Space) -> Point | None:
+    """Where the pointer is after a call, or where the call is done; None where nobody says.
+
+    Args:
+        call: any call.
+        pointer: where it was before; None where nobody says.
+        space: the unit of the call's coordinates.
+    """
     if call.kind in ("move_by", "drag_by"):
         if pointer is None:
             return None
@@ -813,10 +824,7 @@ def _action(call: Call, before: Point | None, at: Point | None) -> Action | None
 def _turned(call: Call) -> Direction | None:
     if not call.amount:
         return None
-    ways: tuple[Direction, Direction] = ("up", "down")
-    if call.kind == "hscroll":
-        ways = ("right", "left")
-    return ways[call.amount < 0]
+    return WHEEL[call.kind][call.amount < 0]
 
 
 def _holds(action: Action | None, button: Button) -> bool:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnidata.actions import Action, Point
 from omnidata.metrics.rollouts import Example, grouped, published, total
 from omnidata.tasks.desktops import read_turn
-from omnidata.tasks.osworld.actions import NEAR, Act, Said, acts, judge, parse
+from omnidata.tasks.osworld.actions import NEAR, Said, actions_of, judge, parse
 from omnidata.tasks.osworld.tree import groups, read_score, sets
 
 SIZES = sets()["osworld"]
@@ -100,7 +101,7 @@ def test_any_text_is_a_score_or_refused(text: str) -> None:
 
 
 def matched(reference: str, answer: str) -> tuple[bool | None, bool | None]:
-    return judge(acts(read_turn(reference)), acts(read_turn(answer)), SCREEN)
+    return judge(actions_of(read_turn(reference)), actions_of(read_turn(answer)), SCREEN)
 
 
 RIGHT, KIND, WRONG, UNJUDGED = (True, True), (True, False), (False, False), (None, None)
@@ -118,6 +119,7 @@ RIGHT, KIND, WRONG, UNJUDGED = (True, True), (True, False), (False, False), (Non
         ("pyautogui.click(500, 500)", "pyautogui.click()", KIND),
         ("pyautogui.click(500, 500)", "pyautogui.click(500, 500, button='right')", KIND),
         ("pyautogui.click(500, 500)", "pyautogui.doubleClick(500, 500)", KIND),
+        ("pyautogui.click(500, 500)", "pyautogui.click(500, 500, button='')", KIND),
         ("pyautogui.click(5, 5)", "pyautogui.moveTo(5, 5); pyautogui.click()", RIGHT),
         ("pyautogui.click(5, 5)", "time.sleep(1); pyautogui.click(5, 5)", RIGHT),
         ("pyautogui.click(5, 5, clicks=2)", "pyautogui.doubleClick(5, 5)", RIGHT),
@@ -170,14 +172,17 @@ def test_an_answer_is_held_against_the_recorded_turn(
 
 @pytest.mark.parametrize(("beyond", "exact"), [(0.0, True), (1e-6, False)])
 def test_the_edge_of_a_point_is_inside(beyond: float, exact: bool) -> None:
-    reference = [Act("click", (0.3 * 1920, 0.7 * 1080))]
-    answer = [Act("click", ((0.3 + NEAR + beyond) * 1920, 0.7 * 1080))]
+    reference = [Action("tap", (Point(0.3 * 1920, 0.7 * 1080, "px"),))]
+    answer = [Action("tap", (Point((0.3 + NEAR + beyond) * 1920, 0.7 * 1080, "px"),))]
     assert judge(reference, answer, (1920, 1080)) == (True, exact)
     assert math.sqrt(2) / 100 == pytest.approx(NEAR)
 
 
 def test_no_answer_is_wrong_and_an_unknown_screen_judges_no_place() -> None:
-    click, typed = acts(read_turn("pyautogui.click(1, 1)")), acts(read_turn("pyautogui.write('a')"))
+    click, typed = (
+        actions_of(read_turn("pyautogui.click(1, 1)")),
+        actions_of(read_turn("pyautogui.write('a')")),
+    )
     assert judge(click, None, SCREEN) == WRONG
     assert judge(click, click, (0, 0)) == UNJUDGED
     assert judge(typed, typed, (0, 0)) == RIGHT

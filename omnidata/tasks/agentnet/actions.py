@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, cast, get_args
 
-from omnidata.actions import Action, Box, Direction, Point, Region, Space, Status
-from omnidata.tasks.desktops import Call, Code
+from omnidata.actions import Action, Box, Point, Region, Space, Status
+from omnidata.tasks.desktops import WHEEL, Call, Code
 
 ActionType = Literal[
     "click", "doubleClick", "tripleClick", "rightClick", "middleClick", "moveTo", "dragTo",
@@ -52,10 +52,6 @@ _TYPES: Final[Mapping[str, str]] = {
     "wait": "wait",
     "done": "terminate",
 }
-_WAYS: Final[Mapping[str, tuple[Direction, Direction]]] = {
-    "scroll": ("up", "down"),
-    "hscroll": ("right", "left"),
-}
 _SIGNS: Final = {"up": 1, "positive": 1, "down": -1, "negative": -1}
 _FARTHEST: Final = 1e9
 _MOST_BOXES: Final = 1000
@@ -87,7 +83,7 @@ def scrolled(name: str, amount: float | None, sign: int) -> Action:
     """
     return Action(
         "scroll",
-        direction=_WAYS[name][sign < 0] if sign else None,
+        direction=WHEEL[name][sign < 0] if sign else None,
         amount=None if amount is None else abs(amount),
         words=name,
     )

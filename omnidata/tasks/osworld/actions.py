@@ -10,10 +10,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from omnidata.actions import Screen
+from omnidata.actions import Action, Pair, Point, Region, Screen, centre
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders.load import short
-from omnidata.tasks.desktops import WORDS, Call, Code, Kind, Unresolved, Value, bind, read_turn
+from omnidata.tasks.desktops import (
+    WHEEL,
+    WORDS,
+    Call,
+    Code,
+    Kind,
+    Unresolved,
+    Value,
+    bind,
+    pointer_after,
+    read_turn,
+)
 
 Flag = Literal["action-alias", "action-foreign", "action-space-differs"]
 
@@ -203,20 +214,19 @@ def _scalar(value: object) -> str | int | float | bool | None:
 
 # What a turn on a desktop does, however it is written, and how near two turns are.
 
-Pair = tuple[float, float]
-ActKind = Literal[
-    "move", "click", "drag", "mouse_down", "mouse_up", "scroll", "hscroll", "keys", "hotkey",
-    "key_down", "key_up", "wait", "terminate",
-]  # fmt: skip
+# Of what the mouse does, `words` is the button as the call names it: a call that names none in so
+# many words clicks nothing, and is not the same as one of the left button.
 
 NEAR: Final = 0.01 * math.sqrt(2)
 """How far a point may lie from the other, in shares of the screen's width and height: what
 AgentNetBench's evaluator takes for the same point where it knows no box."""
 
-_PLACED: Final[dict[Kind, ActKind]] = {
-    "click": "click", "drag": "drag", "drag_by": "drag", "mouse_down": "mouse_down",
-    "mouse_up": "mouse_up", "scroll": "scroll", "hscroll": "hscroll",
-}  # fmt: skip
+_PLACED: Final[frozenset[Kind]] = frozenset(
+    {"click", "drag", "drag_by", "mouse_down", "mouse_up", "scroll", "hscroll"}
+)
+_TYPES: Final = {"tap": "click", "hold": "mouse_down", "release": "mouse_up", "done": "terminate"}
+_KEYED: Final = {"hold": "key_down", "release": "key_up"}
+_ASIDE: Final = frozenset({"left", "right"})
 _NAMES: Final = {
     **{"\n": "enter", "\r": "enter", "return": "enter", "\t": "tab", " ": "space"},
     **{"esc": "escape", "del": "delete", "control": "ctrl", "ctrlleft": "ctrl"},
@@ -226,29 +236,12 @@ _NAMES: Final = {
 _AIMED: Final = frozenset({"click", "move", "mouse_down", "mouse_up"})
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
-    """One thing that is done.
-
-    Attributes:
-        kind: what.
-        start: where, or where a drag begins; None where nobody says.
-        end: where a drag ends.
-        detail: what else must be the same: the button and how often, the direction, the keys, the
-            status at the end.
-    """
-
-    kind: ActKind
-    start: Pair | None = None
-    end: Pair | None = None
-    detail: tuple[str | int, ...] = ()
-
-
-def acts(statements: Sequence[Call | Code]) -> list[Act] | None:
-    """What some calls do.
+def actions_of(statements: Sequence[Call | Code]) -> list[Action] | None:
+    """What some calls do, as it is judged.
 
     To move the pointer is a part of what is done there next, keys that are typed one after the
-    other are one, and pauses are left out, unless there is nothing else.
+    other are one, and pauses are left out, unless there is nothing else. Keys have one name each,
+    those of a hotkey no order.
 
     Args:
         statements: of one turn.
@@ -258,72 +251,69 @@ def acts(statements: Sequence[Call | Code]) -> list[Act] | None:
 
     Examples:
         >>> from omnidata.tasks.desktops import read_code
-        >>> acts(read_code("pyautogui.moveTo(3, 4); pyautogui.click(); time.sleep(1)"))
-        [Act(kind='click', start=(3, 4), end=None, detail=('left', 1))]
-        >>> acts(read_code("pyautogui.write('a'); pyautogui.press('enter')"))[0].detail
+        >>> found = actions_of(read_code("pyautogui.moveTo(3, 4); pyautogui.click()"))
+        >>> [(one.label, one.start) for one in found]
+        [('TAP', (Point(x=3, y=4, space='px'),))]
+        >>> actions_of(read_code("pyautogui.write('a'); pyautogui.press('enter')"))[0].keys
         ('a', 'enter')
     """
-    found: list[Act] = []
-    pointer: Pair | None = None
+    found: list[Action] = []
+    pointer: Point | None = None
     moved = False
     for call in statements:
         if isinstance(call, Code):
             return None
         if call.kind == "sleep":
             continue
+        at = pointer_after(call, pointer, space="px")
         if call.kind in ("move", "move_by"):
-            pointer, moved = _place(call, pointer), True
+            pointer, moved = at, True
             continue
-        act = _act(call, pointer)
-        if act.kind == "keys" and found and found[-1].kind == "keys" and not moved:
-            found[-1] = replace(found[-1], detail=found[-1].detail + act.detail)
+        action = _action(call, pointer, at)
+        if action.kind == "keys" and found and found[-1].kind == "keys" and not moved:
+            found[-1] = replace(found[-1], keys=found[-1].keys + action.keys)
         else:
-            found.append(act)
+            found.append(action)
         if call.kind in _PLACED:
-            pointer = act.end if act.kind == "drag" else act.start
-            moved = False
+            pointer, moved = at, False
     if moved:
-        found.append(Act("move", pointer))
-    return found if found or not statements else [Act("wait")]
+        found.append(Action("move", _places(pointer)))
+    return found if found or not statements else [Action("wait")]
 
 
-def _place(call: Call, pointer: Pair | None) -> Pair | None:
-    """Where a call happens; None where nobody says."""
-    if call.kind in ("move_by", "drag_by"):
-        if pointer is None:
-            return None
-        return pointer[0] + (call.x or 0), pointer[1] + (call.y or 0)
-    if call.x is not None and call.y is not None:
-        return call.x, call.y
-    return None if call.tag or call.x is not None or call.y is not None else pointer
+def _places(point: Point | None) -> tuple[Point, ...]:
+    return (point,) if point else ()
 
 
-def _act(call: Call, pointer: Pair | None) -> Act:
-    place = _place(call, pointer)
+def _action(call: Call, before: Point | None, at: Point | None) -> Action:
+    start, button = _places(at), call.button or "left"
     if call.kind in ("drag", "drag_by"):
-        return Act("drag", pointer, place, (call.button,))
+        return Action("drag", _places(before), start, button=button, words=call.button)
     if call.kind in ("scroll", "hscroll"):
-        return Act(_PLACED[call.kind], place, None, (int(math.copysign(1, call.amount)),))
-    if call.kind in _PLACED:
-        times = (call.times,) if call.kind == "click" else ()
-        return Act(_PLACED[call.kind], place, None, (call.button, *times))
+        way = WHEEL[call.kind][math.copysign(1, call.amount) < 0]
+        return Action("scroll", start, direction=way, amount=abs(call.amount))
+    if call.kind == "click":
+        return Action("tap", start, button=button, count=call.times, words=call.button)
+    if call.kind in ("mouse_down", "mouse_up"):
+        return Action(
+            "hold" if call.kind == "mouse_down" else "release",
+            start,
+            button=button,
+            words=call.button,
+        )
     if call.kind == "terminate":
         failed = call.status.lower().startswith("fail")
-        return Act("terminate", detail=("failure" if failed else "success",))
-    if call.kind == "wait":
-        return Act("wait")
-    return _typed(call)
+        return Action("done", status="failure" if failed else "success")
+    return Action("wait") if call.kind == "wait" else _typed(call)
 
 
-def _typed(call: Call) -> Act:
+def _typed(call: Call) -> Action:
     keys = tuple(map(_key, call.text if call.text is not None else call.keys))
     if call.kind == "hotkey":
-        return Act("hotkey", detail=tuple(sorted(set(keys))))
-    if call.kind == "key_down":
-        return Act("key_down", detail=keys)
-    if call.kind == "key_up":
-        return Act("key_up", detail=keys)
-    return Act("keys", detail=keys * call.times)
+        return Action("hotkey", keys=tuple(sorted(set(keys))))
+    if call.kind in ("key_down", "key_up"):
+        return Action("hold" if call.kind == "key_down" else "release", keys=keys)
+    return Action("keys", keys=keys * call.times)
 
 
 def _key(name: str) -> str:
@@ -333,40 +323,65 @@ def _key(name: str) -> str:
     return _NAMES.get(name, name)
 
 
-def moved(found: Sequence[Act], place: Callable[[Pair], Pair]) -> list[Act]:
+def type_of(action: Action) -> str:
+    """What an action is called where it is compared.
+
+    Examples:
+        >>> type_of(Action("release", keys=("shift",))), type_of(Action("release"))
+        ('key_up', 'mouse_up')
+    """
+    if action.kind == "scroll":
+        return "hscroll" if action.direction in _ASIDE else "scroll"
+    name = _KEYED.get(action.kind) if action.keys else None
+    return name or _TYPES.get(action.kind, action.kind)
+
+
+def details_of(action: Action) -> tuple[str | int | None, ...]:
+    """What else must be the same, beside type and places.
+
+    The button and how often, which way the wheel turns, the keys, the status at the end.
+    """
+    if action.kind == "scroll":
+        return (1 if action.direction in ("up", "right") else -1,)
+    if action.kind == "tap":
+        return action.words, action.count
+    if action.kind == "drag" or (action.kind in _KEYED and not action.keys):
+        return (action.words,)
+    return (action.status,) if action.kind == "done" else action.keys
+
+
+def moved(found: Sequence[Action], place: Callable[[Pair], Pair]) -> list[Action]:
     """The same with every place as a function says."""
-    return [
-        replace(
-            act,
-            start=act.start if act.start is None else place(act.start),
-            end=act.end if act.end is None else place(act.end),
-        )
-        for act in found
-    ]
+
+    def there(regions: tuple[Region, ...]) -> tuple[Region, ...]:
+        points = map(centre, regions)
+        return tuple(Point(*place((point.x, point.y)), point.space) for point in points)
+
+    return [replace(one, start=there(one.start), end=there(one.end)) for one in found]
 
 
-def needs_places(found: Sequence[Act]) -> bool:
+def needs_places(found: Sequence[Action]) -> bool:
     """Whether something is done at a place."""
-    return any(act.kind in _AIMED or act.kind == "drag" for act in found)
+    return any(type_of(one) in _AIMED or one.kind == "drag" for one in found)
 
 
-def is_whole(found: Sequence[Act]) -> bool:
+def is_whole(found: Sequence[Action]) -> bool:
     """Whether every place is said that something is done at."""
     return all(
-        (act.kind not in _AIMED or act.start is not None)
-        and (act.kind != "drag" or (act.start is not None and act.end is not None))
-        for act in found
+        (type_of(one) not in _AIMED or one.start)
+        and (one.kind != "drag" or (one.start and one.end))
+        for one in found
     )
 
 
 def judge(
-    reference: Sequence[Act] | None, answer: Sequence[Act] | None, screen: Screen
+    reference: Sequence[Action] | None, answer: Sequence[Action] | None, screen: Screen
 ) -> tuple[bool | None, bool | None]:
     """Hold what an answer does against what the recorded agent did; a rule of ours.
 
-    `type_match`: the same kinds of things, in the same order. `exact_match`: also the same buttons,
-    directions, keys and status, and every point that is clicked, moved or dragged to lies within
-    `NEAR` of the other. Where the wheel turns, and how far, does not matter.
+    `type_match`: the same types of actions, in the same order. `exact_match`: also the same
+    buttons, directions, keys and status, and every point that is clicked, moved or dragged to lies
+    within `NEAR` of the other. Where the wheel turns, and how far, does not matter.
 
     Args:
         reference: of the recorded turn; None where it is not understood.
@@ -377,7 +392,7 @@ def judge(
         None and None where the recorded turn says too little to judge by.
 
     Examples:
-        >>> recorded, said = [Act("click", (100, 100))], [Act("click", (110, 110))]
+        >>> recorded, said = ([Action("tap", (Point(at, at, "px"),))] for at in (100, 110))
         >>> judge(recorded, said, (1000, 1000)), judge(recorded, said, (900, 900))
         ((True, True), (True, False))
     """
@@ -385,26 +400,25 @@ def judge(
         return None, None
     if needs_places(reference) and min(screen) < 1:
         return None, None
-    if answer is None or [act.kind for act in reference] != [act.kind for act in answer]:
+    if answer is None or list(map(type_of, reference)) != list(map(type_of, answer)):
         return False, False
     pairs = zip(reference, answer, strict=True)
     return True, all(_same(one, other, screen) for one, other in pairs)
 
 
-def _same(one: Act, other: Act, screen: Screen) -> bool:
-    if one.detail != other.detail:
+def _same(one: Action, other: Action, screen: Screen) -> bool:
+    if details_of(one) != details_of(other):
         return False
-    if one.kind in ("scroll", "hscroll"):
+    if one.kind == "scroll":
         return True
     return _near(one.start, other.start, screen) and _near(one.end, other.end, screen)
 
 
-def _near(one: Pair | None, other: Pair | None, screen: Screen) -> bool:
-    if one is None or other is None:
-        return one is other
-    return math.dist(
-        (one[0] / screen[0], one[1] / screen[1]), (other[0] / screen[0], other[1] / screen[1])
-    ) <= NEAR * (1 + 1e-9)  # a point on the edge, whatever the last digit of its shares
+def _near(one: Sequence[Region], other: Sequence[Region], screen: Screen) -> bool:
+    if not one or not other:
+        return not one and not other
+    shares = ((at.x / screen[0], at.y / screen[1]) for at in (centre(one[0]), centre(other[0])))
+    return math.dist(*shares) <= NEAR * (1 + 1e-9)  # whatever the last digit of the shares
 
 
 # A model's text as code: the blocks of it, or one of the words WAIT, DONE and FAIL.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from omnidata.actions import Point, Screen
+from omnidata.actions import Action, Screen, centre
 from omnidata.errors import OmnidataError
 from omnidata.tasks.coordinates import resizing
 from omnidata.tasks.explaining import (
@@ -18,7 +18,15 @@ from omnidata.tasks.explaining import (
     quoted,
     shown,
 )
-from omnidata.tasks.osworld.actions import Act, acts, calls_of, judge, moved, parse
+from omnidata.tasks.osworld.actions import (
+    actions_of,
+    calls_of,
+    details_of,
+    judge,
+    moved,
+    parse,
+    type_of,
+)
 from omnidata.types import Explanation, Profile, Step, Verdict
 
 
@@ -37,9 +45,9 @@ def explain(
         profile: whose verdict it is.
         receipt: of the answer.
     """
-    done = acts(calls_of(step.source).calls)
+    done = actions_of(calls_of(step.source).calls)
     parsed = verdict.parsed if verdict else None
-    read = _acts(parsed["code"]) if parsed and "code" in parsed else None
+    read = _read(parsed["code"]) if parsed and "code" in parsed else None
     said = _placed(read, step, receipt)
     target = _turn(done)
     return explained(
@@ -53,15 +61,15 @@ def explain(
     )
 
 
-def _acts(code: str) -> Sequence[Act] | None:
+def _read(code: str) -> Sequence[Action] | None:
     """What an answer does; None where it is not understood."""
     said = parse(fenced(code))
-    return None if isinstance(said, str) else acts(said.statements)
+    return None if isinstance(said, str) else actions_of(said.statements)
 
 
 def _placed(
-    said: Sequence[Act] | None, step: Step, receipt: Mapping[str, Any] | None
-) -> Sequence[Act] | None:
+    said: Sequence[Action] | None, step: Step, receipt: Mapping[str, Any] | None
+) -> Sequence[Action] | None:
     """The same with places in pixels of the screen; None where the receipt cannot be read."""
     try:
         resized = resizing(receipt, where=step.sample_id)
@@ -70,21 +78,23 @@ def _placed(
     return moved(said, resized.to_screen) if said is not None and resized else said
 
 
-def _turn(found: Sequence[Act] | None) -> Turn | None:
+def _turn(found: Sequence[Action] | None) -> Turn | None:
     if found is None:
         return None
-    starts = tuple(Point(*act.start, "px") for act in found if act.start)
-    ends = tuple(Point(*act.end, "px") for act in found if act.end)
-    return Turn(tuple(act.kind for act in found), starts, ends)
+    starts = tuple(region for one in found for region in one.start)
+    ends = tuple(region for one in found for region in one.end)
+    return Turn(tuple(map(type_of, found)), starts, ends)
 
 
-def _cause(done: Sequence[Act], said: Sequence[Act] | None, screen: Screen, *, right: bool) -> str:
+def _cause(
+    done: Sequence[Action], said: Sequence[Action] | None, screen: Screen, *, right: bool
+) -> str:
     """How an answer differs from what the recorded agent did."""
     if said is None:
         return "a line of the answer is not understood"
     if right:
         return f"the answer does what the recorded agent did: {_listed(done)}"
-    if [act.kind for act in said] != [act.kind for act in done]:
+    if list(map(type_of, said)) != list(map(type_of, done)):
         return (
             f"the answer is {_listed(said) or 'nothing'}, the recorded agent's is {_listed(done)}"
         )
@@ -93,30 +103,30 @@ def _cause(done: Sequence[Act], said: Sequence[Act] | None, screen: Screen, *, r
     return next((_unlike(one, other, screen) for one, other in unlike), "what is done differs")
 
 
-def _listed(found: Sequence[Act]) -> str:
-    return ", ".join(act.kind for act in found)
+def _listed(found: Sequence[Action]) -> str:
+    return ", ".join(map(type_of, found))
 
 
-def _unlike(done: Act, said: Act, screen: Screen) -> str:
-    if done.detail != said.detail:
-        return f"{done.kind}: {quoted(_detail(said))} in place of {quoted(_detail(done))}"
+def _unlike(done: Action, said: Action, screen: Screen) -> str:
+    if details_of(done) != details_of(said):
+        return f"{type_of(done)}: {quoted(_detail(said))} in place of {quoted(_detail(done))}"
     found = []
     for name, wanted_at, given_at in (
         ("point", done.start, said.start),
         ("end", done.end, said.end),
     ):
         if wanted_at and given_at and wanted_at != given_at:
-            point = Point(*given_at, "px")
-            where = gap(point, [Point(*wanted_at, "px")], screen, noun="recorded")
+            point = centre(given_at[0])
+            where = gap(point, wanted_at, screen, noun="recorded")
             found.append(f"the {name} {shown(point)} is {where}")
         elif wanted_at and not given_at:
-            found.append(f"{done.kind} is at no place")
+            found.append(f"{type_of(done)} is at no place")
     return "; ".join(found)
 
 
-def _detail(act: Act) -> str:
+def _detail(action: Action) -> str:
     """Keys that are typed one after the other as a text; other things with spaces between."""
-    if act.kind != "keys":
-        return " ".join(map(str, act.detail))
-    keys = (" " if key == "space" else str(key) for key in act.detail)
+    if action.kind != "keys":
+        return " ".join(map(str, details_of(action)))
+    keys = (" " if key == "space" else key for key in action.keys)
     return "".join(key if len(key) == 1 else f"[{key}]" for key in keys)

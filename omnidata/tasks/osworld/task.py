@@ -21,9 +21,8 @@ from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.desktops import WORDS, Call, Code, as_action, spelled
 from omnidata.tasks.osworld import load as loader
 from omnidata.tasks.osworld.actions import (
-    Act,
     Said,
-    acts,
+    actions_of,
     calls_of,
     is_whole,
     judge,
@@ -76,7 +75,7 @@ class StepProfile(EpisodeProfile):
         said = parse(text)
         if isinstance(said, str):
             return Verdict("unparsed", self._values(step, None, None), None, said)
-        found = acts(said.statements)
+        found = actions_of(said.statements)
         resized = resizing(receipt, where=step.sample_id)
         if found is not None and resized is not None:
             found = moved(found, resized.to_screen)
@@ -87,9 +86,9 @@ class StepProfile(EpisodeProfile):
         return Verdict(outcome, self._values(step, None, None))
 
     def _values(
-        self, step: Step, said: Said | None, found: Sequence[Act] | None
+        self, step: Step, said: Said | None, found: Sequence[Action] | None
     ) -> tuple[bool | None, bool | None, bool]:
-        recorded = acts(calls_of(step.source).calls)
+        recorded = actions_of(calls_of(step.source).calls)
         match = judge(recorded, found, step.screen)
         return *match, said is not None and said.as_prompted
 
@@ -193,7 +192,7 @@ def target(step: Step, *, size: Screen) -> Target | None:
         on a screen of unknown size.
     """
     calls = calls_of(step.source).calls
-    found = acts(calls)
+    found = actions_of(calls)
     if not found or not is_whole(found):
         return None
     by = any(isinstance(call, Call) and call.kind in _BY for call in calls)
@@ -201,7 +200,7 @@ def target(step: Step, *, size: Screen) -> Target | None:
         return None
     lines, marked, places = [], [], []
     for call in calls:
-        assert not isinstance(call, Code)  # `acts` understood them all
+        assert not isinstance(call, Code)  # `actions_of` understood them all
         pair = _place(call, step.screen, size)
         lines.append(spelled(call, f"{pair[0]:g}, {pair[1]:g}" if pair else ""))
         shown = spelled(call, _HOLE if pair else "")
