@@ -6,9 +6,8 @@ judges. `validate` is both.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,10 +48,12 @@ CODES: Mapping[str, tuple[Severity, str]] = {
 """Severity and remedy."""
 
 
-def finding(code: str, where: str, what: str, expected: str) -> Finding:
+def finding(
+    code: str, where: str, what: str, expected: str, sample_ids: tuple[str, ...] = ()
+) -> Finding:
     """A finding with the severity and the remedy of its code."""
     severity, remedy = CODES[code]
-    return Finding(code, severity, where, what, expected, remedy)
+    return Finding(code, severity, where, what, expected, remedy, sample_ids)
 
 
 # What the media say about the steps that name them.
@@ -66,19 +67,6 @@ come at 4 or more a second, and audio codecs add a tenth of a second."""
 
 ASPECT = 0.05
 """Share by which clip and screenshot may differ in shape: encoders round sides up to 16 pixels."""
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """A finding, and the steps that it is about.
-
-    Attributes:
-        finding: with the first of these steps as its place.
-        samples: ids of all of them.
-    """
-
-    finding: Finding
-    samples: tuple[str, ...]
 
 
 class MediaChecks:
@@ -123,7 +111,7 @@ class MediaChecks:
             "screenshots, clips and audio",
         )
 
-    def of_episode(self, steps: Sequence[Step]) -> Iterator[Remark]:
+    def of_episode(self, steps: Sequence[Step]) -> Iterator[Finding]:
         """Everything about the media of one episode, by step."""
         before: dict[int, Step] = {}
         files: dict[Hashable, Step] = {}
@@ -139,13 +127,13 @@ class MediaChecks:
             if shot:
                 files.setdefault(key(shot), step)
 
-    def _usable(self, step: Step) -> Iterator[Remark]:
+    def _usable(self, step: Step) -> Iterator[Finding]:
         for role, ref in step.media.items():
             if ref is None:
                 if role == "screenshot":
-                    yield _remark("media-missing", step, role, "the row names none", "a file")
+                    yield _about("media-missing", step, role, "the row names none", "a file")
                 elif role in self._expected:
-                    yield _remark("media-unnamed", step, role, "the row names none", "a file")
+                    yield _about("media-unnamed", step, role, "the row names none", "a file")
                 continue
             outcome = self._outcomes.get(key(ref))
             if isinstance(outcome, Fault) and self._first(ref, "fault"):
@@ -153,12 +141,12 @@ class MediaChecks:
                     f"media-{outcome.kind}", step, role, ref, outcome.what, outcome.expected
                 )
 
-    def _screenshot(self, step: Step) -> Iterator[Remark]:
+    def _screenshot(self, step: Step) -> Iterator[Finding]:
         ref, seen = step.media.get("screenshot"), self._probe(step, "screenshot")
         if ref is None or seen is None or seen.width is None or seen.height is None:
             return
         if (seen.width, seen.height) != step.screen:
-            yield _remark(
+            yield _about(
                 "size-differs",
                 step,
                 "screenshot",
@@ -176,12 +164,12 @@ class MediaChecks:
                 "a picture of the screen",
             )
 
-    def _repeated(self, step: Step, last: Step | None, owner: Step | None) -> Iterator[Remark]:
+    def _repeated(self, step: Step, last: Step | None, owner: Step | None) -> Iterator[Finding]:
         """The screen did not change under an action, or the file is an earlier step's."""
         if last is not None and self._same_screen(last, step):
             owner = last if _acted(last) else None
         if owner is not None:
-            yield _remark(
+            yield _about(
                 "screenshot-repeated",
                 step,
                 "screenshot",
@@ -190,12 +178,12 @@ class MediaChecks:
                 "another picture after every action but waiting",
             )
 
-    def _history_screenshot(self, step: Step, before: dict[int, Step]) -> Iterator[Remark]:
+    def _history_screenshot(self, step: Step, before: dict[int, Step]) -> Iterator[Finding]:
         seen, lag = self._probe(step, "history_screenshot"), self._lag
         past = before.get(step.step_index - lag) if lag else None
         wanted = None if past is None else self._probe(past, "screenshot")
         if seen is not None and wanted is not None and seen.pixels != wanted.pixels:
-            yield _remark(
+            yield _about(
                 "history-screenshot-differs",
                 step,
                 "history screenshot",
@@ -203,7 +191,7 @@ class MediaChecks:
                 f"the screenshot of step {step.step_index - (lag or 0)}",
             )
 
-    def _clip(self, step: Step, last: Step | None) -> Iterator[Remark]:
+    def _clip(self, step: Step, last: Step | None) -> Iterator[Finding]:
         ref, clip, shot = step.media.get("video"), self._probe(step, "video"), step.screen
         if ref is None or clip is None:
             return
@@ -222,7 +210,7 @@ class MediaChecks:
         if clip.width and clip.height and min(shot) > 0:  # a screen of no size has no shape
             ratio = clip.width / clip.height * shot[1] / shot[0]
             if abs(ratio - 1) > ASPECT:
-                yield _remark(
+                yield _about(
                     "aspect-differs",
                     step,
                     "video",
@@ -231,7 +219,7 @@ class MediaChecks:
                     "the shape of the screen",
                 )
 
-    def _sound(self, step: Step) -> Iterator[Remark]:
+    def _sound(self, step: Step) -> Iterator[Finding]:
         ref, track = step.media.get("audio"), self._probe(step, "audio")
         if ref is None or track is None:
             return
@@ -249,7 +237,7 @@ class MediaChecks:
             return
         lengths = _length(clip), _length(track)
         if abs(lengths[0] - lengths[1]) > max(LENGTH_S, LENGTH_SHARE * max(lengths)):
-            yield _remark(
+            yield _about(
                 "length-mismatch",
                 step,
                 "audio",
@@ -275,24 +263,24 @@ class MediaChecks:
 
     def _shared(
         self, code: str, step: Step, role: str, ref: MediaRef, what: str, expected: str
-    ) -> Remark:
+    ) -> Finding:
         users = tuple(dict.fromkeys(self._users[key(ref)]))
         if len(users) > 1:
             what += f" (used by {counted(len(users), 'step')})"
-        return _remark(code, step, role, what, expected, users)
+        return _about(code, step, role, what, expected, users)
 
 
-def _remark(
+def _about(
     code: str,
     step: Step,
     role: str,
     what: str,
     expected: str,
     samples: tuple[str, ...] | None = None,
-) -> Remark:
+) -> Finding:
     name = role.replace("_", " ")
-    said = finding(code, step.sample_id, f"{name}: {what}", f"{name}: {expected}")
-    return Remark(said, samples or (step.sample_id,))
+    samples = samples or (step.sample_id,)
+    return finding(code, step.sample_id, f"{name}: {what}", f"{name}: {expected}", samples)
 
 
 def _acted(step: Step) -> bool:
@@ -308,7 +296,7 @@ def _length(found: Probe) -> float:
 # What the annotations say about each other; the columns of a format are its loader's business.
 
 
-def check_annotations(steps: Sequence[Step], *, language: bool) -> Iterator[Remark]:
+def check_annotations(steps: Sequence[Step], *, language: bool) -> Iterator[Finding]:
     """Histories and instructions of one episode.
 
     Args:
@@ -317,20 +305,23 @@ def check_annotations(steps: Sequence[Step], *, language: bool) -> Iterator[Rema
     """
     if language and (reason := foreign(steps[0].instruction, steps[0].tags.get("language", ""))):
         stated = steps[0].tags["language"]
-        said = finding(
+        yield finding(
             "language-differs",
             steps[0].sample_id,
             f"the instruction, {reason}: {steps[0].instruction[:60]!r}",
             f'the language of the episode, "{stated}"',
+            tuple(step.sample_id for step in steps),
         )
-        yield Remark(said, tuple(step.sample_id for step in steps))
     targets = {step.step_index: step for step in steps}
     for step in steps:
         if reason := _contradiction(step, targets):
-            said = finding(
-                "history-differs", step.sample_id, f"the history {reason}", "the earlier targets"
+            yield finding(
+                "history-differs",
+                step.sample_id,
+                f"the history {reason}",
+                "the earlier targets",
+                (step.sample_id,),
             )
-            yield Remark(said, (step.sample_id,))
 
 
 def _contradiction(step: Step, targets: dict[int, Step]) -> str:
@@ -417,19 +408,14 @@ def report(source: Source, outcomes: Outcomes) -> Report:
         episodes[step.episode].append(step)
     judged = list(_judged(source, episodes, outcomes))
     # A repository remembers what was broken when it was written; we have looked.
-    wrong = {remark.finding.where for remark in judged if remark.finding.severity == "error"}
-    remarks = [
-        remark
-        for remark in _loaded(source)
-        if remark.finding.code != "media-broken" or wrong.isdisjoint(remark.samples)
+    wrong = _unusable(judged)
+    findings = [
+        found
+        for found in source.findings
+        if found.code != "media-broken" or wrong.isdisjoint(found.sample_ids)
     ]
-    remarks += judged
-    unusable = {
-        sample
-        for remark in remarks
-        if remark.finding.severity == "error"
-        for sample in remark.samples
-    }
+    findings += judged
+    unusable = _unusable(findings)
     found = ((ref, outcomes.get(key(ref))) for ref in references(source.steps))
     kinds = Counter(
         ref.kind
@@ -437,7 +423,7 @@ def report(source: Source, outcomes: Outcomes) -> Report:
         if seen is not None and not (isinstance(seen, Fault) and seen.kind == "missing")
     )
     return Report(
-        [remark.finding for remark in remarks],
+        findings,
         [step.sample_id for step in source.steps if step.sample_id in unusable],
         {
             "episodes": len(episodes),
@@ -448,43 +434,29 @@ def report(source: Source, outcomes: Outcomes) -> Report:
     )
 
 
+def _unusable(findings: Iterable[Finding]) -> set[str]:
+    """Ids of the steps that errors are about."""
+    return {
+        sample for found in findings if found.severity == "error" for sample in found.sample_ids
+    }
+
+
 def _judged(
     source: Source, episodes: Mapping[str, list[Step]], outcomes: Outcomes
-) -> Iterator[Remark]:
+) -> Iterator[Finding]:
     checks = MediaChecks(source, outcomes)
     absent = checks.absent()
     if absent is not None and absent.code not in {finding.code for finding in source.findings}:
-        yield Remark(absent, ())
-    told = {"language-differs", "instruction-missing"}
+        yield absent
     read = {
-        place
+        sample
         for finding in source.findings
-        if finding.code in told
-        for place in _places(finding.where)
+        if finding.code in ("language-differs", "instruction-missing")
+        for sample in finding.sample_ids
     }
     for steps in episodes.values():
         steps.sort(key=lambda step: step.step_index)
-        place = f"{steps[0].tags.get('app', '')}/{steps[0].episode_id}"
-        yield from check_annotations(steps, language=place not in read)
+        language = read.isdisjoint(step.sample_id for step in steps)
+        yield from check_annotations(steps, language=language)
         if absent is None:
             yield from checks.of_episode(steps)
-
-
-def _places(where: str) -> list[str]:
-    """An episode, a step or a file, with everything that it lies in: "a/b/1 (c)" lies in "a/b"."""
-    return [where, *(where[: end.start()] for end in re.finditer("[ /]", where))]
-
-
-def _loaded(source: Source) -> Iterator[Remark]:
-    """The loader's findings, with the steps that they name, else those that their places do."""
-    places: dict[str, list[str]] = defaultdict(list)
-    for step in source.steps:
-        episode = f"{step.tags.get('app', '')}/{step.episode_id}"
-        names = {episode, f"{episode}/{step.step_index}", step.sample_id}
-        for name in names:
-            places[name].append(step.sample_id)
-    for finding in source.findings:
-        parts = finding.where.split(" (")  # "app/episode/step (file)"; names may hold " (" as well
-        starts = (" (".join(parts[:count]) for count in range(len(parts), 0, -1))
-        named = next((places[start] for start in starts if start in places), [])
-        yield Remark(finding, finding.sample_ids or tuple(named))

@@ -299,6 +299,7 @@ def medium_broken(step: Step, role: str, what: str, expected: str) -> Finding:
         f"{role.replace('_', ' ')}: {what}",
         expected,
         "restore the file; a model that takes it is not asked about this step until then",
+        (step.sample_id,),
     )
 
 
@@ -316,4 +317,5 @@ def size_differs(step: Step, role: str, size: Screen) -> Finding | None:
         f"{step.screen[0]} x {step.screen[1]}",
         "the same size in both",
         "correct the row: targets are in pixels of that size",
+        (step.sample_id,),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from omnidata.errors import DataError, Finding, UnusableRowError, counted
@@ -16,6 +16,20 @@ from omnidata.types import Source, Step
 Note = Callable[[Finding], None]
 SKIPPED = "mend the row; it is skipped until then"
 """The usual remedy for a row that cannot be used."""
+
+
+def about(note: Note, *sample_ids: str) -> Note:
+    """Name the steps that findings are about, where they name none themselves.
+
+    Args:
+        note: takes the findings.
+        sample_ids: of these steps.
+    """
+
+    def tell(finding: Finding) -> None:
+        note(finding if finding.sample_ids else replace(finding, sample_ids=sample_ids))
+
+    return tell
 
 
 @dataclass(frozen=True, slots=True)

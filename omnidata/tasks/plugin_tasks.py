@@ -205,9 +205,7 @@ def torn_episodes(steps: Iterable[Step]) -> list[Finding]:
         app = step.tags.get("app")
         if step.episode == (f"{app}/{step.episode_id}" if app else step.episode_id):
             parts.setdefault(step.episode_id, {}).setdefault(step.episode, []).append(step)
-    return [
-        _torn(own, list(found)) for own, found in parts.items() if len(found) > 1 and _is_one(found)
-    ]
+    return [_torn(own, found) for own, found in parts.items() if len(found) > 1 and _is_one(found)]
 
 
 def _is_one(parts: dict[str, list[Step]]) -> bool:
@@ -216,7 +214,8 @@ def _is_one(parts: dict[str, list[Step]]) -> bool:
     return lacking and len(set(numbers)) == len(numbers)
 
 
-def _torn(own: str, names: list[str]) -> Finding:
+def _torn(own: str, parts: dict[str, list[Step]]) -> Finding:
+    names = list(parts)
     return Finding(
         "episode-torn",
         "error",
@@ -226,4 +225,5 @@ def _torn(own: str, names: list[str]) -> Finding:
         "a tag app that all steps of an episode have in common, or none",
         "name the episode in the loader, Step(episode=...), or call the tag otherwise; the parts "
         "count as episodes until then",
+        tuple(step.sample_id for part in parts.values() for step in part),
     )

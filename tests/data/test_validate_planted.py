@@ -73,6 +73,22 @@ def test_every_planted_annotation_is_found_and_nowhere_else(
     assert _places(report)[code] == Counter(garden.planted[code])
 
 
+def test_a_finding_names_the_steps_of_its_place(without_media: Found, with_media: Found) -> None:
+    """A mistake in an episode is about all its steps; about a file, or an app, it is about none."""
+    for garden, report in (without_media, with_media):
+        steps = get_task("omnigui").load(garden.tree, check_media=False).steps
+        ids: dict[str, list[str]] = defaultdict(list)
+        for step in steps:
+            ids[step.sample_id] = [step.sample_id]
+            ids[step.episode].append(step.sample_id)
+        for finding in report.findings:
+            if finding.code == "twins-differ":  # about the rows alone that differ
+                continue
+            named = ids[finding.where.partition(" (")[0]]
+            assert set(named) <= set(finding.sample_ids), finding
+            assert named or not finding.sample_ids, finding
+
+
 def test_nothing_else_is_found(with_media: Found, without_media: Found) -> None:
     assert _places(with_media[1]).keys() == plants.MEDIA.keys()
     assert _places(without_media[1]).keys() == {*plants.ANNOTATIONS, "media-absent"}

@@ -143,6 +143,7 @@ def test_doubtful_rows_are_kept_with_a_finding(tmp_path: Path) -> None:
     (data / "images" / "gone.png").unlink()
     source = load(data)
     assert codes(source) == {"alternative-unusable": 1, "action-unusable": 1, "media-broken": 1}
+    assert {f.sample_ids for f in source.findings} == {(step.sample_id,) for step in source.steps}
     assert len(truths_of(source.steps[0].source)) == 2
     with pytest.raises(DataError, match="3 findings"):
         load(data, strict=True)

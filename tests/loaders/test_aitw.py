@@ -163,6 +163,7 @@ def test_a_number_of_another_enum_is_refused_and_not_reinterpreted(
     assert codes(source.findings) == {"action-unusable": 1}
     (found,) = source.findings
     assert (found.severity, found.where.split()[0]) == ("error", "GENERAL-5/1")
+    assert found.sample_ids == ("GENERAL-5/1",)
     assert "Android in the Wild's enum (3 TYPE, 4 DUAL_POINT," in found.what
     assert source.steps[1].action is None
     assert truth(source.steps[1]) is None

@@ -182,6 +182,8 @@ def test_broken_forests_and_pictures_are_found(tmp_path: Path) -> None:
     source = load(records(tmp_path / "a", episode(**changes)))
     assert codes(source.findings) == {"forest-broken": 2, "media-broken": 3}
     assert [f.where for f in source.findings if f.code == "media-broken"] == ["3/0", "3/1", "3/2"]
+    named = [f.sample_ids for f in source.findings if f.code == "media-broken"]
+    assert named == [("3/0",), ("3/1",), ("3/1",)], "the last screenshot is the last step's"
     truth = truth_of(source.steps[0].source, SCREEN)
     assert truth
     assert truth.rects == ()

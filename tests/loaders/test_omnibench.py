@@ -128,6 +128,7 @@ def test_the_papers_example_of_a_trajectory_breaks_off(tmp_path: Path) -> None:
     assert [f.where for f in source.findings] == [
         f"A(0)/1 ({tmp_path / 't.jsonl'}:1)", f"A(0)/2 ({tmp_path / 't.jsonl'}:1)",
     ]  # fmt: skip
+    assert [f.sample_ids for f in source.findings] == [("A(0)/1",), ("A(0)/2",)]
 
 
 def test_a_node_without_key_or_with_an_empty_list_is_a_sink(tmp_path: Path) -> None:

@@ -100,6 +100,7 @@ def test_a_broken_recording_is_a_finding_and_the_steps_stay(tmp_path: Path, cont
     rollout(tmp_path, line(**TASKED), film=content)
     source = load(tmp_path)
     assert codes(source) == ["recording-broken", "observation-missing"]
+    assert {found.sample_ids for found in source.findings} == {(only(source).sample_id,)}
     assert only(source).media["video"] is None
 
 
@@ -304,7 +305,9 @@ def test_no_screenshot_is_read_from_outside(tmp_path: Path, bad: str) -> None:
     assert ref is not None
     with pytest.raises(MediaError):
         media.image(ref)
-    assert "path-unsafe" in codes(source)
+    unsafe = [found for found in source.findings if found.code == "path-unsafe"]
+    own = [step.sample_id for step in source.steps]
+    assert [list(found.sample_ids) for found in unsafe] == [own], "after the first, before the next"
 
 
 @pytest.mark.parametrize("file", ["traj.jsonl", "result.txt", "recording.mp4", "shot.png"])

@@ -17,7 +17,7 @@ from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, MediaError
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.jsonl import decoded, values
-from omnidata.loaders.load import Note, Place, opened, short
+from omnidata.loaders.load import Note, Place, about, opened, short
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.media.segments import recorded_seconds
 from omnidata.tasks.agentnet import rows as agentnet_files
@@ -199,8 +199,9 @@ class StepReader:
             {"form": found.form, "task": told, "step": row} for row in rows
         ]
         names = [f"{own}/{number}" for number in range(len(rows))]
+        place = Place(found.where, about(self.note, *names))
         done = [self._truth(source, name) for source, name in zip(sources, names, strict=True)]
-        line = self._timeline(found, done, own)
+        line = self._timeline(found, done, Place(own, place.note))
         instruction = self._instruction(found.row, place)
         tags = _tags(found)
         history: list[Action | None] = []
@@ -249,7 +250,7 @@ class StepReader:
 
     def _truth(self, source: Mapping[str, Any], name: str) -> Sequence[Action]:
         """What a step does; empty with a finding where nobody can tell."""
-        place = Place(name, self.note)
+        place = Place(name, about(self.note, name))
         try:
             truths = truths_of(source)
         except ValueError as error:
@@ -281,7 +282,7 @@ class StepReader:
     ) -> Action | None:
         found = action_of(source, truth)
         if found is None:
-            Place(name, self.note).warn(
+            Place(name, about(self.note, name)).warn(
                 "action-inexpressible",
                 "the code does nothing, or cannot be read",
                 "calls of pyautogui or `computer`",
@@ -290,12 +291,12 @@ class StepReader:
         return found
 
     def _timeline(
-        self, found: Trajectory, done: Sequence[Sequence[Action]], own: str
+        self, found: Trajectory, done: Sequence[Sequence[Action]], place: Place
     ) -> Timeline | None:
         line = timeline(self.root, found.path.parent, done)
         if not isinstance(line, str):
             return line
-        Place(own, self.note).warn(
+        place.warn(
             "recording-unmatched",
             f"the recording beside it: {line}",
             "the recording that the trajectory was made of",
@@ -318,7 +319,7 @@ class StepReader:
         if not isinstance(value, str) or not value:
             return None, UNKNOWN
         if reason := unsafe(value):
-            Place(name, self.note).refuse(
+            Place(name, about(self.note, name)).refuse(
                 "path-unsafe",
                 f"image: {reason}",
                 "a path below the folder of pictures",

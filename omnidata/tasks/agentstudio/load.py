@@ -18,7 +18,7 @@ from omnidata.errors import DataError, Finding, MediaError
 from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import Note, Place, check_screen, refuse_findings, short
+from omnidata.loaders.load import Note, Place, about, check_screen, refuse_findings, short
 from omnidata.media import image_size, unsafe
 from omnidata.tasks.agentstudio import files as agentstudio_files
 from omnidata.tasks.agentstudio import rows
@@ -147,7 +147,7 @@ class _Reader:
     def step(self, line: Line, number: int) -> Step | None:
         """The step of a row; None for one that is skipped."""
         sample_id = f"{self.files.stem}/{number}"
-        place = Place(f"{sample_id} ({line.where})", self.note)
+        place = Place(f"{sample_id} ({line.where})", about(self.note, sample_id))
         row = line.row
         if row is None or not self._check(row, place) or not self._is_new(row, place):
             return None
@@ -228,7 +228,7 @@ class _Reader:
         else:
             reason = "the row names none" if name is None else f"it is a {type(name).__name__}"
         if reason:
-            self.note(
+            place.note(
                 Finding(
                     "path-unsafe" if name is not None else "image-missing",
                     "error",

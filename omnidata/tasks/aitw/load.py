@@ -14,7 +14,7 @@ from typing import Any
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import Note, Place, opened, short
+from omnidata.loaders.load import Note, Place, about, opened, short
 from omnidata.media import Held, image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, form_of, move_of, one
@@ -92,7 +92,8 @@ class StepReader:
             return
         sample_id = _sample_id(name, number)
         shot, screen = self._picture(line, number, sample_id)
-        action = self._action(line.row, Place(f"{sample_id} ({line.where})", self.note))
+        note = about(self.note, sample_id)
+        action = self._action(line.row, Place(f"{sample_id} ({line.where})", note))
         episode.steps[number] = (line.row, shot, screen, line.where, action)
         self.row_ids[-1] = sample_id
 
@@ -125,12 +126,13 @@ class StepReader:
                 screens.append(UNKNOWN)
                 continue
             row, shot, screen, where, action = episode.steps[number]
+            sample_id = _sample_id(name, number)
             yield Step(
-                sample_id=_sample_id(name, number),
+                sample_id=sample_id,
                 episode_id=name,
                 step_index=number,
                 num_steps=len(rows),
-                instruction=self._instruction(row, where),
+                instruction=self._instruction(row, Place(where, about(self.note, sample_id))),
                 screen=screen,
                 media={"screenshot": shot},
                 history=tuple(history),
@@ -146,19 +148,18 @@ class StepReader:
         there, last = len(episode.steps), max(episode.steps) + 1
         if there < last or (type(stated) is int and stated != there):
             said = f", and episode_length is {stated}" if type(stated) is int else ""
-            Place(name, self.note).warn(
+            ids = (_sample_id(name, number) for number in episode.steps)
+            Place(name, about(self.note, *ids)).warn(
                 "length-differs",
                 f"there are {there} steps up to number {last - 1}{said}",
                 "every step of the episode",
                 "add the missing steps; the episode counts as incomplete until then",
             )
 
-    def _instruction(self, row: Row, where: str) -> str:
+    def _instruction(self, row: Row, place: Place) -> str:
         value = one(row, "goal_info" if "goal_info" in row else "instruction")
         if not isinstance(value, str) or not value:
-            Place(where, self.note).warn(
-                "instruction-missing", f"the instruction is {short(value)}", "a text"
-            )
+            place.warn("instruction-missing", f"the instruction is {short(value)}", "a text")
             return ""
         return value
 
@@ -173,30 +174,31 @@ class StepReader:
         height, width = (one(line.row, f"image/{name}") for name in ("height", "width"))
         channels = one(line.row, "image/channels") if "image/channels" in line.row else _RGB
         channels = channels if type(channels) is int else 0
-        screen = stated_size(width, height, Place(sample_id, self.note))
+        place = Place(sample_id, about(self.note, sample_id))
+        screen = stated_size(width, height, place)
         if line.picture is None:
             if self.check_media:
-                self.note(picture_broken(sample_id, "the record holds none", f"a {PICTURE}"))
+                picture_broken(place, "the record holds none", f"a {PICTURE}")
             return None, screen
         part = line.picture
         bare = line.row[PICTURE] == ["pixels"]
-        place = Stretch(
+        stretch = Stretch(
             line.path.relative_to(self.root).as_posix(),
             line.record.offset + part.start,
             part.stop - part.start,
             (screen[1], screen[0], channels) if bare else None,
         )
-        ref = MediaRef("image", self.root, f"{sample_id}.png", cell=place)
+        ref = MediaRef("image", self.root, f"{sample_id}.png", cell=stretch)
         if self.check_media:
-            self._check(ref, place, line.record.data[part], screen, sample_id)
+            self._check(ref, stretch, line.record.data[part], screen, place)
         return ref, screen
 
     def _check(
-        self, ref: MediaRef, place: Stretch, content: bytes, stated: Screen, sample_id: str
+        self, ref: MediaRef, stretch: Stretch, content: bytes, stated: Screen, place: Place
     ) -> None:
         what = ""
-        if place.pixels is not None:
-            height, width, channels = place.pixels
+        if stretch.pixels is not None:
+            height, width, channels = stretch.pixels
             if (height * width * _RGB, channels) != (len(content), _RGB) or not content:
                 what = f"{len(content)} bytes are no {width} x {height} x {channels} pixels"
         else:
@@ -207,7 +209,7 @@ class StepReader:
             except MediaError as error:
                 what = error.what
         if what:
-            self.note(picture_broken(sample_id, what, "the pixels that the row states"))
+            picture_broken(place, what, "the pixels that the row states")
 
     def _beside(self, line: Line, number: int, sample_id: str) -> tuple[MediaRef, Screen]:
         """The picture of a row of a JSON file, and its size, which only CAGUI's rows state."""
@@ -217,7 +219,7 @@ class StepReader:
         if isinstance(own, str) and own and not unsafe(own):
             names.append(own)
         width, height = (line.row.get(f"image_{name}") for name in ("width", "height"))
-        stated = stated_size(width, height, Place(sample_id, self.note))
+        stated = stated_size(width, height, Place(sample_id, about(self.note, sample_id)))
         for name in names:
             ref = MediaRef("image", self.root, name.removeprefix("./"))
             try:
@@ -346,6 +348,7 @@ def _check_boxes(steps: list[Step], findings: list[Finding], data: Path) -> None
                 f"the first {lost[0].sample_id}",
                 "the pictures, whose sizes no row states",
                 "add them; taps are judged by their distance alone until then",
+                tuple(step.sample_id for step in lost),
             )
         )
 

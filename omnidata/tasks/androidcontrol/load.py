@@ -17,7 +17,7 @@ from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, MediaError
 from omnidata.files import read_file
 from omnidata.loaders import files
-from omnidata.loaders.load import SKIPPED, Note, Place, opened
+from omnidata.loaders.load import SKIPPED, Note, Place, about, opened
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
 from omnidata.media import Held, image_size, read_bytes
 from omnidata.tasks.androidcontrol.rows import (
@@ -49,6 +49,31 @@ MAX_ACTIONS = 1000
 
 _SHOTS, _FORESTS = "screenshots", "accessibility_trees"
 _MAX_SPLITS = 64 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class _Notes:
+    """Takes the findings about an episode.
+
+    Attributes:
+        note: takes those of all episodes.
+        name: the episode's.
+        count: of its actions.
+    """
+
+    note: Note
+    name: str
+    count: int
+
+    def episode(self) -> Note:
+        """About all its steps."""
+        return about(self.note, *(f"{self.name}/{number}" for number in range(self.count)))
+
+    def screen(self, number: int) -> Note:
+        """About a screenshot or forest; what was seen after the last action is the last step's."""
+        if number > self.count:  # more than the episode has steps for
+            return self.note
+        return about(self.note, f"{self.name}/{min(number, self.count - 1)}")
 
 
 @dataclass(slots=True)
@@ -95,25 +120,26 @@ class EpisodeReader:
             self.refuse("id-repeated", where, f"there is an episode {number} already", "another id")
         else:
             self._ids.add(str(number))
-            self._check_lengths(features, example, where)
-            sizes = self._sizes(features, example, where)
-            shots = self._pictures(path, record, example, sizes, str(number))
-            self._episode(str(number), features, sizes, shots, example)
+            name = str(number)
+            notes = _Notes(self.note, name, len(actions))
+            self._check_lengths(features, example, where, notes)
+            sizes = self._sizes(features, example, where, notes)
+            shots = self._pictures(path, record, example, sizes, notes)
+            self._episode(name, features, sizes, shots, example)
 
     def refuse(self, code: str, where: str, what: str, expected: str) -> None:
         """Pass over a record."""
         self.skipped += 1
         self.note(Finding(code, "error", where, what, expected, SKIPPED))
 
-    def _sizes(self, features: Row, example: Example, where: str) -> list[Screen]:
+    def _sizes(self, features: Row, example: Example, where: str, notes: _Notes) -> list[Screen]:
         """The size of every screenshot, as the record states it."""
         count = max(len(features["actions"]), len(example.texts.get(_SHOTS, ())))
-        place = Place(where, self.note)
         return [
             stated_size(
                 item(features, "screenshot_widths", n),
                 item(features, "screenshot_heights", n),
-                place,
+                Place(where, notes.screen(n)),
             )
             for n in range(count)
         ]
@@ -162,7 +188,7 @@ class EpisodeReader:
             screens.append(screen)
 
     def _action(self, row: Row, screen: Screen, sample_id: str) -> Action | None:
-        place = Place(sample_id, self.note)
+        place = Place(sample_id, about(self.note, sample_id))
         try:
             move = call_of(row)
         except ValueError as error:
@@ -182,7 +208,7 @@ class EpisodeReader:
             )
         return as_action(move, wording_of(move))
 
-    def _check_lengths(self, features: Row, example: Example, where: str) -> None:
+    def _check_lengths(self, features: Row, example: Example, where: str, notes: _Notes) -> None:
         count = len(features["actions"])
         lengths = {
             **{name: len(example.texts.get(name, ())) for name in (_SHOTS, _FORESTS)},
@@ -195,7 +221,7 @@ class EpisodeReader:
             wrong["step_instructions"] = len(features.get("step_instructions", ()))
         if wrong:
             said = ", ".join(f"{length} {name}" for name, length in wrong.items())
-            Place(where, self.note).warn(
+            Place(where, notes.episode()).warn(
                 "lengths-differ",
                 f"there are {count} actions, but {said}",
                 "one step_instruction for each action, and one more of everything else",
@@ -204,7 +230,7 @@ class EpisodeReader:
             try:
                 bounds_of(example.data[part])
             except ValueError as error:
-                Place(where, self.note).warn(
+                Place(where, notes.screen(number)).warn(
                     "forest-broken",
                     f"accessibility tree {number}: {error}",
                     "an AndroidAccessibilityForest",
@@ -217,7 +243,7 @@ class EpisodeReader:
         record: Record,
         example: Example,
         sizes: Sequence[Screen],
-        name: str,
+        notes: _Notes,
     ) -> list[MediaRef | None]:
         found: list[MediaRef | None] = []
         for number, part in enumerate(example.texts.get(_SHOTS, ())):
@@ -226,21 +252,22 @@ class EpisodeReader:
                 record.offset + part.start,
                 part.stop - part.start,
             )
-            ref = MediaRef("image", self.root, f"{name}/{number}.png", cell=place)
+            name = f"{notes.name}/{number}"
+            ref = MediaRef("image", self.root, f"{name}.png", cell=place)
             found.append(ref)
             if self.check_media:
-                self._check(ref, example.data[part], sizes[number])
+                told = Place(name, notes.screen(number))
+                self._check(ref, example.data[part], sizes[number], told)
         return found
 
-    def _check(self, ref: MediaRef, content: bytes, stated: Screen) -> None:
+    def _check(self, ref: MediaRef, content: bytes, stated: Screen, place: Place) -> None:
         try:
             size = image_size(Held("image", ref.root, ref.path, content=content))
             what = f"it has {size[0]} x {size[1]} pixels, the row says {stated[0]} x {stated[1]}"
         except MediaError as error:
             size, what = None, error.what
         if size != stated:
-            name = ref.path.removesuffix(".png")
-            self.note(picture_broken(name, what, "a PNG of that size"))
+            picture_broken(place, what, "a PNG of that size")
 
     def _tags(self, name: str) -> dict[str, str]:
         if self._splits is None:

@@ -15,7 +15,7 @@ from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import SKIPPED, Note, Place, refuse_findings, tag_of
+from omnidata.loaders.load import SKIPPED, Note, Place, about, refuse_findings, tag_of
 from omnidata.loaders.task_library import EVALUATIONS, Library, Subtask, TaskGraph, Trajectory
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.omnibench import files
@@ -125,6 +125,7 @@ class StepReader:
                     f"screenshot: {reason}",
                     f"a path relative to {self.library.root}",
                     "mend the path; the step lacks the picture until then",
+                    (sample_id,),
                 )
             )
         return MediaRef("image", self.library.root, name)
@@ -145,7 +146,7 @@ class StepReader:
         if box is None or screen == UNKNOWN:
             return
         if min(box.left, box.top) < 0 or box.right > screen[0] or box.bottom > screen[1]:
-            Place(sample_id, self.note).warn(
+            Place(sample_id, about(self.note, sample_id)).warn(
                 "rect-outside",
                 f"the rect [{box.left}, {box.top}, {box.right}, {box.bottom}] leaves the screen of "
                 f"{screen[0]} x {screen[1]}",
@@ -307,6 +308,8 @@ def _trajectory(
     trajectory = read_trajectory(line, place)
     if trajectory is None:
         return None
+    ids = (f"{trajectory.id}/{number}" for number in range(len(trajectory.actions)))
+    place = Place(line.where, about(note, *ids))
     owners = (("subtask", trajectory.subtask_id, subtasks), ("task", trajectory.task_id, tasks))
     for kind, own, known in owners:
         if own and known and own not in known:

@@ -14,7 +14,7 @@ from typing import Any
 from omnidata.actions import Action, Box
 from omnidata.errors import DataError, Finding
 from omnidata.graphs import Graph, id_of
-from omnidata.loaders.load import SKIPPED, Note, Place, short
+from omnidata.loaders.load import SKIPPED, Note, Place, about, short
 from omnidata.loaders.task_library import Subtask, TaskGraph, Trajectory, places
 from omnidata.tasks.omnibench.actions import FUNCTIONS, read_call, words
 from omnidata.tasks.omnibench.files import Line, Row, categories_of, category_of
@@ -126,6 +126,8 @@ def read_trajectory(line: Line, place: Place) -> Trajectory | None:
         )
         return None
     rows = tuple(action if isinstance(action, Mapping) else {} for action in actions)
+    steps = [f"{own}/{number}" for number in range(len(rows))]
+    place = Place(place.where, about(place.note, *steps))
     found = Trajectory(
         id=own,
         instruction=text_of(row, "instruction", "task_instruction"),
@@ -142,8 +144,8 @@ def read_trajectory(line: Line, place: Place) -> Trajectory | None:
         place.warn("instruction-missing", "the trajectory has no instruction", "a text")
     if not found.subtask_id and not found.task_id:
         place.warn("owner-missing", "it names neither subtask nor task", "subtask_id or task_id")
-    for number, action in enumerate(found.actions):
-        _check_action(action, Place(f"{own}/{number} ({place.where})", place.note))
+    for step, action in zip(steps, found.actions, strict=True):
+        _check_action(action, Place(f"{step} ({place.where})", about(place.note, step)))
     return found
 
 

@@ -26,7 +26,7 @@ from omnidata.loaders.episode_tree import (
     label,
 )
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import check_screen, opened, tag_of
+from omnidata.loaders.load import about, check_screen, opened, tag_of
 from omnidata.tasks.omnigui import files as omnigui_files
 from omnidata.tasks.omnigui import rows as omnigui_rows
 from omnidata.tasks.omnigui.apps import app_key, language_of
@@ -118,6 +118,7 @@ class _Episode:
     media_root: Path
     metadata: Row
     dimension: str | None
+    unlisted: str | None  # its first row's place, where metadata should be there and are not
     rows: dict[int, _Placed]
 
 
@@ -169,19 +170,10 @@ class _Builder:
             )
             return None
         metadata, dimension = part.episodes.get(identity, ({}, None))
-        if part.app and not metadata and (app, identity) not in self.episodes:
-            self.note(
-                Finding(
-                    "episode-without-metadata",
-                    "warning",
-                    f"{app}/{identity} ({where})",
-                    "no <dimension>.jsonl lists the episode",
-                    "one line in one of the five files",
-                    "add the line; the episode has no dimension until then",
-                )
-            )
+        unlisted = where if part.app and not metadata else None
         episode = self.episodes.setdefault(
-            (app, identity), _Episode(app, identity, part.media_root, metadata, dimension, {})
+            (app, identity),
+            _Episode(app, identity, part.media_root, metadata, dimension, unlisted, {}),
         )
         sample_id = _sample_id(episode, index)
         if index in episode.rows:
@@ -195,6 +187,7 @@ class _Builder:
                     f"step {index} comes a second time, with {same} content",
                     "every step once",
                     "remove one of the two; the first is used",
+                    (sample_id,),
                 )
             )
             return None
@@ -229,46 +222,52 @@ class _Builder:
 
     def _steps(self, episode: _Episode) -> Iterable[Step]:
         placed = [episode.rows[index] for index in sorted(episode.rows)]
-        self._check_length(episode, placed)
+        ids = [_sample_id(episode, p.index) for p in placed]
+        note = about(self.note, *ids)
+        notes = [about(self.note, own) for own in ids]
+        self._check_listed(episode, note)
+        self._check_length(episode, placed, note)
         first = placed[0].row
-        tags = self._tags(episode, first)
+        tags = self._tags(episode, first, note)
         check_languages(
             episode.metadata,
-            [(p.row, _place(episode, p)) for p in placed],
+            [(p.row, _place(episode, p), own) for p, own in zip(placed, notes, strict=True)],
             where=f"{episode.app}/{episode.identity}",
             language=tags["language"],
-            note=self.note,
+            note=note,
         )
         media = [
-            omnigui_rows.read_media(p.row, episode.media_root, _place(episode, p), self.note)
-            for p in placed
+            omnigui_rows.read_media(p.row, episode.media_root, _place(episode, p), own)
+            for p, own in zip(placed, notes, strict=True)
         ]
         screens = [
-            omnigui_rows.read_screen(p.row, refs["screenshot"], _place(episode, p), self.note)
-            for p, refs in zip(placed, media, strict=True)
+            omnigui_rows.read_screen(p.row, refs["screenshot"], _place(episode, p), own)
+            for p, refs, own in zip(placed, media, notes, strict=True)
         ]
         read = [
-            omnigui_rows.read_action(p.row, screen, _place(episode, p), self.note)
-            for p, screen in zip(placed, screens, strict=True)
+            omnigui_rows.read_action(p.row, screen, _place(episode, p), own)
+            for p, screen, own in zip(placed, screens, notes, strict=True)
         ]
         past: dict[int, Action | None] = {}
         sizes: dict[int, Screen] = {}
         shots: dict[int, MediaRef | None] = {}
-        told = HistoryCheck(self.note)
-        for p, screen, (action, usable), refs in zip(placed, screens, read, media, strict=True):
+        histories = HistoryCheck(past, sizes)
+        for p, own, tell, screen, (action, usable), refs in zip(
+            placed, ids, notes, screens, read, media, strict=True
+        ):
             shots[p.index] = refs["screenshot"]
             if refs["history_screenshot"] is None:
                 refs["history_screenshot"] = shots.get(p.index - 2)
             history = tuple(past.get(index) for index in range(p.index))
             seen = tuple(sizes.get(index, screen) for index in range(p.index))
-            told.look(p.row, index=p.index, past=past, screens=sizes, where=_place(episode, p))
+            histories.look(p.row, index=p.index, where=_place(episode, p), note=tell)
             past[p.index], sizes[p.index] = action, screen
             step = Step(
-                sample_id=_sample_id(episode, p.index),
+                sample_id=own,
                 episode_id=episode.identity,
                 step_index=p.index,
                 num_steps=len(placed),
-                instruction=self._instruction(episode, p, tags["language"]),
+                instruction=self._instruction(episode, p, tags["language"], tell),
                 screen=screen,
                 media=refs,
                 history=history,
@@ -279,12 +278,25 @@ class _Builder:
             )
             yield named(step)
 
-    def _check_length(self, episode: _Episode, placed: list[_Placed]) -> None:
+    def _check_listed(self, episode: _Episode, note: Note) -> None:
+        if episode.unlisted is not None:
+            note(
+                Finding(
+                    "episode-without-metadata",
+                    "warning",
+                    f"{episode.app}/{episode.identity} ({episode.unlisted})",
+                    "no <dimension>.jsonl lists the episode",
+                    "one line in one of the five files",
+                    "add the line; the episode has no dimension until then",
+                )
+            )
+
+    def _check_length(self, episode: _Episode, placed: list[_Placed], note: Note) -> None:
         missing = sorted(set(range(placed[-1].index + 1)) - episode.rows.keys())
         stated = whole_number(placed[0].row.get("episode_length"))
         where = f"{episode.app}/{episode.identity} ({placed[0].where})"
         if missing:
-            self.note(
+            note(
                 Finding(
                     "step-gap",
                     "error",
@@ -295,7 +307,7 @@ class _Builder:
                 )
             )
         elif stated is not None and stated != len(placed):
-            self.note(
+            note(
                 Finding(
                     "length-differs",
                     "warning",
@@ -306,8 +318,8 @@ class _Builder:
                 )
             )
 
-    def _tags(self, episode: _Episode, row: Row) -> dict[str, str]:
-        tags = {"app": episode.app, "language": self._language(episode, row)}
+    def _tags(self, episode: _Episode, row: Row, note: Note) -> dict[str, str]:
+        tags = {"app": episode.app, "language": self._language(episode, row, note)}
         dimension = episode.dimension or label(row.get("dimension"), DIMENSIONS)
         level = (
             label(episode.metadata.get("dependency"), DEPENDENCIES)
@@ -315,7 +327,7 @@ class _Builder:
             or self.levels.get((app_key(episode.app), episode.identity))
         )
         for column, allowed in (("dimension", DIMENSIONS), ("dependency", DEPENDENCIES)):
-            self._check_label(episode, row, column, allowed)
+            self._check_label(episode, row, column, allowed, note)
         if dimension:
             tags["dimension"] = dimension
         if level:
@@ -323,12 +335,12 @@ class _Builder:
         return tags
 
     def _check_label(
-        self, episode: _Episode, row: Row, column: str, allowed: Iterable[str]
+        self, episode: _Episode, row: Row, column: str, allowed: Iterable[str], note: Note
     ) -> None:
         for source in (episode.metadata, row):
             value = source.get(column)
             if value not in (None, "") and label(value, allowed) is None:
-                self.note(
+                note(
                     Finding(
                         "label-unknown",
                         "warning",
@@ -339,7 +351,7 @@ class _Builder:
                     )
                 )
 
-    def _language(self, episode: _Episode, row: Row) -> str:
+    def _language(self, episode: _Episode, row: Row, note: Note) -> str:
         stated = episode.metadata.get("language") or row.get("language")
         known = stated if stated in ("zh", "en") else language_of(episode.app)
         if known:
@@ -347,7 +359,7 @@ class _Builder:
         english, chinese = instructions(episode.metadata, row)
         if english and chinese and episode.app not in self._guessed:
             self._guessed.add(episode.app)
-            self.note(
+            note(
                 Finding(
                     "language-unknown",
                     "warning",
@@ -359,12 +371,12 @@ class _Builder:
             )
         return "en" if english and not chinese else "zh"
 
-    def _instruction(self, episode: _Episode, placed: _Placed, language: str) -> str:
+    def _instruction(self, episode: _Episode, placed: _Placed, language: str, note: Note) -> str:
         """The instruction in the app's language (section 4.1), or the only one there is."""
         english, chinese = instructions(episode.metadata, placed.row)
         wanted, other = (english, chinese) if language == "en" else (chinese, english)
         if wanted is None:
-            self.note(
+            note(
                 Finding(
                     "instruction-missing",
                     "warning" if other else "error",

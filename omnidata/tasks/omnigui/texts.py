@@ -39,29 +39,29 @@ def _is_history(value: Sequence[object]) -> TypeGuard[Sequence[Mapping[str, Any]
 
 
 def check_languages(
-    metadata: Row, rows: Sequence[tuple[Row, str]], *, where: str, language: str, note: Note
+    metadata: Row, rows: Sequence[tuple[Row, str, Note]], *, where: str, language: str, note: Note
 ) -> None:
     """Every text of an episode once: does it stand in the column of its language?
 
     Args:
         metadata: the episode's row.
-        rows: its steps' rows and their places.
+        rows: its steps' rows, their places, and what takes the findings about them.
         where: the episode's place.
         language: the one that the episode is asked in.
-        note: takes the findings.
+        note: takes the findings about its own row.
     """
     columns = [("instruction_en", "en"), ("instruction_zh", "zh")]
     if language == "zh":  # in English apps the column may hold either
         columns.append(("instruction", "zh"))
     seen = set()
-    for row, place in ((metadata, where), *rows):
+    for row, place, tell in ((metadata, where, note), *rows):
         for column, wanted in columns:
             text = row.get(column)
             if not isinstance(text, str) or (column, text) in seen:
                 continue
             seen.add((column, text))
             if reason := foreign(text, wanted):
-                note(
+                tell(
                     Finding(
                         "language-differs",
                         "warning",
@@ -74,40 +74,37 @@ def check_languages(
 
 
 class HistoryCheck:
-    """Holds the histories that an episode's rows bring against the targets of its steps."""
+    """Holds the histories that an episode's rows bring against the targets of its steps.
 
-    def __init__(self, note: Note) -> None:
+    Args:
+        past: by step, the actions of those that were read so far.
+        screens: the screens on which they were made.
+    """
+
+    def __init__(self, past: Mapping[int, Action | None], screens: Mapping[int, Screen]) -> None:
         """Begin an episode."""
-        self._note = note
+        self._past = past
+        self._screens = screens
         self._said: set[tuple[int, str]] = set()
 
-    def look(
-        self,
-        row: Row,
-        *,
-        index: int,
-        past: Mapping[int, Action | None],
-        screens: Mapping[int, Screen],
-        where: str,
-    ) -> None:
+    def look(self, row: Row, *, index: int, where: str, note: Note) -> None:
         """Check one row; what rows only carry on from the row before is said once.
 
         Args:
             row: of step `index`.
             index: 0-based.
-            past: by step, the actions of the steps before.
-            screens: the screens on which they were made.
             where: the row's place.
+            note: takes the finding.
         """
         history = row.get("action_history")
         if not isinstance(history, list):  # as null: the row brings none
             return
         if _is_history(history):
-            reason = self._compared(history, index, past, screens)
+            reason = self._compared(history, index)
         else:
             reason = f"an entry is no {{step_index, action_text}}: {str(history)[:60]}"
         if reason:
-            self._note(
+            note(
                 Finding(
                     "history-differs",
                     "warning",
@@ -118,23 +115,17 @@ class HistoryCheck:
                 )
             )
 
-    def _compared(
-        self,
-        history: Sequence[Mapping[str, Any]],
-        index: int,
-        past: Mapping[int, Action | None],
-        screens: Mapping[int, Screen],
-    ) -> str:
+    def _compared(self, history: Sequence[Mapping[str, Any]], index: int) -> str:
         """Where the history and the targets part; empty if nowhere."""
         numbers = [entry["step_index"] for entry in history]
         reason = ""
         if numbers != list(range(index)):
             reason = f"it lists the steps {str(numbers)[:60]}"
         for number, text in ((e["step_index"], str(e["action_text"])) for e in history):
-            target = past.get(number) if isinstance(number, int) else None
+            target = self._past.get(number) if isinstance(number, int) else None
             if target is None or (number, text) in self._said:
                 continue
-            if contradiction := _contradicts(text, target, screens[number]):
+            if contradiction := _contradicts(text, target, self._screens[number]):
                 self._said.add((number, text))
                 reason = reason or f"step {number}, {text[:60]!r}: {contradiction}"
         return reason

@@ -19,7 +19,7 @@ from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.jsonl import values
-from omnidata.loaders.load import Note, Place, refuse_findings
+from omnidata.loaders.load import Note, Place, about, refuse_findings
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.desktops import Code, as_action
 from omnidata.tasks.osworld.actions import Reading, calls_of
@@ -97,6 +97,12 @@ class Told:
         return self.number == self.runs - 1
 
     @property
+    def sample_ids(self) -> list[str]:
+        """Of the steps, one for each turn."""
+        first = self.run.first_number
+        return [f"{self.episode_id}/{turn.number - first}" for turn in self.run.turns]
+
+    @property
     def episode_id(self) -> str:
         """The folder; of runs that were followed by others, with their number."""
         place = self.rollout.example_id if self.rollout.path == "." else self.rollout.path
@@ -135,7 +141,13 @@ class StepReader:
         for number, turn in enumerate(turns):
             index = turn.number - told.run.first_number
             sample_id = f"{told.episode_id}/{index}"
-            media = self._media(told, number, shown, line)
+            before = self._picture(told.rollout, turn.shown_before, sample_id)
+            media = {
+                "screenshot": before or shown[number],
+                "screenshot_after": shown[number + 1],
+                "video": line.clip(number) if line else None,
+                "video_after": line.clip(number + 1) if line else None,
+            }
             screen = self._screen(media, usual)
             reading = calls_of({"action_space": told.rollout.action_space, "rows": turn.rows})
             action = self._action(reading, turn, sample_id)
@@ -163,9 +175,14 @@ class StepReader:
     def _pictures(self, told: Told) -> list[MediaRef | None]:
         """What was seen before the first turn, and after each."""
         names = [told.run.reset, *(turn.shown_after for turn in told.run.turns)]
-        return [self._picture(told.rollout, name) for name in names]
+        ids = told.sample_ids
+        return [
+            self._picture(told.rollout, name, *ids[max(number - 1, 0) : number + 1])
+            for number, name in enumerate(names)
+        ]
 
-    def _picture(self, rollout: Rollout, name: str | None) -> MediaRef | None:
+    def _picture(self, rollout: Rollout, name: str | None, *sample_ids: str) -> MediaRef | None:
+        """A reference; the steps are those that it is of."""
         if name is None:
             return None
         if reason := unsafe(name):
@@ -177,25 +194,11 @@ class StepReader:
                     f"screenshot: {reason}",
                     "the name of a file in the same folder",
                     "mend the name; the steps lack the picture until then",
+                    sample_ids,
                 )
             )
             return MediaRef("image", rollout.root, name)  # which nobody opens
         return MediaRef("image", rollout.root, rollout.name(name))
-
-    def _media(
-        self,
-        told: Told,
-        number: int,
-        shown: Sequence[MediaRef | None],
-        line: Timeline | None,
-    ) -> dict[str, MediaRef | None]:
-        turn = told.run.turns[number]
-        return {
-            "screenshot": self._picture(told.rollout, turn.shown_before) or shown[number],
-            "screenshot_after": shown[number + 1],
-            "video": line.clip(number) if line else None,
-            "video_after": line.clip(number + 1) if line else None,
-        }
 
     def _first(self, told: Told, recording: Recording | None) -> MediaRef | None:
         """What the agent saw first, which the release does not keep; None with a finding."""
@@ -204,7 +207,7 @@ class StepReader:
             return kept
         if recording is not None:
             return recording.first_frame(told.rollout.name("first_frame.png"))
-        Place(told.episode_id, self.note).warn(
+        Place(told.episode_id, about(self.note, told.sample_ids[0])).warn(
             "observation-missing",
             "the first screenshot is not kept, and "
             + ("no recording can be read" if told.is_last else "the recording is of a later run"),
@@ -224,7 +227,7 @@ class StepReader:
             return None
 
     def _broken(self, told: Told, error: MediaError) -> None:
-        Place(told.episode_id, self.note).refuse(
+        Place(told.episode_id, about(self.note, *told.sample_ids)).refuse(
             "recording-broken",
             f"{RECORDING}: {error.what}",
             error.expected,
@@ -240,7 +243,7 @@ class StepReader:
         times = [turn.time for turn in told.run.turns]
         known = [time for time in times if time is not None]
         if len(known) < len(times) or known != sorted(known):
-            Place(told.episode_id, self.note).warn(
+            Place(told.episode_id, about(self.note, *told.sample_ids)).warn(
                 "times-unusable",
                 "the turns have no times, or times that go back",
                 "action_timestamp YYYYmmdd@HHMMSS, with or without microseconds",
@@ -278,7 +281,7 @@ class StepReader:
 
     def _action(self, reading: Reading, turn: Turn, sample_id: str) -> Action | None:
         """What the turn does; what cannot be read is a finding."""
-        place = Place(f"{sample_id} ({turn.where})", self.note)
+        place = Place(f"{sample_id} ({turn.where})", about(self.note, sample_id))
         for code, what in reading.flags.items():
             if code == "action-foreign":
                 place.refuse(

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from omnidata.actions import Screen
-from omnidata.errors import DataError, Finding
+from omnidata.errors import DataError
 from omnidata.loaders.files import Look
 from omnidata.loaders.load import Place, short
 from omnidata.loaders.tfrecord import is_tfrecord, read_example, records
@@ -59,18 +59,16 @@ def stated_size(width: object, height: object, place: Place) -> Screen:
     return 0, 0
 
 
-def picture_broken(sample_id: str, what: str, expected: str) -> Finding:
-    """The finding for a screenshot within a TFRecord that no model can take.
+def picture_broken(place: Place, what: str, expected: str) -> None:
+    """Tell of a screenshot within a TFRecord that no model can take.
 
     Args:
-        sample_id: of the step, or the name of the picture.
+        place: the step, or the name of the picture.
         what: what is wrong with it.
         expected: what would be right.
     """
-    return Finding(
+    place.refuse(
         "media-broken",
-        "error",
-        sample_id,
         f"screenshot: {what}",
         expected,
         "download the file again; a model is not asked about this step until then",

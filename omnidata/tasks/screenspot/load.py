@@ -20,7 +20,7 @@ from omnidata.jsontext import BROKEN
 from omnidata.loaders import files
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.jsonl import values
-from omnidata.loaders.load import SKIPPED, Note, Place, opened, short
+from omnidata.loaders.load import SKIPPED, Note, Place, about, opened, short
 from omnidata.media import image_size, unsafe
 from omnidata.types import MediaRef, Modality, Source, Step
 
@@ -364,7 +364,8 @@ class _Reader:
     _folders: dict[Path, Path] = field(default_factory=dict)
 
     def step(self, line: Line) -> Step | None:
-        place = Place(line.where, self.note)
+        name = f"{self.names[line.path]}/{line.number}"
+        place = Place(line.where, about(self.note, name))
         row = line.row
         boxes = self._boxes(line)
         instruction = instruction_of(row, self.language)
@@ -372,7 +373,6 @@ class _Reader:
             place.refuse("instruction-missing", f"no text in {self.language}", "an instruction")
             return None
         shot, screen = self._picture(line, place)
-        name = f"{self.names[line.path]}/{line.number}"
         box = self._box(row, boxes, screen, place)
         step = Step(
             sample_id=name,
