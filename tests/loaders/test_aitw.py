@@ -20,7 +20,6 @@ from omnidata.loaders.detect import recognised
 from omnidata.tasks import get_task
 from omnidata.tasks.aitw.load import dump, load
 from omnidata.tasks.aitw.rows import truth_of
-from omnidata.tasks.phones.actions import Kind
 from omnidata.types import Source, Step
 from tests.loaders import phones
 from tests.loaders.omnibench import codes
@@ -134,23 +133,23 @@ def test_rows_of_the_zoo_that_state_a_size_have_relative_boxes(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("number", "kind", "label", "words"),
     [
-        (3, Kind.TYPE, "INPUT", None),
-        (4, Kind.GESTURE, "TAP", None),
-        (5, Kind.BACK, "BACK", None),
-        (6, Kind.HOME, "HOME", None),
-        (7, Kind.ENTER, "ENTER", "ENTER"),
-        (10, Kind.COMPLETE, "TASK_COMPLETE", None),
-        (11, Kind.IMPOSSIBLE, "TASK_IMPOSSIBLE", None),
+        (3, "type", "INPUT", None),
+        (4, "tap", "TAP", None),
+        (5, "back", "BACK", None),
+        (6, "home", "HOME", None),
+        (7, "enter", "ENTER", "ENTER"),
+        (10, "done", "TASK_COMPLETE", None),
+        (11, "done", "TASK_IMPOSSIBLE", None),
     ],
 )
 def test_the_enum_is_android_in_the_wilds(
-    tmp_path: Path, number: int, kind: Kind, label: str, words: str | None
+    tmp_path: Path, number: int, kind: str, label: str, words: str | None
 ) -> None:
     rows = zoo(result_action_type=number, result_action_text="a", episode_length=1)
     data = records(tmp_path / "x" / "a", example(results__action_type=[number], episode_length=[1]))
     for source in (load(zoo_episode(tmp_path / "zoo", rows)), load(data)):
         (step,) = source.steps
-        assert truth(step).move.kind is kind
+        assert truth(step).action.kind == kind
         assert step.action
         assert (step.action.label, step.action.words) == (label, words)
 
@@ -172,8 +171,8 @@ def test_a_number_of_another_enum_is_refused_and_not_reinterpreted(
 def test_cagui_alone_has_long_presses_and_waiting(tmp_path: Path) -> None:
     rows = [cagui(), cagui(1, result_action_type=1), cagui(2, result_action_type=2)]
     source = load(zoo_episode(tmp_path, *({**r, "episode_length": 3} for r in rows), name="77"))
-    kinds = [truth(step) and truth(step).move.kind for step in source.steps]
-    assert kinds == [Kind.LONG_PRESS, Kind.WAIT, None]
+    kinds = [truth(step) and truth(step).action.kind for step in source.steps]
+    assert kinds == ["long_press", "wait", None]
 
 
 @pytest.mark.parametrize(
@@ -315,7 +314,7 @@ def test_the_real_episode_is_read_flat_and_given_back(tmp_path: Path) -> None:
     tap = truth(source.steps[2])
     # The tap is on the clock: one of the 42 elements, in (y, x, height, width) of 600 x 270.
     assert len(tap.rects) == 42
-    assert tap.move.touch == (0.6069772839546204, 0.49836206436157227)
+    assert tap.action.start == (Point(0.6069772839546204, 0.49836206436157227, "rel"),)
     out = tmp_path / "out"
     convert(source, out, embed=True)
     check_real(load(out))

@@ -16,7 +16,6 @@ from omnidata.errors import DataError
 from omnidata.loaders.detect import recognised
 from omnidata.tasks.androidcontrol.load import dump, fingerprint, load
 from omnidata.tasks.androidcontrol.rows import truth_of
-from omnidata.tasks.phones.actions import Kind
 from tests.loaders import phones
 from tests.loaders.omnibench import codes
 from tests.loaders.phones import CLICK, SCREEN, SCROLL, episode, forest, records
@@ -77,7 +76,7 @@ def test_boxes_come_from_the_forest_of_the_same_screen(tmp_path: Path) -> None:
     found = truth_of(first.source, first.screen)
     assert found
     assert found.rects == ((0.0, 0.0, 1.0, 1.0), (0.1, 0.1, 0.2, 0.4))
-    assert (found.move.touch, found.move.lift) == ((0.5, 0.5), (0.5, 0.5))
+    assert found.action == Action("tap", (Point(0.5, 0.5, "rel"),))
     found = truth_of(second.source, second.screen)
     assert found
     assert found.rects == ((0.0, 0.0, 1.0, 1.0),)
@@ -86,42 +85,42 @@ def test_boxes_come_from_the_forest_of_the_same_screen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("action", "kind", "label", "words"),
     [
-        (CLICK, Kind.GESTURE, "TAP", None),
+        (CLICK, "tap", "TAP", None),
         (
             {"action_type": "long_press", "x": 1, "y": 2},
-            Kind.LONG_PRESS, "LONG_PRESS", None,
+            "long_press", "LONG_PRESS", None,
         ),
         (
             {"action_type": "scroll", "direction": "up"},
-            Kind.SWIPE, "SWIPE_DOWN", "scroll up",
+            "swipe", "SWIPE_DOWN", "scroll up",
         ),
         (
             {"action_type": "scroll", "direction": "left"},
-            Kind.SWIPE, "SWIPE_RIGHT", "scroll left",
+            "swipe", "SWIPE_RIGHT", "scroll left",
         ),
         (
             {"action_type": "open_app", "app_name": "Zoho"},
-            Kind.OPEN_APP, "OPEN_APP", 'OPEN_APP app: "Zoho"',
+            "open_app", "OPEN_APP", 'OPEN_APP app: "Zoho"',
         ),
         (
             {"action_type": "type", "x": 1, "y": 2, "text": "a"},
-            Kind.TYPE, "INPUT", 'INPUT text: "a", then ENTER',
+            "type", "INPUT", 'INPUT text: "a", then ENTER',
         ),
-        ({"action_type": "input_text", "text": "a"}, Kind.TYPE, "INPUT", None),
-        ({"action_type": "navigate_home"}, Kind.HOME, "HOME", None),
-        ({"action_type": "navigate_back"}, Kind.BACK, "BACK", None),
-        ({"action_type": "wait"}, Kind.WAIT, "WAIT", "NONE"),
+        ({"action_type": "input_text", "text": "a"}, "type", "INPUT", None),
+        ({"action_type": "navigate_home"}, "home", "HOME", None),
+        ({"action_type": "navigate_back"}, "back", "BACK", None),
+        ({"action_type": "wait"}, "wait", "WAIT", "NONE"),
     ],
 )  # fmt: skip
 def test_all_nine_actions_are_read(
-    tmp_path: Path, action: dict[str, Any], kind: Kind, label: str, words: str | None
+    tmp_path: Path, action: dict[str, Any], kind: str, label: str, words: str | None
 ) -> None:
     source = load(records(tmp_path / "a", episode(action)))
     (step,) = source.steps
     assert not source.findings
     found = truth_of(step.source, step.screen)
     assert found
-    assert found.move.kind is kind
+    assert found.action.kind == kind
     assert step.action
     assert (step.action.label, step.action.words) == (label, words)
 

@@ -9,7 +9,21 @@ from dataclasses import replace
 
 import pytest
 
-from omnidata.tasks.phones.actions import Kind, Move, Pair, Rect, Truth
+from omnidata.actions import Action, Kind, Pair, Point
+from omnidata.tasks.phones.actions import (
+    BACK,
+    COMPLETE,
+    ENTER,
+    HOME,
+    IMPOSSIBLE,
+    RECENTS,
+    STOP,
+    WAIT,
+    Rect,
+    Truth,
+    gesture,
+    open_app,
+)
 from omnidata.tasks.phones.agentcpm import (
     fixed,
     fixed_androidcontrol,
@@ -23,31 +37,35 @@ CONTROL = (released_androidcontrol, fixed_androidcontrol)
 YES, NO, OTHER = (True, True), (True, False), (False, False)
 
 
-def tap(x: float, y: float) -> Move:
-    return Move(Kind.GESTURE, (x, y), (x, y))
+def at(place: Pair) -> tuple[Point]:
+    return (Point(*place, "rel"),)
 
 
-def drag(touch: Pair, lift: Pair) -> Move:
-    return Move(Kind.GESTURE, touch, lift)
+def tap(x: float, y: float) -> Action:
+    return gesture((x, y), (x, y))
 
 
-def text(said: str) -> Move:
-    return Move(Kind.TYPE, text=said)
+def drag(touch: Pair, lift: Pair) -> Action:
+    return gesture(touch, lift)
 
 
-def verdicts(wanted: Move, said: Move, *rects: Rect) -> list[tuple[bool, bool]]:
+def text(said: str) -> Action:
+    return Action("type", text=said)
+
+
+def verdicts(wanted: Action, said: Action, *rects: Rect) -> list[tuple[bool, bool]]:
     return [rule(Truth(wanted, rects), said) for rule in BOTH]
 
 
-def control(wanted: Move, said: Move, *rects: Rect) -> list[tuple[bool, bool] | None]:
+def control(wanted: Action, said: Action, *rects: Rect) -> list[tuple[bool, bool] | None]:
     return [rule(Truth(wanted, rects), said) for rule in CONTROL]
 
 
-def pressed(move: Move) -> Move:
-    return replace(move, kind=Kind.LONG_PRESS)
+def pressed(action: Action) -> Action:
+    return replace(action, kind="long_press")
 
 
-@pytest.mark.parametrize("kind", [Kind.GESTURE, Kind.LONG_PRESS])
+@pytest.mark.parametrize("kind", ["tap", "long_press"])
 def test_without_an_element_a_click_may_be_14_percent_away(kind: Kind) -> None:
     wanted = replace(tap(0.36, 0.5), kind=kind)
     for x, verdict in ((0.5, YES), (0.501, NO)):
@@ -119,11 +137,11 @@ def test_androidcontrols_long_presses_are_clicks_as_released() -> None:
 
 
 def test_steps_that_the_release_leaves_out_are_judged_when_mended() -> None:
-    app = Move(Kind.OPEN_APP, text="Zoho Meet")
-    assert control(app, Move(Kind.OPEN_APP, text="zoho meet ")) == [None, YES]
-    assert control(app, Move(Kind.OPEN_APP, text="Zoho")) == [None, NO]
+    app = open_app("Zoho Meet")
+    assert control(app, open_app("zoho meet ")) == [None, YES]
+    assert control(app, open_app("Zoho")) == [None, NO]
     assert control(app, tap(0.5, 0.5)) == [None, OTHER]
-    typed = Move(Kind.TYPE, (0.5, 0.5), text="a")
+    typed = Action("type", at((0.5, 0.5)), text="a")
     assert control(typed, text("a")) == [None, YES]
     assert control(text("a"), text("a")) == [YES] * 2
 
@@ -133,22 +151,23 @@ def test_scrolls_have_a_direction(said: str) -> None:
     ways: dict[str, Pair] = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
     for direction, (x, y) in ways.items():
         wanted = drag((0.5, 0.5), (0.5 + 0.3 * x, 0.5 + 0.3 * y))
-        answer = Move(Kind.SWIPE, (0.5, 0.5), direction=said)  # type: ignore[arg-type]  # a literal
+        answer = Action("swipe", at((0.5, 0.5)), direction=said)  # type: ignore[arg-type]  # a literal
         assert verdicts(wanted, answer) == [YES if said == direction else NO] * 2
-        placed = Move(Kind.SWIPE, (0.5, 0.5), (0.5 + ways[said][0] / 9, 0.5 + ways[said][1] / 9))
+        lift = (0.5 + ways[said][0] / 9, 0.5 + ways[said][1] / 9)
+        placed = Action("swipe", at((0.5, 0.5)), at(lift))
         assert verdicts(wanted, placed) == verdicts(wanted, answer)
 
 
 def test_a_scroll_along_the_diagonal_is_vertical() -> None:
     wanted = drag((0.0, 0.0), (0.5, 0.5))
-    assert verdicts(wanted, Move(Kind.SWIPE, direction="down")) == [YES] * 2
-    assert verdicts(wanted, Move(Kind.SWIPE, direction="right")) == [NO] * 2
+    assert verdicts(wanted, Action("swipe", direction="down")) == [YES] * 2
+    assert verdicts(wanted, Action("swipe", direction="right")) == [NO] * 2
 
 
 def test_a_scroll_to_nowhere_is_wrong() -> None:
     wanted = drag((0.5, 0.5), (0.5, 0.1))
-    assert verdicts(wanted, Move(Kind.SWIPE, (0.5, 0.5), (0.5, 0.5))) == [NO] * 2
-    assert verdicts(wanted, Move(Kind.SWIPE)) == [NO] * 2
+    assert verdicts(wanted, Action("swipe", at((0.5, 0.5)), at((0.5, 0.5)))) == [NO] * 2
+    assert verdicts(wanted, Action("swipe")) == [NO] * 2
 
 
 def test_a_finger_that_moves_up_to_4_percent_clicks() -> None:
@@ -176,39 +195,39 @@ def test_a_text_is_part_of_the_other(
     assert verdicts(text(wanted), text(said)) == [as_released, mended]
 
 
-BUTTONS = (Kind.BACK, Kind.HOME, Kind.ENTER)
+BUTTONS = (BACK, HOME, ENTER)
 
 
 @pytest.mark.parametrize("wanted", BUTTONS)
-@pytest.mark.parametrize("said", [*BUTTONS, Kind.RECENTS])
-def test_presses_are_of_the_same_button(wanted: Kind, said: Kind) -> None:
-    assert verdicts(Move(wanted), Move(said)) == [YES if wanted is said else NO] * 2
+@pytest.mark.parametrize("said", [*BUTTONS, RECENTS])
+def test_presses_are_of_the_same_button(wanted: Action, said: Action) -> None:
+    assert verdicts(wanted, said) == [YES if wanted is said else NO] * 2
 
 
-ENDS = (Kind.WAIT, Kind.COMPLETE, Kind.IMPOSSIBLE)
+ENDS = (WAIT, COMPLETE, IMPOSSIBLE)
 
 
 @pytest.mark.parametrize("wanted", ENDS)
-@pytest.mark.parametrize("said", [*ENDS, Kind.STOP])
-def test_as_released_waiting_and_every_end_are_the_same(wanted: Kind, said: Kind) -> None:
-    mended = YES if wanted is said else OTHER if Kind.WAIT in (wanted, said) else NO
-    assert verdicts(Move(wanted), Move(said)) == [YES, mended]
+@pytest.mark.parametrize("said", [*ENDS, STOP])
+def test_as_released_waiting_and_every_end_are_the_same(wanted: Action, said: Action) -> None:
+    mended = YES if wanted is said else OTHER if WAIT in (wanted, said) else NO
+    assert verdicts(wanted, said) == [YES, mended]
 
 
 def test_another_type_is_wrong() -> None:
-    moves = [
+    actions = [
         tap(0.5, 0.5), pressed(tap(0.5, 0.5)), drag((0.5, 0.5), (0.5, 0.1)), text("a"),
-        Move(Kind.HOME), Move(Kind.COMPLETE), Move(Kind.DOUBLE_TAP, (0.5, 0.5)),
+        HOME, COMPLETE, Action("tap", at((0.5, 0.5)), count=2),
     ]  # fmt: skip
-    for one in moves:
-        for other in moves:
+    for one in actions:
+        for other in actions:
             if one is not other:
                 assert verdicts(one, other) == [OTHER] * 2
                 assert control(one, other)[1] == OTHER
 
 
 def test_an_answer_without_its_place_is_wrong() -> None:
-    assert verdicts(tap(0.5, 0.5), Move(Kind.GESTURE), (0.0, 0.0, 1.0, 1.0)) == [NO] * 2
+    assert verdicts(tap(0.5, 0.5), Action("tap"), (0.0, 0.0, 1.0, 1.0)) == [NO] * 2
 
 
 def test_the_mended_rule_has_its_edges_inside_whatever_the_last_digit() -> None:

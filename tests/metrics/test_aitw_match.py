@@ -5,29 +5,50 @@ Places are (x, y) from 0 to 1, elements (y, x, height, width).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.tasks.phones.actions import Kind, Move, Pair, Rect, Truth
+from omnidata.actions import Action, Pair, Point
+from omnidata.tasks.phones.actions import (
+    BACK,
+    COMPLETE,
+    ENTER,
+    HOME,
+    IMPOSSIBLE,
+    RECENTS,
+    STOP,
+    WAIT,
+    Rect,
+    Truth,
+    gesture,
+    open_app,
+)
 from omnidata.tasks.phones.aitw_rules import dual_point, fixed, released
 
 BOTH = (released, fixed)
 
 
-def tap(x: float, y: float) -> Move:
-    return Move(Kind.GESTURE, (x, y), (x, y))
+def at(place: Pair) -> tuple[Point]:
+    return (Point(*place, "rel"),)
 
 
-def drag(touch: Pair, lift: Pair) -> Move:
-    return Move(Kind.GESTURE, touch, lift)
+def tap(x: float, y: float) -> Action:
+    return gesture((x, y), (x, y))
 
 
-def swipe(direction: str, touch: Pair | None = None, lift: Pair | None = None) -> Move:
-    return Move(Kind.SWIPE, touch, lift, direction)  # type: ignore[arg-type]  # a literal
+def drag(touch: Pair, lift: Pair) -> Action:
+    return gesture(touch, lift)
 
 
-def verdicts(wanted: Move, said: Move, *rects: Rect) -> list[tuple[bool, bool]]:
+def swipe(direction: str, touch: Pair | None = None, lift: Pair | None = None) -> Action:
+    start, end = (at(place) if place else () for place in (touch, lift))
+    return Action("swipe", start, end, direction=direction)  # type: ignore[arg-type]  # a literal
+
+
+def verdicts(wanted: Action, said: Action, *rects: Rect) -> list[tuple[bool, bool]]:
     """As released, and mended."""
     return [rule(Truth(wanted, rects), said) for rule in BOTH]
 
@@ -99,38 +120,38 @@ def test_the_longer_way_is_the_axis_and_equal_ones_are_vertical() -> None:
     assert verdicts(drag((0.0, 0.0), (0.5, 0.4375)), swipe("down")) == [(True, False)] * 2
 
 
-@pytest.mark.parametrize("kind", [Kind.BACK, Kind.HOME, Kind.ENTER, Kind.COMPLETE, Kind.IMPOSSIBLE])
-def test_of_everything_else_the_type_decides(kind: Kind) -> None:
-    assert verdicts(Move(kind), Move(kind)) == [(True, True)] * 2
-    assert verdicts(Move(kind), tap(0.5, 0.5)) == [(False, False)] * 2
-    assert verdicts(tap(0.5, 0.5), Move(kind)) == [(False, False)] * 2
-    assert verdicts(Move(kind), Move(Kind.TYPE)) == [(False, False)] * 2
+@pytest.mark.parametrize("other", [BACK, HOME, ENTER, COMPLETE, IMPOSSIBLE])
+def test_of_everything_else_the_type_decides(other: Action) -> None:
+    assert verdicts(other, other) == [(True, True)] * 2
+    assert verdicts(other, tap(0.5, 0.5)) == [(False, False)] * 2
+    assert verdicts(tap(0.5, 0.5), other) == [(False, False)] * 2
+    assert verdicts(other, Action("type", text="")) == [(False, False)] * 2
 
 
 def test_as_released_any_text_matches() -> None:
-    typed = Move(Kind.TYPE, text="Walmart")
-    assert verdicts(typed, Move(Kind.TYPE, text=" walmart")) == [(True, True)] * 2
+    typed = Action("type", text="Walmart")
+    assert verdicts(typed, Action("type", text=" walmart")) == [(True, True)] * 2
     for other in ("", "Walmart store", "x"):
-        assert verdicts(typed, Move(Kind.TYPE, text=other)) == [(True, True), (True, False)]
-    assert verdicts(Move(Kind.TYPE), Move(Kind.TYPE)) == [(True, True)] * 2
+        assert verdicts(typed, Action("type", text=other)) == [(True, True), (True, False)]
+    assert verdicts(Action("type", text=""), Action("type", text="")) == [(True, True)] * 2
 
 
-@pytest.mark.parametrize("kind", [Kind.DOUBLE_TAP, Kind.OPEN_APP, Kind.RECENTS, Kind.STOP])
-def test_what_the_dataset_cannot_express_matches_nothing(kind: Kind) -> None:
-    for wanted in (tap(0.5, 0.5), Move(Kind.HOME), Move(Kind.COMPLETE)):
-        assert verdicts(wanted, Move(kind, (0.5, 0.5), (0.5, 0.5))) == [(False, False)] * 2
+@pytest.mark.parametrize("other", [Action("tap", count=2), open_app("Clock"), RECENTS, STOP])
+def test_what_the_dataset_cannot_express_matches_nothing(other: Action) -> None:
+    for wanted in (tap(0.5, 0.5), HOME, COMPLETE):
+        assert verdicts(wanted, replace(other, start=at((0.5, 0.5)))) == [(False, False)] * 2
 
 
 def test_long_presses_and_waiting_match_where_data_have_them() -> None:
-    for kind in (Kind.LONG_PRESS, Kind.WAIT):
-        said = Move(kind, (0.5, 0.5), (0.5, 0.5))
+    for wanted in (Action("long_press"), WAIT):
+        said = replace(wanted, start=at((0.5, 0.5)))
         assert verdicts(tap(0.5, 0.5), said) == [(False, False)] * 2
-        assert verdicts(Move(kind), said) == [(True, True)] * 2
+        assert verdicts(wanted, said) == [(True, True)] * 2
 
 
 def test_an_answer_without_its_place_is_wrong() -> None:
-    assert verdicts(tap(0.5, 0.5), Move(Kind.GESTURE)) == [(False, False)] * 2
-    assert verdicts(swipe("up"), Move(Kind.SWIPE)) == [(False, False)] * 2
+    assert verdicts(tap(0.5, 0.5), Action("tap")) == [(False, False)] * 2
+    assert verdicts(swipe("up"), Action("swipe")) == [(False, False)] * 2
 
 
 def test_a_named_swipe_stays_one_however_short() -> None:

@@ -4,23 +4,39 @@ from __future__ import annotations
 
 import pytest
 
-from omnidata.tasks.phones.actions import DIRECTIONS, Kind, Move, Pair, Rect, Truth
+from omnidata.actions import Action, Box, Pair, Point
+from omnidata.tasks.phones.actions import (
+    BACK,
+    COMPLETE,
+    DIRECTIONS,
+    ENTER,
+    HOME,
+    IMPOSSIBLE,
+    WAIT,
+    Rect,
+    Truth,
+    gesture,
+    press,
+)
 from omnidata.tasks.phones.aitz_rules import direction_of, fixed, released
 
 SCREEN = (1000, 1000)
 YES, NO, OTHER = (True, True), (True, False), (False, False)
 
 
-def tap(x: float, y: float) -> Move:
-    return Move(Kind.GESTURE, (x, y), (x, y))
+def at(place: Pair) -> tuple[Point]:
+    return (Point(*place, "rel"),)
 
 
-def boxed(left: float, top: float, right: float, bottom: float) -> Move:
-    middle = (left + right) / 2, (top + bottom) / 2
-    return Move(Kind.GESTURE, middle, middle, box=(left, top, right, bottom))
+def tap(x: float, y: float) -> Action:
+    return gesture((x, y), (x, y))
 
 
-def verdicts(wanted: Move, said: Move, *rects: Rect) -> list[tuple[bool, bool] | None]:
+def boxed(left: float, top: float, right: float, bottom: float) -> Action:
+    return Action("tap", (Box(left, top, right, bottom, "rel"),))
+
+
+def verdicts(wanted: Action, said: Action, *rects: Rect) -> list[tuple[bool, bool] | None]:
     return [rule(Truth(wanted, rects), said, SCREEN) for rule in (released, fixed)]
 
 
@@ -54,17 +70,17 @@ def test_mended_a_point_is_right_in_the_experts_element() -> None:
     assert verdicts(tap(0.2, 0.2), tap(0.32, 0.08), rect) == [NO, YES]
     assert verdicts(tap(0.2, 0.2), tap(0.321, 0.2), rect) == [NO] * 2
     assert verdicts(tap(0.2, 0.2), tap(0.2, 0.2)) == [NO, YES]
-    assert verdicts(tap(0.2, 0.2), Move(Kind.GESTURE), rect) == [NO] * 2
+    assert verdicts(tap(0.2, 0.2), Action("tap"), rect) == [NO] * 2
 
 
 def test_a_click_on_a_screen_of_unknown_size_is_not_judged() -> None:
     for rule in (released, fixed):
         assert rule(Truth(tap(0.5, 0.5)), tap(0.1, 0.1), (0, 0)) is None
-        assert rule(Truth(Move(Kind.HOME)), Move(Kind.HOME), (0, 0)) == YES
+        assert rule(Truth(HOME), HOME, (0, 0)) == YES
 
 
-def swipe(touch: Pair, lift: Pair) -> Move:
-    return Move(Kind.GESTURE, touch, lift)
+def swipe(touch: Pair, lift: Pair) -> Action:
+    return gesture(touch, lift)
 
 
 def test_scrolls_are_vertical_from_nine_tenths_on() -> None:
@@ -73,9 +89,9 @@ def test_scrolls_are_vertical_from_nine_tenths_on() -> None:
     assert direction_of(swipe((1.0, 0.0), (0.0, 0.89))) == "left"
     wanted = swipe((0.5, 0.9), (0.5, 0.1))
     for direction in DIRECTIONS:
-        said = Move(Kind.SWIPE, direction=direction)
+        said = Action("swipe", direction=direction)
         assert verdicts(wanted, said) == [YES if direction == "up" else NO] * 2
-    assert verdicts(wanted, Move(Kind.SWIPE)) == [NO] * 2
+    assert verdicts(wanted, Action("swipe")) == [NO] * 2
 
 
 @pytest.mark.parametrize(
@@ -94,32 +110,32 @@ def test_scrolls_are_vertical_from_nine_tenths_on() -> None:
 def test_texts_are_parts_of_each_other_or_alike(
     wanted: str, said: str, verdict: tuple[bool, bool], mended: tuple[bool, bool]
 ) -> None:
-    typed = Move(Kind.TYPE, text=wanted), Move(Kind.TYPE, text=said)
+    typed = Action("type", text=wanted), Action("type", text=said)
     assert verdicts(*typed) == [verdict, mended]
 
 
 def test_presses_and_ends() -> None:
-    for one in (Kind.BACK, Kind.HOME, Kind.ENTER):
-        for other in (Kind.BACK, Kind.HOME, Kind.ENTER):
-            assert verdicts(Move(one), Move(other)) == [YES if one is other else NO] * 2
-    assert verdicts(Move(Kind.COMPLETE), Move(Kind.IMPOSSIBLE)) == [YES, NO]
-    assert verdicts(Move(Kind.COMPLETE), Move(Kind.COMPLETE)) == [YES] * 2
-    assert verdicts(Move(Kind.COMPLETE), Move(Kind.HOME)) == [OTHER] * 2
-    for kind in (Kind.WAIT, Kind.LONG_PRESS, Kind.DOUBLE_TAP):
-        assert verdicts(Move(kind), Move(kind)) == [OTHER] * 2
+    for one in (BACK, HOME, ENTER):
+        for other in (BACK, HOME, ENTER):
+            assert verdicts(one, other) == [YES if one is other else NO] * 2
+    assert verdicts(COMPLETE, IMPOSSIBLE) == [YES, NO]
+    assert verdicts(COMPLETE, COMPLETE) == [YES] * 2
+    assert verdicts(COMPLETE, HOME) == [OTHER] * 2
+    for said in (WAIT, Action("long_press"), Action("tap", count=2)):
+        assert verdicts(said, said) == [OTHER] * 2
 
 
 def test_as_released_whatever_is_called_a_press_has_its_type() -> None:
-    home, menu = Move(Kind.HOME), Move(Kind.BUTTON, text="menu")
+    home, menu = HOME, press("menu")
     assert verdicts(home, home) == [YES, YES]
     assert verdicts(home, menu) == [NO, NO]
-    assert verdicts(home, Move(Kind.LONG_PRESS, (0.5, 0.5))) == [NO, OTHER]
-    assert verdicts(tap(0.5, 0.5), Move(Kind.LONG_PRESS, (0.5, 0.5))) == [OTHER, OTHER]
+    assert verdicts(home, Action("long_press", at((0.5, 0.5)))) == [NO, OTHER]
+    assert verdicts(tap(0.5, 0.5), Action("long_press", at((0.5, 0.5)))) == [OTHER, OTHER]
 
 
 def test_a_click_may_name_an_element_by_its_number_in_reading_order() -> None:
     rects = (0.5, 0.5, 0.1, 0.1), (0.02, 0.4, 0.1, 0.1), (0.0, 0.0, 0.1, 0.1)
-    named = [Move(Kind.GESTURE, element=number) for number in range(4)]
+    named = [Action("tap", element=number) for number in range(4)]
     # The upper two are one line: the second lies beside the first, a little lower.
     assert [verdicts(tap(0.55, 0.55), said, *rects)[1] for said in named] == [NO, NO, YES, NO]
     assert [verdicts(tap(0.05, 0.05), said, *rects)[1] for said in named] == [YES, NO, NO, NO]

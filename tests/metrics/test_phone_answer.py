@@ -1,4 +1,4 @@
-"""Model text -> a move on a phone."""
+"""Model text -> an action on a phone."""
 
 from __future__ import annotations
 
@@ -9,12 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnidata.actions import Action, Point
 from omnidata.tasks.json_answers import Unread
-from omnidata.tasks.phones.actions import Kind, Move
+from omnidata.tasks.phones.actions import (
+    BACK,
+    COMPLETE,
+    ENTER,
+    HOME,
+    IMPOSSIBLE,
+    WAIT,
+    open_app,
+    press,
+)
 from omnidata.tasks.phones.agentcpm import Reading
-from omnidata.tasks.phones.answers import Answer, parse, read_prompted
+from omnidata.tasks.phones.answers import Answer, as_dict, from_dict, parse, read_prompted
 
-POINT = (500, 250)
+POINT = (Point(500, 250, "norm1000"),)
+TOUCH, LIFT = {"touch": (500, 250)}, {"lift": (500, 250)}
 
 
 def read(text: Any, reading: Reading = "meant") -> Answer | Unread:
@@ -22,10 +33,10 @@ def read(text: Any, reading: Reading = "meant") -> Answer | Unread:
     return parse(text, read_prompted, reading=reading)
 
 
-def move(text: Any, reading: Reading = "meant") -> Move:
+def action(text: Any, reading: Reading = "meant") -> Action:
     found = read(text, reading)
     assert isinstance(found, Answer), found
-    return found.move
+    return found.action
 
 
 def reason(text: Any, reading: Reading = "meant") -> str:
@@ -37,42 +48,41 @@ def reason(text: Any, reading: Reading = "meant") -> str:
 @pytest.mark.parametrize(
     ("body", "wanted"),
     [
-        ({"action_type": "TAP", "coordinate": [500, 250]}, Move(Kind.GESTURE, POINT, POINT)),
+        ({"action_type": "TAP", "coordinate": [500, 250]}, Action("tap", POINT)),
         (
             {"action_type": "LONG_PRESS", "coordinate": [500, 250]},
-            Move(Kind.LONG_PRESS, POINT, POINT),
+            Action("long_press", POINT),
         ),
         (
             {"action_type": "SWIPE_UP", "start_coordinate": [500, 250], "end_coordinate": [1, 2]},
-            Move(Kind.SWIPE, POINT, (1, 2), "up"),
+            Action("swipe", POINT, (Point(1, 2, "norm1000"),), direction="up"),
         ),
-        ({"action_type": "INPUT", "text": "7:30"}, Move(Kind.TYPE, text="7:30")),
-        ({"action_type": "BACK"}, Move(Kind.BACK)),
-        ({"action_type": "HOME"}, Move(Kind.HOME)),
-        ({"action_type": "ENTER"}, Move(Kind.ENTER)),
-        ({"action_type": "NONE"}, Move(Kind.WAIT)),
-        ({"action_type": "TASK_COMPLETE"}, Move(Kind.COMPLETE)),
-        ({"action_type": "TASK_IMPOSSIBLE"}, Move(Kind.IMPOSSIBLE)),
+        ({"action_type": "INPUT", "text": "7:30"}, Action("type", text="7:30")),
+        ({"action_type": "BACK"}, BACK),
+        ({"action_type": "HOME"}, HOME),
+        ({"action_type": "ENTER"}, ENTER),
+        ({"action_type": "NONE"}, WAIT),
+        ({"action_type": "TASK_COMPLETE"}, COMPLETE),
+        ({"action_type": "TASK_IMPOSSIBLE"}, IMPOSSIBLE),
     ],
 )  # fmt: skip
-def test_the_prompts_form_is_read_to_the_letter(body: dict[str, Any], wanted: Move) -> None:
+def test_the_prompts_form_is_read_to_the_letter(body: dict[str, Any], wanted: Action) -> None:
     found = read(body)
     assert isinstance(found, Answer)
-    assert (found.form, found.as_prompted, found.move.space) == ("prompted", True, "norm1000")
-    assert found.move.as_dict() == wanted.as_dict()
+    assert (found.form, found.as_prompted, found.action) == ("prompted", True, wanted)
     around = read(f"I say ```json\n{json.dumps(body)}\n``` so")
     assert isinstance(around, Answer)
-    assert (around.move, around.as_prompted) == (found.move, False)
+    assert (around.action, around.as_prompted) == (wanted, False)
     extra = read({**body, "thought": "x"})
     assert isinstance(extra, Answer)
-    assert (extra.move, extra.as_prompted) == (found.move, False)
+    assert (extra.action, extra.as_prompted) == (wanted, False)
 
 
 def test_aliases_of_names_are_read_too() -> None:
-    assert move({"action": "click", "point": "500, 250"}).touch == POINT
-    assert move({"action_type": "press_enter"}).kind is Kind.ENTER
-    assert move({"action_type": "scroll_down"}).direction == "down"
-    assert move({"action_type": "double_tap", "x": 1, "y": 2}).kind is Kind.DOUBLE_TAP
+    assert action({"action": "click", "point": "500, 250"}).start == POINT
+    assert action({"action_type": "press_enter"}) == ENTER
+    assert action({"action_type": "scroll_down"}).direction == "down"
+    assert action({"action_type": "double_tap", "x": 1, "y": 2}).label == "DOUBLE_TAP"
 
 
 @pytest.mark.parametrize("number", [-1, 0, 3, 4, 4.0, 10, 99])
@@ -91,39 +101,39 @@ def test_a_coordinate_without_a_name_is_no_tap() -> None:
 @pytest.mark.parametrize(
     ("body", "released", "meant"),
     [
-        ({"POINT": [1, 2]}, Kind.GESTURE, Kind.GESTURE),
-        ({"POINT": [1, 2], "duration": 200}, Kind.GESTURE, Kind.GESTURE),
-        ({"POINT": [1, 2], "duration": 199}, Kind.STOP, Kind.GESTURE),
-        ({"POINT": [1, 2], "duration": 201}, Kind.LONG_PRESS, Kind.LONG_PRESS),
-        ({"POINT": [1, 2], "to": "up"}, Kind.SWIPE, Kind.SWIPE),
-        ({"POINT": [1, 2], "to": [1, 500]}, Kind.SWIPE, Kind.SWIPE),
-        ({"POINT": [1, 2], "to": "up", "duration": 201}, Kind.LONG_PRESS, Kind.SWIPE),
-        ({"POINT": [1, 2], "to": "up", "duration": 199}, Kind.STOP, Kind.SWIPE),
-        ({"TYPE": ""}, Kind.TYPE, Kind.TYPE),
-        ({"PRESS": "HOME"}, Kind.HOME, Kind.HOME),
-        ({"PRESS": "BACK"}, Kind.BACK, Kind.BACK),
-        ({"PRESS": "ENTER"}, Kind.ENTER, Kind.ENTER),
-        ({"PRESS": "APPSELECT"}, Kind.RECENTS, Kind.RECENTS),
-        ({"duration": 3000}, Kind.WAIT, Kind.WAIT),
-        ({"STATUS": "finish"}, Kind.COMPLETE, Kind.COMPLETE),
-        ({"STATUS": "satisfied"}, Kind.COMPLETE, Kind.COMPLETE),
-        ({"STATUS": "impossible"}, Kind.IMPOSSIBLE, Kind.IMPOSSIBLE),
-        ({"STATUS": "interrupt"}, Kind.STOP, Kind.STOP),
-        ({"STATUS": "need_feedback"}, Kind.STOP, Kind.STOP),
-        ({"POINT": [1, 2], "STATUS": "finish"}, Kind.COMPLETE, Kind.COMPLETE),
-        ({"POINT": [1.0, 2], "STATUS": "start", "thought": "x"}, Kind.GESTURE, Kind.GESTURE),
-        ({"CLEAR": None}, Kind.WAIT, None),
-        ({"DEEP_LINK": None}, Kind.WAIT, None),
+        ({"POINT": [1, 2]}, "gesture", "gesture"),
+        ({"POINT": [1, 2], "duration": 200}, "gesture", "gesture"),
+        ({"POINT": [1, 2], "duration": 199}, "stop", "gesture"),
+        ({"POINT": [1, 2], "duration": 201}, "long_press", "long_press"),
+        ({"POINT": [1, 2], "to": "up"}, "swipe", "swipe"),
+        ({"POINT": [1, 2], "to": [1, 500]}, "swipe", "swipe"),
+        ({"POINT": [1, 2], "to": "up", "duration": 201}, "long_press", "swipe"),
+        ({"POINT": [1, 2], "to": "up", "duration": 199}, "stop", "swipe"),
+        ({"TYPE": ""}, "type", "type"),
+        ({"PRESS": "HOME"}, "home", "home"),
+        ({"PRESS": "BACK"}, "back", "back"),
+        ({"PRESS": "ENTER"}, "enter", "enter"),
+        ({"PRESS": "APPSELECT"}, "recents", "recents"),
+        ({"duration": 3000}, "wait", "wait"),
+        ({"STATUS": "finish"}, "complete", "complete"),
+        ({"STATUS": "satisfied"}, "complete", "complete"),
+        ({"STATUS": "impossible"}, "impossible", "impossible"),
+        ({"STATUS": "interrupt"}, "stop", "stop"),
+        ({"STATUS": "need_feedback"}, "stop", "stop"),
+        ({"POINT": [1, 2], "STATUS": "finish"}, "complete", "complete"),
+        ({"POINT": [1.0, 2], "STATUS": "start", "thought": "x"}, "gesture", "gesture"),
+        ({"CLEAR": None}, "wait", None),
+        ({"DEEP_LINK": None}, "wait", None),
     ],
 )
 def test_compact_json_is_read_as_released_and_as_meant(
-    body: dict[str, Any], released: Kind, meant: Kind | None
+    body: dict[str, Any], released: str, meant: str | None
 ) -> None:
-    assert move(body, "released").kind is released
+    assert as_dict(action(body, "released"))["kind"] == released
     if meant is None:
         assert "no actions of any data" in reason(body)
     else:
-        assert move(body).kind is meant
+        assert as_dict(action(body))["kind"] == meant
 
 
 @pytest.mark.parametrize(
@@ -145,34 +155,34 @@ def test_what_the_schema_forbids_is_unread(body: dict[str, Any]) -> None:
 def test_as_released_compact_json_is_the_whole_text_or_nothing() -> None:
     fenced = '```json\n{"POINT": [500, 250]}\n```'
     assert reason(fenced, "released")
-    assert move(fenced).touch == POINT
+    assert action(fenced).start == POINT
 
 
 @pytest.mark.parametrize(
     ("call", "args", "wanted"),
     [
-        ("click_element", {"bbox": [0, 100, 1000, 400]}, Move(Kind.GESTURE, POINT, POINT)),
-        ("CLICK", {"bbox": ["0", "100", "1000", "400"]}, Move(Kind.GESTURE, POINT, POINT)),
-        ("scroll", {"direction": "left"}, Move(Kind.SWIPE, direction="left")),
-        ("scroll", {}, Move(Kind.SWIPE)),
-        ("input", {"text": "a"}, Move(Kind.TYPE, text="a")),
-        ("press_enter", {}, Move(Kind.ENTER)),
-        ("press_home", None, Move(Kind.HOME)),
-        ("press_menu", {}, Move(Kind.BUTTON, text="menu")),
-        ("LONG_PRESS", {}, Move(Kind.LONG_PRESS)),
-        ("LONG_PRESS", {"bbox": [0, 100, 1000, 400]}, Move(Kind.LONG_PRESS, POINT, POINT)),
-        ("click", {}, Move(Kind.GESTURE)),
-        ("click", {"idx": "3"}, Move(Kind.GESTURE, element=3)),
-        ("click", {"idx": "x", "bbox": None}, Move(Kind.GESTURE)),
-        ("click_type", {"text": "a"}, Move(Kind.GESTURE)),
-        ("stop", {"task_status": "success"}, Move(Kind.COMPLETE)),
-        ("stop", {"task_status": "failure"}, Move(Kind.IMPOSSIBLE)),
+        ("click_element", {"bbox": [0, 100, 1000, 400]}, Action("tap", POINT)),
+        ("CLICK", {"bbox": ["0", "100", "1000", "400"]}, Action("tap", POINT)),
+        ("scroll", {"direction": "left"}, Action("swipe", direction="left")),
+        ("scroll", {}, Action("swipe")),
+        ("input", {"text": "a"}, Action("type", text="a")),
+        ("press_enter", {}, ENTER),
+        ("press_home", None, HOME),
+        ("press_menu", {}, press("menu")),
+        ("LONG_PRESS", {}, Action("long_press")),
+        ("LONG_PRESS", {"bbox": [0, 100, 1000, 400]}, Action("long_press", POINT)),
+        ("click", {}, Action("tap")),
+        ("click", {"idx": "3"}, Action("tap", element=3)),
+        ("click", {"idx": "x", "bbox": None}, Action("tap")),
+        ("click_type", {"text": "a"}, Action("tap")),
+        ("stop", {"task_status": "success"}, COMPLETE),
+        ("stop", {"task_status": "failure"}, IMPOSSIBLE),
     ],
 )
-def test_calls_of_the_zoo_are_read(call: str, args: Any, wanted: Move) -> None:
-    found = move({"ACTION": call, "ARGS": args}).as_dict()
+def test_calls_of_the_zoo_are_read(call: str, args: Any, wanted: Action) -> None:
+    found = as_dict(action({"ACTION": call, "ARGS": args}))
     found.pop("box", None)
-    assert found == wanted.as_dict()
+    assert found == as_dict(wanted)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +223,40 @@ def test_calls_that_say_nothing_are_unread(call: Any, args: Any) -> None:
 def test_no_text_makes_it_raise(text: str) -> None:
     for reading in ("released", "meant"):
         found = parse(text, read_prompted, reading=reading)
-        assert found.reason if isinstance(found, Unread) else found.move.kind in Kind
+        assert found.reason if isinstance(found, Unread) else as_dict(found.action)["kind"]
+
+
+@pytest.mark.parametrize(
+    ("said", "held"),
+    [
+        (Action("tap", POINT), {"kind": "gesture", **TOUCH, **LIFT}),
+        (Action("tap", POINT, count=2), {"kind": "double_tap", **TOUCH, **LIFT}),
+        (Action("long_press", POINT), {"kind": "long_press", **TOUCH, **LIFT}),
+        (Action("swipe", POINT, direction="up"), {"kind": "swipe", **TOUCH, "direction": "up"}),
+        (Action("swipe", POINT, POINT), {"kind": "swipe", **TOUCH, **LIFT}),
+        (Action("type", text="7:30"), {"kind": "type", "text": "7:30"}),
+        (Action("type", text=""), {"kind": "type"}),
+        (press("menu"), {"kind": "button", "text": "menu"}),
+        (open_app("Clock"), {"kind": "open_app", "text": "Clock"}),
+        (COMPLETE, {"kind": "complete"}),
+        (WAIT, {"kind": "wait"}),
+    ],
+)
+def test_what_scores_hold_is_the_action_and_can_be_read_back(
+    said: Action, held: dict[str, Any]
+) -> None:
+    assert as_dict(said) == held
+    assert from_dict(json.loads(json.dumps(held)), "norm1000") == said
+
+
+@pytest.mark.parametrize(
+    "held",
+    [{}, {"kind": "fly"}, {"kind": ["wait"]}, {"kind": "gesture", "touch": ["1", 2]},
+     {"kind": "swipe", "touch": [1]}, {"kind": "swipe", "lift": 3}],
+)  # fmt: skip
+def test_scores_that_hold_something_else_are_no_action(held: dict[str, Any]) -> None:
+    with pytest.raises((LookupError, TypeError, ValueError)):
+        from_dict(held, "norm1000")
 
 
 def test_deep_nesting_and_endless_braces_are_no_trouble() -> None:

@@ -17,8 +17,8 @@ from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import Note, Place, about, opened, short
 from omnidata.media import Held, image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
-from omnidata.tasks.aitw.rows import PICTURE, Line, Row, form_of, move_of, one
-from omnidata.tasks.phones.actions import as_action
+from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
+from omnidata.tasks.phones.actions import headed, middle
 from omnidata.tasks.phones.files import picture_broken, stated_size
 from omnidata.types import MediaRef, Modality, Source, Step, Stretch
 
@@ -99,16 +99,17 @@ class StepReader:
 
     def _action(self, row: Row, place: Place) -> Action | None:
         try:
-            move = move_of(row)
+            action = action_of(row)
         except ValueError as error:
             place.refuse(
                 "action-unusable", str(error), "an action of Android in the Wild",
                 "mend the row; the step is not judged until then",
             )  # fmt: skip
             return None
-        if move.touch and not all(0 <= side <= 1 for side in move.touch):
-            place.warn("target-outside", f"{move.touch} is outside the screen", "x and y, 0 to 1")
-        return as_action(move)
+        touch = middle(action.start)
+        if touch and not all(0 <= side <= 1 for side in touch):
+            place.warn("target-outside", f"{touch} is outside the screen", "x and y, 0 to 1")
+        return headed(action)
 
     def steps(self) -> Iterator[Step]:
         """All steps, episode by episode in the order of their first rows."""

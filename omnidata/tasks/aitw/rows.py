@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from omnidata.actions import Screen
+from omnidata.actions import Action, Pair, Point, Screen
 from omnidata.errors import DataError, Finding
 from omnidata.files import ANY, open_file, read_file
 from omnidata.jsontext import decode
@@ -21,7 +21,18 @@ from omnidata.loaders.jsonl import BOM, decoded
 from omnidata.loaders.load import SKIPPED, Note, short
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
 from omnidata.tasks.phones import files as phone_files
-from omnidata.tasks.phones.actions import Code, Kind, Move, Pair, Rect, Truth
+from omnidata.tasks.phones.actions import (
+    BACK,
+    COMPLETE,
+    ENTER,
+    HOME,
+    IMPOSSIBLE,
+    WAIT,
+    Code,
+    Rect,
+    Truth,
+    gesture,
+)
 
 # Where Android in the Wild lies, in its three forms, known by their columns.
 #
@@ -179,13 +190,13 @@ def _broken(where: str, what: str, expected: str) -> Finding:
 
 
 _IN_CAGUI_ALONE = (Code.LONG_POINT, Code.NO_ACTION)
-_KINDS: Mapping[Code, Kind] = {
-    Code.PRESS_BACK: Kind.BACK,
-    Code.PRESS_HOME: Kind.HOME,
-    Code.PRESS_ENTER: Kind.ENTER,
-    Code.NO_ACTION: Kind.WAIT,
-    Code.STATUS_TASK_COMPLETE: Kind.COMPLETE,
-    Code.STATUS_TASK_IMPOSSIBLE: Kind.IMPOSSIBLE,
+_PLAIN: Mapping[Code, Action] = {
+    Code.PRESS_BACK: BACK,
+    Code.PRESS_HOME: HOME,
+    Code.PRESS_ENTER: ENTER,
+    Code.NO_ACTION: WAIT,
+    Code.STATUS_TASK_COMPLETE: COMPLETE,
+    Code.STATUS_TASK_IMPOSSIBLE: IMPOSSIBLE,
 }
 _MOST_RECTS = 10_000
 _FARTHEST = 1e6
@@ -204,7 +215,7 @@ def one(row: Row, name: str) -> Any:
     return value
 
 
-def move_of(row: Row) -> Move:
+def action_of(row: Row) -> Action:
     """What was done.
 
     Raises:
@@ -224,13 +235,15 @@ def move_of(row: Row) -> Move:
     if code in (Code.DUAL_POINT, Code.LONG_POINT):
         touch = _pair(row, "results/yx_touch" if example else "result_touch_yx")
         lift = _pair(row, "results/yx_lift" if example else "result_lift_yx")
-        return Move(Kind.GESTURE if code is Code.DUAL_POINT else Kind.LONG_PRESS, touch, lift)
+        if code is Code.DUAL_POINT:
+            return gesture(touch, lift)
+        return Action("long_press", (Point(*touch, "rel"),))
     if code is Code.TYPE:
         text = one(row, "results/type_action" if example else "result_action_text")
         if not isinstance(text, str):
             raise ValueError(f"the text that is typed is {short(text)}")
-        return Move(Kind.TYPE, text=text)
-    return Move(_KINDS[code])
+        return Action("type", text=text)
+    return _PLAIN[code]
 
 
 def truth_of(row: Row, screen: Screen) -> Truth | None:
@@ -241,7 +254,7 @@ def truth_of(row: Row, screen: Screen) -> Truth | None:
         screen: width and height of its picture, for boxes in pixels; (0, 0) where nobody knows.
     """
     try:
-        return Truth(move_of(row), rects_of(row, screen))
+        return Truth(action_of(row), rects_of(row, screen))
     except ValueError:
         return None
 

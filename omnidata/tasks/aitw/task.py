@@ -6,27 +6,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from omnidata.actions import Screen
+from omnidata.actions import Action, Pair, Screen
 from omnidata.tasks.aitw import load as loader
 from omnidata.tasks.aitw.rows import fingerprint, recognises, truth_of
 from omnidata.tasks.phones import answers
-from omnidata.tasks.phones.actions import Kind, Move, Pair, Truth, direction_of
+from omnidata.tasks.phones.actions import Truth, direction_of, middle
 from omnidata.tasks.phones.aitw_rules import dual_point
 from omnidata.tasks.phones.task import PhoneTask, Wording
 from omnidata.types import Source
 
 _POINT = "coordinate: [x, y]"
 _LINE = "start_coordinate: [x, y], end_coordinate: [x, y]"
-_NAMES: Mapping[Kind, str] = {
-    Kind.GESTURE: "TAP",
-    Kind.DOUBLE_TAP: "DOUBLE_TAP",
-    Kind.LONG_PRESS: "LONG_PRESS",
-    Kind.BACK: "BACK",
-    Kind.HOME: "HOME",
-    Kind.WAIT: "NONE",
-    Kind.COMPLETE: "TASK_COMPLETE",
-    Kind.IMPOSSIBLE: "TASK_IMPOSSIBLE",
-}
+_NAMES = frozenset(
+    {"TAP", "DOUBLE_TAP", "LONG_PRESS", "BACK", "HOME", "ENTER", "NONE"}
+    | {"TASK_COMPLETE", "TASK_IMPOSSIBLE"}
+)
 
 
 class Aitw(PhoneTask):
@@ -92,28 +86,25 @@ class Aitw(PhoneTask):
         """What a row says was done, and what was there."""
         return truth_of(row, screen)
 
-    def read_prompted(self, body: Mapping[str, Any]) -> tuple[Move, bool]:
+    def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
         """An answer by the names of the table, or their aliases."""
         return answers.read_prompted(body, self._space)
 
-    def places(self, move: Move) -> Sequence[Pair]:
+    def places(self, action: Action) -> Sequence[Pair]:
         """Where a finger touches, and for a swipe where it is lifted."""
-        if direction_of(move):
-            return dual_point(move) or ()
-        if move.kind in (Kind.GESTURE, Kind.LONG_PRESS):
-            return (move.touch,) if move.touch else ()
-        return ()
+        if direction_of(action):
+            return dual_point(action) or ()
+        touch = middle(action.start)
+        return (touch,) if touch and action.kind in ("tap", "long_press") else ()
 
-    def body(self, move: Move, places: Sequence[Any]) -> dict[str, Any]:
-        """The answer for a move."""
-        if direction := direction_of(move):
+    def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
+        """The answer for an action."""
+        if direction := direction_of(action):
             ends = zip(("start_coordinate", "end_coordinate"), places, strict=False)
             return {"action_type": f"SWIPE_{direction.upper()}", **dict(ends)}
-        if move.kind is Kind.TYPE:
-            return {"action_type": "INPUT", "text": move.text}
-        if move.kind is Kind.ENTER:
-            return {"action_type": "ENTER"}
-        if move.kind not in _NAMES:
-            raise ValueError(f"the prompt has no {move.kind}")
-        place = {"coordinate": places[0]} if places else {}
-        return {"action_type": _NAMES[move.kind], **place}
+        if action.kind == "type":
+            return {"action_type": "INPUT", "text": action.text}
+        name = "NONE" if action.kind == "wait" else action.label
+        if name not in _NAMES:
+            raise ValueError(f"the prompt has no {name}")
+        return {"action_type": name, **({"coordinate": places[0]} if places else {})}

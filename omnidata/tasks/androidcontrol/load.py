@@ -30,10 +30,10 @@ from omnidata.tasks.androidcontrol.rows import (
     item,
     pack,
     unpack,
-    wording_of,
+    worded,
 )
 from omnidata.tasks.phones import files as phone_files
-from omnidata.tasks.phones.actions import as_action
+from omnidata.tasks.phones.actions import middle
 from omnidata.tasks.phones.files import picture_broken, stated_size
 from omnidata.types import MediaRef, Modality, Source, Step, Stretch
 
@@ -190,23 +190,22 @@ class EpisodeReader:
     def _action(self, row: Row, screen: Screen, sample_id: str) -> Action | None:
         place = Place(sample_id, about(self.note, sample_id))
         try:
-            move = call_of(row)
+            action = call_of(row)
         except ValueError as error:
             place.refuse(
                 "action-unusable", str(error), "one of AndroidControl's actions",
                 "mend the row; the step is not judged until then",
             )  # fmt: skip
             return None
-        if move.touch and not all(
-            0 <= value <= side for value, side in zip(move.touch, screen, strict=True)
-        ):
-            x, y = move.touch
+        touch = middle(action.start)
+        if touch and not all(0 <= value <= side for value, side in zip(touch, screen, strict=True)):
+            x, y = touch
             place.warn(
                 "target-outside",
                 f"({x}, {y}) is outside the screen of {screen[0]} x {screen[1]}",
                 "pixels of the screenshot",
             )
-        return as_action(move, wording_of(move))
+        return worded(action)
 
     def _check_lengths(self, features: Row, example: Example, where: str, notes: _Notes) -> None:
         count = len(features["actions"])

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from omnidata.actions import OPPOSITE, Screen
+from omnidata.actions import OPPOSITE, Action, Screen, centre, convert
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders.tfrecord import VARINT, fields, inner, signed, whole
-from omnidata.tasks.phones.actions import Kind, Move, Pair, Rect, Truth, read_call
+from omnidata.tasks.phones.actions import Rect, Truth, read_call
 
 # AndroidControl's accessibility forests: where the elements of a screen are.
 #
@@ -108,7 +108,7 @@ def item(row: Row, name: str, number: int) -> Any:
     return values[number] if isinstance(values, list) and number < len(values) else None
 
 
-def call_of(row: Row) -> Move:
+def call_of(row: Row) -> Action:
     """What was done, in pixels.
 
     Raises:
@@ -127,26 +127,24 @@ def call_of(row: Row) -> Move:
 def truth_of(row: Row, screen: Screen) -> Truth | None:
     """What was done and what was there, from 0 to 1; None where that cannot be read.
 
-    What was there is read for moves that have a place alone.
+    What was there is read for actions that have a place alone.
 
     Args:
         row: a step's `source`.
         screen: width and height in pixels.
     """
     try:
-        move = call_of(row)
+        action = call_of(row)
     except ValueError:
         return None
+    if not action.start:
+        return Truth(action)
     if min(screen) < 1:
-        return None if move.touch else Truth(replace(move, space="rel"))
-    touch, lift = _relative(move.touch, screen), _relative(move.lift, screen)
-    placed = move.kind in (Kind.GESTURE, Kind.LONG_PRESS)
-    rects = rects_of(row, screen) if placed else ()  # which takes a millisecond
-    return Truth(replace(move, touch=touch, lift=lift, space="rel"), rects)
-
-
-def _relative(place: Pair | None, screen: Screen) -> Pair | None:
-    return (place[0] / screen[0], place[1] / screen[1]) if place else None
+        return None
+    start = tuple(convert(centre(region), "rel", screen) for region in action.start)
+    # Reading the elements takes a millisecond, and what is typed is not held against them.
+    rects = rects_of(row, screen) if action.kind != "type" else ()
+    return Truth(replace(action, start=start), rects)
 
 
 def rects_of(row: Row, screen: Screen) -> tuple[Rect, ...]:
@@ -165,15 +163,15 @@ def rects_of(row: Row, screen: Screen) -> tuple[Rect, ...]:
     )
 
 
-def wording_of(move: Move) -> str | None:
-    """The dataset's wording, for histories, of what the primitives do not say; None otherwise.
+def worded(action: Action) -> Action:
+    """An action with the dataset's wording for histories, where it has one of its own.
 
     Examples:
-        >>> wording_of(Move(Kind.SWIPE, direction="up"))
+        >>> worded(Action("swipe", direction="up")).words
         'scroll down'
     """
-    if move.kind is Kind.SWIPE and move.direction:
-        return f"scroll {OPPOSITE[move.direction]}"
-    if move.kind is Kind.TYPE and move.touch:
-        return f'INPUT text: "{move.text}", then ENTER'
-    return None
+    if action.kind == "swipe" and action.direction:
+        return replace(action, words=f"scroll {OPPOSITE[action.direction]}")
+    if action.kind == "type" and action.start:
+        return replace(action, words=f'INPUT text: "{action.text}", then ENTER')
+    return action

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from omnidata.actions import OPPOSITE, Action, Screen
+from omnidata.actions import OPPOSITE, Action, Pair, Screen
 from omnidata.tasks.androidcontrol import load as loader
-from omnidata.tasks.androidcontrol.rows import STEP, item, truth_of, wording_of
+from omnidata.tasks.androidcontrol.rows import STEP, item, truth_of, worded
 from omnidata.tasks.json_answers import read_pair
-from omnidata.tasks.phones.actions import DIRECTIONS, Kind, Move, Pair, Truth, as_action, read_call
+from omnidata.tasks.phones.actions import (
+    COMPLETE,
+    DIRECTIONS,
+    IMPOSSIBLE,
+    Truth,
+    headed,
+    middle,
+    read_call,
+)
 from omnidata.tasks.phones.answers import name_of
 from omnidata.tasks.phones.task import HISTORY, SPACES, PhoneTask, Wording
 from omnidata.types import Source, Step
@@ -87,7 +94,7 @@ class AndroidControl(PhoneTask):
         """What a row says was done, and what was there."""
         return truth_of(row, screen)
 
-    def read_prompted(self, body: Mapping[str, Any]) -> tuple[Move, bool]:
+    def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
         """An answer by AndroidControl's names; x and y may stand for the coordinate.
 
         No step of the data is an end of the episode, but agents of the same action space say when
@@ -95,47 +102,47 @@ class AndroidControl(PhoneTask):
         """
         name = name_of(body)
         if name in _ENDINGS:
-            return Move(_end(body, name), space=self._space), False
+            return _end(body, name), False
         said = {key: value for key, value in body.items() if key not in ("x", "y")}
         pair = read_pair(body.get("coordinate", [body.get("x"), body.get("y")]))
         placed = {"x": pair[0], "y": pair[1]} if pair else {}
-        move = read_call({**said, "action_type": name, **placed})
-        exact = self.body(move, [list(pair)] if pair and self.places(move) else []) == dict(body)
-        return replace(move, space=self._space), exact
+        action = read_call({**said, "action_type": name, **placed}, space=self._space)
+        places = [list(pair)] if pair and action.start else []
+        return action, self.body(action, places) == dict(body)
 
-    def places(self, move: Move) -> Sequence[Pair]:
+    def places(self, action: Action) -> Sequence[Pair]:
         """Where a finger touches."""
-        placed = move.kind in (Kind.GESTURE, Kind.LONG_PRESS, Kind.TYPE)
-        return (move.touch,) if placed and move.touch else ()
+        touch = middle(action.start)
+        return (touch,) if touch and action.kind in ("tap", "long_press", "type") else ()
 
-    def body(self, move: Move, places: Sequence[Any]) -> dict[str, Any]:
-        """The answer for a move."""
+    def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
+        """The answer for an action."""
         place = {"coordinate": places[0]} if places else {}
-        if move.kind is Kind.TYPE:
+        if action.kind == "type":
             name = "type" if places else "input_text"
-            return {"action_type": name, **place, "text": move.text}
-        if move.kind is Kind.SWIPE and move.direction:
-            return {"action_type": "scroll", "direction": OPPOSITE[move.direction]}
-        if move.kind is Kind.OPEN_APP:
-            return {"action_type": "open_app", "app_name": move.text}
-        if move.kind not in _NAMES:
-            raise ValueError(f"AndroidControl has no {move.kind}")
-        return {"action_type": _NAMES[move.kind], **place}
+            return {"action_type": name, **place, "text": action.text}
+        if action.kind == "swipe" and action.direction:
+            return {"action_type": "scroll", "direction": OPPOSITE[action.direction]}
+        if action.kind == "open_app":
+            return {"action_type": "open_app", "app_name": action.app}
+        if action.label not in _NAMES:
+            raise ValueError(f"AndroidControl has no {action.label}")
+        return {"action_type": _NAMES[action.label], **place}
 
-    def past(self, move: Move) -> Action | None:
-        """A move as histories show it, in the dataset's own words where those differ."""
-        return as_action(move, wording_of(move))
+    def past(self, action: Action) -> Action | None:
+        """An action as histories show it, in the dataset's own words where those differ."""
+        return headed(worded(action))
 
 
 _ENDINGS: Mapping[str, str] = {"status": "goal_status", "terminate": "status"}
 """How an answer says that the episode ends, and where it says how."""
-_ENDS: Mapping[str, Kind] = {
-    **dict.fromkeys(("complete", "completed", "success", "successful"), Kind.COMPLETE),
-    **dict.fromkeys(("infeasible", "impossible", "failure", "failed"), Kind.IMPOSSIBLE),
+_ENDS: Mapping[str, Action] = {
+    **dict.fromkeys(("complete", "completed", "success", "successful"), COMPLETE),
+    **dict.fromkeys(("infeasible", "impossible", "failure", "failed"), IMPOSSIBLE),
 }
 
 
-def _end(body: Mapping[str, Any], name: str) -> Kind:
+def _end(body: Mapping[str, Any], name: str) -> Action:
     """Which end an answer says.
 
     Raises:
@@ -148,10 +155,11 @@ def _end(body: Mapping[str, Any], name: str) -> Kind:
     return _ENDS[said.lower()]
 
 
-_NAMES: Mapping[Kind, str] = {
-    Kind.GESTURE: "click",
-    Kind.LONG_PRESS: "long_press",
-    Kind.HOME: "navigate_home",
-    Kind.BACK: "navigate_back",
-    Kind.WAIT: "wait",
+_NAMES: Mapping[str, str] = {
+    "TAP": "click",
+    "LONG_PRESS": "long_press",
+    "HOME": "navigate_home",
+    "BACK": "navigate_back",
+    "WAIT": "wait",
 }
+"""The dataset's names by the labels of actions."""

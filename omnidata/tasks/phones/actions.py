@@ -2,7 +2,8 @@
 
 Android in the Wild has one number for everything that a finger does: a dual point, which is a tap
 where the finger is lifted within `TAP_REACH` of where it touched, and a swipe otherwise.
-AndroidControl has JSON objects with names. A `Move` holds either without loss of meaning; the
+AndroidControl has JSON objects with names. An action holds either without loss of meaning: a swipe
+of which only the two places tell where it goes has no `direction`, for evaluators differ in it. The
 datasets' own spelling is kept wherever rows are kept.
 """
 
@@ -11,13 +12,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from typing import Any, Final, get_args
 
-from omnidata.actions import OPPOSITE, Action, Direction, Point, Space
+from omnidata.actions import (
+    OPPOSITE,
+    Action,
+    Direction,
+    Pair,
+    Point,
+    Region,
+    Space,
+    centre,
+    convert,
+)
 
-Pair = tuple[float, float]
-"""x and y."""
 Rect = tuple[float, float, float, float]
 """y, x, height and width of an element, from 0 to 1, as Android in the Wild has them."""
 DIRECTIONS: Final[tuple[Direction, ...]] = get_args(Direction)
@@ -41,67 +50,39 @@ class Code(IntEnum):
     STATUS_TASK_IMPOSSIBLE = 11
 
 
-class Kind(StrEnum):
-    """What a move is."""
-
-    GESTURE = "gesture"
-    """A finger touches and is lifted: a tap or a swipe, as the two places tell."""
-    SWIPE = "swipe"
-    """A swipe whose direction is named."""
-    LONG_PRESS = "long_press"
-    DOUBLE_TAP = "double_tap"
-    TYPE = "type"
-    BACK = "back"
-    HOME = "home"
-    ENTER = "enter"
-    RECENTS = "recents"
-    BUTTON = "button"
-    """Another button, like that of the menu."""
-    OPEN_APP = "open_app"
-    WAIT = "wait"
-    COMPLETE = "complete"
-    IMPOSSIBLE = "impossible"
-    STOP = "stop"
-    """The end of the episode, of which it is not said whether the task is done."""
+BACK: Final = Action("back")
+HOME: Final = Action("home")
+ENTER: Final = Action("enter", words="ENTER")
+RECENTS: Final = Action("recent", words="RECENTS")
+WAIT: Final = Action("wait", words="NONE")
+"""As the prompts of phones call it."""
+COMPLETE: Final = Action("done", status="success")
+IMPOSSIBLE: Final = Action("done", status="failure")
+STOP: Final = Action("done", words="STOP")
+"""The end of the episode, of which it is not said whether the task is done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """One thing that is done on a phone.
+def open_app(name: str) -> Action:
+    """The action that opens an app."""
+    return Action("open_app", app=name, words=f'OPEN_APP app: "{name}"')
 
-    Attributes:
-        kind: what it is.
-        touch, lift: where the finger touches and is lifted, in the unit that `space` names; None
-            where that is not said.
-        direction: of a SWIPE.
-        text: what is typed, the app that is opened, or the name of a BUTTON.
-        box: left, top, right, bottom of the element that is meant, where a box was given.
-        element: the number of the element that is meant, from 0 in reading order, where one was
-            given.
-        space: the unit of places.
+
+def press(button: str) -> Action:
+    """The action that presses another button than those with a kind, like that of the menu."""
+    return Action("keys", keys=(button,), words=f'BUTTON app: "{button}"')
+
+
+def gesture(touch: Pair, lift: Pair) -> Action:
+    """What a dual point is: a tap or a swipe, as its two places from 0 to 1 tell.
+
+    Examples:
+        >>> gesture((0.5, 0.5), (0.5, 0.53)).kind, gesture((0.5, 0.5), (0.5, 0.6)).kind
+        ('tap', 'swipe')
     """
-
-    kind: Kind
-    touch: Pair | None = None
-    lift: Pair | None = None
-    direction: Direction | None = None
-    text: str = ""
-    box: tuple[float, float, float, float] | None = None
-    element: int | None = None
-    space: Space = "rel"
-
-    def as_dict(self) -> dict[str, Any]:
-        """The move as a JSON object, without what is not said."""
-        found = {
-            "kind": self.kind.value,
-            "touch": self.touch,
-            "lift": self.lift,
-            "direction": self.direction,
-            "text": self.text or None,
-            "box": self.box,
-            "element": self.element,
-        }
-        return {key: value for key, value in found.items() if value is not None}
+    start, end = (Point(*touch, "rel"),), (Point(*lift, "rel"),)
+    if is_tap(touch, lift):
+        return Action("tap", start, end if end != start else ())
+    return Action("swipe", start, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +90,11 @@ class Truth:
     """What an expert did, and what was there.
 
     Attributes:
-        move: what was done, its places from 0 to 1.
+        action: what was done, its places from 0 to 1.
         rects: the elements of the screen, in the order of the source.
     """
 
-    move: Move
+    action: Action
     rects: tuple[Rect, ...] = ()
 
 
@@ -173,13 +154,14 @@ def heading(touch: Pair, lift: Pair) -> Direction:
     return "left" if x < 0 else "right"
 
 
-def read_call(action: object) -> Move:
-    """What one of AndroidControl's actions means; places in pixels, or whatever its numbers are.
+def read_call(action: object, *, space: Space = "px") -> Action:
+    """What one of AndroidControl's actions means.
 
     AndroidControl scrolls content: "down" shows what is further down, for which a finger goes up.
 
     Args:
         action: an object with `action_type`.
+        space: the unit of its places.
 
     Raises:
         ValueError: there is no such action, or a parameter is missing or unusable; the message says
@@ -188,34 +170,34 @@ def read_call(action: object) -> Move:
     Examples:
         >>> read_call({"action_type": "scroll", "direction": "down"}).direction
         'up'
-        >>> read_call({"action_type": "open_app", "app_name": "Zoho Meet"}).text
+        >>> read_call({"action_type": "open_app", "app_name": "Zoho Meet"}).app
         'Zoho Meet'
     """
     if not isinstance(action, Mapping):
         raise ValueError("the action is no object")
     name = action.get("action_type")
-    if name in ("click", "long_press"):
-        place = _place(action)
-        kind = Kind.LONG_PRESS if name == "long_press" else Kind.GESTURE
-        return Move(kind, place, place, space="px")
+    if name == "click":
+        return Action("tap", _place(action, space))
+    if name == "long_press":
+        return Action("long_press", _place(action, space))
     if name == "scroll":
         said = action.get("direction")
         direction = next((OPPOSITE[d] for d in DIRECTIONS if d == said), None)
         if direction is None:
             raise ValueError(f"direction is {said!r:.80}, none of {', '.join(DIRECTIONS)}")
-        return Move(Kind.SWIPE, direction=direction, space="px")
+        return Action("swipe", direction=direction)
     if name == "type":
-        return Move(Kind.TYPE, _place(action), text=_text(action, "text"), space="px")
+        return Action("type", _place(action, space), text=_text(action, "text"))
     if name == "input_text":
-        return Move(Kind.TYPE, text=_text(action, "text"), space="px")
+        return Action("type", text=_text(action, "text"))
     if name == "open_app":
-        return Move(Kind.OPEN_APP, text=_text(action, "app_name"), space="px")
+        return open_app(_text(action, "app_name"))
     if isinstance(name, str) and name in _PLAIN:
-        return Move(_PLAIN[name], space="px")
+        return _PLAIN[name]
     raise ValueError(f"action_type is {name!r:.80}, none of {', '.join(CALLS)}")
 
 
-_PLAIN: Final = {"navigate_home": Kind.HOME, "navigate_back": Kind.BACK, "wait": Kind.WAIT}
+_PLAIN: Final = {"navigate_home": HOME, "navigate_back": BACK, "wait": WAIT}
 CALLS: Final = (
     *("click", "long_press", "scroll", "open_app", "type", "input_text"),
     *_PLAIN,
@@ -223,7 +205,7 @@ CALLS: Final = (
 """AndroidControl's actions (its README)."""
 
 
-def _place(action: Mapping[str, Any]) -> Pair:
+def _place(action: Mapping[str, Any], space: Space) -> tuple[Point]:
     x, y = action.get("x"), action.get("y")
     for value in (x, y):
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -232,7 +214,7 @@ def _place(action: Mapping[str, Any]) -> Pair:
             raise ValueError("x or y is no place on any screen")
     assert x is not None
     assert y is not None
-    return x, y
+    return (Point(x, y, space),)
 
 
 def _text(action: Mapping[str, Any], key: str) -> str:
@@ -242,70 +224,45 @@ def _text(action: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def direction_of(move: Move) -> Direction | None:
-    """Which way the finger goes in a swipe; None for anything else, and where nobody says it."""
-    if move.kind is Kind.SWIPE and move.direction:
-        return move.direction
-    if move.kind not in (Kind.SWIPE, Kind.GESTURE) or not move.touch or not move.lift:
+def middle(regions: tuple[Region, ...]) -> Pair | None:
+    """The middle of the first region, in its own unit; None where there is none."""
+    if not regions:
         return None
-    still = _is_still(move) if move.kind is Kind.GESTURE else move.touch == move.lift
-    return None if still else heading(move.touch, move.lift)
+    point = centre(regions[0])
+    return point.x, point.y
 
 
-def _is_still(move: Move) -> bool:
-    """Whether a gesture is a tap; in pixels it is one only where it touches."""
-    assert move.touch is not None
-    assert move.lift is not None
-    return move.touch == move.lift if move.space == "px" else is_tap(move.touch, move.lift)
-
-
-_ACTIONS: Final[Mapping[Kind, Action]] = {
-    Kind.LONG_PRESS: Action("long_press"),
-    Kind.DOUBLE_TAP: Action("tap", count=2),
-    Kind.BACK: Action("back"),
-    Kind.HOME: Action("home"),
-    Kind.ENTER: Action("enter", words="ENTER"),
-    Kind.RECENTS: Action("recent", words="RECENTS"),
-    Kind.WAIT: Action("wait", words="NONE"),
-    Kind.COMPLETE: Action("done", status="success"),
-    Kind.IMPOSSIBLE: Action("done", status="failure"),
-    Kind.STOP: Action("done", words="STOP"),
-}
-
-
-def as_action(move: Move, said: str | None = None) -> Action | None:
-    """A move as an action.
+def touch_of(action: Action) -> Pair | None:
+    """Where a finger touches, from 0 to 1; None where nobody says it.
 
     Args:
-        move: any.
-        said: its wording for histories; None for that of the action, or of the move where the
-            prompts of phones call it otherwise.
+        action: its places in any unit but pixels.
+    """
+    if not action.start:
+        return None
+    point = convert(centre(action.start[0]), "rel", (1, 1))
+    return point.x, point.y
 
-    Returns:
-        None for a swipe of which nobody says where it goes.
+
+def direction_of(action: Action) -> Direction | None:
+    """Which way the finger goes in a swipe; None for anything else, and where nobody says it."""
+    if action.kind != "swipe":
+        return None
+    touch, lift = middle(action.start), middle(action.end)
+    if action.direction or not touch or not lift or touch == lift:
+        return action.direction
+    return heading(touch, lift)
+
+
+def headed(action: Action) -> Action | None:
+    """An action as histories show it: a swipe with its direction; None where nobody says that.
 
     Examples:
-        >>> as_action(Move(Kind.GESTURE, (0.5, 0.9), (0.5, 0.2))).label
+        >>> found = headed(gesture((0.5, 0.9), (0.5, 0.2)))
+        >>> found and found.label
         'SWIPE_UP'
-        >>> as_action(Move(Kind.OPEN_APP, text="Zoho Meet")).app
-        'Zoho Meet'
     """
-    start = (Point(*move.touch, move.space),) if move.touch else ()
-    end = (Point(*move.lift, move.space),) if move.lift else ()
-    direction = direction_of(move)
-    if direction:
-        return Action("swipe", start, end, words=said, direction=direction)
-    if move.kind is Kind.SWIPE:
-        return None
-    if move.kind is Kind.GESTURE:
-        lifted = end if end != start else ()
-        return Action("tap", start, lifted, words=said, element=move.element)
-    if move.kind is Kind.TYPE:
-        return Action("type", start, text=move.text, words=said)
-    if move.kind in (Kind.OPEN_APP, Kind.BUTTON):
-        words = said or f'{move.kind.name} app: "{move.text}"'
-        if move.kind is Kind.BUTTON:
-            return Action("keys", keys=(move.text,), words=words)
-        return Action("open_app", app=move.text, words=words)
-    bare = _ACTIONS[move.kind]
-    return replace(bare, start=start, words=said or bare.words)
+    if action.kind != "swipe":
+        return action
+    direction = direction_of(action)
+    return replace(action, direction=direction) if direction else None

@@ -28,18 +28,24 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from omnidata.actions import Direction
+from omnidata.actions import Action, Direction, Kind, Pair, Point
 from omnidata.tasks.phones.actions import (
+    BACK,
+    COMPLETE,
     DIRECTIONS,
-    Kind,
-    Move,
-    Pair,
+    ENTER,
+    HOME,
+    IMPOSSIBLE,
+    RECENTS,
+    STOP,
+    WAIT,
     Rect,
     Truth,
     direction_of,
     holds,
-    is_tap,
+    middle,
     near,
+    touch_of,
 )
 
 Type = Literal["click", "long_point", "scroll", "type", "press", "stop"]
@@ -51,76 +57,78 @@ ENLARGED: Final = 1.2
 _MORE: Final = 0.2
 NEAREST: Final = 5
 
-_TYPES: Final[dict[Kind, Type]] = {
-    Kind.LONG_PRESS: "long_point",
-    Kind.SWIPE: "scroll",
-    Kind.TYPE: "type",
-    Kind.BACK: "press",
-    Kind.HOME: "press",
-    Kind.ENTER: "press",
-    Kind.RECENTS: "press",
-    Kind.BUTTON: "press",
-    Kind.WAIT: "stop",
-    Kind.COMPLETE: "stop",
-    Kind.IMPOSSIBLE: "stop",
-    Kind.STOP: "stop",
+_TYPES: Final[Mapping[Kind, Type]] = {
+    "long_press": "long_point",
+    "swipe": "scroll",
+    "type": "type",
+    "back": "press",
+    "home": "press",
+    "enter": "press",
+    "recent": "press",
+    "keys": "press",
+    "wait": "stop",
+    "done": "stop",
 }
 _WAYS: Final[tuple[tuple[Direction, Pair], ...]] = (
     ("up", (0, -1)), ("down", (0, 1)), ("left", (-1, 0)), ("right", (1, 0)),
 )  # fmt: skip
 
 
-def type_of(move: Move) -> Type | None:
-    """The evaluator's type of a move; None for what it does not know.
+def type_of(action: Action) -> Type | None:
+    """The evaluator's type of an action; None for what it does not know.
 
     Examples:
-        >>> type_of(Move(Kind.WAIT)), type_of(Move(Kind.GESTURE, (0, 0), (0, 0.1)))
+        >>> type_of(WAIT), type_of(Action("swipe", direction="up"))
         ('stop', 'scroll')
     """
-    if move.kind is Kind.GESTURE:
-        still = not move.touch or not move.lift or is_tap(move.touch, move.lift)
-        return "click" if still else "scroll"
-    return _TYPES.get(move.kind)
+    if action.kind == "tap":
+        return "click" if action.count == 1 else None
+    return _TYPES.get(action.kind)
 
 
-def released(truth: Truth, said: Move) -> Verdict:
+def released(truth: Truth, said: Action) -> Verdict:
     """What the evaluator gives for Android in the Zoo, CAGUI and GUI-Odyssey."""
     return _released(truth, said, _holding(truth), REACH)
 
 
-def released_androidcontrol(truth: Truth, said: Move) -> Verdict | None:
+def released_androidcontrol(truth: Truth, said: Action) -> Verdict | None:
     """What it gives with `--eval_android_control`; None for a step that its data leave out."""
-    move = truth.move
-    if move.kind is Kind.OPEN_APP or (move.kind is Kind.TYPE and move.touch):
+    action = truth.action
+    if action.kind == "open_app" or (action.kind == "type" and action.start):
         return None
-    if move.kind is Kind.LONG_PRESS:
-        truth = Truth(Move(Kind.GESTURE, move.touch, move.touch), truth.rects)
+    if action.kind == "long_press":
+        truth = Truth(Action("tap", action.start), truth.rects)
     return _released(truth, said, _nearest(truth), REACH_ANDROIDCONTROL)
 
 
-def _released(truth: Truth, said: Move, around: Sequence[Rect], reach: float) -> Verdict:
-    wanted, given = type_of(truth.move), type_of(said)
+def _released(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
+    wanted, given = type_of(truth.action), type_of(said)
     if wanted is None or wanted != given:
         return False, False
     if wanted in ("click", "long_point"):
-        hit = said.touch and any(_holds(rect, said.touch) for rect in around)
-        return True, bool(hit) or _within(truth.move.touch, said.touch, reach)
+        touch, own = touch_of(truth.action), touch_of(said)
+        hit = own and any(_holds(rect, own) for rect in around)
+        return True, bool(hit) or _within(touch, own, reach)
     if wanted == "scroll":
-        return True, _direction(truth.move) == _direction(said)
+        return True, _direction(truth.action) == _direction(said)
     if wanted == "type":
-        one, other = truth.move.text.lower().strip(), said.text.lower().strip()
+        one, other = _plain(truth.action), _plain(said)
         return True, one in other or other in one
-    return True, wanted == "stop" or truth.move.kind is said.kind
+    return True, wanted == "stop" or truth.action.kind == said.kind
+
+
+def _plain(action: Action) -> str:
+    return (action.text or "").lower().strip()
 
 
 def _holding(truth: Truth) -> list[Rect]:
     """The enlarged elements that hold the expert's point."""
-    touch = truth.move.touch
+    touch = touch_of(truth.action)
     return [rect for rect in map(_enlarged, truth.rects) if touch and _holds(rect, touch)]
 
 
 def _nearest(truth: Truth) -> list[Rect]:
-    touch = truth.move.touch
+    touch = touch_of(truth.action)
     if touch is None:
         return []
     x, y = touch
@@ -150,58 +158,63 @@ def _within(one: Pair | None, other: Pair | None, reach: float) -> bool:
     return bool(np.linalg.norm(np.array(one) - np.array(other)) <= reach)
 
 
-def _direction(move: Move) -> Direction | None:
+def _direction(action: Action) -> Direction | None:
     """The named direction, or the one whose cosine is the largest; the first of equals."""
-    if move.direction is not None or not move.touch or not move.lift:
-        return move.direction
-    x, y = move.lift[0] - move.touch[0], move.lift[1] - move.touch[1]
+    touch, lift = middle(action.start), middle(action.end)
+    if action.direction is not None or not touch or not lift:
+        return action.direction
+    x, y = lift[0] - touch[0], lift[1] - touch[1]
     length = math.sqrt(x**2 + y**2)
     if not length:
         return None
     return max(_WAYS, key=lambda way: x / length * way[1][0] + y / length * way[1][1])[0]
 
 
-def fixed(truth: Truth, said: Move) -> Verdict:
+def fixed(truth: Truth, said: Action) -> Verdict:
     """The rules with what is broken mended."""
-    touch = truth.move.touch
+    touch = touch_of(truth.action)
     around = [rect for rect in truth.rects if touch and holds(rect, touch, more=_MORE)]
     return _fixed(truth, said, around, REACH)
 
 
-def fixed_androidcontrol(truth: Truth, said: Move) -> Verdict:
+def fixed_androidcontrol(truth: Truth, said: Action) -> Verdict:
     """The rules for AndroidControl with what is broken mended."""
     return _fixed(truth, said, _smallest(truth), REACH_ANDROIDCONTROL)
 
 
-def _fixed(truth: Truth, said: Move, around: Sequence[Rect], reach: float) -> Verdict:
-    move = truth.move
-    wanted, given = type_of(move) or move.kind, type_of(said) or said.kind
-    if wanted != given or (
-        wanted == "stop" and (move.kind is Kind.WAIT) != (said.kind is Kind.WAIT)
-    ):
+def _fixed(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
+    action = truth.action
+    wanted, given = type_of(action) or action.kind, type_of(said) or said.kind
+    if wanted != given or (wanted == "stop" and (action.kind == "wait") != (said.kind == "wait")):
         return False, False
     if wanted in ("click", "long_point"):
-        if not move.touch or not said.touch:
+        touch, own = touch_of(action), touch_of(said)
+        if not touch or not own:
             return True, False
-        hit = any(holds(rect, said.touch, more=_MORE) for rect in around)
-        return True, hit or near(move.touch, said.touch, reach)
+        hit = any(holds(rect, own, more=_MORE) for rect in around)
+        return True, hit or near(touch, own, reach)
     if wanted == "scroll":
-        return True, direction_of(move) == direction_of(said) is not None
+        return True, direction_of(action) == direction_of(said) is not None
     if wanted == "type":
-        one, other = move.text.lower().strip(), said.text.lower().strip()
+        one, other = _plain(action), _plain(said)
         return True, one == other or bool(one and other and (one in other or other in one))
-    same_app = move.text.strip().casefold() == said.text.strip().casefold()
-    return True, move.kind is said.kind and (move.kind is not Kind.OPEN_APP or same_app)
+    if wanted == "open_app":
+        return True, _app(action) == _app(said)
+    return True, (action.kind, action.status) == (said.kind, said.status)
+
+
+def _app(action: Action) -> str:
+    return (action.app or "").strip().casefold()
 
 
 def _smallest(truth: Truth) -> list[Rect]:
     """The smallest element that holds the expert's point as it is."""
-    touch = truth.move.touch
+    touch = touch_of(truth.action)
     holding = [rect for rect in truth.rects if touch and holds(rect, touch, more=0)]
     return [min(holding, key=lambda rect: rect[2] * rect[3])] if holding else []
 
 
-# AgentCPM-GUI's compact JSON -> a move: as its evaluator reads it, and as its schema means it.
+# AgentCPM-GUI's compact JSON -> an action: as its evaluator reads it, and as its schema means it.
 #
 # Source: OpenBMB/AgentCPM-GUI, `eval/utils/schema/schema_for_extraction.json`, `convert_output.py`
 # and `ActionEvaluator.action_map` of `evaluator.py`. Coordinates are whole numbers from 0 to 1000.
@@ -218,18 +231,18 @@ ACTS: Final = ("POINT", "PRESS", "TYPE", "DEEP_LINK", "CLEAR")
 """Of these an answer has one at most."""
 
 _GOING_ON = ("continue", "start")
-_ENDS: Final[Mapping[str, Kind]] = {
-    "finish": Kind.COMPLETE,
-    "satisfied": Kind.COMPLETE,
-    "impossible": Kind.IMPOSSIBLE,
-    "interrupt": Kind.STOP,
-    "need_feedback": Kind.STOP,
+_ENDS: Final[Mapping[str, Action]] = {
+    "finish": COMPLETE,
+    "satisfied": COMPLETE,
+    "impossible": IMPOSSIBLE,
+    "interrupt": STOP,
+    "need_feedback": STOP,
 }
-_BUTTONS: Final[Mapping[str, Kind]] = {
-    "HOME": Kind.HOME,
-    "BACK": Kind.BACK,
-    "ENTER": Kind.ENTER,
-    "APPSELECT": Kind.RECENTS,
+_BUTTONS: Final[Mapping[str, Action]] = {
+    "HOME": HOME,
+    "BACK": BACK,
+    "ENTER": ENTER,
+    "APPSELECT": RECENTS,
 }
 
 
@@ -294,8 +307,8 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
 
 
-def read_compact(body: Mapping[str, Any], reading: Reading) -> Move:
-    """The move of a valid object; places from 0 to 1000.
+def read_compact(body: Mapping[str, Any], reading: Reading) -> Action:
+    """The action of a valid object; places from 0 to 1000.
 
     As released, a touch that takes less than 200 ms, DEEP_LINK and CLEAR end the episode, and a
     swipe that takes longer is a long press. As meant, a touch of any length is a tap up to 200 ms,
@@ -309,37 +322,36 @@ def read_compact(body: Mapping[str, Any], reading: Reading) -> Move:
         ValueError: it is nothing that data hold.
 
     Examples:
-        >>> read_compact({"POINT": [500, 500], "duration": 100}, "released").kind.name
-        'STOP'
+        >>> read_compact({"POINT": [500, 500], "duration": 100}, "released").label
+        'DONE'
         >>> read_compact({"POINT": [500, 500], "to": "up"}, "meant").direction
         'up'
     """
     status = body.get("STATUS", "continue")
     if status in _ENDS:
-        return Move(_ENDS[status], space="norm1000")
+        return _ENDS[status]
     if "TYPE" in body:
-        return Move(Kind.TYPE, text=body["TYPE"], space="norm1000")
+        return Action("type", text=body["TYPE"])
     if "PRESS" in body:
-        return Move(_BUTTONS[body["PRESS"]], space="norm1000")
+        return _BUTTONS[body["PRESS"]]
     duration = body.get("duration", DURATION)
     if "POINT" in body:
         return _touch(body, duration, reading)
     if reading == "meant" and ("DEEP_LINK" in body or "CLEAR" in body):
         raise ValueError("DEEP_LINK and CLEAR are no actions of any data here")
-    return Move(Kind.WAIT, space="norm1000")
+    return WAIT
 
 
-def _touch(body: Mapping[str, Any], duration: float, reading: Reading) -> Move:
+def _touch(body: Mapping[str, Any], duration: float, reading: Reading) -> Action:
     x, y = body["POINT"]
-    to = body.get("to")
+    start, to = (Point(x, y, "norm1000"),), body.get("to")
     long = duration > DURATION
     if reading == "released" and duration < DURATION:
-        return Move(Kind.STOP, space="norm1000")
+        return STOP
     if long and (to is None or reading == "released"):
-        return Move(Kind.LONG_PRESS, (x, y), (x, y), space="norm1000")
+        return Action("long_press", start)
     if to is None:
-        return Move(Kind.GESTURE, (x, y), (x, y), space="norm1000")
+        return Action("tap", start)
     if isinstance(to, str):
-        direction = next(d for d in DIRECTIONS if d == to)
-        return Move(Kind.SWIPE, (x, y), direction=direction, space="norm1000")
-    return Move(Kind.SWIPE, (x, y), (to[0], to[1]), space="norm1000")
+        return Action("swipe", start, direction=next(d for d in DIRECTIONS if d == to))
+    return Action("swipe", start, (Point(to[0], to[1], "norm1000"),))

@@ -21,25 +21,25 @@ of cut, so that it reaches too far on its other side.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.actions import Direction
+from omnidata.actions import Action, Direction, Pair
 from omnidata.tasks.phones.actions import (
     TAP_REACH,
     Code,
-    Kind,
-    Move,
-    Pair,
     Rect,
     Truth,
     direction_of,
+    heading,
     holds,
     is_tap,
+    middle,
     near,
+    touch_of,
 )
 
 REACH = 0.14
@@ -52,63 +52,66 @@ _AWAY = 0.3
 Verdict = tuple[bool, bool]
 """Type match and match."""
 
-_CODES = {
-    Kind.GESTURE: Code.DUAL_POINT,
-    Kind.SWIPE: Code.DUAL_POINT,
-    Kind.LONG_PRESS: Code.LONG_POINT,
-    Kind.TYPE: Code.TYPE,
-    Kind.BACK: Code.PRESS_BACK,
-    Kind.HOME: Code.PRESS_HOME,
-    Kind.ENTER: Code.PRESS_ENTER,
-    Kind.WAIT: Code.NO_ACTION,
-    Kind.COMPLETE: Code.STATUS_TASK_COMPLETE,
-    Kind.IMPOSSIBLE: Code.STATUS_TASK_IMPOSSIBLE,
+_CODES: Mapping[str, Code] = {
+    "TAP": Code.DUAL_POINT,
+    "SWIPE": Code.DUAL_POINT,
+    **{f"SWIPE_{way}": Code.DUAL_POINT for way in ("UP", "DOWN", "LEFT", "RIGHT")},
+    "LONG_PRESS": Code.LONG_POINT,
+    "INPUT": Code.TYPE,
+    "BACK": Code.PRESS_BACK,
+    "HOME": Code.PRESS_HOME,
+    "ENTER": Code.PRESS_ENTER,
+    "WAIT": Code.NO_ACTION,
+    "TASK_COMPLETE": Code.STATUS_TASK_COMPLETE,
+    "TASK_IMPOSSIBLE": Code.STATUS_TASK_IMPOSSIBLE,
 }
-"""What is not here cannot be expressed in the dataset's actions, and matches nothing."""
+"""By the label of an action. What is not here cannot be expressed in the dataset's actions, and
+matches nothing."""
 
 _WAYS: dict[Direction, Pair] = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 
 
-def code_of(move: Move) -> Code | None:
-    """The number that Android in the Wild has for a move; None if it has none."""
-    return _CODES.get(move.kind)
+def code_of(action: Action) -> Code | None:
+    """The number that Android in the Wild has for an action; None if it has none."""
+    return _CODES.get(action.label)
 
 
-def dual_point(move: Move) -> tuple[Pair, Pair] | None:
-    """Where a gesture touches and lifts, from 0 to 1; None if nobody says it.
+def dual_point(action: Action) -> tuple[Pair, Pair] | None:
+    """Where a tap or a swipe touches and lifts, from 0 to 1; None if nobody says it.
 
     A swipe that is named without its places, or that does not go beyond a tap, goes 0.3 of the
     screen from where it touches, or from the middle.
 
     Examples:
-        >>> dual_point(Move(Kind.SWIPE, direction="up"))
+        >>> dual_point(Action("swipe", direction="up"))
         ((0.5, 0.5), (0.5, 0.2))
     """
-    if move.kind is Kind.GESTURE:
-        return (move.touch, move.lift or move.touch) if move.touch else None
-    if move.touch and move.lift and not is_tap(move.touch, move.lift):
-        return move.touch, move.lift
-    direction = direction_of(move)
+    touch, lift = touch_of(action), middle(action.end)
+    if action.kind == "tap":
+        return (touch, lift or touch) if touch else None
+    if touch and lift and not is_tap(touch, lift):
+        return touch, lift
+    direction = direction_of(action)
     if direction is None:
         return None
-    touch, way = move.touch or (0.5, 0.5), _WAYS[direction]
+    touch, way = touch or (0.5, 0.5), _WAYS[direction]
     return touch, (touch[0] + _AWAY * way[0], touch[1] + _AWAY * way[1])
 
 
-def released(truth: Truth, said: Move) -> Verdict:
+def released(truth: Truth, said: Action) -> Verdict:
     """What `check_actions_match` gives.
 
     Examples:
-        >>> truth = Truth(Move(Kind.SWIPE, direction="up"))
-        >>> released(truth, Move(Kind.SWIPE, direction="down"))
+        >>> truth = Truth(Action("swipe", direction="up"))
+        >>> released(truth, Action("swipe", direction="down"))
         (True, True)
     """
     code = code_of(said)
-    if code is None or code is not code_of(truth.move):
+    if code is None or code is not code_of(truth.action):
         return False, False
     if code is not Code.DUAL_POINT:
         return True, True
-    wanted, given = dual_point(truth.move), dual_point(said)
+    wanted, given = dual_point(truth.action), dual_point(said)
     if wanted is None or given is None:
         return False, False
     (touch, lift), (own_touch, own_lift) = _floats(wanted), _floats(given)
@@ -147,33 +150,33 @@ def _in_same(
     return bool((inside[0] & inside[1]).any())
 
 
-def fixed(truth: Truth, said: Move) -> Verdict:
+def fixed(truth: Truth, said: Action) -> Verdict:
     """The rules with opposite swipes, other texts and elements beyond the edge put right.
 
     Texts are equal where they are so without spaces around them and in any case.
 
     Examples:
-        >>> truth = Truth(Move(Kind.TYPE, text="Walmart"))
-        >>> fixed(truth, Move(Kind.TYPE, text="walmart ")), fixed(truth, Move(Kind.TYPE, text="a"))
-        ((True, True), (True, False))
+        >>> truth = Truth(Action("type", text="Walmart"))
+        >>> [fixed(truth, Action("type", text=said)) for said in ("walmart ", "a")]
+        [(True, True), (True, False)]
     """
     code = code_of(said)
-    if code is None or code is not code_of(truth.move):
+    if code is None or code is not code_of(truth.action):
         return False, False
     if code is Code.TYPE:
-        return True, truth.move.text.strip().casefold() == said.text.strip().casefold()
+        return True, _plain(truth.action) == _plain(said)
     if code is not Code.DUAL_POINT:
         return True, True
-    wanted, given = dual_point(truth.move), dual_point(said)
+    wanted, given = dual_point(truth.action), dual_point(said)
     if wanted is None or given is None or is_tap(*wanted) != is_tap(*given):
         return False, False
     if not is_tap(*wanted):
-        return True, _way(wanted) == _way(given)
+        return True, heading(*wanted) == heading(*given)
     taps = wanted[0], given[0]
     return True, near(*taps, REACH) or any(
         all(holds(rect, tap, more=ENLARGED) for tap in taps) for rect in truth.rects
     )
 
 
-def _way(places: tuple[Pair, Pair]) -> Direction | None:
-    return direction_of(Move(Kind.SWIPE, *places))
+def _plain(action: Action) -> str:
+    return (action.text or "").strip().casefold()

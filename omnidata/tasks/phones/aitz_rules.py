@@ -19,12 +19,12 @@ different things; a long press is no press of a button; the first element counts
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cmp_to_key
 from typing import Final, Literal
 
-from omnidata.actions import Direction, Screen
-from omnidata.tasks.phones.actions import Kind, Move, Pair, Truth, is_tap
+from omnidata.actions import Action, Box, Direction, Kind, Pair, Point, Screen, convert
+from omnidata.tasks.phones.actions import Truth, middle, touch_of
 
 Type = Literal["click", "scroll", "type", "press", "stop"]
 Verdict = tuple[bool, bool]
@@ -36,73 +36,71 @@ OVERLAP: Final = 0.5
 RATIO: Final = 0.8
 STEEP: Final = 0.9
 
-_TYPES: Final[dict[Kind, Type]] = {
-    Kind.SWIPE: "scroll",
-    Kind.TYPE: "type",
-    Kind.BACK: "press",
-    Kind.HOME: "press",
-    Kind.ENTER: "press",
-    Kind.BUTTON: "press",
-    Kind.COMPLETE: "stop",
-    Kind.IMPOSSIBLE: "stop",
-    Kind.STOP: "stop",
+_TYPES: Final[Mapping[Kind, Type]] = {
+    "swipe": "scroll",
+    "type": "type",
+    "back": "press",
+    "home": "press",
+    "enter": "press",
+    "keys": "press",
+    "done": "stop",
 }
 
 
-def type_of(move: Move) -> Type | None:
-    """The evaluator's type of a move; None for what it does not know."""
-    if move.kind is Kind.GESTURE:
-        still = not move.touch or not move.lift or is_tap(move.touch, move.lift)
-        return "click" if still else "scroll"
-    return _TYPES.get(move.kind)
+def type_of(action: Action) -> Type | None:
+    """The evaluator's type of an action; None for what it does not know."""
+    if action.kind == "tap":
+        return "click" if action.count == 1 else None
+    return _TYPES.get(action.kind)
 
 
-def direction_of(move: Move) -> Direction | None:
+def direction_of(action: Action) -> Direction | None:
     """Which way a finger goes; None if nobody says it.
 
     Examples:
-        >>> direction_of(Move(Kind.GESTURE, (0.5, 0.5), (0.6, 0.41)))
+        >>> direction_of(Action("swipe", (Point(0.5, 0.5, "rel"),), (Point(0.6, 0.41, "rel"),)))
         'up'
     """
-    if move.direction is not None or not move.touch or not move.lift:
-        return move.direction
-    (x, y), (to_x, to_y) = move.touch, move.lift
+    touch, lift = middle(action.start), middle(action.end)
+    if action.direction is not None or not touch or not lift:
+        return action.direction
+    (x, y), (to_x, to_y) = touch, lift
     if abs(y - to_y) >= STEEP * abs(to_x - x):
         return "up" if to_y < y else "down"
     return "left" if to_x < x else "right"
 
 
-def released(truth: Truth, said: Move, screen: Screen) -> Verdict | None:
+def released(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
     """What the evaluator gives.
 
     Args:
-        truth: the expert's move and the elements.
-        said: the answer; its box from 0 to 1.
+        truth: the expert's action and the elements.
+        said: the answer, its places in any unit but pixels.
         screen: width and height of the screenshot in pixels.
 
     Returns:
         None for a click on a screen of unknown size.
     """
-    wanted = type_of(truth.move)
+    wanted = type_of(truth.action)
     if wanted == "click" and min(screen) < 1:
         return None
-    given = "press" if said.kind is Kind.LONG_PRESS else type_of(said)
+    given = "press" if said.kind == "long_press" else type_of(said)
     if wanted is None or wanted != given:
         return False, False
     if wanted == "click":
         named = _named(truth, said.element, screen) if said.element else None
-        box = named or _rounded(said.box, screen)
+        box = named or _rounded(said, screen)
         return True, bool(box) and _clicks(box, (0, 0), _elements(truth, screen))
     if wanted == "scroll":
-        return True, direction_of(truth.move) == direction_of(said)
+        return True, direction_of(truth.action) == direction_of(said)
     if wanted == "type":
-        return True, _same(truth.move.text, said.text)
-    return True, wanted == "stop" or truth.move.kind is said.kind
+        return True, _same(truth.action.text or "", said.text or "")
+    return True, wanted == "stop" or truth.action.kind == said.kind
 
 
-def fixed(truth: Truth, said: Move, screen: Screen) -> Verdict | None:
+def fixed(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
     """The rules with what is broken mended; arguments and result as in `released`."""
-    wanted, move = type_of(truth.move), truth.move
+    wanted, action = type_of(truth.action), truth.action
     if wanted == "click" and min(screen) < 1:
         return None
     if wanted is None or wanted != type_of(said):
@@ -110,10 +108,11 @@ def fixed(truth: Truth, said: Move, screen: Screen) -> Verdict | None:
     if wanted == "click":
         return True, _clicks_fixed(truth, said, screen)
     if wanted == "scroll":
-        return True, direction_of(move) == direction_of(said) is not None
+        return True, direction_of(action) == direction_of(said) is not None
     if wanted == "type":
-        return True, bool(move.text) == bool(said.text) and _same(move.text, said.text)
-    return True, move.kind is said.kind
+        one, other = action.text or "", said.text or ""
+        return True, bool(one) == bool(other) and _same(one, other)
+    return True, (action.kind, action.status) == (said.kind, said.status)
 
 
 def _same(one: str, other: str) -> bool:
@@ -122,14 +121,20 @@ def _same(one: str, other: str) -> bool:
     return one in other or other in one or Indel.normalized_similarity(one, other) > RATIO
 
 
-def _rounded(box: Edges | None, screen: Screen) -> Edges | None:
-    """A box in whole pixels; halves go to the even neighbour."""
-    if box is None:
+def _rounded(action: Action, screen: Screen) -> Edges | None:
+    """The box of an action in whole pixels; halves go to the even neighbour."""
+    box = action.start[0] if action.start else None
+    if not isinstance(box, Box):
         return None
-    left, top, right, bottom = (
-        round(edge * side) for edge, side in zip(box, (*screen, *screen), strict=True)
+    corners = Point(box.left, box.top, box.space), Point(box.right, box.bottom, box.space)
+    low, high = (convert(corner, "rel", (1, 1)) for corner in corners)
+    width, height = screen
+    return (
+        round(low.x * width),
+        round(low.y * height),
+        round(high.x * width),
+        round(high.y * height),
     )
-    return left, top, right, bottom
 
 
 def _elements(truth: Truth, screen: Screen) -> list[Edges]:
@@ -213,16 +218,20 @@ def _overlap(one: Edges, other: Edges) -> float:
     return wide * tall / (areas[0] + areas[1] - wide * tall)
 
 
-def _clicks_fixed(truth: Truth, said: Move, screen: Screen) -> bool:
-    if truth.move.touch is None:
+def _clicks_fixed(truth: Truth, said: Action, screen: Screen) -> bool:
+    wanted, given = touch_of(truth.action), touch_of(said)
+    if wanted is None:
         return False
-    x, y = truth.move.touch
-    point = int(x * screen[0]), int(y * screen[1])
+    point = _pixel(wanted, screen)
     elements = _elements(truth, screen)
-    box = _named(truth, said.element, screen) or _rounded(said.box, screen)
+    box = _named(truth, said.element, screen) or _rounded(said, screen)
     if box is not None:
         return _clicks(box, point, elements)
-    if said.touch is None:
+    if given is None:
         return False
-    own = int(said.touch[0] * screen[0]), int(said.touch[1] * screen[1])
+    own = _pixel(given, screen)
     return own == point or any(_holds(e, point) and _holds(e, own) for e in elements)
+
+
+def _pixel(place: Pair, screen: Screen) -> tuple[int, int]:
+    return int(place[0] * screen[0]), int(place[1] * screen[1])

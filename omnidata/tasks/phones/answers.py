@@ -1,4 +1,4 @@
-"""Model text -> a move on a phone, in any of three forms, which the keys of the object tell.
+"""Model text -> an action on a phone, in any of three forms, which the keys of the object tell.
 
 * The form that the task's prompt asks for: `action_type` is a name. A number is refused: the
   datasets' enums give the same numbers other meanings.
@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from omnidata.actions import Action, Space
+from omnidata.actions import Action, Box, Pair, Point, Region, Space
 from omnidata.jsontext import decode, objects
 from omnidata.tasks.json_answers import (
     LABELS,
@@ -24,27 +24,40 @@ from omnidata.tasks.json_answers import (
     read_object,
     read_pair,
 )
-from omnidata.tasks.phones.actions import DIRECTIONS, Kind, Move
+from omnidata.tasks.phones.actions import (
+    BACK,
+    COMPLETE,
+    DIRECTIONS,
+    ENTER,
+    HOME,
+    IMPOSSIBLE,
+    RECENTS,
+    STOP,
+    WAIT,
+    middle,
+    open_app,
+    press,
+)
 from omnidata.tasks.phones.agentcpm import ACTS, Reading, fault_of, read_compact
 
 Form = Literal["prompted", "agentcpm", "aitz"]
-Read = Callable[[Mapping[str, Any]], tuple[Move, bool]]
-"""Reads an object in the form that a prompt asks for: the move, and whether it obeys the prompt to
-the letter. Its `ValueError` says why it cannot."""
+Read = Callable[[Mapping[str, Any]], tuple[Action, bool]]
+"""Reads an object in the form that a prompt asks for: the action, and whether it obeys the prompt
+to the letter. Its `ValueError` says why it cannot."""
 
 _FARTHEST = 1e9
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A move as a model wrote it.
+    """An action as a model wrote it.
 
     Attributes:
-        move: the move, its places in the unit that it names.
+        action: its places in the unit of the form.
         form: of the answer.
         as_prompted: the whole output is one object in one of the forms, to the letter.
     """
 
-    move: Move
+    action: Action
     form: Form
     as_prompted: bool = False
 
@@ -58,11 +71,11 @@ def parse(text: str, read: Read, *, reading: Reading = "meant") -> Answer | Unre
         reading: of compact JSON. As released, it is the whole output or nothing.
 
     Returns:
-        The move, or the reason why there is none. Never raises.
+        The action, or the reason why there is none. Never raises.
 
     Examples:
-        >>> parse('Sure: {"POINT": [500, 250]}', read_prompted).move.touch
-        (500, 250)
+        >>> parse('Sure: {"POINT": [500, 250]}', read_prompted).action.start
+        (Point(x=500, y=250, space='norm1000'),)
         >>> parse('{"action_type": 4}', read_prompted).reason
         'action_type is the number 4, not a name'
     """
@@ -75,11 +88,11 @@ def parse(text: str, read: Read, *, reading: Reading = "meant") -> Answer | Unre
             if form is None or (form == "agentcpm" and reading == "released" and body is not whole):
                 continue
             try:
-                move, exact = _read(body, form, read, reading)
+                action, exact = _read(body, form, read, reading)
             except (ValueError, OverflowError, CannotReadError) as error:
                 fault = str(error)
                 continue
-            return Answer(move, form, exact and body is whole)
+            return Answer(action, form, exact and body is whole)
     except RecursionError:
         return Unread("the JSON is nested too deeply")
     return Unread(fault)
@@ -93,7 +106,7 @@ def _form(body: Mapping[str, Any]) -> Form | None:
     return "agentcpm" if any(key in body for key in (*ACTS, "STATUS", "duration")) else None
 
 
-def _read(body: Mapping[str, Any], form: Form, read: Read, reading: Reading) -> tuple[Move, bool]:
+def _read(body: Mapping[str, Any], form: Form, read: Read, reading: Reading) -> tuple[Action, bool]:
     if form == "prompted":
         return read(body)
     if form == "aitz":
@@ -121,8 +134,8 @@ def name_of(body: Mapping[str, Any]) -> str:
     return name.strip()
 
 
-def read_prompted(body: Mapping[str, Any], space: Space = "norm1000") -> tuple[Move, bool]:
-    """A move by the names of the unified prompt and their aliases.
+def read_prompted(body: Mapping[str, Any], space: Space = "norm1000") -> tuple[Action, bool]:
+    """An action by the names of the unified prompt and their aliases.
 
     Args:
         body: an object with one of `NAME_KEYS`.
@@ -134,7 +147,7 @@ def read_prompted(body: Mapping[str, Any], space: Space = "norm1000") -> tuple[M
     """
     name = name_of(body)
     if name.lower().replace(" ", "_") in ("enter", "press_enter"):
-        return Move(Kind.ENTER, space=space), dict(body) == {"action_type": "ENTER"}
+        return ENTER, dict(body) == {"action_type": "ENTER"}
     number = named(name)
     if number is None:
         raise ValueError(f"there is no action {name!r:.40}")
@@ -142,30 +155,20 @@ def read_prompted(body: Mapping[str, Any], space: Space = "norm1000") -> tuple[M
     found = read_object({**{k: v for k, v in body.items() if k not in NAME_KEYS}, "action": number})
     if isinstance(found, Unread):
         raise ValueError(found.reason)
-    start, end = (_near(pair) for pair in (found.start, found.end))
-    bare = Action.of(label)
     exact = body.get("action_type") == label and _is_prompted(body, label)
-    if bare.kind == "swipe":
-        return Move(Kind.SWIPE, start, end, bare.direction, space=space), exact
+    bare = WAIT if label == "NONE" else Action.of(label)
     if bare.kind == "type":
-        return Move(Kind.TYPE, text=found.text or "", space=space), exact
-    return Move(_KINDS[label], start, start, space=space), exact
+        return replace(bare, text=found.text or ""), exact
+    start, end = (_points(pair, space) for pair in (found.start, found.end))
+    return replace(bare, start=start, end=end), exact
 
 
-_KINDS: Mapping[str, Kind] = {
-    "NONE": Kind.WAIT,
-    "TAP": Kind.GESTURE,
-    "DOUBLE_TAP": Kind.DOUBLE_TAP,
-    "LONG_PRESS": Kind.LONG_PRESS,
-    "BACK": Kind.BACK,
-    "HOME": Kind.HOME,
-    "TASK_COMPLETE": Kind.COMPLETE,
-    "TASK_IMPOSSIBLE": Kind.IMPOSSIBLE,
-}
+def _points(pair: Pair | None, space: Space) -> tuple[Region, ...]:
+    return (Point(*pair, space),) if pair and _is_near(pair) else ()
 
 
-def _near(pair: tuple[float, float] | None) -> tuple[float, float] | None:
-    return pair if pair and max(map(abs, pair)) <= _FARTHEST else None
+def _is_near(pair: Pair) -> bool:
+    return max(map(abs, pair)) <= _FARTHEST
 
 
 def _is_prompted(body: Mapping[str, Any], label: str) -> bool:
@@ -191,8 +194,8 @@ def _is_pair(value: object) -> bool:
     )
 
 
-def read_call(body: Mapping[str, Any]) -> Move:
-    """A move by Android in the Zoo's calls, as its evaluator reads their names.
+def read_call(body: Mapping[str, Any]) -> Action:
+    """An action by Android in the Zoo's calls, as its evaluator reads their names.
 
     Args:
         body: an object with ACTION, and ARGS where the call has arguments.
@@ -203,8 +206,8 @@ def read_call(body: Mapping[str, Any]) -> Move:
     Examples:
         >>> read_call({"ACTION": "scroll", "ARGS": {"direction": "down"}}).direction
         'down'
-        >>> read_call({"ACTION": "click_element", "ARGS": {"bbox": [0, 1, 2, 3]}}).box
-        (0, 1, 2, 3)
+        >>> read_call({"ACTION": "click_element", "ARGS": {"bbox": [0, 1, 2, 3]}}).start
+        (Box(left=0, top=1, right=2, bottom=3, space='norm1000'),)
     """
     name, given = body["ACTION"], body.get("ARGS")
     args: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
@@ -215,45 +218,43 @@ def read_call(body: Mapping[str, Any]) -> Move:
         return _click(args)
     if "scroll" in name:
         direction = next((d for d in DIRECTIONS if d == args.get("direction")), None)
-        return Move(Kind.SWIPE, direction=direction, space="norm1000")
+        return Action("swipe", direction=direction)
     if name == "input" or "type" in name:
         text = args.get("text", "")
         if not isinstance(text, str):
             raise ValueError("the text is none")
-        return Move(Kind.TYPE, text=text, space="norm1000")
+        return Action("type", text=text)
     if "press" in name:
         return _pressed(name, args)
     if "stop" in name:
-        failed = args.get("task_status") == "failure"
-        return Move(Kind.IMPOSSIBLE if failed else Kind.COMPLETE, space="norm1000")
+        return IMPOSSIBLE if args.get("task_status") == "failure" else COMPLETE
     raise ValueError(f"there is no call {name!r:.40}")
 
 
-def _pressed(name: str, args: Mapping[str, Any]) -> Move:
+_BUTTONS: Mapping[str, Action] = {"enter": ENTER, "home": HOME, "back": BACK}
+
+
+def _pressed(name: str, args: Mapping[str, Any]) -> Action:
     """A press by the word behind the first underscore, or a long one of an element."""
     button = name.split("_")[1] if "_" in name else ""
     if not button:
         raise ValueError(f"{name!r:.40} names no button")
     if "long" in name:
-        return replace(_click(args), kind=Kind.LONG_PRESS)
-    if button in ("enter", "home", "back"):
-        return Move(Kind(button), space="norm1000")
-    return Move(Kind.BUTTON, text=button, space="norm1000")
+        return replace(_click(args), kind="long_press")
+    return _BUTTONS.get(button) or press(button)
 
 
-def _click(args: Mapping[str, Any]) -> Move:
+def _click(args: Mapping[str, Any]) -> Action:
     """A click on a box, on an element by its number, or on nothing in particular."""
     element = _element(args.get("idx"))
     value = args.get("bbox")
     if value is None:
-        return Move(Kind.GESTURE, element=element, space="norm1000")
+        return Action("tap", element=element)
     low = read_pair(value[:2]) if isinstance(value, list) else None
     high = read_pair(value[2:4]) if isinstance(value, list) else None
-    if not low or not high or not _near(low) or not _near(high):
+    if not low or not high or not _is_near(low) or not _is_near(high):
         raise ValueError("bbox is not four numbers")
-    middle = (low[0] + high[0]) / 2, (low[1] + high[1]) / 2
-    box = (*low, *high)
-    return Move(Kind.GESTURE, middle, middle, box=box, element=element, space="norm1000")
+    return Action("tap", (Box(*low, *high, "norm1000"),), element=element)
 
 
 def _element(value: object) -> int | None:
@@ -264,3 +265,82 @@ def _element(value: object) -> int | None:
         return int(value)
     except (ValueError, OverflowError):
         return None
+
+
+# What a profile has read, as the scores of a run hold it: objects by the kinds of Android in the
+# Wild, whose dual point is a "gesture".
+
+_BARE: Mapping[str, Action] = {
+    "gesture": Action("tap"),
+    "swipe": Action("swipe"),
+    "long_press": Action("long_press"),
+    "double_tap": Action("tap", count=2),
+    "type": Action("type"),
+    "back": BACK,
+    "home": HOME,
+    "enter": ENTER,
+    "recents": RECENTS,
+    "button": Action("keys"),
+    "open_app": Action("open_app"),
+    "wait": WAIT,
+    "complete": COMPLETE,
+    "impossible": IMPOSSIBLE,
+    "stop": STOP,
+}
+_KINDS = {(bare.kind, bare.count, bare.status): kind for kind, bare in _BARE.items()}
+
+
+def as_dict(action: Action) -> dict[str, Any]:
+    """An action as a JSON object, without what is not said.
+
+    A finger that does not swipe is lifted where it touches.
+
+    Examples:
+        >>> as_dict(Action("tap", (Point(500, 250, "norm1000"),)))
+        {'kind': 'gesture', 'touch': (500, 250), 'lift': (500, 250)}
+    """
+    touch, lift = middle(action.start), middle(action.end)
+    box = action.start[0] if action.start else None
+    found = {
+        "kind": _KINDS[action.kind, action.count, action.status],
+        "touch": touch,
+        "lift": lift or (touch if action.kind in ("tap", "long_press") else None),
+        "direction": action.direction,
+        "text": action.text or action.app or "+".join(action.keys) or None,
+        "box": (box.left, box.top, box.right, box.bottom) if isinstance(box, Box) else None,
+        "element": action.element,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def from_dict(found: Mapping[str, Any], space: Space) -> Action:
+    """The action that `as_dict` wrote; of a box the middle, which can be drawn as a point.
+
+    Args:
+        found: the object, which may come from a file.
+        space: the unit of its places.
+
+    Raises:
+        LookupError, TypeError, ValueError: it is no such object.
+
+    Examples:
+        >>> from_dict({"kind": "complete", "form": "agentcpm"}, "norm1000").label
+        'TASK_COMPLETE'
+    """
+    bare, text = _BARE[found["kind"]], found.get("text", "")
+    if bare.kind in ("open_app", "keys"):
+        return open_app(text) if bare.kind == "open_app" else press(text)
+    start, end = (_drawn(found[key], space) if key in found else () for key in ("touch", "lift"))
+    return replace(
+        bare,
+        start=start,
+        end=end if bare.kind == "swipe" else (),
+        text=text if bare.kind == "type" else None,
+        direction=found.get("direction"),
+    )
+
+
+def _drawn(pair: object, space: Space) -> tuple[Region, ...]:
+    if not isinstance(pair, list | tuple) or not _is_pair([*pair]):
+        raise ValueError("a place is not two numbers")
+    return _points((pair[0], pair[1]), space)

@@ -18,7 +18,8 @@ from omnidata.tasks.explaining import (
     shown,
     typed,
 )
-from omnidata.tasks.phones.actions import Kind, Move, as_action
+from omnidata.tasks.phones.actions import headed
+from omnidata.tasks.phones.answers import from_dict
 from omnidata.types import Explanation, Places, Profile, Step, Verdict
 
 _REACH: Final[Mapping[str, int]] = {
@@ -56,26 +57,14 @@ def explain(
 
 
 def _said(reader: Reader, verdict: Verdict | None, space: Space) -> Action | None:
-    """The answer as an action; a profile tells of other forms than the prompt's move by move."""
+    """The answer as an action; a profile tells of other forms than the prompt's by their kinds."""
     parsed = verdict.parsed if verdict else None
     if parsed is None or "form" not in parsed:
         return read_again(reader, verdict)
     try:
-        touch, lift = (tuple(parsed[name]) if name in parsed else None for name in _ENDS)
-        move = Move(
-            Kind(parsed["kind"]),
-            touch,
-            lift,
-            direction=parsed.get("direction"),
-            text=parsed.get("text", ""),
-            space=space if parsed["form"] == "prompted" else "norm1000",
-        )
-        return as_action(move)
+        return headed(from_dict(parsed, space if parsed["form"] == "prompted" else "norm1000"))
     except (LookupError, TypeError, ValueError, OverflowError):
         return None
-
-
-_ENDS: Final = ("touch", "lift")
 
 
 def _cause(

@@ -12,15 +12,25 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any, ClassVar, Literal
 
-from omnidata.actions import Action, Point, Screen, Space, convert, history_text
+from omnidata.actions import (
+    Action,
+    Box,
+    Pair,
+    Point,
+    Region,
+    Screen,
+    Space,
+    convert,
+    history_text,
+)
 from omnidata.errors import UsageError
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Resizing, place, resizing
 from omnidata.tasks.json_answers import Unread
 from omnidata.tasks.phones import agentcpm, aitw_rules, aitz_rules
-from omnidata.tasks.phones.actions import Kind, Move, Pair, Truth, as_action, direction_of
+from omnidata.tasks.phones.actions import WAIT, Truth, direction_of, headed, middle
 from omnidata.tasks.phones.agentcpm import Reading
-from omnidata.tasks.phones.answers import Answer, Read, parse
+from omnidata.tasks.phones.answers import Answer, Read, as_dict, parse
 from omnidata.tasks.phones.explanations import explain
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.types import (
@@ -136,25 +146,25 @@ class Prompt:
 # Right answers of phone datasets as JSON with places, and the rules that need no model.
 
 BASELINES = ("oracle", "center", "majority", "always-wait")
-"""`oracle` answers with the expert's move; `center` taps the middle of the screen; `majority`
-always gives the data's most frequent move, in the middle of the screen; `always-wait` waits."""
+"""`oracle` answers with the expert's action; `center` taps the middle of the screen; `majority`
+always gives the data's most frequent action, in the middle of the screen; `always-wait` waits."""
 
-Body = Callable[[Move, Sequence[Any]], dict[str, Any]]
-"""A move as the object that the prompt asks for, with these values in place of its places."""
+Body = Callable[[Action, Sequence[Any]], dict[str, Any]]
+"""An action as the object that the prompt asks for, with these values in place of its places."""
 
-Places = Callable[[Move], Sequence[Pair]]
-"""The places that the answer of a move has, from 0 to 1."""
+Places = Callable[[Action], Sequence[Pair]]
+"""The places that the answer of an action has, from 0 to 1."""
 
-CENTRE = (0.5, 0.5)
+CENTRE = Point(0.5, 0.5, "rel")
 
 
 def target(
-    move: Move, screen: Screen, body: Body, places: Places, *, space: Space, size: Screen
+    action: Action, screen: Screen, body: Body, places: Places, *, space: Space, size: Screen
 ) -> Target | None:
-    """The expert's move, as `Task.target` gives it.
+    """The expert's action, as `Task.target` gives it.
 
     Args:
-        move: its places from 0 to 1.
+        action: its places from 0 to 1.
         screen: width and height of the screenshot in pixels; (0, 0) where nobody knows.
         body: the dataset's.
         places: the dataset's.
@@ -164,18 +174,22 @@ def target(
     Returns:
         None where it lacks a place, or pixels are asked of a screen of unknown size.
     """
-    wanted = places(move)
+    wanted = places(action)
     if wanted and space == "px" and min(screen) < 1:
         return None
     known = screen if min(screen) > 0 else (1, 1)
     found = [place(Point(x, y, "rel"), known, space=space, size=size) for x, y in wanted]
     try:
-        text = compact(body(move, [list(pair) for pair in found]))
-        unmarked = replace(move, text=move.text.replace(PLACE, "bbox"))
+        text = compact(body(action, [list(pair) for pair in found]))
+        unmarked = replace(action, text=_unmarked(action.text), app=_unmarked(action.app))
         marked = compact(body(unmarked, [PLACE] * len(found)))
     except ValueError:
         return None
     return Target(text, marked.replace(f'"{PLACE}"', PLACE), tuple(found))
+
+
+def _unmarked(text: str | None) -> str | None:
+    return text.replace(PLACE, "bbox") if text else text
 
 
 def compact(body: dict[str, Any]) -> str:
@@ -199,48 +213,44 @@ def check(task: str, name: str, options: Mapping[str, str]) -> None:
         raise UsageError(f"baseline:{name} has no options", where=f"-M {option}={options[option]}")
 
 
-def blind(name: str, moves: Iterable[Move]) -> Move:
-    """The one move of a rule that does not look.
+def blind(name: str, actions: Iterable[Action]) -> Action:
+    """The one action of a rule that does not look.
 
     Args:
         name: one of `BASELINES` but "oracle".
-        moves: those of the data.
+        actions: those of the data.
     """
     if name == "always-wait":
-        return Move(Kind.WAIT)
+        return WAIT
     if name == "majority":
-        usual = Counter((m.kind, m.direction, m.text) for m in map(_centred, moves))
+        usual = Counter(map(_unplaced, actions)).most_common(1)
         if usual:
-            kind, direction, text = usual.most_common(1)[0][0]
-            return Move(kind, CENTRE, CENTRE, direction, text)
-    return Move(Kind.GESTURE, CENTRE, CENTRE)
+            return replace(usual[0][0], start=(CENTRE,))
+    return Action("tap", (CENTRE,))
 
 
-def _centred(move: Move) -> Move:
-    """A move without its places."""
-    direction = direction_of(move)
-    kind = Kind.SWIPE if direction else move.kind
-    return Move(kind, direction=direction, text=move.text)
+def _unplaced(action: Action) -> Action:
+    return replace(action, start=(), end=(), direction=direction_of(action))
 
 
-def written(move: Move, step: Step, body: Body, places: Places, space: Space) -> str:
-    """A move as an answer; where the screen's size is unknown, its pixels are those of 1 x 1."""
+def written(action: Action, step: Step, body: Body, places: Places, space: Space) -> str:
+    """An action as an answer; where the screen's size is unknown, its pixels are those of 1 x 1."""
     screen = step.screen if min(step.screen) > 0 else (1, 1)
-    found = [convert(Point(x, y, "rel"), space, screen) for x, y in places(move)]
-    return compact(body(move, [[point.x, point.y] for point in found]))
+    found = [convert(Point(x, y, "rel"), space, screen) for x, y in places(action)]
+    return compact(body(action, [[point.x, point.y] for point in found]))
 
 
-# Profiles for phones: an answer is read as a move and held against the expert's.
+# Profiles for phones: an answer is read as an action and held against the expert's.
 
 TruthOf = Callable[[Mapping[str, Any], Screen], Truth | None]
-Rule = Callable[[Truth, Move, Screen], tuple[bool, bool] | None]
+Rule = Callable[[Truth, Action, Screen], tuple[bool, bool] | None]
 """Type match and exact match; None for a step that the rule's source leaves out."""
 
 _UNIT: Screen = (1, 1)
 
 
 def _unsized(
-    rule: Callable[[Truth, Move], tuple[bool, bool] | None],
+    rule: Callable[[Truth, Action], tuple[bool, bool] | None],
 ) -> Rule:
     """A rule that needs no size of the screen."""
     return lambda truth, said, screen: rule(truth, said)
@@ -271,7 +281,7 @@ class PhoneProfile(EpisodeProfile):
         name: of the rule.
         truth: what a row says was done, and what was there.
         read: reads an answer in the form that the task's prompt asks for.
-        body: writes a move in that form; a `ValueError` for what has none.
+        body: writes an action in that form; a `ValueError` for what has none.
         by: the axes of the table.
         space: the unit of coordinates that the prompt asks for.
     """
@@ -307,33 +317,35 @@ class PhoneProfile(EpisodeProfile):
             return Verdict(
                 "unparsed", self._values(step, None, as_prompted=False), None, answer.reason
             )
-        move = relative(answer.move, step, receipt)
-        values = self._values(step, move, as_prompted=answer.as_prompted)
-        return Verdict("ok", values, self._parsed(answer))
+        space = self._space if answer.form == "prompted" else "norm1000"
+        resized = resizing(receipt, where=step.sample_id) if space == "px" else None
+        action = relative(answer.action, step.screen, resized)
+        values = self._values(step, action, as_prompted=answer.as_prompted)
+        return Verdict("ok", values, self._parsed(answer, space))
 
-    def _parsed(self, answer: Answer) -> dict[str, Any]:
-        """The move as the prompt asks for it, where it has such a form, in its unit."""
-        move = answer.move
-        if move.space == self._space:
-            lift = move.lift if move.kind is Kind.SWIPE else None
+    def _parsed(self, answer: Answer, space: Space) -> dict[str, Any]:
+        """The action as the prompt asks for it, where it has such a form, in its unit."""
+        action = answer.action
+        if space == self._space:
+            ends = action.start, action.end if action.kind == "swipe" else ()
             with suppress(ValueError):
-                return self._body(move, [list(pair) for pair in (move.touch, lift) if pair])
-        return {"form": answer.form, **move.as_dict()}
+                return self._body(action, [list(pair) for pair in map(middle, ends) if pair])
+        return {"form": answer.form, **as_dict(action)}
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
         """The verdict on a step without an answer: wrong, with the reason as its outcome."""
         return Verdict(outcome, self._values(step, None, as_prompted=False))
 
     def _values(
-        self, step: Step, said: Move | None, *, as_prompted: bool
+        self, step: Step, said: Action | None, *, as_prompted: bool
     ) -> tuple[bool | None, bool | None, bool]:
         truth = self._truth(step.source, step.screen)
         unplaced = self._space == "px" and min(step.screen) < 1
-        if truth is None or (unplaced and truth.move.touch):
+        if truth is None or (unplaced and truth.action.start):
             return None, None, as_prompted
         # What no answer can be held against is left out for all models alike: the expert's own
-        # move tells whether the rule's source has such a step.
-        found = self._rule(truth, said or truth.move, step.screen)
+        # action tells whether the rule's source has such a step.
+        found = self._rule(truth, said or truth.action, step.screen)
         if found is None:
             return None, None, as_prompted
         return (*found, as_prompted) if said is not None else (False, False, as_prompted)
@@ -346,42 +358,34 @@ class PhoneProfile(EpisodeProfile):
         return value if type(value) is int else None
 
 
-def relative(move: Move, step: Step, receipt: Mapping[str, Any] | None) -> Move:
-    """A move with its places from 0 to 1 of the screen.
+def relative(action: Action, screen: Screen, resized: Resizing | None) -> Action:
+    """An action with its points from 0 to 1 of the screen.
+
+    Boxes stay as they are: the middle of one in another unit may differ in its last digit.
 
     Args:
-        move: as a model wrote it.
-        step: what it was asked about.
-        receipt: of the answer.
-
-    Raises:
-        PredictionError: the receipt is none that omnidata writes.
+        action: as a model wrote it.
+        screen: width and height of the screenshot in pixels; (0, 0) where nobody knows, and then
+            no place in pixels is left.
+        resized: how the picture was sent to the model, for places in pixels.
     """
-    resized = resizing(receipt, where=step.sample_id) if move.space == "px" else None
 
-    def scaled(pair: Pair | None) -> Pair | None:
-        return _scaled(pair, move.space, step.screen, resized) if pair else None
+    def scaled(regions: tuple[Region, ...]) -> tuple[Region, ...]:
+        found = (_relative(region, screen, resized) for region in regions)
+        return tuple(region for region in found if region)
 
-    low = scaled(move.box[:2]) if move.box else None
-    high = scaled(move.box[2:]) if move.box else None
-    return replace(
-        move,
-        touch=scaled(move.touch),
-        lift=scaled(move.lift),
-        box=(*low, *high) if low and high else None,
-        space="rel",
-    )
+    return replace(action, start=scaled(action.start), end=scaled(action.end))
 
 
-def _scaled(pair: Pair, space: Space, screen: Screen, resized: Resizing | None) -> Pair | None:
-    if space == "norm1000":
-        return pair[0] / 1000, pair[1] / 1000
-    if space == "px" and min(screen) < 1:
+def _relative(region: Region, screen: Screen, resized: Resizing | None) -> Region | None:
+    if isinstance(region, Box):
+        return region
+    if region.space != "px":
+        return convert(region, "rel", _UNIT)
+    if min(screen) < 1:
         return None
-    if resized:
-        pair = resized.to_screen(pair)
-    found = convert(Point(pair[0], pair[1], space), "rel", screen if space == "px" else _UNIT)
-    return found.x, found.y
+    pair = (region.x, region.y)
+    return convert(Point(*(resized.to_screen(pair) if resized else pair), "px"), "rel", screen)
 
 
 class PhoneTask(Benchmark):
@@ -423,16 +427,16 @@ class PhoneTask(Benchmark):
         """What a step's row says was done, and what was there; None where that cannot be read."""
 
     @abstractmethod
-    def read_prompted(self, body: Mapping[str, Any]) -> tuple[Move, bool]:
-        """An answer in the prompt's form: the move, and whether it obeys it to the letter."""
+    def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
+        """An answer in the prompt's form: the action, and whether it obeys it to the letter."""
 
     @abstractmethod
-    def body(self, move: Move, places: Sequence[Any]) -> dict[str, Any]:
-        """A move in the prompt's form; a `ValueError` for what has none."""
+    def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
+        """An action in the prompt's form; a `ValueError` for what has none."""
 
     @abstractmethod
-    def places(self, move: Move) -> Sequence[Pair]:
-        """The places that the answer of a move has, from 0 to 1."""
+    def places(self, action: Action) -> Sequence[Pair]:
+        """The places that the answer of an action has, from 0 to 1."""
 
     def goal(self, step: Step) -> str:
         """What the model is told to do."""
@@ -445,12 +449,12 @@ class PhoneTask(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The expert's move as compact JSON; None where the source has no usable one."""
+        """The expert's action as compact JSON; None where the source has no usable one."""
         truth = self.truth(step.source, step.screen)
         if truth is None:
             return None
         return target(
-            truth.move,
+            truth.action,
             step.screen,
             self.body,
             self.places,
@@ -466,8 +470,8 @@ class PhoneTask(Benchmark):
         if name == "oracle":
             return self._oracle
         truths = (self.truth(step.source, step.screen) for step in steps)
-        move = blind(name, (truth.move for truth in truths if truth))
-        return lambda step: written(move, step, self.body, self.places, self._space)
+        action = blind(name, (truth.action for truth in truths if truth))
+        return lambda step: written(action, step, self.body, self.places, self._space)
 
     def _oracle(self, step: Step) -> str:
         """The target; an empty text where there is none, which the profiles leave out."""
@@ -477,11 +481,11 @@ class PhoneTask(Benchmark):
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none."""
         answer = parse(text, self.read_prompted)
-        return None if isinstance(answer, Unread) else self.past(answer.move)
+        return None if isinstance(answer, Unread) else self.past(answer.action)
 
-    def past(self, move: Move) -> Action | None:
-        """A move as histories show it."""
-        return as_action(move)
+    def past(self, action: Action) -> Action | None:
+        """An action as histories show it; None for a swipe of which nobody says where it goes."""
+        return headed(action)
 
     def explain(
         self,
