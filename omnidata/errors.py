@@ -35,7 +35,6 @@ class OmnidataError(Exception):
     exit_code = 2
 
     def __init__(self, what: str, *, where: str = "", expected: str = "", remedy: str = "") -> None:
-        """Store the four answers; `str()` lays them out."""
         super().__init__(what)  # the one argument with which a copy from another process is made
         self.what = what
         self.where = where
@@ -90,7 +89,6 @@ class MediaError(OmnidataError):
         remedy: str = "",
         fault: MediaFault = "unreadable",
     ) -> None:
-        """Store the four answers and the kind."""
         super().__init__(what, where=where, expected=expected, remedy=remedy)
         self.fault: MediaFault = fault
 
@@ -99,7 +97,6 @@ class MissingMediaError(MediaError):
     """There is no file where a row says that one is."""
 
     def __init__(self, what: str, *, where: str = "", expected: str = "", remedy: str = "") -> None:
-        """Store the four answers."""
         super().__init__(what, where=where, expected=expected, remedy=remedy, fault="missing")
 
 
@@ -148,7 +145,6 @@ class CallError(OmnidataError):
         retry_after: float | None = None,
         hopeless: bool = False,
     ) -> None:
-        """Store the four answers and what may be done."""
         super().__init__(what, where=where, expected=expected, remedy=remedy)
         self.transient = transient
         self.throttled = throttled
@@ -160,7 +156,6 @@ class AdapterError(CallError):
     """The code of a model failed: whatever it raised was no CallError, or it gave no answers."""
 
     def __init__(self, what: str, *, where: str = "", expected: str = "", remedy: str = "") -> None:
-        """Store the four answers; the same request fails again."""
         super().__init__(what, where=where, expected=expected, remedy=remedy, transient=False)
 
 

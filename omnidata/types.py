@@ -30,7 +30,7 @@ PLACE = "<bbox>"
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ParquetLocation:
     """A place in a Parquet file.
 
     Attributes:
@@ -47,7 +47,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ByteRange:
     """A place in a file that holds much else, like a TFRecord.
 
     Attributes:
@@ -64,7 +64,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class VideoSegment:
     """A part of a recording.
 
     Attributes:
@@ -100,7 +100,7 @@ class MediaRef:
     root: Path
     path: str
     inline: Mapping[str, Any] | None = field(default=None, hash=False)
-    cell: Cell | Stretch | Cut | None = None
+    cell: ParquetLocation | ByteRange | VideoSegment | None = None
     sha256: str = field(default="", compare=False)
     within: tuple[str, ...] = field(default_factory=bounds, compare=False, repr=False)
 
@@ -452,12 +452,12 @@ class Profile(Protocol):
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
         """The verdict on a step for which no answer came."""
 
-    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
+    def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
         """The table: overall, answered, ci95, by, counts, outcomes (fractions, not percent)."""
 
 
 @dataclass(slots=True)
-class Rows:
+class VerdictColumns:
     """Verdicts as columns, aligned with a sequence of steps; kept flat so that a million fit.
 
     Attributes:

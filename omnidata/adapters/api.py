@@ -59,7 +59,6 @@ class ApiModel(Model):
     timeout_s = 300.0
 
     def __init__(self, preset: Preset, key: Key) -> None:
-        """Keep the row; no connection is opened before the first request."""
         for name in sorted(self.ours & _names(preset.extra_body)):
             raise UsageError(
                 f'"{name}" is not for extra_body: it is part of every request',

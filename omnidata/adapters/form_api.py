@@ -54,7 +54,6 @@ class FlatModel(ApiModel):
     controls: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, preset: Preset, key: Key) -> None:
-        """Hold the row against what the form has; no connection is opened yet."""
         super().__init__(preset, key)
         for name, value in dataclasses.asdict(preset.params).items():
             if value is not None and name not in self.controls:

@@ -140,7 +140,6 @@ class Uploads:
     """
 
     def __init__(self, files: AsyncFiles) -> None:
-        """Nothing is uploaded."""
         self._files = files
         self._tasks: dict[Hashable, asyncio.Task[File]] = {}
         self._names: list[str] = []

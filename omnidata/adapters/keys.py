@@ -44,7 +44,6 @@ class Key:
     __slots__ = ("_quoted", "_quoted_bytes", "margin", "value")
 
     def __init__(self, value: str = "", others: Sequence[str] = ()) -> None:
-        """Keep the secret, and how it may be quoted."""
         self.value = value
         secrets = [secret for secret in (value, *others) if len(secret) >= _TELLING]
         pattern = "|".join(map(_pattern, secrets))

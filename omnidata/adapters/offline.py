@@ -25,7 +25,6 @@ class Baseline(Model):
     accepts = None
 
     def __init__(self, name: str, steps: Sequence[Step], policy: Callable[[Step], str]) -> None:
-        """Keep the steps at hand."""
         self.name = f"baseline:{name}"
         self._policy = policy
         self._steps = {step.sample_id: step for step in steps}

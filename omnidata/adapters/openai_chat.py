@@ -87,7 +87,6 @@ class OpenAIChat(ApiModel):
     )
 
     def __init__(self, preset: Preset, key: Key) -> None:
-        """Load the SDK; no connection is opened before the first request."""
         super().__init__(preset, key)
         _load()
         self._url = preset.base_url + _PATH

@@ -179,7 +179,7 @@ def _file(
 
 
 def _frames(
-    role: str, clip: media.Held, count: int, capabilities: Capabilities
+    role: str, clip: media.InMemoryMedia, count: int, capabilities: Capabilities
 ) -> tuple[list[RenderedPart], Line]:
     decoded = media.frames(clip, num_frames=count)
     count, height, width = decoded.pixels.shape[:3]
@@ -202,7 +202,7 @@ def _frames(
 
 
 def _track(
-    role: str, track: media.Held, capabilities: Capabilities
+    role: str, track: media.InMemoryMedia, capabilities: Capabilities
 ) -> tuple[list[RenderedPart], Line]:
     """The file itself, where it is of a format that the model takes and holds nothing but sound."""
     about = media.glance(track)

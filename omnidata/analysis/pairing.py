@@ -15,7 +15,7 @@ from omnidata.errors import RunError, UsageError, counted
 from omnidata.run.scoring import Run
 from omnidata.run.selection import whole_episodes
 from omnidata.run.settings import Change, changes
-from omnidata.types import OUTCOMES, Rows, Source, Step
+from omnidata.types import OUTCOMES, Source, Step, VerdictColumns
 
 ANSWERED = ("ok", "unparsed")
 """Outcomes with an answer; all others are failures."""
@@ -40,8 +40,8 @@ class Pair:
     ids: Sequence[str]
     steps: Sequence[Step]
     order: Sequence[str]
-    rows_a: Rows
-    rows_b: Rows
+    rows_a: VerdictColumns
+    rows_b: VerdictColumns
     only_a: int
     only_b: int
     neither: int
@@ -182,7 +182,7 @@ def _has(run: Run, sample_id: str) -> bool:
     return score is not None and score["outcome"] != "missing"
 
 
-def _rows(run: Run, ids: Sequence[str], whole: npt.NDArray[np.bool_] | None) -> Rows:
+def _rows(run: Run, ids: Sequence[str], whole: npt.NDArray[np.bool_] | None) -> VerdictColumns:
     """The run's verdicts on these steps."""
     scores = [run.scores[name] for name in ids]
     scorer = run.offline_scorer
@@ -207,7 +207,9 @@ def _rows(run: Run, ids: Sequence[str], whole: npt.NDArray[np.bool_] | None) -> 
             expected="what `omnidata score` writes",
             remedy="score the run again: omnidata score TASK DATA RUN --out RUN",
         ) from None
-    return Rows(codes, values, np.ones(len(ids), dtype=np.bool_) if whole is None else whole)
+    return VerdictColumns(
+        codes, values, np.ones(len(ids), dtype=np.bool_) if whole is None else whole
+    )
 
 
 def _value(score: Mapping[str, Any], name: str) -> float:
@@ -215,7 +217,7 @@ def _value(score: Mapping[str, Any], name: str) -> float:
     return float("nan") if value is None else float(value)
 
 
-def _failures(rows: Rows) -> dict[str, int]:
+def _failures(rows: VerdictColumns) -> dict[str, int]:
     found = Counter(OUTCOMES[code] for code in rows.outcomes.tolist())
     return {name: found[name] for name in OUTCOMES if found[name] and name not in ANSWERED}
 

@@ -30,7 +30,7 @@ from omnidata.loaders.rows import DETAILS, belonging, detailed, details, feature
 from omnidata.media import unsafe
 from omnidata.run.staging import Staging, refused
 from omnidata.storage import atomic_write, is_unfinished, open_own, write_json
-from omnidata.types import Cut, MediaRef, Source, Step
+from omnidata.types import MediaRef, Source, Step, VideoSegment
 
 # What goes into a repository for one medium: its bytes or its path, and what is known of it.
 
@@ -277,7 +277,7 @@ def slug(value: str | None) -> str:
 
 def _stat(ref: MediaRef) -> tuple[int, int]:
     """Size and time of the file, nothing of which is opened; an estimate where there is none."""
-    cut = ref.cell if isinstance(ref.cell, Cut) else None
+    cut = ref.cell if isinstance(ref.cell, VideoSegment) else None
     if ref.inline is not None or (ref.cell is not None and cut is None):
         return _UNKNOWN_BYTES, 0
     path = cut.shard if cut else ref.path
@@ -304,7 +304,6 @@ class Writer:
     def __init__(
         self, source: Source, out: Path, *, embed: bool, roots: Sequence[Path], pool: Executor
     ) -> None:
-        """Lay out the columns."""
         self._source = source
         self._out = out
         self._embed = embed

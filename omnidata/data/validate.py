@@ -78,7 +78,6 @@ class MediaChecks:
     """
 
     def __init__(self, source: Source, outcomes: Outcomes) -> None:
-        """Find out who uses what."""
         self._source = source
         self._outcomes = outcomes
         task = registry.find(source.task)

@@ -165,7 +165,6 @@ class VoiceFolder:
     """
 
     def __init__(self, path: Path, engine: Voice, wanted: Iterable[Utterance]) -> None:
-        """Open or make the folder and read what it has."""
         self.path = path
         self._engine = engine
         self._list = path / LIST

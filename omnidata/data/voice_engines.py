@@ -84,7 +84,6 @@ class Command:
     name = "command"
 
     def __init__(self, command: str, *, seconds: float = SECONDS) -> None:
-        """Split and check."""
         self._command = command
         self._seconds = seconds
         try:
@@ -203,7 +202,6 @@ class Espeak:
     """
 
     def __init__(self) -> None:
-        """Find the library and hear whether it speaks both languages."""
         try:
             import espeakng_loader
         except ImportError:

@@ -206,7 +206,6 @@ class TreeWriter:
     """
 
     def __init__(self, root: Path) -> None:
-        """Make the folder."""
         check_new(root)
         root.mkdir(parents=True, exist_ok=True)
         self._root = root

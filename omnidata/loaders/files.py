@@ -15,7 +15,7 @@ from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, read_file, real
 from omnidata.loaders.jsonl import BOM, decoded
 from omnidata.media import around, closed, image_size, resolve, unsafe
-from omnidata.types import Cut, MediaRef, Step
+from omnidata.types import MediaRef, Step, VideoSegment
 
 Look = Literal["known", "broken", "other"]
 
@@ -230,7 +230,7 @@ def check_media_files(
             if ref in seen or ref.inline is not None or unsafe(ref.path):
                 continue
             try:
-                if isinstance(ref.cell, Cut):
+                if isinstance(ref.cell, VideoSegment):
                     resolve(around(ref, ref.cell))
                 elif ref.kind == "image":
                     differs = size_differs(step, role, image_size(ref))

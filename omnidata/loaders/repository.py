@@ -24,7 +24,7 @@ from omnidata.loaders.files import check_media_files
 from omnidata.loaders.parquet import check, leaves, rows
 from omnidata.loaders.rows import BELONGING, DETAILS, Reader, SubsetNames, tag_column
 from omnidata.media import Budget, resolve
-from omnidata.types import Cell, MediaRef, Modality, Source, Step
+from omnidata.types import MediaRef, Modality, ParquetLocation, Source, Step
 
 MANIFEST = "omnidata.json"
 FORMAT = 1
@@ -457,7 +457,7 @@ def _step(
             folder = Path(manifest.roots[root])
             media[role] = MediaRef(kind, folder, path, sha256=sha256, within=within)
         elif sha256:
-            cell = Cell(shard, role, number)
+            cell = ParquetLocation(shard, role, number)
             media[role] = MediaRef(kind, data, path, cell=cell, sha256=sha256, within=within)
         else:
             media[role] = MediaRef(kind, data, path, within=within)

@@ -173,7 +173,6 @@ class Reader:
     """
 
     def __init__(self, tags: Sequence[str], task: str = "") -> None:
-        """Remember no row."""
         self._tags = {name: tag_column(name) for name in tags}
         self._task = registry.find(task)
         self._last: tuple[list[Any], tuple[Action | None, ...]] = ([], ())
@@ -414,7 +413,6 @@ class SubsetNames:
     """
 
     def __init__(self, task: str, tags: Iterable[str]) -> None:
-        """Find the benchmark."""
         self._task = registry.find(task)
         self._tags = tuple(tags)
 

@@ -19,14 +19,14 @@ from omnidata.media.paths import (
 from omnidata.media.picture import Picture, Placement, image, image_size
 from omnidata.media.probing import Glance, Probe, check, examine, glance, hold, probe
 from omnidata.media.sound import samples
-from omnidata.media.storage import Held, read_bytes, stored
+from omnidata.media.storage import InMemoryMedia, read_bytes, stored
 
 __all__ = [
     "DEFAULT_BUDGET",
     "Budget",
     "Frames",
     "Glance",
-    "Held",
+    "InMemoryMedia",
     "Picture",
     "Placement",
     "Probe",

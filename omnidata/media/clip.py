@@ -43,7 +43,6 @@ class Index:
     """
 
     def __init__(self, container: InputContainer, video: VideoStream, most: int) -> None:
-        """Read the packets of the stream, at most one more than so many; nothing is decoded."""
         times: list[int] = []
         keys: list[int] = []
         self.usable = container.format.name != "avi"  # its frames cannot be told by their times

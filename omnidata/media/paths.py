@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from omnidata.errors import FileError, MediaError, MediaFault, MissingMediaError
 from omnidata.files import check_file, inside, naming, real
-from omnidata.types import Cell, Cut, MediaRef, Modality, Stretch
+from omnidata.types import ByteRange, MediaRef, Modality, ParquetLocation, VideoSegment
 
 _DIGITS = (32, 64)
 """Of a hash that says which bytes are meant; fewer would fit many files."""
@@ -77,16 +77,16 @@ def place(ref: MediaRef) -> str:
     if ref.cell is None:
         return str(ref.root / ref.path)
     cell = ref.cell
-    if isinstance(cell, Cut):
+    if isinstance(cell, VideoSegment):
         return f"{ref.root / cell.shard}, {cell.start_s:.2f} to {cell.end_s:.2f} s"
-    if isinstance(cell, Stretch):
+    if isinstance(cell, ByteRange):
         return f"{ref.root / cell.shard}, byte {cell.offset} ({ref.path})"
     return f"{ref.root / cell.shard}, row {cell.row}, column {cell.column} ({ref.path})"
 
 
-def around(ref: MediaRef, cell: Cell | Stretch | Cut) -> MediaRef:
+def around(ref: MediaRef, cell: ParquetLocation | ByteRange | VideoSegment) -> MediaRef:
     """The file that holds a medium, as a medium of its own."""
-    kind: Modality = "video" if isinstance(cell, Cut) else ref.kind
+    kind: Modality = "video" if isinstance(cell, VideoSegment) else ref.kind
     return MediaRef(kind, ref.root, cell.shard, within=ref.within)
 
 

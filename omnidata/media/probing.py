@@ -13,7 +13,7 @@ from omnidata.media.containers import audio_stream, broken, opened, video_stream
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.media.picture import image, image_size
 from omnidata.media.sound import samples
-from omnidata.media.storage import Held, read_bytes, stored
+from omnidata.media.storage import InMemoryMedia, read_bytes, stored
 from omnidata.media.truncation import cut_short, torn
 from omnidata.types import MediaRef
 
@@ -350,7 +350,7 @@ class Glance:
     pictures: bool = True
 
 
-def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Held:
+def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> InMemoryMedia:
     """Read a medium into memory and make sure that nothing is missing at its end.
 
     Args:
@@ -361,13 +361,15 @@ def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Held:
         MediaError: it is missing or refused, or ends before its own header says.
     """
     content = read_bytes(ref, budget=budget)
-    held = Held(ref.kind, ref.root, ref.path, cell=ref.cell, within=ref.within, content=content)
+    held = InMemoryMedia(
+        ref.kind, ref.root, ref.path, cell=ref.cell, within=ref.within, content=content
+    )
     if cut_short(held, budget=budget):
         examine(held, budget=budget)  # raises, but for a JPEG with something behind its end
     return held
 
 
-def glance(held: Held, *, budget: Budget = DEFAULT_BUDGET) -> Glance:
+def glance(held: InMemoryMedia, *, budget: Budget = DEFAULT_BUDGET) -> Glance:
     """Say what a medium is and make sure that it opens: of a clip, the first frame is decoded.
 
     Raises:
@@ -400,7 +402,7 @@ def glance(held: Held, *, budget: Budget = DEFAULT_BUDGET) -> Glance:
         )
 
 
-def _container_format(held: Held, container: InputContainer) -> str:
+def _container_format(held: InMemoryMedia, container: InputContainer) -> str:
     name = _CONTAINERS.get(container.format.name, container.format.name)
     head = held.content[:64]
     if name == "mp4" and held.kind == "audio":

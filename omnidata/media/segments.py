@@ -13,7 +13,7 @@ from omnidata.media.clip import timed
 from omnidata.media.containers import broken, opened, video_stream
 from omnidata.media.encoding import encode_mp4, png
 from omnidata.media.paths import Budget, around, place, resolve
-from omnidata.types import Cut, MediaRef
+from omnidata.types import MediaRef, VideoSegment
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,7 @@ RECORDING = Budget(max_bytes=1 << 40)
 """What lies around a cut may be as large as it likes: only a part of it is decoded."""
 
 
-def read_cut(ref: MediaRef, cell: Cut, budget: Budget) -> bytes:
+def read_cut(ref: MediaRef, cell: VideoSegment, budget: Budget) -> bytes:
     """A part of a recording as a file: an MP4 at the recording's rate, or a PNG.
 
     Frame k of a clip is what the screen showed k ticks after its beginning: the last frame that
@@ -74,7 +74,7 @@ def recorded_seconds(ref: MediaRef) -> float:
 
 
 @lru_cache(maxsize=_KEPT)  # a medium is opened several times: looked at, probed, decoded, read
-def _cut(ref: MediaRef, cell: Cut, budget: Budget, size: int, time: int) -> bytes:
+def _cut(ref: MediaRef, cell: VideoSegment, budget: Budget, size: int, time: int) -> bytes:
     whole = around(ref, cell)
     limits = replace(budget, max_bytes=RECORDING.max_bytes)
     try:

@@ -104,7 +104,6 @@ class Mono:
     """
 
     def __init__(self, ref: MediaRef, rate: int) -> None:
-        """Wait for the first frame, which says what goes in."""
         self._ref = ref
         self._rate = rate
         self._graph: Graph | None = None

@@ -21,7 +21,7 @@ from omnidata.errors import MediaError, MediaFault
 from omnidata.files import ANY, check_file
 from omnidata.media.parquet_pages import look
 from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, place, resolve
-from omnidata.types import Cell, Cut, MediaRef, Stretch
+from omnidata.types import ByteRange, MediaRef, ParquetLocation, VideoSegment
 
 if TYPE_CHECKING:
     from zlib import _Decompress
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Held(MediaRef):
+class InMemoryMedia(MediaRef):
     """A medium that was read once and is not read again, however often it is opened.
 
     Attributes:
@@ -81,7 +81,6 @@ class Unpacked:
     """
 
     def __init__(self, path: Path) -> None:
-        """Look whether it is gzip."""
         self._path = path
         with path.open("rb") as file:
             self._packed = file.read(len(_GZIP)) == _GZIP
@@ -176,7 +175,7 @@ if hasattr(os, "register_at_fork"):
 _RGB = 3
 
 
-def read_stretch(ref: MediaRef, cell: Stretch, budget: Budget) -> bytes:
+def read_stretch(ref: MediaRef, cell: ByteRange, budget: Budget) -> bytes:
     """The medium as a file; bare pixels become a PNG, without loss.
 
     Args:
@@ -288,13 +287,13 @@ def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
     Raises:
         MediaError: as `resolve`, or the file that holds it is broken or lacks it.
     """
-    if isinstance(ref, Held):
+    if isinstance(ref, InMemoryMedia):
         return ref.content
-    if isinstance(ref.cell, Cut):
+    if isinstance(ref.cell, VideoSegment):
         from omnidata.media.segments import read_cut  # decodes, and so needs this module
 
         return read_cut(ref, ref.cell, budget)
-    if isinstance(ref.cell, Stretch):
+    if isinstance(ref.cell, ByteRange):
         return read_stretch(ref, ref.cell, budget)
     return resolve(ref, budget=budget) if ref.cell is None else _read_cell(ref, ref.cell, budget)
 
@@ -319,7 +318,7 @@ def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
         ) from None
 
 
-def _read_cell(ref: MediaRef, cell: Cell, budget: Budget) -> bytes:
+def _read_cell(ref: MediaRef, cell: ParquetLocation, budget: Budget) -> bytes:
     # The shard is a path from a dataset too, but as large as it likes: only a part of it is read.
     shard = resolve(around(ref, cell), budget=Budget(max_bytes=ANY))
     try:

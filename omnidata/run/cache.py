@@ -73,7 +73,6 @@ class ResponseCache:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open or make the file."""
         self.path = path
         self._lock = threading.Lock()
         try:

@@ -261,7 +261,6 @@ class Budget:
     """
 
     def __init__(self, limits: Limits, model: str) -> None:
-        """Read the price file."""
         self.max_cost = limits.max_cost
         self.max_tokens = limits.max_tokens
         self.prices = read_prices(limits.prices) if limits.prices else None

@@ -69,7 +69,6 @@ class Engine:
         cache: ResponseCache | None,
         meter: Meter,
     ) -> None:
-        """Nothing is asked yet; to be made inside the event loop."""
         self.meter = meter
         self.stopped = self.failed = ""
         self.slipped: AdapterError | None = None

@@ -43,7 +43,6 @@ class RunFolder:
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
-        """Open or make the folder and read what is done."""
         self.path = path
         self.settings = settings
         self.predictions = path / "predictions.jsonl"
@@ -223,7 +222,6 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
-        """Nothing is opened before there is a line."""
         self._path = path
         self._file: IO[bytes] | None = None
         self._dirty = False

@@ -20,7 +20,15 @@ from omnidata.errors import MediaError, RunError
 from omnidata.media import Budget
 from omnidata.media.paths import around
 from omnidata.run.folder import TRANSIENT
-from omnidata.types import Completion, Conversation, Cut, Delivery, MediaRef, Modality, Step
+from omnidata.types import (
+    Completion,
+    Conversation,
+    Delivery,
+    MediaRef,
+    Modality,
+    Step,
+    VideoSegment,
+)
 
 _WHOLE = Budget(max_bytes=1 << 60)
 """Files that hold many media are as large as they like; of them only the time is asked."""
@@ -106,7 +114,6 @@ class Seen:
     """
 
     def __init__(self, prompted: Callable[[Step], Refs] = lambda step: {}) -> None:
-        """Nothing is looked at yet."""
         self._prompted = prompted
         self._changed: dict[str, list[str]] = {}
         self._known: dict[tuple[str, Stamp], bool] = {}
@@ -193,7 +200,7 @@ def _file(ref: MediaRef) -> Path:
 
 
 def _digest(ref: MediaRef, file: Path) -> str:
-    if ref.cell is not None and not isinstance(ref.cell, Cut):
+    if ref.cell is not None and not isinstance(ref.cell, VideoSegment):
         return hashlib.sha256(media.read_bytes(ref)).hexdigest()
     found = file.stat()
     return _hashed(file, found.st_size, found.st_mtime_ns)

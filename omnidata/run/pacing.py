@@ -25,7 +25,6 @@ class Rates:
     """
 
     def __init__(self, requests_per_minute: float | None, tokens_per_minute: float | None) -> None:
-        """No request has been sent."""
         from aiolimiter import AsyncLimiter
 
         # A bucket of one: a large one would let a whole minute's requests go out at once.
@@ -129,7 +128,6 @@ class Window:
     """
 
     def __init__(self, size: int) -> None:
-        """All places are free."""
         self.size = size
         self.limit = float(size)
         self.open = 0
@@ -199,7 +197,6 @@ class Breaker:
     """
 
     def __init__(self, *, answered: bool = False) -> None:
-        """Nothing has failed."""
         self._failures = 0
         self._hopeless = 0
         self._any_answer = answered

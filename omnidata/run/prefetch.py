@@ -42,7 +42,6 @@ class Ahead:
         meter: Meter,
         pool: int = 0,
     ) -> None:
-        """Nothing is to be done yet."""
         self._make = make
         self._workers = (os.cpu_count() or 1) + 1 if threads else 0
         self._pool = ThreadPoolExecutor(max(1, self._workers), "omnidata-media")

@@ -26,7 +26,7 @@ from omnidata.run.selection import select, shard
 from omnidata.storage import atomic_write, write_json
 from omnidata.tasks import get_task
 from omnidata.tasks.offline_scorer import OfflineScorer, Scored
-from omnidata.types import OUTCOMES, Outcome, Profile, Rows, Source, Step, Task, Verdict
+from omnidata.types import OUTCOMES, Outcome, Profile, Source, Step, Task, Verdict, VerdictColumns
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}
 _NONE = -1
@@ -199,12 +199,12 @@ class _Columns:
         named = dict(zip(self.profile.values, values, strict=True))
         return encode({"outcome": outcome, "profile": self.profile.name, **named})[1:-1]
 
-    def rows(self, whole: npt.NDArray[np.bool_]) -> Rows:
+    def rows(self, whole: npt.NDArray[np.bool_]) -> VerdictColumns:
         """The columns for `Profile.total`."""
         verdicts = np.frombuffer(self.verdicts, dtype=np.dtype("l"))
         outcomes = [_CODE[outcome] for outcome, _ in self.kinds]
         values = np.array([values for _, values in self.kinds], dtype=np.float64)  # None is NaN
-        return Rows(
+        return VerdictColumns(
             np.array(outcomes, dtype=np.uint8)[verdicts],
             {name: values[verdicts, i] for i, name in enumerate(self.profile.values)},
             whole,

@@ -43,7 +43,6 @@ class Staging(ABC):
     hidden: ClassVar[tuple[str, ...]]
 
     def __init__(self, out: Path, *, overwrite: bool, inputs: Iterable[Path]) -> None:
-        """Look at nothing but names."""
         self.out = out.resolve()
         self._overwrite = overwrite
         if any(letter in _PATTERN for letter in str(self.out)) or not self.out.name:

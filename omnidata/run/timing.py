@@ -20,7 +20,6 @@ class Meter:
     """
 
     def __init__(self) -> None:
-        """Nothing has taken any time."""
         self.media_s = self.media_wait_s = 0.0
         self.model_s = self.in_flight_s = self.disk_s = self.pause_s = 0.0
         self._under_way = 0

@@ -34,7 +34,6 @@ class SynthStaging(Staging):
     contents: ClassVar[frozenset[str]]
 
     def __init__(self, out: Path, *, plan: Mapping[str, Any], inputs: Iterable[Path] = ()) -> None:
-        """Look at nothing but names."""
         super().__init__(out, overwrite=False, inputs=inputs)
         self.plan: Mapping[str, Any] = json.loads(json.dumps(plan))
 
@@ -142,7 +141,6 @@ class TreeStaging(Staging):
     hidden = (PLAN,)
 
     def __init__(self, out: Path, *, inputs: Iterable[Path], report: str, made_by: Path) -> None:
-        """Look at nothing but names."""
         super().__init__(out, overwrite=True, inputs=inputs)
         self._report = report
         if self.out.exists() and self.is_ours(self.out) and not made_by.exists():

@@ -161,7 +161,6 @@ class Benchmark:
     history_lag: int | None = None
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
-        """Check the options."""
         kind = type(self)
         if kind.answer is Benchmark.answer and kind.target is Benchmark.target:
             raise TypeError(f"{kind.__name__} has neither answer nor target")

@@ -48,13 +48,13 @@ class Answer(msgspec.Struct, frozen=True):
         return body
 
 
-class Unread(msgspec.Struct, frozen=True):
+class ParseFailure(msgspec.Struct, frozen=True):
     """Why a text gives no action."""
 
     reason: str
 
 
-NO_ACTION: Final = Unread("the JSON names no known action and no coordinate")
+NO_ACTION: Final = ParseFailure("the JSON names no known action and no coordinate")
 
 
 class CannotReadError(Exception):
@@ -128,7 +128,7 @@ _XY_SET = frozenset(_X_KEYS + _Y_KEYS)
 _NUMERIC_SET = frozenset(("duration", *_CONFIDENCE_KEYS))
 
 
-def read_object(body: dict[str, Any]) -> Answer | Unread:
+def read_object(body: dict[str, Any]) -> Answer | ParseFailure:
     """The action of a JSON object; without a known action, any coordinate makes it a TAP.
 
     Raises:

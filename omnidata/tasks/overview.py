@@ -43,7 +43,6 @@ class View:
     """Whether there is a figure."""
 
     def __init__(self, source: Source) -> None:
-        """Count."""
         self.source = source
         self.counts = self._count()
         self.episodes: int = self.counts["total"]["episodes"]

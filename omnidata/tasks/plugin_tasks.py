@@ -21,11 +21,11 @@ from omnidata.types import (
     Explanation,
     Outcome,
     Profile,
-    Rows,
     Source,
     Step,
     Task,
     Verdict,
+    VerdictColumns,
 )
 
 
@@ -184,7 +184,7 @@ class PluginProfile:
         found: Verdict = self.blame.call(self.profile.failed, step.sample_id, step, outcome)
         return found
 
-    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
+    def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
         """The table."""
         where = f"the table of {len(steps)} steps"
         found: dict[str, Any] = self.blame.call(self.profile.total, where, steps, rows)

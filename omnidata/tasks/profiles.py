@@ -16,7 +16,7 @@ from omnidata.metrics.intervals import named_methods
 from omnidata.metrics.paired import Fractions, Measures, Sums, known
 from omnidata.metrics.paired import means as paired_means
 from omnidata.metrics.row_tables import by_group, means
-from omnidata.types import OUTCOMES, Outcome, Rows, Step, Verdict
+from omnidata.types import OUTCOMES, Outcome, Step, Verdict, VerdictColumns
 
 Mask = npt.NDArray[np.bool_]
 VALUES = ("type_match", "exact_match", "format_ok")
@@ -125,7 +125,7 @@ class EpisodeProfile(ABC):
         """How many steps the source says that the episode has, where it says so."""
         return None
 
-    def _more_counts(self, rows: Rows, judged: Mask) -> dict[str, int]:
+    def _more_counts(self, rows: VerdictColumns, judged: Mask) -> dict[str, int]:
         """What else is counted of the steps that were judged."""
         return {}
 
@@ -143,7 +143,9 @@ class EpisodeProfile(ABC):
         """A code per episode, (N,)."""
         return numbered(step.episode for step in runs.first)[runs.number]
 
-    def verdicts(self, steps: Sequence[Step], rows: Rows, runs: Runs) -> episodes.StepVerdicts:
+    def verdicts(
+        self, steps: Sequence[Step], rows: VerdictColumns, runs: Runs
+    ) -> episodes.StepVerdicts:
         """The verdicts as columns; those of steps that were not judged are 0 and mean nothing.
 
         Args:
@@ -169,7 +171,7 @@ class EpisodeProfile(ABC):
             group if shared else None,
         )
 
-    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
+    def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
         """The table; steps that were not judged are counted and left out.
 
         Returns:
@@ -206,7 +208,7 @@ class EpisodeProfile(ABC):
             "outcomes": {name: n for name, n in zip(OUTCOMES, outcomes, strict=True) if n},
         }
 
-    def measures(self, steps: Sequence[Step], a: Rows, b: Rows) -> Measures:
+    def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
         """What the metrics of two runs are sums of; a profile with others says of what.
 
         Args:
@@ -292,7 +294,7 @@ class RowProfile(ABC):
         """The verdict on a row for which no answer came: that on an empty one."""
         return Verdict(outcome, self.judge(step, "").values)
 
-    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
+    def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
         """The table; rows that cannot be judged are counted and left out.
 
         Returns:
@@ -324,7 +326,7 @@ class RowProfile(ABC):
             "outcomes": {name: n for name, n in zip(OUTCOMES, outcomes, strict=True) if n},
         }
 
-    def measures(self, steps: Sequence[Step], a: Rows, b: Rows) -> Measures:
+    def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
         """What the metrics of two runs are sums of; a profile with other totals says of what.
 
         Args:
@@ -340,7 +342,7 @@ class RowProfile(ABC):
         flips = (first, self.values[0]) if self.columns[first] == "share" else None
         return Measures(self.columns, self.by, flips, judged, sums)
 
-    def _table(self, steps: Sequence[Step], rows: Rows, mask: Mask) -> dict[str, Any]:
+    def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
         found = zip(self.columns, self.values, strict=True)
         shares = [name for name, unit in self.columns.items() if unit == "share"]
         columns = {name: rows.values[value][mask] for name, value in found}

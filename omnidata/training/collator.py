@@ -53,7 +53,6 @@ class OmniCollator:
         *,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        """Read the processor and try its chat template; no weights are read."""
         if task and task.needs_predictions:
             raise UsageError(
                 "in training there are no answers of the model that a prompt could show",

@@ -19,7 +19,7 @@ from omnidata.errors import DataError, UsageError
 from omnidata.files import inside, named_folders, real
 from omnidata.loaders.repository import extra_features
 from omnidata.loaders.rows import Reader, features, tag_of
-from omnidata.media import Held
+from omnidata.media import InMemoryMedia
 from omnidata.training.batches import Decoding, Item, decode
 from omnidata.types import MediaRef, Modality, Source, Step
 
@@ -62,7 +62,6 @@ class RowSteps(Sequence[Step]):
     """
 
     def __init__(self, rows: datasets.Dataset) -> None:
-        """Look at the columns alone."""
         plain, more = features((), {}), extra_features()
         columns = rows.features
         own = [name for name in columns if name not in plain and name not in more]
@@ -129,7 +128,9 @@ class RowSteps(Sequence[Step]):
         if cell is None:
             return None
         if cell.get("bytes") is not None:
-            return Held(kind or "image", Path(), cell.get("path") or role, content=cell["bytes"])
+            return InMemoryMedia(
+                kind or "image", Path(), cell.get("path") or role, content=cell["bytes"]
+            )
         if not cell.get("path"):
             return None
         place = Path(cell["path"])
@@ -240,7 +241,6 @@ class PackedSteps:
     """
 
     def __init__(self, steps: Sequence[Step], *, whole: bool = False) -> None:
-        """Pack them."""
         self._starts: list[int] = []
         self._blobs: list[bytes] = []
         self._length = 0
@@ -338,7 +338,6 @@ class StepDataset(Dataset[Item]):
     def __init__(
         self, steps: Source | Sequence[Step] | datasets.Dataset, decoding: Decoding = _DEFAULT
     ) -> None:
-        """Pack the steps."""
         found = steps.steps if isinstance(steps, Source) else steps_of(steps) or steps
         check_steps(found)
         for role in decoding.roles or ():
@@ -375,7 +374,6 @@ class StepStream(IterableDataset[Item]):
     """
 
     def __init__(self, steps: Iterable[Step], decoding: Decoding = _DEFAULT) -> None:
-        """Open nothing."""
         if steps_of(steps) is not None:
             raise UsageError(
                 "rows of a table are no steps",

@@ -161,7 +161,6 @@ class ExportStaging(Staging):
     def __init__(
         self, out: Path, *, overwrite: bool, inputs: Iterable[Path], settings: Mapping[str, Any]
     ) -> None:
-        """Look at nothing but names."""
         super().__init__(out, overwrite=overwrite, inputs=inputs)
         self._settings = json.loads(json.dumps(settings))
         self.journal = self.path / _JOURNAL
@@ -319,7 +318,6 @@ class Store:
     def __init__(
         self, root: Path, journal: Path, *, sizing: Sizing, frames: int | None, copy: bool
     ) -> None:
-        """Read what an interrupted call has left."""
         self._root = root
         self._journal = journal
         self._sizing = sizing
@@ -392,7 +390,7 @@ class Store:
         file = self._same(ref, held, about.format, *size)
         return Kept(files=(file,), line={"as": "file", "width": size[0], "height": size[1]})
 
-    def _picture(self, ref: MediaRef, held: media.Held, pixels: str | None) -> Kept:
+    def _picture(self, ref: MediaRef, held: media.InMemoryMedia, pixels: str | None) -> Kept:
         about = media.glance(held)
         size = about.width or 0, about.height or 0
         fitted = self._sizing.fit(size)
@@ -406,7 +404,7 @@ class Store:
         content = media.png(media.resized(media.image(held).pixels, fitted))
         return Kept(files=(self._new(content, "png", *fitted),), line=line, pixels=pixels)
 
-    def _stills(self, held: media.Held, count: int) -> Kept:
+    def _stills(self, held: media.InMemoryMedia, count: int) -> Kept:
         clip = media.frames(held, num_frames=count)
         height, width = clip.pixels.shape[1:3]
         size = self._sizing.fit((width, height))
@@ -418,7 +416,7 @@ class Store:
         line = {"as": "frames", "width": size[0], "height": size[1], "frames": len(files)}
         return Kept(files=files, line=line, times_s=times)
 
-    def _sound(self, ref: MediaRef, held: media.Held | None) -> Kept:
+    def _sound(self, ref: MediaRef, held: media.InMemoryMedia | None) -> Kept:
         """The track itself if it is WAV or MP3, which every trainer reads; else as 16-bit WAV."""
         import numpy as np
 
@@ -435,7 +433,7 @@ class Store:
         return Kept(files=(file,), line={"as": "waveform"})
 
     def _same(
-        self, ref: MediaRef, held: media.Held, form: str, width: int = 0, height: int = 0
+        self, ref: MediaRef, held: media.InMemoryMedia, form: str, width: int = 0, height: int = 0
     ) -> File:
         """The medium's own bytes: a hard link to its file where there is one, else a copy."""
         file = _named(held.content, _SUFFIXES.get(form, form), width, height)

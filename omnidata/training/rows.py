@@ -185,7 +185,6 @@ class Maker:
         kinds: frozenset[Modality],
         unstated: Collection[str],
     ) -> None:
-        """Nothing is made yet."""
         self._task = task
         self._options = options
         self._stored = stored

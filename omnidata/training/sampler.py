@@ -67,7 +67,6 @@ class EpisodeSampler(Sampler[int]):
         rank: int = 0,
         uneven: Uneven | None = None,
     ) -> None:
-        """Group the steps into episodes and deal those out."""
         _check_number("seed", seed)
         if not 0 <= rank < num_replicas:
             raise UsageError(

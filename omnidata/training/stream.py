@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from omnidata.errors import DataError, OmnidataError
 from omnidata.loaders import repository
 from omnidata.loaders.rows import BELONGING, DETAILS, Reader, features
-from omnidata.media import Held
+from omnidata.media import InMemoryMedia
 from omnidata.training.datasets import PackedSteps
 from omnidata.types import MediaRef, Source, Step, Task
 
@@ -172,7 +172,7 @@ class _Rows:
         for role, kind in self.manifest.roles.items():
             if (cell := row[role]) is not None:
                 name = cell["path"] or role
-                media[role] = Held(kind, self.data, name, content=cell["bytes"])
+                media[role] = InMemoryMedia(kind, self.data, name, content=cell["bytes"])
         screens = tuple((screen["width"], screen["height"]) for screen in row["history_screens"])
         try:
             return {"step": self.reader.step(row, media=media, history_screens=screens)}

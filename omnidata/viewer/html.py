@@ -335,7 +335,6 @@ class Pages:
     """
 
     def __init__(self, book: Book, where: Addresses) -> None:
-        """Nothing is made yet."""
         self._book, self._where = book, where
         self._shared: dict[str, int] = {}
 

@@ -76,7 +76,6 @@ class Shelf:
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        """Number what the steps have; nothing is opened."""
         self.refs: list[MediaRef] = []
         self._numbers: dict[object, int] = {}
         for step in steps:
@@ -158,7 +157,6 @@ class InOneFile:
     mode = "file"
 
     def __init__(self, shelf: Shelf, out: Path, held: frozenset[int]) -> None:
-        """Take what the file holds; the rest is linked."""
         self._shelf, self._out, self._held = shelf, out, held
 
     def home(self) -> str:
@@ -194,7 +192,6 @@ class InFolder:
     mode = "folder"
 
     def __init__(self, shelf: Shelf, out: Path, depth: int, copied: Mapping[int, str]) -> None:
-        """Take what was copied; the rest is linked."""
         self._shelf, self._copied = shelf, copied
         self._up = "../" * depth
         self._here = out / "steps" if depth else out

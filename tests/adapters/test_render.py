@@ -15,7 +15,7 @@ import pytest
 from omnidata.adapters.base import Capabilities
 from omnidata.adapters.render import render
 from omnidata.errors import MediaError
-from omnidata.types import Cell, MediaRef, Modality
+from omnidata.types import MediaRef, Modality, ParquetLocation
 from tests.adapters.media import (
     FPS,
     clip,
@@ -155,7 +155,8 @@ def test_media_in_cells_of_a_parquet_file_are_passed_on_as_well(tmp_path: Path) 
     pq.write_table(pa.table(cells), tmp_path / "s.parquet", compression="none")
     kinds: tuple[Modality, ...] = ("image", "video", "audio")
     refs = [
-        MediaRef(kind, tmp_path, files[kind], cell=Cell("s.parquet", kind, 0)) for kind in kinds
+        MediaRef(kind, tmp_path, files[kind], cell=ParquetLocation("s.parquet", kind, 0))
+        for kind in kinds
     ]
     for name in files.values():
         (tmp_path / name).unlink()

@@ -20,7 +20,7 @@ from omnidata.loaders.detect import recognised
 from omnidata.tasks.agentnet.actions import type_of
 from omnidata.tasks.agentnet.load import dump, load
 from omnidata.tasks.agentnet.rows import truths_of
-from omnidata.types import Cut
+from omnidata.types import VideoSegment
 from tests.loaders.agentstudio import codes
 from tests.loaders.desk import SCREEN, agentnet, bench, bench_step, click, gold, trajectory
 from tests.trees import NO_SHARED, SHARED, read_lines
@@ -187,7 +187,7 @@ def test_the_real_trajectory_is_read_with_its_recording() -> None:
         "TAP", "RIGHT_CLICK", "TAP", "DRAG", "TAP", "SCROLL_DOWN", *["TAP"] * 8, "TASK_COMPLETE",
     ]  # fmt: skip
     ends = [video.cell.end_s for step in source.steps if (video := step.media["video"])
-            and isinstance(video.cell, Cut)]  # fmt: skip
+            and isinstance(video.cell, VideoSegment)]  # fmt: skip
     for row, end in zip(measured[:14], ends, strict=False):
         assert end == pytest.approx(row["action_start_s"], abs=0.001)
     assert ends[14] == pytest.approx(122.6, abs=0.1)

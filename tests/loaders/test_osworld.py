@@ -14,7 +14,7 @@ from omnidata.actions import Point
 from omnidata.errors import DataError, MediaError
 from omnidata.loaders.detect import recognised
 from omnidata.tasks.osworld import load as osworld
-from omnidata.types import Cut, MediaRef, Source, Step
+from omnidata.types import MediaRef, Source, Step, VideoSegment
 from tests.loaders.osworld import (
     RUN,
     SIZE,
@@ -79,7 +79,7 @@ def test_a_screenshot_is_of_after_the_action_and_so_of_before_the_next(tmp_path:
     assert name(second.media["screenshot_after"]) == name(third.media["screenshot"])
     shown = first.media["screenshot"]
     assert shown is not None
-    assert shown.cell == Cut(f"{RUN}/chrome/e1/recording.mp4", 0, 0)
+    assert shown.cell == VideoSegment(f"{RUN}/chrome/e1/recording.mp4", 0, 0)
     pixels = media.image(shown).pixels
     assert pixels.shape == (SIZE[1], SIZE[0], 3)
     assert abs(int(pixels[10, 10, 0]) - 40) < 8, "the first frame of the recording: no change yet"

@@ -12,7 +12,7 @@ import pytest
 
 from omnidata import media
 from omnidata.tasks.osworld import load
-from omnidata.types import Cut, Step
+from omnidata.types import Step, VideoSegment
 from tests.loaders.osworld import (
     FPS,
     codes,
@@ -35,7 +35,7 @@ def span(step: Step, role: str) -> tuple[float, float] | None:
     ref = step.media[role]
     if ref is None:
         return None
-    assert isinstance(ref.cell, Cut)
+    assert isinstance(ref.cell, VideoSegment)
     return ref.cell.start_s, ref.cell.end_s
 
 

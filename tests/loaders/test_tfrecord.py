@@ -29,7 +29,7 @@ from omnidata.media import storage
 from omnidata.tasks.aitw import load as aitw
 from omnidata.tasks.androidcontrol import load as androidcontrol
 from omnidata.tasks.androidcontrol.rows import bounds_of, pack, unpack
-from omnidata.types import MediaRef, Stretch
+from omnidata.types import ByteRange, MediaRef
 from tests.loaders import phones
 from tests.measured import cost
 
@@ -244,7 +244,7 @@ def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
 
 
 def shot(root: Path, offset: int, size: int, **changes: object) -> MediaRef:
-    place = Stretch("a.gz", offset, size, **changes)  # type: ignore[arg-type]  # changes by name
+    place = ByteRange("a.gz", offset, size, **changes)  # type: ignore[arg-type]  # changes by name
     return MediaRef("image", root, "x.png", cell=place)
 
 
@@ -264,17 +264,17 @@ def test_a_picture_within_a_file_is_like_any_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "says"),
     [
-        (Stretch("a.gz", 10, 0), "empty"),
-        (Stretch("a.gz", 10, 2000), "shorter"),
-        (Stretch("a.gz", 0, 2**40), "more than"),
-        (Stretch("a.gz", 0, 12, (2, 2, 4)), "pixels of 4 channels"),
-        (Stretch("a.gz", 0, 13, (2, 2, 3)), "13 bytes"),
-        (Stretch("none", 0, 12), "missing"),
-        (Stretch("../a.gz", 0, 12), "leaves its folder"),
-        (Stretch("broken.gz", 0, 12), "cannot be read"),
+        (ByteRange("a.gz", 10, 0), "empty"),
+        (ByteRange("a.gz", 10, 2000), "shorter"),
+        (ByteRange("a.gz", 0, 2**40), "more than"),
+        (ByteRange("a.gz", 0, 12, (2, 2, 4)), "pixels of 4 channels"),
+        (ByteRange("a.gz", 0, 13, (2, 2, 3)), "13 bytes"),
+        (ByteRange("none", 0, 12), "missing"),
+        (ByteRange("../a.gz", 0, 12), "leaves its folder"),
+        (ByteRange("broken.gz", 0, 12), "cannot be read"),
     ],
 )
-def test_what_is_no_picture_says_why(tmp_path: Path, place: Stretch, says: str) -> None:
+def test_what_is_no_picture_says_why(tmp_path: Path, place: ByteRange, says: str) -> None:
     (tmp_path / "a.gz").write_bytes(gzip.compress(bytes(1000)))
     (tmp_path / "broken.gz").write_bytes(gzip.compress(bytes(1000))[:11])
     with pytest.raises(MediaError) as caught:

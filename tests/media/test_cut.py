@@ -13,7 +13,7 @@ from omnidata.errors import MediaError, MissingMediaError
 from omnidata.media import Budget, frames, image, place, probe, read_bytes, resolve
 from omnidata.media.encoding import encode_mp4
 from omnidata.media.segments import recorded_seconds
-from omnidata.types import Cut, MediaRef, Modality
+from omnidata.types import MediaRef, Modality, VideoSegment
 from tests.trees import NO_SHARED, SHARED
 
 FPS, COUNT = 10, 600
@@ -35,7 +35,7 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def part(path: Path, start: float, end: float, kind: Modality = "video") -> MediaRef:
-    return MediaRef(kind, path.parent, "part.mp4", cell=Cut(path.name, start, end))
+    return MediaRef(kind, path.parent, "part.mp4", cell=VideoSegment(path.name, start, end))
 
 
 @pytest.mark.parametrize("start", [0.0, 0.1, 7.0, 24.9, 25.0, 25.1, 49.95, 59.0])
@@ -114,7 +114,7 @@ def test_a_recording_that_is_missing_broken_or_outside_has_no_parts(
     (tmp_path / "in" / "link.mp4").symlink_to(film)
     with pytest.raises(MediaError, match="through a link"):
         read_bytes(part(tmp_path / "in" / "link.mp4", 0.0, 1.0))
-    above = MediaRef("video", tmp_path / "in", "x.mp4", cell=Cut("../text.mp4", 0, 1))
+    above = MediaRef("video", tmp_path / "in", "x.mp4", cell=VideoSegment("../text.mp4", 0, 1))
     with pytest.raises(MediaError, match=r"leaves its folder"):
         read_bytes(above)
 
@@ -123,7 +123,8 @@ def test_a_recording_that_is_missing_broken_or_outside_has_no_parts(
 def test_a_part_of_a_real_recording_shows_the_frames_of_that_time() -> None:
     """Sought from a keyframe, the part has the frames that one pass from the beginning has."""
     found = frames(
-        MediaRef("video", REAL, "a.mp4", cell=Cut("recording.mp4", 12.5, 13.0)), which="all"
+        MediaRef("video", REAL, "a.mp4", cell=VideoSegment("recording.mp4", 12.5, 13.0)),
+        which="all",
     ).pixels
     wanted = []
     with av.open(str(REAL / "recording.mp4")) as container:

@@ -16,7 +16,7 @@ import pytest
 from omnidata.errors import MediaError, MissingMediaError
 from omnidata.media import Budget, frames, linkable, probe, read_bytes, resolve, samples
 from omnidata.media.encoding import encode_mp4, encode_wav
-from omnidata.types import Cell, MediaRef, Modality
+from omnidata.types import MediaRef, Modality, ParquetLocation
 
 ROWS, GROUP = 20, 6
 
@@ -44,7 +44,7 @@ def shard(tmp_path: Path) -> Path:
 
 
 def ref(shard: Path, row: int, kind: Modality = "audio", column: str = "audio") -> MediaRef:
-    return MediaRef(kind, shard.parent, f"{row}.bin", cell=Cell(shard.name, column, row))
+    return MediaRef(kind, shard.parent, f"{row}.bin", cell=ParquetLocation(shard.name, column, row))
 
 
 def digest(found: MediaRef) -> tuple[int, bytes]:
@@ -132,7 +132,7 @@ def test_a_shard_outside_the_dataset_is_refused(shard: Path, tmp_path: Path) -> 
     inner.mkdir()
     (inner / "link.parquet").symlink_to(shard)
     for name in ("../s.parquet", str(shard), "link.parquet"):
-        outside = MediaRef("audio", inner, "0.bin", cell=Cell(name, "audio", 0))
+        outside = MediaRef("audio", inner, "0.bin", cell=ParquetLocation(name, "audio", 0))
         with pytest.raises(MediaError):
             read_bytes(outside)
 

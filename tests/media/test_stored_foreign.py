@@ -18,7 +18,7 @@ from PIL import Image
 
 from omnidata.errors import MediaError
 from omnidata.media import Budget, image, read_bytes
-from omnidata.types import Cell, MediaRef
+from omnidata.types import MediaRef, ParquetLocation
 
 ROWS = 40
 LONG = 1_000_000
@@ -44,7 +44,7 @@ def table() -> pa.Table:
 
 
 def ref(path: Path, row: int, column: str = "image", item: int | None = None) -> MediaRef:
-    cell = Cell(path.name, column, row, item)
+    cell = ParquetLocation(path.name, column, row, item)
     return MediaRef("image", path.parent, f"{row}.png", cell=cell)
 
 

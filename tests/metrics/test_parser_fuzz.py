@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from omnidata.tasks import json_answers
-from omnidata.tasks.json_answers import Answer, Unread
+from omnidata.tasks.json_answers import Answer, ParseFailure
 from omnidata.tasks.omnigui import answers
 from omnidata.tasks.omnigui.answers import parse
 from tests.full import FULL
@@ -49,7 +49,7 @@ def bent(outputs: list[str]) -> list[str]:
     return mutants(outputs, MUTANTS, seed=SEED)
 
 
-def same(one: Answer | Unread, other: Answer | Unread) -> bool:
+def same(one: Answer | ParseFailure, other: Answer | ParseFailure) -> bool:
     """Equal to the letter: 1, 1.0 and True are three answers here; `as_prompted` may differ."""
     if isinstance(one, Answer) and isinstance(other, Answer):
         one = msgspec.structs.replace(one, as_prompted=other.as_prompted)
@@ -59,7 +59,7 @@ def same(one: Answer | Unread, other: Answer | Unread) -> bool:
 def check(text: str) -> None:
     """What holds for whatever a model writes."""
     result = parse(text)
-    if isinstance(result, Unread):
+    if isinstance(result, ParseFailure):
         assert result.reason, ascii(text)
         return
     assert type(result) is Answer
@@ -101,7 +101,7 @@ def test_the_mutants_give_every_primitive_and_every_reason(bent: list[str]) -> N
     found = [parse(text) for text in bent]
     assert {answer.kind for answer in found if isinstance(answer, Answer)} == set(range(-1, 12))
     assert {answer.as_prompted for answer in found if isinstance(answer, Answer)} == {True, False}
-    reasons = {answer.reason for answer in found if isinstance(answer, Unread)}
+    reasons = {answer.reason for answer in found if isinstance(answer, ParseFailure)}
     assert reasons >= {
         "no JSON action, tool call or function call in the text",
         "the JSON names no known action and no coordinate",
@@ -264,7 +264,7 @@ def test_a_number_comes_out_as_pythons_json_reads_it(x: str, y: str) -> None:
     wanted = [json.loads(number) for number in (x, y)]
     found = parse(f'{{"action_type": 0, "coordinate": [{x}, {y}]}}')
     if not all(map(math.isfinite, wanted)):
-        assert found == Unread("a number is infinite or too large")
+        assert found == ParseFailure("a number is infinite or too large")
         return
     assert isinstance(found, Answer) and found.start is not None
     for value, number in zip(found.start, wanted, strict=True):
@@ -405,5 +405,5 @@ def test_a_hostile_text_is_read_in_no_time(family: str) -> None:
         begin = time.process_time()
         found = parse(text)
         took = time.process_time() - begin
-        assert isinstance(found, Answer | Unread)
+        assert isinstance(found, Answer | ParseFailure)
         assert took < 5.0, f"{len(text)} characters took {took:.1f} s"

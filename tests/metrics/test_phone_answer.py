@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.actions import Action, Point
-from omnidata.tasks.json_answers import Unread
+from omnidata.tasks.json_answers import ParseFailure
 from omnidata.tasks.phones.actions import (
     BACK,
     COMPLETE,
@@ -28,7 +28,7 @@ POINT = (Point(500, 250, "norm1000"),)
 TOUCH, LIFT = {"touch": (500, 250)}, {"lift": (500, 250)}
 
 
-def read(text: Any, reading: Reading = "meant") -> Answer | Unread:
+def read(text: Any, reading: Reading = "meant") -> Answer | ParseFailure:
     text = text if isinstance(text, str) else json.dumps(text)
     return parse(text, read_prompted, reading=reading)
 
@@ -41,7 +41,7 @@ def action(text: Any, reading: Reading = "meant") -> Action:
 
 def reason(text: Any, reading: Reading = "meant") -> str:
     found = read(text, reading)
-    assert isinstance(found, Unread), found
+    assert isinstance(found, ParseFailure), found
     return found.reason
 
 
@@ -223,7 +223,7 @@ def test_calls_that_say_nothing_are_unread(call: Any, args: Any) -> None:
 def test_no_text_makes_it_raise(text: str) -> None:
     for reading in ("released", "meant"):
         found = parse(text, read_prompted, reading=reading)
-        assert found.reason if isinstance(found, Unread) else as_dict(found.action)["kind"]
+        assert found.reason if isinstance(found, ParseFailure) else as_dict(found.action)["kind"]
 
 
 @pytest.mark.parametrize(

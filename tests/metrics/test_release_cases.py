@@ -12,7 +12,7 @@ import pytest
 from omnidata.metrics import episodes
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.rows import TargetError, read_target
-from omnidata.types import Profile, Rows, Step
+from omnidata.types import Profile, Step, VerdictColumns
 from tests.metrics.mutations import CASES, STEP_CASES
 
 AGGREGATE_CASES = CASES / "omnigui_aggregates_sample.jsonl"
@@ -171,7 +171,7 @@ def test_the_profiles_table_is_the_released_aggregate(aggregates: list[dict[str,
         values = {name: column(rows, name) for name in ("type_match", "exact_match")}
         values |= {name: np.zeros(len(rows)) for name in ("format_ok", "extension")}
         whole = np.ones(len(rows), dtype=np.bool_)
-        verdicts = Rows(np.zeros(len(rows), dtype=np.uint8), values, whole)
+        verdicts = VerdictColumns(np.zeros(len(rows), dtype=np.uint8), values, whole)
         found = PROFILES["normalized"].total(steps, verdicts)["overall"]
         for name in OFFICIAL:
             assert abs(found[name] - case["official"][name]) <= 1e-12, (case["id"], name)

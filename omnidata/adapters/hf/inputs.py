@@ -67,7 +67,6 @@ class Decoder:
     def __init__(
         self, capabilities: Capabilities, family: Family, *, rate: int, fps: float
     ) -> None:
-        """Nothing is read yet."""
         self._capabilities = capabilities
         self._family = family
         self._rate = rate
@@ -122,7 +121,7 @@ def _text(text: str) -> Decoded:
 
 
 def _picture(
-    pixels: npt.NDArray[np.uint8], longest: int | None, held: media.Held
+    pixels: npt.NDArray[np.uint8], longest: int | None, held: media.InMemoryMedia
 ) -> tuple[list[Decoded], Line]:
     size = pixels.shape[1], pixels.shape[0]
     fitted = media.within(size, longest)
@@ -132,7 +131,9 @@ def _picture(
     return [Decoded("image", values=media.resized(pixels, fitted))], line
 
 
-def _stills(held: media.Held, count: int, capabilities: Capabilities) -> tuple[list[Decoded], Line]:
+def _stills(
+    held: media.InMemoryMedia, count: int, capabilities: Capabilities
+) -> tuple[list[Decoded], Line]:
     """Frames of a clip as pictures, for a model that takes no clips."""
     clip = media.frames(held, num_frames=count)
     size = clip.pixels.shape[2], clip.pixels.shape[1]
@@ -149,7 +150,7 @@ def _stills(held: media.Held, count: int, capabilities: Capabilities) -> tuple[l
     return made, line
 
 
-def _line(form: str, held: media.Held, width: int, height: int) -> Line:
+def _line(form: str, held: media.InMemoryMedia, width: int, height: int) -> Line:
     digest = hashlib.sha256(held.content).hexdigest()
     return {"as": form, "width": width, "height": height, "sha256": digest}
 
@@ -198,7 +199,6 @@ class Inputs:
     """
 
     def __init__(self, processor: Any, options: LocalOptions) -> None:
-        """Find the tokens that stand for media."""
         self._processor = processor
         self._fps = options.fps
         self._audio_in_video = options.audio_in_video

@@ -48,7 +48,6 @@ class Senses:
     """
 
     def __init__(self, path: str, options: LocalOptions) -> None:
-        """Read the configuration and the processor, not the weights."""
         self.kind, self.family = checkpoint.recognise(path, options)
         native = options.video == "native" and "video" in self.family.accepts
         self.capabilities = Capabilities(
@@ -109,7 +108,6 @@ class LocalModel(Model):
     concurrency = 2  # one batch is generated while the next is made
 
     def __init__(self, path: str, options: LocalOptions) -> None:
-        """Read the configuration and the processor, not the weights."""
         self.name = f"hf:{path}"
         self.path = path
         self.options = options

@@ -271,7 +271,6 @@ class Canvas:
     """
 
     def __init__(self, theme: Theme, *, title: str | None = None, back: bool = False) -> None:
-        """Draw the status bar and the app bar."""
         self.theme = theme
         self.targets: dict[str, Box] = {}
         self._image = Image.new("RGB", (WIDTH * _FINE, HEIGHT * _FINE), theme.ground)

@@ -102,7 +102,6 @@ class Book:
     """
 
     def __init__(self, app: str, *, seed: int) -> None:
-        """Begin without episodes."""
         self.app = app
         self.plans: list[Plan] = []
         self.start = canvas.launcher(random.Random(seed).random())

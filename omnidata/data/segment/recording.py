@@ -204,7 +204,6 @@ class Film:
     """
 
     def __init__(self, recording: Recording) -> None:
-        """Open it; nothing is decoded yet."""
         self._recording = recording
         self._frames = _frames(recording)
         self._current = self._next = next(self._frames, None)
@@ -273,7 +272,6 @@ class Track:
     """
 
     def __init__(self, recording: Recording) -> None:
-        """Open it; nothing is decoded yet."""
         self._blocks = _blocks(recording)
         self._held: list[tuple[int, npt.NDArray[np.float32]]] = []
         self._more = True

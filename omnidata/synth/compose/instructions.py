@@ -240,7 +240,6 @@ class Questions(Benchmark):
     baselines: Sequence[str] = ()
 
     def __init__(self, rule: EdgeRule) -> None:
-        """Know which edges there are."""
         super().__init__("compose", {})
         self.prompt_hash = prompt_hash(rule)
 

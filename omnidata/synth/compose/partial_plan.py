@@ -56,7 +56,6 @@ class Serial:
     )
 
     def __init__(self, stock: Stock, rule: EdgeRule) -> None:
-        """Nothing is done yet."""
         self._stock = stock
         self._rule = rule
         self.instances: list[int] = []

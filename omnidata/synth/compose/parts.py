@@ -38,7 +38,6 @@ class Tally:
     """Counts of tasks."""
 
     def __init__(self) -> None:
-        """Begin at nothing."""
         self._sums: Counter[str] = Counter()
         self._axes: dict[str, Counter[str]] = {axis: Counter() for axis in AXES}
         self._values: dict[str, Counter[int]] = {name: Counter() for name in DIMENSIONS}

@@ -158,7 +158,6 @@ class Compiler:
         settings: Settings,
         note: Note,
     ) -> None:
-        """Number the resources."""
         self.cards: list[Card] = []
         self._subtasks = subtasks
         self._settings = settings

@@ -59,7 +59,6 @@ class Drawing:
     """
 
     def __init__(self, page: Page, size: Screen) -> None:
-        """Draw all but signs."""
         self._page = page
         self._fine = 2 if size[0] * size[1] < _FINE_BELOW else 1
         theme = page.look.theme

@@ -42,7 +42,6 @@ class Tally:
     """Counts of episodes and steps."""
 
     def __init__(self) -> None:
-        """Begin at nothing."""
         self._sizes: Counter[str] = Counter()
         self._axes: dict[str, Counter[str]] = {axis: Counter() for axis in AXES}
         self._bytes: Counter[str] = Counter()
@@ -247,7 +246,6 @@ class EpisodesStaging(SynthStaging):
     contents = frozenset()  # the apps have the names that they have
 
     def __init__(self, out: Path, *, plan: Mapping[str, Any]) -> None:
-        """Look at nothing but names."""
         super().__init__(out, plan=plan)
         self.parts = self.path / _PARTS
 

@@ -394,7 +394,6 @@ class Values:
     """
 
     def __init__(self, seed: int) -> None:
-        """Choose the names of the files."""
         self._seed = seed
         self._files = {
             kind: [f"D:\\work\\{stem}{ending}" for stem in self._rng(kind).sample(STEMS, count)]

@@ -32,7 +32,7 @@ from omnidata.tasks.agentnet.rows import (
     recorded_otherwise,
     truths_of,
 )
-from omnidata.types import Cut, MediaRef, Modality, Source, Step
+from omnidata.types import MediaRef, Modality, Source, Step, VideoSegment
 
 # The recording of a trajectory by AgentNet's tool, and the part of it that leads to each step.
 #
@@ -81,7 +81,7 @@ class Timeline:
         if end - start < _SHORTEST_S:
             return None
         name = f"{self.ref.path.removesuffix('.mp4')}_{number}.mp4"
-        return MediaRef("video", self.ref.root, name, cell=Cut(self.ref.path, start, end))
+        return MediaRef("video", self.ref.root, name, cell=VideoSegment(self.ref.path, start, end))
 
 
 def timeline(root: Path, folder: Path, steps: Sequence[Sequence[Action]]) -> Timeline | str | None:

@@ -31,11 +31,11 @@ from omnidata.types import (
     Message,
     Part,
     Profile,
-    Rows,
     Source,
     Step,
     Target,
     Verdict,
+    VerdictColumns,
 )
 
 # `agentnetbench` and `agentnetbench-fixed`: OpenCUA's rule as released, and mended.
@@ -61,7 +61,6 @@ class BenchProfile(RowProfile):
     by: Mapping[str, Sequence[str]] = {"form": (), "part": (), "completed": ()}
 
     def __init__(self, rule: Rule, space: Space) -> None:
-        """Take the rule and the unit."""
         self.name = "agentnetbench" if rule == "released" else "agentnetbench-fixed"
         self._rule: Rule = rule
         self._space = space
@@ -80,7 +79,7 @@ class BenchProfile(RowProfile):
         done = relative(said.actions, self._space, step, receipt)
         return Verdict("ok", (judge(truths, done, self._rule),), {"code": said.code})
 
-    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
+    def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
         """The table of `RowProfile`, and by what the steps' first actions need."""
         found = super().total(steps, rows)
         judged = ~np.isnan(rows.values[self.values[0]])
@@ -146,7 +145,6 @@ class Prompt:
     """
 
     def __init__(self, options: Mapping[str, str], space: Space) -> None:
-        """Hash all that the model reads of ours."""
         self._history = options["history"]
         self._system = template().replace("{unit}", _UNITS[space])
         said = [self._history, self._system, _TASK, _NOTHING, _UNSAID]
@@ -276,7 +274,6 @@ class AgentNet(Benchmark):
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
-        """Check the options and prepare prompt and profiles."""
         super().__init__(name, options)
         self._space = next(space for space in SPACES if space == self.options["coordinates"])
         self._prompt = Prompt(self.options, self._space)

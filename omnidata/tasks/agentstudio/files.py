@@ -20,7 +20,7 @@ from omnidata.files import ANY, STREAMED, check_file, open_file, read_file
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders import parquet as parquet_rows
 from omnidata.loaders.load import Note
-from omnidata.types import Cell, MediaRef
+from omnidata.types import MediaRef, ParquetLocation
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -152,7 +152,7 @@ class Held:
         """A reference to an image by the name that it had; `item` is the action's number."""
         # The Hub's cache links its files to others elsewhere, and the rows are from there too.
         path = self.path.resolve()
-        cell = Cell(path.name, self.columns[column], self.row, item)
+        cell = ParquetLocation(path.name, self.columns[column], self.row, item)
         return MediaRef("image", path.parent, name, cell=cell)
 
 

@@ -87,7 +87,6 @@ class Prompt:
     """The prompt of one of the four tasks with its options."""
 
     def __init__(self, task: TaskName, options: Mapping[str, str]) -> None:
-        """Take resolved options (`OPTIONS[task]`); others are passed over."""
         self.task = task
         self.options = {name: options[name] for name in OPTIONS[task]}
         names = {

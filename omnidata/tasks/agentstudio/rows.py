@@ -412,7 +412,6 @@ class Repeats:
     """Finds rows that come twice; they are kept, as they are in the published figures."""
 
     def __init__(self) -> None:
-        """Nothing seen so far."""
         self._seen: dict[str, dict[Hashable, str]] = {}
 
     def look(self, row: Row, canonical: str, place: Place) -> None:

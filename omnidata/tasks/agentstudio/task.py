@@ -40,11 +40,11 @@ from omnidata.types import (
     Explanation,
     Outcome,
     Profile,
-    Rows,
     Source,
     Step,
     Target,
     Verdict,
+    VerdictColumns,
 )
 
 # AgentStudio's two scoring profiles for its four benchmarks.
@@ -64,7 +64,6 @@ class AgentStudioProfile(RowProfile):
     by = _BY
 
     def __init__(self, reading: Reading) -> None:
-        """Take the way in which responses are read and judged."""
         self.reading = reading
         self.name = f"agentstudio-{reading}"
 
@@ -78,7 +77,6 @@ class PointProfile(AgentStudioProfile):
     """
 
     def __init__(self, reading: Reading, space: Space) -> None:
-        """Take the unit; it is never guessed from a model's name."""
         super().__init__(reading)
         self.space = space
 
@@ -145,7 +143,7 @@ class CriticProfile(AgentStudioProfile):
             return Verdict("unparsed", (False, None), None, "no truth value after an Answer:")
         return Verdict("ok", (said == success, said), {"success": said})
 
-    def measures(self, steps: Sequence[Step], a: Rows, b: Rows) -> Measures:
+    def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
         """The rates are of the cells of the confusion, which rows add to."""
         judged = known(a.values["score"], b.values["score"])
         owner = owners(steps, np.ones(len(steps), dtype=np.bool_))
@@ -159,7 +157,7 @@ class CriticProfile(AgentStudioProfile):
 
         return Measures(self.columns, self.by, ("accuracy", "score"), judged, sums)
 
-    def _table(self, steps: Sequence[Step], rows: Rows, mask: Mask) -> dict[str, Any]:
+    def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
         chosen = np.flatnonzero(mask).tolist()
         said = rows.values["said"][chosen].tolist()
         truth = [bool(steps[number].source["is_success"]) for number in chosen]
@@ -331,7 +329,6 @@ class AgentStudio(Benchmark):
     tags = loader.TAGS
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
-        """Check the options and prepare prompt and profiles."""
         self._task: TaskName = next(known for known in TASKS if known == name)
         self.title, self.holds = _SAID[self._task]
         self.roles = loader.ROLES.get(self._task)

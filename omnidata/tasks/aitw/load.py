@@ -15,12 +15,12 @@ from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import Note, Place, about, opened, short
-from omnidata.media import Held, image, image_size, read_bytes, unsafe
+from omnidata.media import InMemoryMedia, image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
 from omnidata.tasks.phones.actions import headed, middle
 from omnidata.tasks.phones.files import picture_broken, stated_size
-from omnidata.types import MediaRef, Modality, Source, Step, Stretch
+from omnidata.types import ByteRange, MediaRef, Modality, Source, Step
 
 # Rows of Android in the Wild, in whatever order they come, -> episodes of steps.
 
@@ -183,7 +183,7 @@ class StepReader:
             return None, screen
         part = line.picture
         bare = line.row[PICTURE] == ["pixels"]
-        stretch = Stretch(
+        stretch = ByteRange(
             line.path.relative_to(self.root).as_posix(),
             line.record.offset + part.start,
             part.stop - part.start,
@@ -195,7 +195,7 @@ class StepReader:
         return ref, screen
 
     def _check(
-        self, ref: MediaRef, stretch: Stretch, content: bytes, stated: Screen, place: Place
+        self, ref: MediaRef, stretch: ByteRange, content: bytes, stated: Screen, place: Place
     ) -> None:
         what = ""
         if stretch.pixels is not None:
@@ -204,7 +204,7 @@ class StepReader:
                 what = f"{len(content)} bytes are no {width} x {height} x {channels} pixels"
         else:
             try:
-                size = image_size(Held("image", ref.root, ref.path, content=content))
+                size = image_size(InMemoryMedia("image", ref.root, ref.path, content=content))
                 if size != stated:
                     what = f"it has {size[0]} x {size[1]} pixels, the row says {stated}"
             except MediaError as error:

@@ -19,7 +19,7 @@ from omnidata.files import read_file
 from omnidata.loaders import files
 from omnidata.loaders.load import SKIPPED, Note, Place, about, opened
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
-from omnidata.media import Held, image_size, read_bytes
+from omnidata.media import InMemoryMedia, image_size, read_bytes
 from omnidata.tasks.androidcontrol.rows import (
     FINAL,
     FOREST,
@@ -35,7 +35,7 @@ from omnidata.tasks.androidcontrol.rows import (
 from omnidata.tasks.phones import files as phone_files
 from omnidata.tasks.phones.actions import middle
 from omnidata.tasks.phones.files import picture_broken, stated_size
-from omnidata.types import MediaRef, Modality, Source, Step, Stretch
+from omnidata.types import ByteRange, MediaRef, Modality, Source, Step
 
 # AndroidControl's records -> steps.
 
@@ -246,7 +246,7 @@ class EpisodeReader:
     ) -> list[MediaRef | None]:
         found: list[MediaRef | None] = []
         for number, part in enumerate(example.texts.get(_SHOTS, ())):
-            place = Stretch(
+            place = ByteRange(
                 path.relative_to(self.root).as_posix(),
                 record.offset + part.start,
                 part.stop - part.start,
@@ -261,7 +261,7 @@ class EpisodeReader:
 
     def _check(self, ref: MediaRef, content: bytes, stated: Screen, place: Place) -> None:
         try:
-            size = image_size(Held("image", ref.root, ref.path, content=content))
+            size = image_size(InMemoryMedia("image", ref.root, ref.path, content=content))
             what = f"it has {size[0]} x {size[1]} pixels, the row says {stated[0]} x {stated[1]}"
         except MediaError as error:
             size, what = None, error.what

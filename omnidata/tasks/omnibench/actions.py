@@ -17,7 +17,7 @@ import msgspec
 
 from omnidata.actions import Action, Button
 from omnidata.jsontext import BROKEN, decode, objects
-from omnidata.tasks.json_answers import Pair, Unread, read_pair
+from omnidata.tasks.json_answers import Pair, ParseFailure, read_pair
 
 Function = Literal["click_input", "wheel_mouse_input", "keyboard_input", ""]
 BUTTONS: Final[tuple[Button, ...]] = get_args(Button)
@@ -274,7 +274,7 @@ class Answer(msgspec.Struct, frozen=True):
         return {"text": self.action.text} if self.action.kind == "type" else spelled(self.action)[1]
 
 
-def parse(text: str) -> Answer | Unread:
+def parse(text: str) -> Answer | ParseFailure:
     """Read one model output.
 
     Args:
@@ -288,7 +288,7 @@ def parse(text: str) -> Answer | Unread:
         >>> parse(f"```json{said}```").point
         (9, 7)
         >>> parse("I would click")
-        Unread(reason='no JSON object with a Function in the text')
+        ParseFailure(reason='no JSON object with a Function in the text')
     """
     text = text.strip()
     fault = "no JSON object with a Function in the text"
@@ -304,8 +304,8 @@ def parse(text: str) -> Answer | Unread:
                 as_prompted = body is whole and _is_prompted(body, found)
                 return msgspec.structs.replace(found, as_prompted=as_prompted)
     except RecursionError:
-        return Unread("the JSON is nested too deeply")
-    return Unread(fault)
+        return ParseFailure("the JSON is nested too deeply")
+    return ParseFailure(fault)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

@@ -29,7 +29,6 @@ class View(overview.View):
     """
 
     def __init__(self, source: Source) -> None:
-        """Count."""
         super().__init__(source)
         self.library = source.library if isinstance(source, Metadata) else None
         self.metadata: Mapping[str, Any] = _metadata(self.library) if self.library else {}

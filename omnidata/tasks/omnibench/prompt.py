@@ -88,7 +88,6 @@ class Prompt:
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        """Prepare the system prompt."""
         self.options = options
         self.space = next(space for space in SPACES if space == options["coordinates"])
         self._system = system_prompt(self.space)

@@ -18,7 +18,7 @@ from omnidata.errors import UsageError
 from omnidata.loaders.rows import canonical
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
-from omnidata.tasks.json_answers import Pair, Unread
+from omnidata.tasks.json_answers import Pair, ParseFailure
 from omnidata.tasks.omnibench import load as loader
 from omnidata.tasks.omnibench.actions import (
     Answer,
@@ -231,7 +231,6 @@ class StepProfile(EpisodeProfile):
     }
 
     def __init__(self, space: Space = "px") -> None:
-        """Take the unit; it is never guessed from a model's name."""
         self.space = space
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
@@ -240,7 +239,7 @@ class StepProfile(EpisodeProfile):
         Pixels are those of the screenshot as the model was shown it, which the receipt tells.
         """
         answer = parse(text)
-        if isinstance(answer, Unread):
+        if isinstance(answer, ParseFailure):
             return Verdict("unparsed", self._values(step, None, None), None, answer.reason)
         point = self._on_screen(answer.point, step, receipt)
         return Verdict("ok", self._values(step, answer, point), answer.as_dict(), answer.fault)
@@ -294,7 +293,6 @@ class OmniBench(Benchmark):
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
-        """Check the options and prepare prompt and profile."""
         super().__init__(name, options)
         self._prompt = Prompt(self.options)
         self.prompt_hash = self._prompt.hash
@@ -349,7 +347,7 @@ class OmniBench(Benchmark):
         Its words have the point as the model wrote it, in the unit that it was asked for.
         """
         answer = parse(text)
-        if isinstance(answer, Unread) or answer.action is None:
+        if isinstance(answer, ParseFailure) or answer.action is None:
             return None
         where = f"[{answer.point[0]:g}, {answer.point[1]:g}]" if answer.point else ""
         return replace(answer.action, words=words(answer.action, where))

@@ -3,7 +3,7 @@
 The order of attempts follows the behaviour of the published evaluator (the benchmark authors'
 release of April 2026): a `<tool_call>`, the whole text as JSON, code fences, the first balanced
 braces that hold an action, a function call. Where the released code raises and so ends the whole
-evaluation, `parse` returns `Unread`. Every attempt is linear in the length of the text.
+evaluation, `parse` returns `ParseFailure`. Every attempt is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from omnidata.tasks.json_answers import (
     Answer,
     CannotReadError,
     Pair,
-    Unread,
+    ParseFailure,
     named,
     read_object,
     read_pair,
@@ -29,7 +29,7 @@ from omnidata.tasks.json_answers import (
 
 PLACED: Final = frozenset({"tap", "long_press"})
 """Kinds of action that are done at one place."""
-NO_JSON: Final = Unread("no JSON action, tool call or function call in the text")
+NO_JSON: Final = ParseFailure("no JSON action, tool call or function call in the text")
 
 _PROMPTED_KEYS: Mapping[int, frozenset[str]] = {
     -1: frozenset({"action_type"}),
@@ -74,7 +74,7 @@ def _prompted_pair(value: Any) -> Pair | None:
 _NUMERIC = frozenset({int, float})
 
 
-def parse(text: str) -> Answer | Unread:
+def parse(text: str) -> Answer | ParseFailure:
     """Read one model output.
 
     Args:
@@ -87,7 +87,7 @@ def parse(text: str) -> Answer | Unread:
         >>> parse('Sure: {"action_type": 0, "coordinate": [389, 511]}')
         Answer(kind=0, start=(389, 511), end=None, text=None, as_prompted=False)
         >>> parse("I would tap the button")
-        Unread(reason='no JSON action, tool call or function call in the text')
+        ParseFailure(reason='no JSON action, tool call or function call in the text')
     """
     text = text.strip()
     try:
@@ -98,14 +98,14 @@ def parse(text: str) -> Answer | Unread:
                 return read_prompted(value) or read_object(value)
         return found or _search(text)
     except CannotReadError as error:
-        return Unread(str(error))
+        return ParseFailure(str(error))
     except OverflowError:
-        return Unread("a number is infinite or too large")
+        return ParseFailure("a number is infinite or too large")
     except RecursionError:
-        return Unread("the JSON is nested too deeply")
+        return ParseFailure("the JSON is nested too deeply")
 
 
-def _search(text: str) -> Answer | Unread:
+def _search(text: str) -> Answer | ParseFailure:
     value = decode(text) if text[:1] in _JSON_STARTS else BROKEN
     if value is BROKEN:
         value = next(_candidates(text), BROKEN)
@@ -117,13 +117,13 @@ def _search(text: str) -> Answer | Unread:
 _JSON_STARTS = frozenset('["-0123456789tfnNI')  # an object was tried before
 
 
-def _from_value(value: Any) -> Answer | Unread:
+def _from_value(value: Any) -> Answer | ParseFailure:
     if isinstance(value, dict):
         return read_object(value)
     if value is None or (isinstance(value, str | list) and not any(k in value for k in TRIGGERS)):
         return NO_ACTION
     # A bare number, or a string or list holding a key word, ends the released evaluation.
-    return Unread(f"the JSON is a {type(value).__name__}, not an object")
+    return ParseFailure(f"the JSON is a {type(value).__name__}, not an object")
 
 
 # --- where the JSON may hide ----------------------------------------------------------------------
@@ -183,7 +183,7 @@ _QUOTE = re.compile("[\"']")
 _CLOSE = re.compile(r"\s*\)")
 
 
-def _function_call(text: str) -> Answer | Unread:
+def _function_call(text: str) -> Answer | ParseFailure:
     if "(" not in text:
         return NO_JSON
     if call := _POINT_CALL.search(text):
@@ -230,7 +230,7 @@ _DIRECTIONS = {"up": 3, "down": 4, "left": 5, "right": 6}
 _SUCCESS = frozenset({"success", "complete", "done", "finished"})
 
 
-def _tool_call(text: str) -> Answer | Unread | None:
+def _tool_call(text: str) -> Answer | ParseFailure | None:
     """The action of the first tool call; None: there is none, and the search goes on."""
     begin = text.find(_OPEN)
     end = text.find(_SHUT, begin + len(_OPEN)) if begin >= 0 else -1

@@ -59,7 +59,6 @@ class OmniGuiCritic(Benchmark):
     baselines = ("oracle", "always-true", "always-false")
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
-        """Set up CriticBench."""
         self._critic = AgentStudio("criticbench", options)
         self.allowed = self._critic.allowed
         super().__init__(name, options)

@@ -81,7 +81,6 @@ class OmniGuiIdm(Benchmark):
     }
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
-        """Check the options and prepare prompt and profile."""
         super().__init__(name, options)
         self._clip = self.options["clip"]
         text = json.dumps([self._clip, system_prompt(), _SHOTS, _CLIPS, _ASK])

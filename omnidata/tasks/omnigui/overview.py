@@ -125,7 +125,6 @@ class View(overview.View):
     draws: ClassVar[bool] = True
 
     def __init__(self, source: Source) -> None:
-        """Count."""
         super().__init__(source)
         self.spread = distribution(source.steps)
 

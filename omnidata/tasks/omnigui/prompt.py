@@ -88,7 +88,6 @@ class Prompt:
     """Builds conversations in the paper's order: history shot, clip, audio, screenshot, text."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        """Take resolved options (`OPTIONS`); a voice folder that does not exist is a UsageError."""
         self.options = options
         self.voice = Path(options["voice"]) if options["voice"] else None
         self.voice_form = options["voice_form"] if self.voice else ""

@@ -32,7 +32,7 @@ from omnidata.loaders.language_check import Language
 from omnidata.metrics.episodes import Ints
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place
-from omnidata.tasks.json_answers import LABELS, Answer, Pair, Unread
+from omnidata.tasks.json_answers import LABELS, Answer, Pair, ParseFailure
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui import rules as matching
 from omnidata.tasks.omnigui.answers import PLACED, parse
@@ -52,11 +52,11 @@ from omnidata.types import (
     Explanation,
     Outcome,
     Profile,
-    Rows,
     Source,
     Step,
     Target,
     Verdict,
+    VerdictColumns,
 )
 
 # OmniGUI's two scoring profiles: the paper's rules and the released evaluator's.
@@ -80,7 +80,6 @@ class OmniGuiProfile(EpisodeProfile):
     }
 
     def __init__(self, space: matching.PredictedSpace = "norm1000") -> None:
-        """Take the unit of the predicted coordinates; it is never guessed from a model's name."""
         self.space = space
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
@@ -89,7 +88,7 @@ class OmniGuiProfile(EpisodeProfile):
         Pixels are those of the screenshot as the model was shown it, which the receipt tells.
         """
         answer = parse(text)
-        if isinstance(answer, Unread):
+        if isinstance(answer, ParseFailure):
             return Verdict("unparsed", self._values(step, None), None, answer.reason)
         meant = on_screen(answer, self.space, receipt, where=step.sample_id)
         try:
@@ -109,7 +108,7 @@ class OmniGuiProfile(EpisodeProfile):
         """The released rows have it."""
         return whole_number(step.source.get("episode_length"))
 
-    def _more_counts(self, rows: Rows, judged: Mask) -> dict[str, int]:
+    def _more_counts(self, rows: VerdictColumns, judged: Mask) -> dict[str, int]:
         """How many verdicts are by our extension of the rules."""
         return {"judged_by_extension": int(np.nansum(rows.values["extension"][judged]))}
 
@@ -404,7 +403,6 @@ class OmniGui(Benchmark):
     allowed: Mapping[str, Sequence[str]] = {**OPTIONS, "coordinates": SPACES}
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
-        """Check the options and prepare prompt and profiles."""
         super().__init__(name, options)
         self._prompt = Prompt(self.options)
         self.prompt_hash = self._prompt.hash
@@ -465,7 +463,7 @@ class OmniGui(Benchmark):
         Pixels are those of the screenshot as the model was shown it, which the receipt tells.
         """
         found = parse(text)
-        if isinstance(found, Unread):
+        if isinstance(found, ParseFailure):
             return None
         found = on_screen(found, self.space, receipt, where="the step before")
         start, end = self._region(found.start), self._region(found.end)

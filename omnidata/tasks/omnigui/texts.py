@@ -82,7 +82,6 @@ class HistoryCheck:
     """
 
     def __init__(self, past: Mapping[int, Action | None], screens: Mapping[int, Screen]) -> None:
-        """Begin an episode."""
         self._past = past
         self._screens = screens
         self._said: set[tuple[int, str]] = set()

@@ -23,7 +23,6 @@ class View(overview.View):
     """
 
     def __init__(self, source: Source) -> None:
-        """Count."""
         super().__init__(source)
         self.rollouts = _rollouts(source) if isinstance(source, Results) else {}
 

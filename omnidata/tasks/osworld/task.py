@@ -137,7 +137,6 @@ class Prompt:
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        """Hash all that the model reads of ours."""
         self._history = options["history"]
         said = [self._history, system_prompt(), _TASK, _NEXT, _BEFORE, _UNSAID, _LAST]
         self.hash = hashlib.sha256(json.dumps(said).encode()).hexdigest()
@@ -280,7 +279,6 @@ class OsWorld(Benchmark):
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
-        """Check the options and prepare prompt and profile."""
         super().__init__(name, options)
         self._examples = Path(self.options["examples"]) if self.options["examples"] else None
         if self._examples is not None and not self._examples.is_dir():

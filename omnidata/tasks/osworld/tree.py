@@ -195,7 +195,6 @@ class _Namer:
     """
 
     def __init__(self, root: Path) -> None:
-        """Remember the place."""
         self._root = root
         self._above = root.resolve().parts[-5:]
         self._args: dict[str, Mapping[str, Any]] = {}

@@ -16,7 +16,7 @@ from omnidata.loaders.load import Note, Place, short
 from omnidata.media import image
 from omnidata.media.containers import opened, video_stream
 from omnidata.media.segments import RECORDING, recorded_seconds
-from omnidata.types import Cut, MediaRef
+from omnidata.types import MediaRef, VideoSegment
 
 if TYPE_CHECKING:
     import numpy as np
@@ -272,7 +272,7 @@ class Recording:
 
     def first_frame(self, name: str) -> MediaRef:
         """The first picture, which is what the agent saw first."""
-        return MediaRef("image", self.ref.root, name, cell=Cut(self.ref.path, 0.0, 0.0))
+        return MediaRef("image", self.ref.root, name, cell=VideoSegment(self.ref.path, 0.0, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ class Timeline:
         if end - start < _SHORTEST_S:
             return None
         name = f"{ref.path.removesuffix('.mp4')}_{number}.mp4"
-        return MediaRef("video", ref.root, name, cell=Cut(ref.path, start, end))
+        return MediaRef("video", ref.root, name, cell=VideoSegment(ref.path, start, end))
 
 
 def estimated(recording: Recording, times: Sequence[datetime]) -> Timeline:

@@ -19,7 +19,7 @@ from omnidata.jsontext import decode, objects
 from omnidata.tasks.json_answers import (
     LABELS,
     CannotReadError,
-    Unread,
+    ParseFailure,
     named,
     read_object,
     read_pair,
@@ -62,7 +62,7 @@ class Answer(msgspec.Struct, frozen=True):
     as_prompted: bool = False
 
 
-def parse(text: str, read: Read, *, reading: Reading = "meant") -> Answer | Unread:
+def parse(text: str, read: Read, *, reading: Reading = "meant") -> Answer | ParseFailure:
     """Read one model output.
 
     Args:
@@ -94,8 +94,8 @@ def parse(text: str, read: Read, *, reading: Reading = "meant") -> Answer | Unre
                 continue
             return Answer(action, form, exact and body is whole)
     except RecursionError:
-        return Unread("the JSON is nested too deeply")
-    return Unread(fault)
+        return ParseFailure("the JSON is nested too deeply")
+    return ParseFailure(fault)
 
 
 def _form(body: Mapping[str, Any]) -> Form | None:
@@ -153,7 +153,7 @@ def read_prompted(body: Mapping[str, Any], space: Space = "norm1000") -> tuple[A
         raise ValueError(f"there is no action {name!r:.40}")
     label = LABELS[number]
     found = read_object({**{k: v for k, v in body.items() if k not in NAME_KEYS}, "action": number})
-    if isinstance(found, Unread):
+    if isinstance(found, ParseFailure):
         raise ValueError(found.reason)
     exact = body.get("action_type") == label and _is_prompted(body, label)
     bare = WAIT if label == "NONE" else Action.of(label)

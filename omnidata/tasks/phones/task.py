@@ -26,7 +26,7 @@ from omnidata.actions import (
 from omnidata.errors import UsageError
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Resizing, place, resizing
-from omnidata.tasks.json_answers import Unread
+from omnidata.tasks.json_answers import ParseFailure
 from omnidata.tasks.phones import agentcpm, aitw_rules, aitz_rules
 from omnidata.tasks.phones.actions import WAIT, Truth, direction_of, headed, middle
 from omnidata.tasks.phones.agentcpm import Reading
@@ -105,7 +105,6 @@ class Prompt:
     """
 
     def __init__(self, wording: Wording, options: Mapping[str, str]) -> None:
-        """Prepare the system prompt."""
         self.options = options
         self.space = next(space for space in SPACES if space == options["coordinates"])
         self._system = wording.system(self.space)
@@ -295,7 +294,6 @@ class PhoneProfile(EpisodeProfile):
         by: Mapping[str, Sequence[str]],
         space: Space,
     ) -> None:
-        """Take what differs between datasets."""
         self._space, self._body = space, body
         self.name = name
         self.by = by
@@ -313,7 +311,7 @@ class PhoneProfile(EpisodeProfile):
         Pixels are those of the screenshot as the model was shown it, which the receipt tells.
         """
         answer = parse(text, self._read, reading=self._reading)
-        if isinstance(answer, Unread):
+        if isinstance(answer, ParseFailure):
             return Verdict(
                 "unparsed", self._values(step, None, as_prompted=False), None, answer.reason
             )
@@ -410,7 +408,6 @@ class PhoneTask(Benchmark):
     baselines: Sequence[str] = BASELINES
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
-        """Check the options and prepare prompt and profiles."""
         super().__init__(name, options)
         self._prompt = Prompt(self.wording, self.options)
         self.prompt_hash = self._prompt.hash
@@ -481,7 +478,7 @@ class PhoneTask(Benchmark):
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none."""
         answer = parse(text, self.read_prompted)
-        return None if isinstance(answer, Unread) else self.past(answer.action)
+        return None if isinstance(answer, ParseFailure) else self.past(answer.action)
 
     def past(self, action: Action) -> Action | None:
         """An action as histories show it; None for a swipe of which nobody says where it goes."""

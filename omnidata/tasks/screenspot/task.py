@@ -31,11 +31,11 @@ from omnidata.types import (
     Message,
     Part,
     Profile,
-    Rows,
     Source,
     Step,
     Target,
     Verdict,
+    VerdictColumns,
 )
 
 # `screenspot` and `screenspot-fixed`: the share of points that lie in their boxes.
@@ -66,7 +66,6 @@ class PointProfile(RowProfile):
     }
 
     def __init__(self, reading: Reading, space: Space) -> None:
-        """Take the reading and the unit."""
         self.name = "screenspot" if reading == "released" else "screenspot-fixed"
         self._reading: Reading = reading
         self._space = space
@@ -102,7 +101,7 @@ class PointProfile(RowProfile):
             to_screen=resized.to_screen if resized else None,
         )
 
-    def total(self, steps: Sequence[Step], rows: Rows) -> dict[str, Any]:
+    def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
         """The table of `RowProfile`, and `macro`; None over nothing."""
         platforms = np.array([step.tags.get("platform", "") for step in steps])
         cells = [
@@ -114,7 +113,7 @@ class PointProfile(RowProfile):
         macro = sum(known) / len(known) if known else None
         return {**super().total(steps, rows), "macro": macro}
 
-    def _table(self, steps: Sequence[Step], rows: Rows, mask: Mask) -> dict[str, Any]:
+    def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
         found: dict[str, Any] = {"ci95": {}}
         methods: dict[str, str] = {}
         owner = owners(steps, mask)
@@ -170,7 +169,6 @@ class ScreenSpot(Benchmark):
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
-        """Check the options and prepare prompt and profiles."""
         super().__init__(name, options)
         self._space = next(space for space in SPACES if space == self.options["coordinates"])
         text = _text("screenspot_v1").replace("{unit}", _UNITS[self._space])
