@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata import predictions
-from omnidata.errors import PredictionError, RunError, UsageError
+from omnidata.errors import DataError, PredictionError, RunError, UsageError
 from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction, lacked
@@ -84,9 +84,17 @@ def score(
         The content of `results.json`.
 
     Raises:
+        DataError: there is no step.
         PredictionError: an answer to a step that does not exist, or two answers to one.
         RunError: the folder cannot be written.
     """
+    if not steps:
+        raise DataError(
+            "there is no step to score",
+            where=task.name,
+            expected="data of which at least one row is a step",
+            remedy=f"`omnidata validate {task.name} DATA` says what became of the rows",
+        )
     first: dict[str, int] = {}
     for number, step in enumerate(steps):
         first.setdefault(step.sample_id, number)

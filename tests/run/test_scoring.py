@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from omnidata.errors import PredictionError
+from omnidata.errors import DataError, PredictionError
 from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
 from omnidata.run.scoring import score
@@ -196,3 +197,9 @@ def test_episodes_that_lack_steps_are_counted(tmp_path: Path) -> None:
     source = TASK.load(write_rows(tmp_path / "steps.json", rows))
     results = evaluate(TASK, source, "baseline:oracle", tmp_path / "run")
     assert results["counts"]["incomplete_episodes"] == 3
+
+
+def test_data_without_a_step_are_refused() -> None:
+    profile = TASK.profiles[TASK.default_profile]
+    with pytest.raises(DataError, match="no step to score"):
+        score(TASK, profile, [], [], whole=np.zeros(0, dtype=np.bool_))

@@ -14,7 +14,6 @@ from typing import Any
 
 from omnidata.actions import NUMBERS, Action, Screen, Space, history_text
 from omnidata.tasks.agentstudio.rows import window
-from omnidata.tasks.agentstudio.rules import read_success
 from omnidata.tasks.agentstudio.task import AgentStudio, CriticProfile
 from omnidata.tasks.base import Benchmark, explain
 from omnidata.tasks.omnigui import load as loader
@@ -159,7 +158,8 @@ class _CriticProfile(CriticProfile):
         found = super().judge(step, text, receipt)
         if known(step) is not None:
             return found
-        return Verdict(found.outcome, (None, read_success(text)), found.parsed, found.reason)
+        said = (found.parsed or {}).get("success")
+        return Verdict(found.outcome, (None, said), found.parsed, found.reason)
 
 
 def known(step: Step) -> bool | None:
