@@ -716,6 +716,10 @@ class Task(Protocol):
         """The texts of a step that may be asked for as speech."""
 
     @property
+    def detailed_actions(self) -> bool | None:
+        """Whether rows of `datasets` have the column `action_details`; None: the data tell."""
+
+    @property
     def prompted_space(self) -> Space | None:
         """The unit of coordinates that the prompt asks for whatever the options say; else None."""
 

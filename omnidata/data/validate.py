@@ -284,7 +284,7 @@ def _about(
 
 def _acted(step: Step) -> bool:
     """Whether something was done that may change the screen."""
-    return step.action is None or step.action.kind != "none"
+    return step.action is None or step.action.kind not in ("none", "wait")
 
 
 def _length(found: Probe) -> float:

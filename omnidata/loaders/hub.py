@@ -32,7 +32,16 @@ from omnidata.loaders import builders
 from omnidata.loaders.detect import reading
 from omnidata.loaders.files import refuse_closed
 from omnidata.loaders.repository import is_repository, open_dataset
-from omnidata.loaders.rows import ALL, features, find_subset, subsets, to_row
+from omnidata.loaders.rows import (
+    ALL,
+    DETAILS,
+    detailed,
+    details,
+    features,
+    find_subset,
+    subsets,
+    to_row,
+)
 from omnidata.media import linkable, read_bytes
 from omnidata.types import MediaRef, Source, Step, Task
 
@@ -125,12 +134,16 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             return _load(type(self).__module__, str(root), _fingerprint(self.task, root))
 
     def _info(self) -> datasets.DatasetInfo:
-        tags, roles = self.task.tags, self.task.roles
-        if tags is None or roles is None:
+        tags, roles, more = self.task.tags, self.task.roles, self.task.detailed_actions
+        if tags is None or roles is None or more is None:
             source = self._source(self._root(self.config))
             tags = source.tags if tags is None else tags
             roles = source.roles if roles is None else roles
-        return datasets.DatasetInfo(description=self.task.title, features=features(tags, roles))
+            more = detailed(source) if more is None else more
+        columns = features(tags, roles)
+        if more:
+            columns[DETAILS] = datasets.Value("string")
+        return datasets.DatasetInfo(description=self.task.title, features=columns)
 
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
         root, subset = self._root(self.config), self.config.name
@@ -158,6 +171,11 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
         steps = _choose(source, subset)
         tags = source.tags if self.task.tags is None else self.task.tags
         schema = self.info.features.arrow_schema
+        has_details = DETAILS in schema.names
+
+        def more(step: Step) -> dict[str, Any]:
+            return {DETAILS: details(step)} if has_details else {}
+
         stored = any(ref.cell for step in steps for ref in step.media.values() if ref)
         batch = _BATCH_STORED if stored else _BATCH
         for shard in shards:
@@ -165,7 +183,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             low, high = (len(steps) * (int(number) + end) // int(count) for end in (0, 1))
             for begin in range(low, high, batch):
                 rows = [
-                    to_row(step, tags) | _media(step)
+                    to_row(step, tags) | _media(step) | more(step)
                     for step in steps[begin : min(begin + batch, high)]
                 ]
                 yield (int(number), begin), pa.Table.from_pylist(rows, schema=schema)

@@ -382,11 +382,11 @@ def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str,
             types = _types(manifest.tags)
             held = {field.name: field.type for field in file.schema_arrow}
             wrong = [name for name, type_ in types.items() if held.get(name) != type_]
+            optional = [name for name in (*BELONGING, DETAILS) if name in held]
+            wrong += [name for name in optional if held[name] != pa.string()]
             if wrong:
                 raise ValueError(f"columns {', '.join(wrong)} are lacking or of another type")
-            kept = types.keys() | {
-                name for name in (*BELONGING, DETAILS) if held.get(name) == pa.string()
-            }
+            kept = types.keys() | set(optional)
             chosen = [leaf for leaf in leaves(file) if leaf.partition(".")[0] in kept]
             for row in rows(path, file, chosen):
                 yield row, shard, number

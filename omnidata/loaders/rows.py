@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 
@@ -244,10 +244,35 @@ def storable(text: str | None) -> str | None:
     return text and text.encode("utf-8", "backslashreplace").decode()
 
 
+_MOST_TIMES = 1000
+
+
+class _Edges(msgspec.Struct):
+    """A region, as in the column `action`."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    space: Space
+    is_point: bool
+
+
+class _Plain(msgspec.Struct):
+    """An action, as in the column `action`."""
+
+    kind: str
+    number: int | None
+    start: list[_Edges]
+    end: list[_Edges]
+    text: str | None
+    words: str | None
+
+
 class _Next(msgspec.Struct):
     """An action that follows another in one step."""
 
-    action: dict[str, Any]
+    action: _Plain
     details: _Details
 
 
@@ -257,7 +282,7 @@ class _Details(msgspec.Struct):
     direction: Direction | None = None
     amount: float | None = None
     button: Button | None = None
-    count: int | None = None
+    count: Annotated[int, msgspec.Meta(ge=1, le=_MOST_TIMES)] | None = None
     keys: tuple[str, ...] | None = None
     app: str | None = None
     status: Status | None = None
@@ -305,7 +330,7 @@ def _and(action: Action | None, more: _Details | None) -> Action | None:
     if action is None or more is None:
         return action
     said = {name: value for name in _MORE if (value := getattr(more, name)) is not None}
-    then = (_and(_read_action(one.action), one.details) for one in more.then)
+    then = (_and(_read_action(msgspec.to_builtins(one.action)), one.details) for one in more.then)
     return replace(action, **said, then=tuple(filter(None, then)))
 
 

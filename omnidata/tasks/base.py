@@ -128,6 +128,8 @@ class Benchmark:
         score_files: scores what was done without any text of a model; None where nothing is.
         tables: of its paper, the main one first; without one the results' first axis is shown.
         variations: its options that get a table of the runs that differ in them alone.
+        detailed_actions: whether its actions say more than a label, places, a text and words, so
+            that rows of `datasets` have the column `action_details`; None where only the data tell.
         prompted_space: the unit of coordinates that the prompt asks for whatever `-T coordinates`
             says; None where the prompt says the option's, or there is no such option.
         history_lag: how many steps back a step's `history_screenshot` was taken, which
@@ -158,6 +160,7 @@ class Benchmark:
     tables: Sequence[TableSpec] = ()
     variations: Sequence[Variation] = (HISTORY,)
     prompted_space: Space | None = None
+    detailed_actions: bool | None = None
     history_lag: int | None = None
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:

@@ -737,8 +737,8 @@ def as_action(
         said: the action's `words`.
 
     Returns:
-        None where a statement is `Code`, the end is reported with a word that nobody knows, or
-        where there is no statement.
+        None where a statement is `Code`, nothing is done but to report the end with a word that
+        nobody knows, or there is no statement.
 
     Examples:
         >>> found = as_action(read_code("pyautogui.moveTo(10, 20); pyautogui.rightClick()"),
@@ -762,12 +762,12 @@ def as_action(
             moved = True
             continue
         action = _action(call, before, pointer)
-        if action is None:
+        if action is None and not found:
             return None
+        action = action or Action("done")
         held = found[-1] if found else None
-        if action.kind == "release" and not action.keys and _holds(held, action.button):
-            assert held
-            found[-1] = _released(held, action)
+        if held is not None and _drags(held, action):
+            found[-1] = Action("drag", held.start, action.start, button=held.button)
         else:
             found.append(action)
         moved = moved and call.kind not in _POINTED
@@ -827,17 +827,35 @@ def _turned(call: Call) -> Direction | None:
     return WHEEL[call.kind][call.amount < 0]
 
 
-def _holds(action: Action | None, button: Button) -> bool:
+def _drags(held: Action, action: Action) -> bool:
+    """Whether a button comes up elsewhere than where it went down."""
     return (
-        action is not None
-        and action.kind == "hold"
+        (held.kind, action.kind) == ("hold", "release")
+        and not held.keys
         and not action.keys
-        and (action.button == button)
+        and held.button == action.button
+        and held.start != action.start
     )
 
 
-def _released(held: Action, release: Action) -> Action:
-    """A button that went down and came up: a click, or a drag where the pointer moved."""
-    if held.start == release.start:
-        return Action("tap", held.start, button=held.button)
-    return Action("drag", held.start, release.start, button=held.button)
+def is_told(action: Action) -> bool:
+    """Whether prompts tell of an action in histories, version 1 of the prompts of desktops.
+
+    They tell of what comes near to something on a touch screen: not of a pointer that only moves,
+    of keys and buttons that are held, of a drag from nowhere, of a wheel that does not turn. What
+    follows the first thing that is more than to wait does not matter.
+
+    Examples:
+        >>> is_told(Action("tap")), is_told(Action("wait", then=(Action("move"),)))
+        (True, False)
+    """
+    first = next((one for one in (action, *action.then) if one.kind != "wait"), None)
+    if first is None:
+        return True
+    if first.kind == "drag":
+        return bool(first.start and first.end and first.start != first.end)
+    if first.kind == "scroll":
+        return first.direction is not None
+    if first.kind == "done":
+        return first.status is not None
+    return first.kind not in ("move", "hold", "release")

@@ -18,7 +18,7 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info
 from omnidata.errors import DataError, UsageError
 from omnidata.files import inside, named_folders, real
 from omnidata.loaders.repository import extra_features
-from omnidata.loaders.rows import Reader, features, tag_of
+from omnidata.loaders.rows import BELONGING, DETAILS, Reader, features, tag_of
 from omnidata.media import InMemoryMedia
 from omnidata.training.batches import Decoding, Item, decode
 from omnidata.types import MediaRef, Modality, Source, Step
@@ -64,7 +64,8 @@ class RowSteps(Sequence[Step]):
     def __init__(self, rows: datasets.Dataset) -> None:
         plain, more = features((), {}), extra_features()
         columns = rows.features
-        own = [name for name in columns if name not in plain and name not in more]
+        known = {*plain, *more, *BELONGING, DETAILS}
+        own = [name for name in columns if name not in known]
         # A column of paths alone, which a repository of links has, is a dict and says no kind.
         self._kinds = {
             name: _KINDS.get(type(columns[name]).__name__)

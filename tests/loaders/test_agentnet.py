@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import datasets
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -15,11 +16,14 @@ import omnidata
 from omnidata import media
 from omnidata.actions import Box, Point
 from omnidata.data.convert import convert
+from omnidata.data.validate import validate
 from omnidata.errors import DataError
 from omnidata.loaders.detect import recognised
+from omnidata.tasks import get_task
 from omnidata.tasks.agentnet.actions import type_of
 from omnidata.tasks.agentnet.load import dump, load
 from omnidata.tasks.agentnet.rows import truths_of
+from omnidata.training.datasets import steps_of
 from omnidata.types import VideoSegment
 from tests.loaders.agentstudio import codes
 from tests.loaders.desk import SCREEN, agentnet, bench, bench_step, click, gold, trajectory
@@ -249,3 +253,29 @@ def test_a_recorded_action_that_is_not_the_right_one_is_told(
     if told:
         assert found[0].where == "b1/0"
         assert code in found[0].what.replace('"', "")
+
+
+def test_rows_of_datasets_say_all_of_an_action(tmp_path: Path) -> None:
+    code = "pyautogui.hotkey('ctrl', 's')", "pyautogui.click(x=0.1, y=0.2); pyautogui.write('a')"
+    data = agentnet(tmp_path / "a", trajectory(*code, END))
+    source = load(data)
+    convert(source, tmp_path / "r", embed=True)
+    kept = datasets.load_dataset(str(tmp_path / "r"), split="test")
+    for rows in (omnidata.load_dataset("agentnet", data, split="test"), kept):
+        steps = steps_of(rows)
+        assert steps is not None
+        for number, step in enumerate(source.steps):
+            assert (steps[number].action, steps[number].history) == (step.action, step.history)
+
+
+def test_prompts_tell_of_what_they_told_before(tmp_path: Path) -> None:
+    codes = "pyautogui.moveTo(x=0.1, y=0.1)", "pyautogui.scroll(0)", "pyautogui.press('a')"
+    source = load(agentnet(tmp_path, trajectory(*codes, END)))
+    told = str(get_task("agentnet").prompt(source.steps[-1]))
+    assert told.count("(an action that cannot be shown)") == 2
+    assert "pyautogui.press('a')" in told
+
+
+def test_the_screen_may_stay_the_same_while_one_waits(tmp_path: Path) -> None:
+    data = agentnet(tmp_path, trajectory("computer.wait()", "computer.wait()", END))
+    assert "screenshot-repeated" not in {finding.code for finding in validate(load(data)).findings}

@@ -100,6 +100,7 @@ def test_any_text_can_be_stored(found: str) -> None:
         assert stored == found
 
 
+UNTYPED = '{"kind": "TAP", "number": 0, "start": [], "end": [], "text": 7, "words": null}'
 TAPPED = {"kind": "TAP", "number": 0, "start": [], "end": [], "text": None, "words": None}
 
 
@@ -108,6 +109,8 @@ TAPPED = {"kind": "TAP", "number": 0, "start": [], "end": [], "text": None, "wor
     [
         {"action": {"kind": "FLY"}},
         {DETAILS: '{"action": {"count": "two"}}'},
+        {DETAILS: '{"action": {"count": -5}}'},
+        {DETAILS: f'{{"action": {{"then": [{{"action": {UNTYPED}, "details": {{}}}}]}}}}'},
         {DETAILS: '{"action": {"then": [{}]}}', "action": TAPPED},
         {DETAILS: '{"action": {"then": [{"action": {}, "details": {}}]}}', "action": TAPPED},
         {"source": "{"},

@@ -29,9 +29,9 @@ def action_of(row):
     """The action of a row, or of an answer, which has the same form; None if it is none."""
     try:
         name, info = name_of(row), row["info"]
-        at = [(Point(x, y, "norm1000"),) for x, y in info] if isinstance(info, list) else []
+        at = [(Point(x + 0, y + 0, "norm1000"),) for x, y in (info if type(info) is list else ())]
         start = at[0] if name in ("CLICK", "LONG_PRESS") or row["action"] == "SCROLL" else ()
-        text, words = info if name == "TYPE" else None, f"{name} {info}".strip()
+        text, words = info + "" if name == "TYPE" else None, f"{name} {info}".strip()
         return Action.of(KINDS[name], start, at[1] if at[1:] else (), text=text, words=words)
     except (LookupError, TypeError, ValueError):
         return None

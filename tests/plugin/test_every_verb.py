@@ -26,6 +26,7 @@ from omnidata.viewer.report_data import open_run
 from omnidata.viewer.step_page import facts
 from tests.data.tiny import SIZE
 from tests.plugin import data as odyssey
+from tests.plugin import odyssey_like
 from tests.report.test_view import served
 from tests.trees import read_lines, write_lines
 
@@ -229,3 +230,16 @@ def test_view_serves_its_data_and_its_runs(world: World) -> None:
         status, _, page = server.ask("/")
         assert status == 200
         assert b"target against answer" in page
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"action": "TYPE", "info": None},
+        {"action": "TYPE", "info": 5},
+        {"action": "CLICK", "info": [["a", "b"]]},
+        {"action": "CLICK", "info": [[1]]},
+    ],
+)
+def test_an_answer_of_other_types_is_no_action(answer: dict[str, Any]) -> None:
+    assert odyssey_like.action_of(answer) is None  # type: ignore[no-untyped-call]  # short, for the docs

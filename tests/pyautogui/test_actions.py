@@ -38,7 +38,6 @@ def px(x: float, y: float) -> tuple[Point, ...]:
             "pyautogui.mouseDown(5, 5); pyautogui.moveTo(9, 5); pyautogui.mouseUp()",
             "DRAG", px(5, 5), px(9, 5),
         ),
-        ("pyautogui.mouseDown(5, 5); pyautogui.mouseUp()", "TAP", px(5, 5), ()),
         ("pyautogui.mouseDown(1, 2)", "HOLD", px(1, 2), ()),
         ("pyautogui.mouseUp()", "RELEASE", (), ()),
         ("pyautogui.moveTo(1, 2)", "MOVE", px(1, 2), ()),

@@ -22,7 +22,7 @@ from omnidata.tasks.agentnet.rows import fingerprint, recognises, truths_of
 from omnidata.tasks.agentnet.rules import Rule, judge, parse, relative
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place
-from omnidata.tasks.desktops import as_action, read_code
+from omnidata.tasks.desktops import as_action, is_told, read_code
 from omnidata.tasks.profiles import RowProfile, Unit
 from omnidata.types import (
     PLACE,
@@ -172,7 +172,7 @@ class Prompt:
         if self._history == "none" or not past:
             return _NOTHING
         return "\n".join(
-            f"{number}. {action.words if action and action.words else _UNSAID}"
+            f"{number}. {action.words if action and action.words and is_told(action) else _UNSAID}"
             for number, action in enumerate(past, 1)
         )
 
@@ -263,6 +263,7 @@ class AgentNet(Benchmark):
     """
 
     title = "AgentNet"
+    detailed_actions = True
     holds = (
         "trajectories on desktops (AgentNet, AgentNetBench): screenshots, clips where there is a "
         "recording; the next action"

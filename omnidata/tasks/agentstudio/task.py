@@ -326,6 +326,7 @@ class AgentStudio(Benchmark):
         options: of its prompt, and `coordinates` of GroundUI; unknown ones are a `UsageError`.
     """
 
+    detailed_actions = False
     tags = loader.TAGS
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:

@@ -31,6 +31,7 @@ class Aitw(PhoneTask):
     """
 
     title = "Android in the Wild"
+    detailed_actions = True
     holds = (
         "episodes on phones (Android in the Wild, in the Zoo, CAGUI): screenshots; the next action"
     )

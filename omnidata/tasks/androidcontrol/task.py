@@ -36,6 +36,7 @@ class AndroidControl(PhoneTask):
     """
 
     title = "AndroidControl"
+    detailed_actions = True
     holds = "episodes on phones: screenshots, accessibility trees; the next action"
     tags = loader.TAGS
     roles = loader.ROLES

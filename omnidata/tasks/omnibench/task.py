@@ -281,6 +281,7 @@ class OmniBench(Benchmark):
     """
 
     title = "OmniBench"
+    detailed_actions = True
     holds = "graphs of desktop tasks, and trajectories with screenshots; the next action"
     tags = loader.TAGS
     roles = loader.ROLES

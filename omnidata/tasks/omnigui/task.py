@@ -385,6 +385,7 @@ class OmniGui(Benchmark):
     """
 
     title = "OmniGUI"
+    detailed_actions = False
     holds = "episodes on phones: screenshots, clips, sound; the next action"
     tags = loader.TAGS
     roles = ROLES

@@ -18,7 +18,7 @@ from omnidata.actions import Action, Pair, Point, Screen, Space
 from omnidata.errors import UsageError
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
-from omnidata.tasks.desktops import WORDS, Call, Code, as_action, spelled
+from omnidata.tasks.desktops import WORDS, Call, Code, as_action, is_told, spelled
 from omnidata.tasks.osworld import load as loader
 from omnidata.tasks.osworld.actions import (
     Said,
@@ -163,7 +163,7 @@ class Prompt:
             return ""
         first = max(0, len(past) - _LAST)
         said = [
-            f"\n{number}. {_UNSAID if action is None else action.words}"
+            f"\n{number}. {action.words if action and is_told(action) else _UNSAID}"
             for number, action in enumerate(past[first:], first + 1)
         ]
         return _BEFORE + "".join(said)
@@ -269,6 +269,7 @@ class OsWorld(Benchmark):
     """
 
     title = "OSWorld"
+    detailed_actions = True
     holds = "rollouts of agents on desktops: screenshots, recordings, results; the next action"
     tags = loader.TAGS
     roles = loader.ROLES

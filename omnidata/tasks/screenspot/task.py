@@ -161,6 +161,7 @@ class ScreenSpot(Benchmark):
     """
 
     title = "ScreenSpot"
+    detailed_actions = False
     holds = "screenshots (ScreenSpot, -v2, -Pro); the point that an instruction means"
     tags = loader.TAGS
     roles = loader.ROLES
