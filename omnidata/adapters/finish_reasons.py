@@ -96,6 +96,16 @@ def tool_called(where: str, how: str = "") -> CallError:
     )
 
 
+def reasoned_alone(where: str) -> CallError:
+    """The error that stands for reasoning without an answer behind it."""
+    return CallError(
+        "the server sent the model's reasoning and no answer",
+        where=where,
+        remedy="check how the server tells reasoning and answer apart",
+        transient=False,
+    )
+
+
 def reported(error: Any, *, where: str) -> CallError:
     """The error that an answer with status 200 reports beside its text, or in place of it.
 

@@ -17,7 +17,7 @@ import msgspec
 
 from omnidata.adapters.api import ApiModel
 from omnidata.adapters.base import RenderedMessage, RenderedPart
-from omnidata.adapters.finish_reasons import delivered, reported
+from omnidata.adapters.finish_reasons import delivered, reasoned_alone, reported, tool_called
 from omnidata.adapters.http import fault, open_session, parsed, sendable
 from omnidata.adapters.token_usage import counted, in_snake_case
 from omnidata.errors import CallError, PlatformError
@@ -113,12 +113,33 @@ def completion(body: str, where: str) -> Completion:
     else:
         error = f"{candidate.finish_reason} {message}".strip()[:_EXCERPT]
     parts = (candidate.content.parts if candidate.content else None) or []
+    text = "".join(part.text for part in parts if not part.thought)
+    if delivery == "ok":
+        _check_answered(parts, text, where)
     return msgspec.structs.replace(
         about,
         delivery=delivery,
-        text="".join(part.text for part in parts if not part.thought),
+        text=text,
         error="" if delivery == "ok" else error,
     )
+
+
+def _check_answered(parts: Sequence[_Part], text: str, where: str) -> None:
+    """Look whether a candidate that stopped at its end holds an answer, be it an empty text.
+
+    Raises:
+        CallError: it calls a tool, only thinks, or holds nothing.
+    """
+    if any(part.function_call is not None for part in parts):
+        raise tool_called(where)
+    if not text.strip() and any(part.thought for part in parts):
+        raise reasoned_alone(where)
+    if not parts:
+        raise CallError(
+            "the server sent a candidate without content",
+            where=where,
+            expected="a text in the candidate's `parts`, which may be empty",
+        )
 
 
 # Media too large for a request: uploaded once in a run through Google's File API.

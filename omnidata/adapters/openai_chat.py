@@ -12,7 +12,7 @@ import msgspec
 from omnidata import jsontext
 from omnidata.adapters.api import ApiModel
 from omnidata.adapters.base import RenderedMessage, RenderedPart
-from omnidata.adapters.finish_reasons import delivered, reported, tool_called
+from omnidata.adapters.finish_reasons import delivered, reasoned_alone, reported, tool_called
 from omnidata.adapters.http import MAX_ANSWER_BYTES, MAX_ERROR_BYTES, fault, parsed
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
@@ -290,12 +290,7 @@ def _completion(body: str, params: GenerationParams, where: str) -> Completion:
     if message.tool_calls or message.function_call:
         raise tool_called(where)
     if not completion.text.strip() and _thought(message):
-        raise CallError(
-            "the server sent the model's reasoning and no answer",
-            where=where,
-            remedy="check how the server tells reasoning and answer apart",
-            transient=False,
-        )
+        raise reasoned_alone(where)
     if content is None:
         raise CallError(
             "the server sent a message without content",

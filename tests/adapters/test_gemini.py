@@ -231,10 +231,34 @@ def test_a_blocked_prompt_is_a_refusal(shown: Shown) -> None:
     assert "PROHIBITED_CONTENT" in answer.error
 
 
-def test_thoughts_are_no_answer(shown: Shown) -> None:
-    with running(GoogleGenAI(), [Fault(text=None)]) as server:
-        [answer] = ask(gemini(server.url), shown.request)
-    assert (answer.delivery, answer.text) == ("ok", "")
+@pytest.mark.parametrize(
+    ("content", "said", "transient"),
+    [
+        ({"parts": [{"text": "Hm", "thought": True}]}, "reasoning and no answer", False),
+        ({"parts": [{"text": "Hm", "thought": True}, {"text": " "}]}, "reasoning and no", False),
+        ({"parts": [{"functionCall": {"name": "tap"}}]}, "called a tool", False),
+        ({"parts": [{"text": "TAP"}, {"functionCall": {"name": "a"}}]}, "called a tool", False),
+        ({"parts": []}, "candidate without content", True),
+        ({"role": "model"}, "candidate without content", True),
+        (None, "candidate without content", True),
+    ],
+)
+def test_what_stops_at_its_end_without_an_answer_is_no_prediction(
+    shown: Shown, content: Any, said: str, transient: bool
+) -> None:
+    answer = {"candidates": [{"content": content, "finishReason": "STOP"}]}
+    with running(GoogleGenAI(answer=answer)) as server, pytest.raises(CallError) as caught:
+        ask(gemini(server.url), shown.request)
+    assert said in str(caught.value)
+    assert caught.value.transient == transient
+
+
+def test_thoughts_are_not_in_the_answer(shown: Shown) -> None:
+    parts = [{"text": "Hm", "thought": True}, {"text": "TAP [1,2]"}]
+    answer = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
+    with running(GoogleGenAI(answer=answer)) as server:
+        [found] = ask(gemini(server.url), shown.request)
+    assert (found.delivery, found.text) == ("ok", "TAP [1,2]")
 
 
 @pytest.mark.parametrize(
