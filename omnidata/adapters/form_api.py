@@ -13,7 +13,7 @@ import msgspec
 from omnidata import jsontext
 from omnidata.adapters.api import ApiModel
 from omnidata.adapters.base import RenderedMessage, RenderedPart
-from omnidata.adapters.finish_reasons import delivered, reported
+from omnidata.adapters.finish_reasons import delivered, reported, tool_called
 from omnidata.adapters.http import open_session, parsed, sendable
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
@@ -244,9 +244,14 @@ class MiniCPM(FlatModel):
         answer = await self._post(io.BytesIO(body), "application/json")
         usage = answer.get("usage")
         reason = _reason(answer)
+        said = _unwrapped(answer)
+        if said.get("error"):
+            raise reported(said["error"], where=self.url)
+        if said.get("tool_calls") or said.get("function_call"):
+            raise tool_called(self.url)
         return Completion(
             delivery="ok" if reason is None else delivered(reason, where=self.url),
-            text=self._text(_unwrapped(answer), "text", "content"),
+            text=self._text(said, "text", "content"),
             usage=usage if isinstance(usage, dict) else {},
         )
 

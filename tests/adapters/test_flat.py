@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -341,3 +342,21 @@ def test_large_media_arrive_whole(shown: Shown) -> None:
         with running(wire) as server:
             answer = ask(made(kind, server.url), request)
         assert answer.text.endswith(lines(shown, "long.wav")[0])
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"error": {"code": 502, "message": "upstream died"}}, "upstream died"),
+        ({"tool_calls": [{"id": "1"}]}, "called a tool"),
+        ({"function_call": {"name": "tap"}}, "called a tool"),
+    ],
+)
+def test_a_choice_that_failed_or_calls_a_tool_is_no_answer(
+    shown: Shown, more: dict[str, Any], said: str
+) -> None:
+    message = {"content": "TAP", **more}
+    body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
+    with running(MiniCPMServer(), [Fault(body=body)]) as server, pytest.raises(CallError) as caught:
+        ask(made(MiniCPM, server.url), shown.request)
+    assert said in str(caught.value)
