@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from omnidata.cli import terminal
+from omnidata.cli.runs import legend_of
 from omnidata.errors import UsageError
+
+if TYPE_CHECKING:
+    from omnidata.types import Profile
 
 _MODELS = ("baseline:oracle", "baseline:center")
 _LOCAL_STEPS = 4
@@ -49,9 +53,9 @@ def demo(
         with terminal.progress(model) as progress:
             run = out / "runs" / f"{model.replace(':', '-')}-seed{seed}"
             results[model] = evaluate(task, source, model, run, progress=progress)
-    columns = task.profiles[task.default_profile].columns
+    profile = task.profiles[task.default_profile]
     if not as_json:
-        _print_side_by_side(results, columns)
+        _print_side_by_side(results, profile)
     if tiny:
         model = f"hf:{tiny}"
         with terminal.progress(model) as progress:
@@ -65,7 +69,7 @@ def demo(
                 progress=progress,
             )
         if not as_json:
-            terminal.print_results(results[model], columns)
+            terminal.print_results(results[model], profile.columns, legend_of(profile))
             terminal.note(f"{model}: its weights are random, and so is what it says")
     if as_json:
         terminal.print_json(results)
@@ -110,7 +114,8 @@ def _tiny(out: Path, seed: int) -> Path:
     return folder if folder.exists() else make_tiny("qwen2.5-omni", folder, seed=seed)
 
 
-def _print_side_by_side(results: dict[str, dict[str, Any]], columns: terminal.Columns) -> None:
+def _print_side_by_side(results: dict[str, dict[str, Any]], profile: Profile) -> None:
+    columns = profile.columns
     header = ["", *(f"{model.partition(':')[2]} {name}" for model in results for name in columns)]
     tables = [dict(terminal.results_rows(result)) for result in results.values()]
     rows = [
@@ -118,6 +123,8 @@ def _print_side_by_side(results: dict[str, dict[str, Any]], columns: terminal.Co
         for name in tables[0]
     ]
     first = next(iter(results.values()))
-    terminal.print_table(f"{first['task']} by {first['profile']} (%)", header, rows)
+    terminal.print_table(
+        f"{first['task']} by {first['profile']} (%)", header, rows, legend_of(profile)
+    )
     for model, result in results.items():
         terminal.note(f"{model}: {terminal.outcome_line(result)}")

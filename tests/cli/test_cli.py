@@ -142,6 +142,7 @@ def test_a_demo_makes_data_and_two_runs_and_a_second_one_uses_them(tmp_path: Pat
     second = omnidata("demo", "--out", tmp_path / "demo")
     assert {path: path.stat().st_mtime_ns for path in made} == made
     assert "oracle EM" in second.stdout
+    assert "TM: type match, EM: exact match" in second.stderr
     other = omnidata("demo", "--out", tmp_path / "demo", "--seed", "1", code=2)
     assert "another --out" in other.stderr
 
