@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from omnidata.actions import Action, Button, Direction, Point, Space, Status
 
@@ -720,7 +720,9 @@ WHEEL: Final[Mapping[str, tuple[Direction, Direction]]] = {
     "hscroll": ("right", "left"),
 }
 """Which way the wheel of a function turns for amounts above 0, and below."""
-_POINTED: Final = frozenset({"click", "drag", "drag_by", "mouse_down", "mouse_up"})
+_POINTED: Final = frozenset(
+    {"click", "drag", "drag_by", "mouse_down", "mouse_up", "scroll", "hscroll"}
+)
 
 
 def as_action(
@@ -749,33 +751,64 @@ def as_action(
         ...           space="px").then[0].keys
         ('ctrl', 's')
     """
+    if any(isinstance(one, Code) for one in statements):
+        return None
     found: list[Action] = []
-    pointer: Point | None = None
-    moved = False
-    for call in statements:
-        if isinstance(call, Code):
-            return None
-        if call.kind == "sleep":
-            continue
-        before, pointer = pointer, pointer_after(call, pointer, space=space)
-        if call.kind in ("move", "move_by"):
-            moved = True
-            continue
-        action = _action(call, before, pointer)
+    for call, before, at, _ in in_place(statements, space=space):
+        action = _action(call, before, at)
         if action is None and not found:
             return None
         action = action or Action("done")
-        held = found[-1] if found else None
-        if held is not None and _drags(held, action):
-            found[-1] = Action("drag", held.start, action.start, button=held.button)
+        if found and _drags(found[-1], action):
+            found[-1] = Action("drag", found[-1].start, action.start, button=action.button)
         else:
             found.append(action)
-        moved = moved and call.kind not in _POINTED
-    if moved:
-        found.append(Action("move", (pointer,) if pointer else ()))
     if not found:
         return Action("wait", words=said) if statements else None
     return replace(found[0], words=said, then=tuple(found[1:]))
+
+
+class Placed(NamedTuple):
+    """A call that does more than to move the pointer on its way, or to pause.
+
+    Attributes:
+        call: a move only where nothing is done at its end.
+        before, at: where the pointer was, and where the call is done; None where nobody says.
+        moved: whether the pointer was moved since something was done at its place.
+    """
+
+    call: Call
+    before: Point | None
+    at: Point | None
+    moved: bool
+
+
+def in_place(statements: Sequence[Call | Code], *, space: Space) -> Iterator[Placed]:
+    """The calls of a turn, each with its place; to move there is a part of what is done there.
+
+    Args:
+        statements: from `read_code`; `Code` is passed over.
+        space: the unit of their coordinates.
+
+    Examples:
+        >>> code = "pyautogui.moveTo(3, 4); time.sleep(1); pyautogui.click()"
+        >>> [(one.call.kind, one.at) for one in in_place(read_code(code), space="px")]
+        [('click', Point(x=3, y=4, space='px'))]
+    """
+    pointer: Point | None = None
+    move: Call | None = None
+    for call in statements:
+        if isinstance(call, Code) or call.kind == "sleep":
+            continue
+        before, pointer = pointer, pointer_after(call, pointer, space=space)
+        if call.kind in ("move", "move_by"):
+            move = call
+            continue
+        yield Placed(call, before, pointer, move is not None)
+        if call.kind in _POINTED:
+            move = None
+    if move is not None:
+        yield Placed(move, pointer, pointer, True)
 
 
 def pointer_after(call: Call, pointer: Point | None, *, space: Space) -> Point | None:
@@ -796,9 +829,11 @@ def pointer_after(call: Call, pointer: Point | None, *, space: Space) -> Point |
 
 
 def _action(call: Call, before: Point | None, at: Point | None) -> Action | None:
-    """What one call does that is more than to move or to pause."""
+    """What one call does; None for an end with a word that nobody knows."""
     place = (at,) if at else ()
     button = call.button or "left"
+    if call.kind in ("move", "move_by"):
+        return Action("move", place)
     if call.kind == "click":
         return Action("tap", place, button=button, count=call.times)
     if call.kind in ("drag", "drag_by"):

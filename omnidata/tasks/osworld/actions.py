@@ -18,11 +18,10 @@ from omnidata.tasks.desktops import (
     WORDS,
     Call,
     Code,
-    Kind,
     Unresolved,
     Value,
     bind,
-    pointer_after,
+    in_place,
     read_turn,
 )
 
@@ -221,9 +220,6 @@ NEAR: Final = 0.01 * math.sqrt(2)
 """How far a point may lie from the other, in shares of the screen's width and height: what
 AgentNetBench's evaluator takes for the same point where it knows no box."""
 
-_PLACED: Final[frozenset[Kind]] = frozenset(
-    {"click", "drag", "drag_by", "mouse_down", "mouse_up", "scroll", "hscroll"}
-)
 _TYPES: Final = {"tap": "click", "hold": "mouse_down", "release": "mouse_up", "done": "terminate"}
 _KEYED: Final = {"hold": "key_down", "release": "key_up"}
 _ASIDE: Final = frozenset({"left", "right"})
@@ -257,27 +253,15 @@ def actions_of(statements: Sequence[Call | Code]) -> list[Action] | None:
         >>> actions_of(read_code("pyautogui.write('a'); pyautogui.press('enter')"))[0].keys
         ('a', 'enter')
     """
+    if any(isinstance(one, Code) for one in statements):
+        return None
     found: list[Action] = []
-    pointer: Point | None = None
-    moved = False
-    for call in statements:
-        if isinstance(call, Code):
-            return None
-        if call.kind == "sleep":
-            continue
-        at = pointer_after(call, pointer, space="px")
-        if call.kind in ("move", "move_by"):
-            pointer, moved = at, True
-            continue
-        action = _action(call, pointer, at)
+    for call, before, at, moved in in_place(statements, space="px"):
+        action = _action(call, before, at)
         if action.kind == "keys" and found and found[-1].kind == "keys" and not moved:
             found[-1] = replace(found[-1], keys=found[-1].keys + action.keys)
         else:
             found.append(action)
-        if call.kind in _PLACED:
-            pointer, moved = at, False
-    if moved:
-        found.append(Action("move", _places(pointer)))
     return found if found or not statements else [Action("wait")]
 
 
@@ -287,6 +271,8 @@ def _places(point: Point | None) -> tuple[Point, ...]:
 
 def _action(call: Call, before: Point | None, at: Point | None) -> Action:
     start, button = _places(at), call.button or "left"
+    if call.kind in ("move", "move_by"):
+        return Action("move", start)
     if call.kind in ("drag", "drag_by"):
         return Action("drag", _places(before), start, button=button, words=call.button)
     if call.kind in ("scroll", "hscroll"):
