@@ -1,4 +1,4 @@
-"""`omnidata evaluate`."""
+"""`omnidata evaluate`, and `omnidata merge` of what it did in parts."""
 
 from __future__ import annotations
 
@@ -90,5 +90,35 @@ def evaluate(
             changed_media=changed_media,
         )
     runs.print_run(results, benchmark, out, as_json)
+    if any(runs.lacking(results)):
+        raise typer.Exit(1)
+
+
+@reading_data
+def merge(
+    parts: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="The folders of all parts, in any order.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="RUN", help="The new run folder.")],
+    data: Annotated[
+        Path | None,
+        args.data_option("The dataset, if it is not where the parts had it."),
+    ] = None,
+    profile: args.Profile = None,
+    as_json: args.Json = False,
+) -> None:
+    """Join the parts of a run that --shard cut, and score them as one.
+
+    The parts must be finished and have the same settings. The same `evaluate` command without
+    --shard resumes what comes out. Exit codes are those of `evaluate`.
+
+    Example: omnidata merge runs/part-1 runs/part-2 --out runs/whole
+    """
+    from omnidata.run.merge import merge as join
+    from omnidata.run.run_files import read_info
+    from omnidata.run.scoring import recorded_task
+
+    results = join(parts, out, data=data, profile=profile)
+    runs.print_run(results, recorded_task(read_info(out)), out, as_json)
     if any(runs.lacking(results)):
         raise typer.Exit(1)
