@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from omnidata.data.convert import convert
 from omnidata.errors import CallError, RunError, UnansweredWarning
 from omnidata.media import resolve
 from omnidata.predictions import read
+from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.run.folder import RunFolder
 from omnidata.tasks import get_task
@@ -373,3 +376,27 @@ def test_a_lock_that_is_a_link_empties_nothing(tmp_path: Path, hard: bool) -> No
         with pytest.raises(RunError, match="cannot be read or written"):
             RunFolder(tmp_path / "run", SETTINGS)
     assert victim.read_bytes() == VICTIM
+
+
+def test_a_folder_that_nobody_may_write_into_is_said(sample: Path) -> None:
+    """The kernel's own file system takes no folder, whoever asks."""
+    out = "/proc/omnidata-run"
+    done = omnidata(
+        "evaluate", "omnigui", sample, "--model", "baseline:center", "--out", out, code=2
+    )
+    assert f"RunError: {out}" in done.stderr
+    assert "Remedy" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_clock_that_jumps_changes_no_result(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = evaluate(TASK, source, "baseline:center", tmp_path / "a")
+    jumps = itertools.cycle((0.0, 4e9, -1.0, 1.7e9))
+    monkeypatch.setattr(time, "time", lambda: next(jumps))
+    limits = Limits(requests_per_minute=1e6)
+    found = evaluate(TASK, source, "baseline:center", tmp_path / "b", limits=limits)
+    assert found["overall"] == wanted["overall"]
+    assert found["outcomes"] == {"ok": len(source.steps)}
+    assert all(line.latency_s >= 0 for line in read(tmp_path / "b" / "predictions.jsonl"))
