@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -330,7 +330,7 @@ def _and(action: Action | None, more: _Details | None) -> Action | None:
     if action is None or more is None:
         return action
     said = {name: value for name in _MORE if (value := getattr(more, name)) is not None}
-    then = (_and(_read_action(msgspec.to_builtins(one.action)), one.details) for one in more.then)
+    then = (_and(_as_action(one.action), one.details) for one in more.then)
     return replace(action, **said, then=tuple(filter(None, then)))
 
 
@@ -355,16 +355,24 @@ def _action(action: Action | None) -> dict[str, Any] | None:
     }
 
 
-def _read_action(row: Mapping[str, Any] | None) -> Action | None:
+def _read_action(row: object) -> Action | None:
     if row is None:
         return None
-    return Action.of(
-        row["kind"],
-        tuple(map(_read_region, row["start"])),
-        tuple(map(_read_region, row["end"])),
-        text=row["text"],
-        words=row["words"],
-    )
+    try:
+        return _as_action(msgspec.convert(row, _Plain))
+    except msgspec.ValidationError as error:
+        raise ValueError(f"an action: {error}") from None
+
+
+def _as_action(plain: _Plain) -> Action:
+    start, end = (tuple(map(_as_region, regions)) for regions in (plain.start, plain.end))
+    return Action.of(plain.kind, start, end, text=plain.text, words=plain.words)
+
+
+def _as_region(edges: _Edges) -> Region:
+    if edges.is_point:
+        return Point(edges.left, edges.top, edges.space)
+    return Box(edges.left, edges.top, edges.right, edges.bottom, edges.space)
 
 
 def _region(region: Region) -> dict[str, Any]:
@@ -377,17 +385,6 @@ def _region(region: Region) -> dict[str, Any]:
         "space": region.space,
         "is_point": not isinstance(region, Box),
     }
-
-
-def _read_region(row: Mapping[str, Any]) -> Region:
-    if row["space"] not in ("px", "rel", "norm1000"):
-        raise ValueError(f"unknown space {row['space']!r}")
-    if None in (row["left"], row["top"], row["right"], row["bottom"], row["is_point"]):
-        raise ValueError("an edge is lacking")
-    space = cast("Space", row["space"])
-    if row["is_point"]:
-        return Point(row["left"], row["top"], space)
-    return Box(row["left"], row["top"], row["right"], row["bottom"], space)
 
 
 # Which subsets a dataset has: one rule for every way into `datasets`.
