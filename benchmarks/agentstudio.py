@@ -33,7 +33,7 @@ from omnidata.tasks.agentstudio.answers import (
 )
 from omnidata.tasks.agentstudio.rows import shown
 from omnidata.tasks.agentstudio.rules import letters_of
-from omnidata.types import Source, Step, Task
+from omnidata.types import LoadedDataset, Step, Task
 
 FILES = {
     "groundui": "groundui_1k.jsonl",
@@ -91,7 +91,7 @@ def score_all(data: Path, count: int, folder: Path) -> None:
     print(f"{total:,} responses scored by two profiles: {spent:.2f} s, {rate:,.0f} verdicts/s")
 
 
-def write_predictions(path: Path, task: Task, source: Source, rng: random.Random) -> Path:
+def write_predictions(path: Path, task: Task, source: LoadedDataset, rng: random.Random) -> Path:
     """A run's file: one response per row."""
     with path.open("w", encoding="utf-8") as file:
         for step in source.steps:
@@ -100,7 +100,7 @@ def write_predictions(path: Path, task: Task, source: Source, rng: random.Random
     return path
 
 
-def score_run(task: Task, profile: str, source: Source, path: Path) -> None:
+def score_run(task: Task, profile: str, source: LoadedDataset, path: Path) -> None:
     """What `omnidata score` does once the data is loaded."""
     whole = np.ones(len(source.steps), dtype=np.bool_)
     out = path.parent / "scores"

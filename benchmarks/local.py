@@ -27,7 +27,7 @@ from omnidata.data.sample import make_sample
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.tasks.base import parse
-from omnidata.types import GenerationParams, Request, Source
+from omnidata.types import GenerationParams, LoadedDataset, Request
 
 TASK = get_task("omnigui")
 SMALL_CLIPS = {"min_video_pixels": "3136", "max_video_pixels": "50176"}
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def compare(
-    source: Source,
+    source: LoadedDataset,
     checkpoint: Path,
     runs: Path,
     options: Mapping[str, str],
@@ -104,7 +104,7 @@ def compare(
 
 
 def probe(
-    source: Source, checkpoint: Path, options: Mapping[str, str], size: int
+    source: LoadedDataset, checkpoint: Path, options: Mapping[str, str], size: int
 ) -> tuple[float, int]:
     """Seconds of preparation of a step, the processor included, and the tokens that take thrice."""
     model = hf.load(str(checkpoint), {**options, "batch_size": str(size)})
@@ -123,7 +123,7 @@ def probe(
     return preparation, max(4, round((TIMES_PREPARATION * preparation - first) / per_token))
 
 
-def ask(source: Source, count: int) -> list[Request]:
+def ask(source: LoadedDataset, count: int) -> list[Request]:
     """Requests of the first steps."""
     return [Request(step.sample_id, TASK.prompt(step)) for step in source.steps[:count]]
 
@@ -140,7 +140,7 @@ def in_turn(model: Any, requests: Sequence[Request], params: GenerationParams) -
 
 
 def one_after_the_other(
-    source: Source, checkpoint: Path, options: Mapping[str, str], steps: int
+    source: LoadedDataset, checkpoint: Path, options: Mapping[str, str], steps: int
 ) -> float:
     """Seconds for all steps without any overlap; weights loaded before."""
     model = hf.load(str(checkpoint), options)
@@ -152,7 +152,7 @@ def one_after_the_other(
 
 
 def overlapped(
-    source: Source, checkpoint: Path, out: Path, options: Mapping[str, str], steps: int
+    source: LoadedDataset, checkpoint: Path, out: Path, options: Mapping[str, str], steps: int
 ) -> dict[str, Any]:
     """What `run.json` says of the model after a run."""
     model = hf.load(str(checkpoint), options)

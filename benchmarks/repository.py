@@ -24,7 +24,7 @@ from omnidata.data.convert import convert
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
 from omnidata.tasks.omnigui.load import TAGS
 from omnidata.tasks.omnigui.rows import ROLES
-from omnidata.types import MediaRef, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Step
 
 LIMIT_S, LIMIT_MB = 1.0, 300.0
 STEPS_PER_EPISODE = 10
@@ -78,11 +78,11 @@ def main() -> None:
             )
 
 
-def make(count: int, root: Path) -> Source:
+def make(count: int, root: Path) -> LoadedDataset:
     """So many steps in episodes of ten."""
     steps = list(_steps(count, root))
     row_ids = [step.sample_id for step in steps]
-    return Source("omnigui", root, steps, [], 0, "0" * 64, row_ids, TAGS, ROLES)
+    return LoadedDataset("omnigui", root, steps, [], 0, "0" * 64, row_ids, TAGS, ROLES)
 
 
 def _steps(count: int, root: Path) -> Iterator[Step]:

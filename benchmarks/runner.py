@@ -41,7 +41,7 @@ from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import TAGS
 from omnidata.tasks.omnigui.rows import ROLES
-from omnidata.types import MediaRef, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Step
 
 SERVER = Path(__file__).with_name("runner_server.py")
 CASES = ("frames", "whole", "long", "ceiling", "start")
@@ -182,7 +182,7 @@ def served(delay_s: float) -> Iterator[str]:
             process.kill()
 
 
-def make(count: int, root: Path) -> Source:
+def make(count: int, root: Path) -> LoadedDataset:
     """So many steps in episodes of four, all with the media of one."""
     action = Action("tap", (Box(100, 100, 200, 200, "px"),))
     shot, clip = MediaRef("image", root, "1.png"), MediaRef("video", root, "1.mp4")
@@ -215,7 +215,7 @@ def make(count: int, root: Path) -> Source:
         for number in range(count)
     ]
     row_ids = [step.sample_id for step in steps]
-    return Source("omnigui", root, steps, [], 0, "0" * 64, row_ids, TAGS, ROLES)
+    return LoadedDataset("omnigui", root, steps, [], 0, "0" * 64, row_ids, TAGS, ROLES)
 
 
 if __name__ == "__main__":

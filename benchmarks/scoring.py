@@ -29,7 +29,7 @@ import numpy as np
 from omnidata.predictions import read
 from omnidata.run.scoring import score
 from omnidata.tasks import get_task
-from omnidata.types import Source, Task
+from omnidata.types import LoadedDataset, Task
 
 RELEASED_RATE = 37_700  # steps/s of the released evaluator's judging alone (docs/omnigui.md)
 EPISODE = 4  # steps; the benchmark's mean is 3.6
@@ -70,7 +70,7 @@ def compare(cases: list[dict[str, Any]], total: int, batch: int, folder: Path) -
     report(spent, total // batch * batch, len(seen), memory)
 
 
-def make_source(task: Task, cases: list[dict[str, Any]], steps: int, folder: Path) -> Source:
+def make_source(task: Task, cases: list[dict[str, Any]], steps: int, folder: Path) -> LoadedDataset:
     """A dataset of so many steps: the rows of the cases again and again, under ids of their own."""
     rows = []
     for number in range(steps):
@@ -85,7 +85,7 @@ def make_source(task: Task, cases: list[dict[str, Any]], steps: int, folder: Pat
 
 def write_predictions(
     path: Path,
-    source: Source,
+    source: LoadedDataset,
     cases: list[dict[str, Any]],
     rng: random.Random,
     seen: set[int],
@@ -109,7 +109,7 @@ def mutate(text: str, rng: random.Random) -> str:
     return mutant
 
 
-def score_all(task: Task, profile: str, source: Source, path: Path, out: Path) -> None:
+def score_all(task: Task, profile: str, source: LoadedDataset, path: Path, out: Path) -> None:
     """What `omnidata score` does once the data is loaded."""
     whole = np.ones(len(source.steps), dtype=np.bool_)
     score(task, task.profiles[profile], source.steps, read(path), whole=whole, out=out)

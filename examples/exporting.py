@@ -20,7 +20,7 @@ from omnidata.torch import exported_table, training_stream
 from omnidata.training.export import export
 from omnidata.training.formats import HOLDS, FormatName
 from omnidata.training.rows import Options
-from omnidata.types import Conversation, Message, Modality, Part, Source, Step, Task
+from omnidata.types import Conversation, LoadedDataset, Message, Modality, Part, Step, Task
 
 Form = Literal["parquet", "llamafactory", "swift", "qwen-vl"]
 
@@ -82,7 +82,7 @@ def media_of(form: Form) -> frozenset[Modality]:
 
 
 def exported(
-    task: Task, source: Source, out: Path, form: Form, *, keep_leaks: bool = False
+    task: Task, source: LoadedDataset, out: Path, form: Form, *, keep_leaks: bool = False
 ) -> Exported:
     """Write the training data; without the episodes that share something with those held out.
 

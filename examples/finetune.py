@@ -34,7 +34,7 @@ from omnidata.run.evaluate import evaluate
 from omnidata.synth.episodes import Settings, make_episodes
 from omnidata.tasks.base import parse
 from omnidata.torch import OmniCollator, check
-from omnidata.types import Source, Step, Task
+from omnidata.types import LoadedDataset, Step, Task
 
 SMALL = Settings(
     audio_share=0.5,
@@ -162,7 +162,7 @@ def made_model(folder: Path, task: Task, steps: Sequence[Step], seed: int) -> Pa
 
 def measured(
     task: Task,
-    source: Source,
+    source: LoadedDataset,
     parts: Exported,
     model: str,
     options: Mapping[str, str],

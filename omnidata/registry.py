@@ -21,8 +21,8 @@ from omnidata.files import staying_in
 from omnidata.plugins import Blame, Kind, origin_of
 from omnidata.types import (
     Conversation,
+    LoadedDataset,
     Questions,
-    Source,
     Step,
     Target,
     Task,
@@ -136,13 +136,13 @@ class PluginTask:
             raise AttributeError(name)
         return getattr(self.task, name)
 
-    def load(self, data: Path, **options: Any) -> Source:
+    def load(self, data: Path, **options: Any) -> LoadedDataset:
         """Read the dataset's annotations, and nothing outside the data."""
         with self.reading(data, self.task.name):
-            found: Source = self.blame.call(self.task.load, str(data), data, **options)
+            found: LoadedDataset = self.blame.call(self.task.load, str(data), data, **options)
         return found
 
-    def ask_about(self, source: Source) -> Questions:
+    def ask_about(self, source: LoadedDataset) -> Questions:
         """What it asks about data of another task."""
         found: Questions = self.blame.call(self.task.ask_about, str(source.root), source)
         return found

@@ -26,7 +26,7 @@ Delivery = Literal["ok", "truncated", "refused", "api_error", "media_error"]
 Outcome = Literal["ok", "unparsed", "truncated", "refused", "api_error", "media_error", "missing"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 PLACE = "<bbox>"
-"""What stands for a place in `Target.marked`, as ms-swift has it."""
+"""What stands for a point in `Target.template`, as ms-swift has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class LoadedDataset:
     """What a loader found; every step has a sample id of its own.
 
     A step whose id an earlier step has is left out, with a finding, and counted in `skipped`,
@@ -171,8 +171,8 @@ class Source:
             harnesses number their samples by it.
         tags: names of the tags that the steps of this benchmark may have.
         roles: the media that its steps may have, and their kinds.
-        altered: how the steps' media differ from the data's, as JSON values for `run.json`; empty
-            where they are the data's own.
+        media_overrides: how the steps' media differ from the data's, as JSON values for
+            `run.json`; empty where they are the data's own.
         numbered: whether other harnesses read these very rows in this order, so that a number alone
             names one of them.
         episode_rows: the untouched rows of episodes, by `Step.episode`, where the data have any
@@ -188,7 +188,7 @@ class Source:
     row_ids: Sequence[str | None]
     tags: Sequence[str]
     roles: Mapping[str, Modality]
-    altered: Mapping[str, Any] = field(default_factory=dict)
+    media_overrides: Mapping[str, Any] = field(default_factory=dict)
     numbered: bool = False
     episode_rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -241,7 +241,7 @@ class Questions:
         unasked: what nobody can be asked, by the sample id that the question would have, and why.
     """
 
-    source: Source
+    source: LoadedDataset
     unasked: Mapping[str, str]
 
 
@@ -422,13 +422,13 @@ class Target:
 
     Attributes:
         text: the answer, in the form that the prompt asks for.
-        marked: the same with `PLACE` for each place in it.
-        places: those places, x and y in the unit of the answer.
+        template: the same with `PLACE` for each point in it.
+        points: those points in their order, x and y in the unit of the answer.
     """
 
     text: str
-    marked: str
-    places: tuple[tuple[float, float], ...] = ()
+    template: str
+    points: tuple[tuple[float, float], ...] = ()
 
 
 class Profile(Protocol):
@@ -517,7 +517,7 @@ class Adapter(Protocol):
     def timeout_s(self) -> float | None:
         """Seconds after which a call has failed, unless the caller says otherwise; None = never."""
 
-    def refuses(self, conversation: Conversation) -> str:
+    def unsupported_reason(self, conversation: Conversation) -> str:
         """Why the model cannot take the whole conversation; empty if it can."""
 
     def prepare(self, request: Request) -> Prepared:
@@ -539,7 +539,7 @@ class Adapter(Protocol):
     async def close(self) -> None:
         """Give connections back; called once, in the same event loop."""
 
-    def facts(self) -> Mapping[str, Any]:
+    def run_metadata(self) -> Mapping[str, Any]:
         """What is worth knowing of the run that has ended, as JSON values for `run.json`."""
 
 
@@ -566,7 +566,7 @@ class Task(Protocol):
     def annotates(self) -> Annotation | None:
         """What its answers tell of the data that it asks about; None where that is of no use."""
 
-    def ask_about(self, source: Source) -> Questions:
+    def ask_about(self, source: LoadedDataset) -> Questions:
         """What it asks about data of the task `asks_about`; of its own, the data themselves."""
 
     @property
@@ -601,7 +601,7 @@ class Task(Protocol):
     def prompt_hash(self) -> str:
         """SHA-256 of the prompt texts and options; changes with every word of the prompt."""
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations."""
 
     def detect(self, data: Path) -> bool | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.tasks.omnigui.load import load
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 """Material that may lie beside a checkout."""
@@ -81,11 +81,11 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def load_rows(tmp_path: Path, *rows: dict[str, Any]) -> Source:
+def load_rows(tmp_path: Path, *rows: dict[str, Any]) -> LoadedDataset:
     return load(write_rows(tmp_path / "steps.json", list(rows)))
 
 
-def codes(source: Source) -> Counter[str]:
+def codes(source: LoadedDataset) -> Counter[str]:
     """Findings by code, but for the absent media of data without any."""
     found = Counter(finding.code for finding in source.findings)
     del found["media-absent"]

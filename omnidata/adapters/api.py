@@ -77,7 +77,7 @@ class ApiModel(Model):
             settings["base_url"] = self.key.redact(preset.base_url)
         self.settings: Mapping[str, Any] = settings
 
-    def refuses(self, conversation: Conversation) -> str:
+    def unsupported_reason(self, conversation: Conversation) -> str:
         """What of the conversation the model cannot take, unless it may be left out."""
         if self.capabilities.degrade:
             return ""

@@ -64,7 +64,7 @@ class Model(ABC):
     concurrency: int = 1
     timeout_s: float | None = None
 
-    def refuses(self, conversation: Conversation) -> str:
+    def unsupported_reason(self, conversation: Conversation) -> str:
         """Why the model cannot take the whole conversation; this one never refuses."""
         return ""
 
@@ -93,7 +93,7 @@ class Model(ABC):
     async def close(self) -> None:  # noqa: B027 - what most models have, not a gap to fill
         """Nothing is open."""
 
-    def facts(self) -> Mapping[str, Any]:
+    def run_metadata(self) -> Mapping[str, Any]:
         """Nothing is known but what the engine measures."""
         return {}
 

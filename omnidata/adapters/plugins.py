@@ -22,11 +22,11 @@ MODELS = Kind(
         "max_batch",
         "concurrency",
         "timeout_s",
-        "refuses",
+        "unsupported_reason",
         "prepare",
         "generate",
         "close",
-        "facts",
+        "run_metadata",
     ),
     "omnidata.adapters.Model",
 )

@@ -22,7 +22,7 @@ from omnidata.run.scoring import Unit
 from omnidata.run.selection import read_exclude, select
 from omnidata.run.suite import Cell, ModelRow, Outcome, TaskRow, run_suite
 from omnidata.storage import atomic_write, write_json
-from omnidata.types import Source, Task
+from omnidata.types import LoadedDataset, Task
 
 # The runs of an ablation: modalities x instruction forms, and controls at full modalities.
 
@@ -289,7 +289,7 @@ class Ablation:
 def ablate(
     plan: Plan,
     task: Task,
-    source: Source,
+    source: LoadedDataset,
     *,
     watch: Callable[[str], AbstractContextManager[Progress]],
     done: Callable[[Outcome], None] = lambda outcome: None,
@@ -325,7 +325,7 @@ def ablate(
         limit = None if plan.limit is None else plan.limit - lost
         return plan.cell(setting, files[setting.control], limit)
 
-    def load(cell: Cell, task: Task) -> Source:
+    def load(cell: Cell, task: Task) -> LoadedDataset:
         control = controls[cell.varied["setting"]]
         return worlds[control].source if control else source
 
@@ -350,7 +350,7 @@ def ablate(
 def _worlds(
     plan: Plan,
     task: Task,
-    source: Source,
+    source: LoadedDataset,
     excluded: frozenset[str],
     watch: Callable[[str], AbstractContextManager[Progress]],
 ) -> dict[Control, Altered]:
@@ -389,7 +389,7 @@ def _record(plan: Plan, control: Control, found: Altered, excluded: frozenset[st
     return path
 
 
-def _rows(plan: Plan, source: Source, outcomes: Sequence[Outcome]) -> Iterator[Row]:
+def _rows(plan: Plan, source: LoadedDataset, outcomes: Sequence[Outcome]) -> Iterator[Row]:
     """Each setting's results, and its differences where both runs are there."""
     runs = {outcome.cell.varied["setting"]: outcome for outcome in outcomes}
     for setting in plan.settings:

@@ -23,7 +23,7 @@ from omnidata.metrics.episodes import codes
 from omnidata.metrics.paired import Mask, Measures, means
 from omnidata.run.scoring import Run, Unit, read_run
 from omnidata.run.settings import Change
-from omnidata.types import OUTCOMES, Source
+from omnidata.types import OUTCOMES, LoadedDataset
 
 Direction = Literal["right->wrong", "wrong->right"]
 
@@ -167,7 +167,7 @@ def compare(
     b: Path,
     *,
     data: Path | None = None,
-    source: Source | None = None,
+    source: LoadedDataset | None = None,
     axes: Collection[str] | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,

@@ -24,7 +24,7 @@ from omnidata.media.encoding import AUDIO_RATE, encode_mp4, encode_wav
 from omnidata.media.probing import SILENCE
 from omnidata.run.folder import explained
 from omnidata.storage import atomic_write
-from omnidata.types import MediaRef, Modality, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 # Whose sound or clip an episode gets: that of another one, whose answer differs where known.
 #
@@ -173,14 +173,14 @@ class Altered:
         findings: which episodes those are, and what weakens the control.
     """
 
-    source: Source
+    source: LoadedDataset
     given: Mapping[str, str | None]
     left_out: frozenset[str]
     findings: tuple[Finding, ...]
 
 
 def altered(
-    source: Source,
+    source: LoadedDataset,
     control: Control,
     folder: Path,
     *,
@@ -216,13 +216,13 @@ def altered(
     }
     kept = [made.get(step.sample_id, step) for step in source.steps]
     found = tuple(_findings(worker, control))
-    return Altered(replace(source, steps=kept, altered=record), given, left_out, found)
+    return Altered(replace(source, steps=kept, media_overrides=record), given, left_out, found)
 
 
 class _Worker:
     """Alters one step after the other, and keeps what went wrong by episode."""
 
-    def __init__(self, source: Source, control: Control, folder: Path, seed: int) -> None:
+    def __init__(self, source: LoadedDataset, control: Control, folder: Path, seed: int) -> None:
         self.role = MEDIUM[control]
         self.folder = folder
         self.given: dict[str, str | None] = {}

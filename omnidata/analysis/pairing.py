@@ -15,7 +15,7 @@ from omnidata.errors import RunError, UsageError, counted
 from omnidata.run.scoring import Run
 from omnidata.run.selection import whole_episodes
 from omnidata.run.settings import Change, changes
-from omnidata.types import OUTCOMES, Source, Step, VerdictColumns
+from omnidata.types import OUTCOMES, LoadedDataset, Step, VerdictColumns
 
 ANSWERED = ("ok", "unparsed")
 """Outcomes with an answer; all others are failures."""
@@ -55,7 +55,7 @@ class Pair:
         return {name: n for n, name in enumerate(name for name in self.order if name in run.scores)}
 
 
-def pair(a: Run, b: Run, *, data: Path | None = None, source: Source | None = None) -> Pair:
+def pair(a: Run, b: Run, *, data: Path | None = None, source: LoadedDataset | None = None) -> Pair:
     """Put two runs side by side.
 
     Args:
@@ -132,7 +132,7 @@ def _check_alike(a: Run, b: Run) -> None:
         )
 
 
-def _load(a: Run, b: Run, data: Path | None) -> Source:
+def _load(a: Run, b: Run, data: Path | None) -> LoadedDataset:
     """The data, from where the user or the first run says that they lie."""
     named = data or a.data or b.data
     if named is None:
@@ -153,7 +153,7 @@ def _load(a: Run, b: Run, data: Path | None) -> Source:
     return task.load(named, check_media=False)
 
 
-def _check_source(run: Run, source: Source) -> None:
+def _check_source(run: Run, source: LoadedDataset) -> None:
     if run.fingerprint and run.fingerprint != source.fingerprint:
         raise RunError(
             f"the run was made on other data: fingerprint {run.fingerprint[:16]}, and "

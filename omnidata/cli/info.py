@@ -14,7 +14,7 @@ from omnidata.errors import DataError, UsageError, counted
 
 if TYPE_CHECKING:
     from omnidata.tasks.overview import View
-    from omnidata.types import Source, Task
+    from omnidata.types import LoadedDataset, Task
 
 _USAGE = "omnidata info DATA, omnidata info TASK DATA, or omnidata info TASK"
 
@@ -109,7 +109,7 @@ def _check_options(kind: type[View], task: str, expect: str | None, plot: Path |
         )
 
 
-def _print_json(source: Source, view: View, differences: list[str]) -> None:
+def _print_json(source: LoadedDataset, view: View, differences: list[str]) -> None:
     terminal.print_json(
         {
             "task": source.task,
@@ -124,7 +124,7 @@ def _print_json(source: Source, view: View, differences: list[str]) -> None:
     )
 
 
-def _print(source: Source, view: View, expect: str | None, differences: list[str]) -> None:
+def _print(source: LoadedDataset, view: View, expect: str | None, differences: list[str]) -> None:
     from collections import Counter
 
     for table in view.tables():

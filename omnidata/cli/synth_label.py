@@ -17,7 +17,7 @@ from omnidata.errors import Finding, counted
 if TYPE_CHECKING:
     from omnidata.synth import asking as synth
     from omnidata.synth.asking import Asked, Done
-    from omnidata.types import Source, Task
+    from omnidata.types import LoadedDataset, Task
 
 _SHOWN = 10
 
@@ -117,7 +117,7 @@ def filter_(
 
 def _asked(
     of: Literal["action", "success"],
-    questions: Callable[[Task, Source, Source | None], Asked],
+    questions: Callable[[Task, LoadedDataset, LoadedDataset | None], Asked],
     data: Path,
     known: Path | None,
     task_options: Sequence[str],
@@ -140,7 +140,7 @@ def _asked(
     return task, questions(task, source, others)
 
 
-def _print_findings(source: Source) -> None:
+def _print_findings(source: LoadedDataset) -> None:
     """The findings but for those that only say that there is no target."""
     from dataclasses import replace
 

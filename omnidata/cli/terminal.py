@@ -17,7 +17,7 @@ from omnidata.errors import counted
 if TYPE_CHECKING:
     from omnidata.errors import Finding
     from omnidata.metrics.intervals import Method
-    from omnidata.types import Source
+    from omnidata.types import LoadedDataset
 
 Columns = Mapping[str, Literal["share", "number"]]
 _SHOWN = 10
@@ -274,7 +274,7 @@ def outcome_line(results: Mapping[str, Any]) -> str:
     return f"{unit}: {', '.join(parts)}"
 
 
-def print_findings(source: Source) -> None:
+def print_findings(source: LoadedDataset) -> None:
     """What was read, the first findings and how many there are of each kind, on stderr."""
     findings = source.findings
     _print_first(findings)

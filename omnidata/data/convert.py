@@ -27,7 +27,7 @@ from omnidata.loaders.files import media_absent, refuse_closed
 from omnidata.loaders.repository import FORMAT, MANIFEST, Manifest
 from omnidata.loaders.rows import ALL, storable, subsets
 from omnidata.storage import write_json
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 
 # The repository's README: what `datasets` reads to find subsets, and what people read.
 
@@ -48,7 +48,7 @@ class Config:
     numbers: Sequence[int]
 
 
-def configs(source: Source, plans: Sequence[Plan], shards: Sequence[Shard]) -> list[Config]:
+def configs(source: LoadedDataset, plans: Sequence[Plan], shards: Sequence[Shard]) -> list[Config]:
     """A config per subset, over shared shards."""
     found = []
     for subset in subsets(source)[0]:
@@ -158,7 +158,7 @@ class Converted:
 
 
 def convert(
-    source: Source,
+    source: LoadedDataset,
     out: Path,
     *,
     embed: bool,
@@ -217,7 +217,7 @@ def convert(
 
 
 def _write(
-    source: Source,
+    source: LoadedDataset,
     plans: Sequence[Plan],
     staging: RepositoryStaging,
     *,
@@ -262,7 +262,7 @@ def _write(
 
 
 def _describe(
-    source: Source,
+    source: LoadedDataset,
     plans: Sequence[Plan],
     shards: Sequence[Shard],
     *,
@@ -292,7 +292,7 @@ def _describe(
     )
 
 
-def _media_findings(source: Source, shards: Sequence[Shard]) -> list[Finding]:
+def _media_findings(source: LoadedDataset, shards: Sequence[Shard]) -> list[Finding]:
     """What is wrong with the media; one finding where none of them exists."""
     findings = [found for shard in shards for found in shard.findings]
     if findings and not any(shard.found for shard in shards):

@@ -30,7 +30,7 @@ from omnidata.loaders.rows import DETAILS, belonging, detailed, details, feature
 from omnidata.media import unsafe
 from omnidata.run.staging import Staging, refused
 from omnidata.storage import atomic_write, is_unfinished, open_own, write_json
-from omnidata.types import MediaRef, Source, Step, VideoSegment
+from omnidata.types import LoadedDataset, MediaRef, Step, VideoSegment
 
 # What goes into a repository for one medium: its bytes or its path, and what is known of it.
 
@@ -238,7 +238,7 @@ class Shard:
     findings: Sequence[Finding]
 
 
-def plan(source: Source, *, embed: bool) -> list[Plan]:
+def plan(source: LoadedDataset, *, embed: bool) -> list[Plan]:
     """Cut the steps into shards: steps with the same tags together, so that subsets share files."""
     cells: dict[str, list[int]] = {}
     for number, step in enumerate(source.steps):
@@ -302,7 +302,13 @@ class Writer:
     """
 
     def __init__(
-        self, source: Source, out: Path, *, embed: bool, roots: Sequence[Path], pool: Executor
+        self,
+        source: LoadedDataset,
+        out: Path,
+        *,
+        embed: bool,
+        roots: Sequence[Path],
+        pool: Executor,
     ) -> None:
         self._source = source
         self._out = out
@@ -419,7 +425,7 @@ class Writer:
         }
 
 
-def _canonical(row: Mapping[str, Any], source: Source) -> bytes:
+def _canonical(row: Mapping[str, Any], source: LoadedDataset) -> bytes:
     """What a row says, for its hash; of embedded media the hash, of linked ones the path."""
     said = dict(row)
     for role in source.roles:

@@ -16,7 +16,7 @@ from omnidata.data.media_checks import LIMIT_S, Fault, Outcomes, key, look, refe
 from omnidata.errors import Finding, Severity, counted
 from omnidata.loaders.language_check import foreign
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe
-from omnidata.types import MediaRef, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Step
 
 __all__ = ["LIMIT_S", "Report", "key", "look", "references", "report", "validate"]
 
@@ -77,7 +77,7 @@ class MediaChecks:
         outcomes: what `look` gave; steps are not judged by media that it lacks.
     """
 
-    def __init__(self, source: Source, outcomes: Outcomes) -> None:
+    def __init__(self, source: LoadedDataset, outcomes: Outcomes) -> None:
         self._source = source
         self._outcomes = outcomes
         task = registry.find(source.task)
@@ -367,7 +367,7 @@ class Report:
 
 
 def validate(
-    source: Source,
+    source: LoadedDataset,
     *,
     workers: int | None = None,
     limit_s: float = LIMIT_S,
@@ -395,7 +395,7 @@ def validate(
     return report(source, {key(ref): outcome for ref, outcome in seen})
 
 
-def report(source: Source, outcomes: Outcomes) -> Report:
+def report(source: LoadedDataset, outcomes: Outcomes) -> Report:
     """Hold a dataset against what is known of its media.
 
     Args:
@@ -441,7 +441,7 @@ def _unusable(findings: Iterable[Finding]) -> set[str]:
 
 
 def _judged(
-    source: Source, episodes: Mapping[str, list[Step]], outcomes: Outcomes
+    source: LoadedDataset, episodes: Mapping[str, list[Step]], outcomes: Outcomes
 ) -> Iterator[Finding]:
     checks = MediaChecks(source, outcomes)
     absent = checks.absent()

@@ -43,7 +43,7 @@ from omnidata.loaders.rows import (
     to_row,
 )
 from omnidata.media import linkable, read_bytes
-from omnidata.types import MediaRef, Source, Step, Task
+from omnidata.types import LoadedDataset, MediaRef, Step, Task
 
 _SHARDS = 8
 _BATCH, _BATCH_STORED = 500, 20  # rows; with media in them, some tens of megabytes
@@ -129,7 +129,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             f'omnidata.load_dataset("{task}", FILE) for a single file',
         )
 
-    def _source(self, root: Path) -> Source:
+    def _source(self, root: Path) -> LoadedDataset:
         with following(self.config.media_roots):
             return _load(type(self).__module__, str(root), _fingerprint(self.task, root))
 
@@ -233,19 +233,19 @@ def _code_below(folder: Path) -> list[Path]:
 
 
 @lru_cache(maxsize=2)  # the builder asks once per shard; two, so that old data is not kept for long
-def _load(module: str, root: str, fingerprint: str) -> Source:
+def _load(module: str, root: str, fingerprint: str) -> LoadedDataset:
     task: Task = getattr(import_module(module), builders.BUILDER).task
     with _reads(task, Path(root)):
         return task.load(Path(root), check_media=False)
 
 
-def _choose(source: Source, name: str) -> list[Step]:
+def _choose(source: LoadedDataset, name: str) -> list[Step]:
     """The steps of a subset; none if there is no such subset."""
     subset = find_subset(source, name)
     return [step for step in source.steps if subset.has(step)] if subset else []
 
 
-def config_names(source: Source) -> list[str]:
+def config_names(source: LoadedDataset) -> list[str]:
     """The subsets that the data has, `all` first."""
     return [subset.name for subset in subsets(source)[0]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from omnidata.errors import DataError, Finding, UnusableRowError, counted
 from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 
 # Where a row lies, and where its findings go.
 
@@ -111,11 +111,11 @@ def opened(
     data: Path,
     task: str,
     tags: Sequence[str],
-    read: Callable[[], Source],
+    read: Callable[[], LoadedDataset],
     *,
     strict: bool,
     check_media: bool,
-) -> Source:
+) -> LoadedDataset:
     """A Parquet repository's steps, or those of the benchmark's own files.
 
     Args:

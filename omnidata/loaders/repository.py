@@ -24,7 +24,7 @@ from omnidata.loaders.files import check_media_files
 from omnidata.loaders.parquet import check, leaves, rows
 from omnidata.loaders.rows import BELONGING, DETAILS, Reader, SubsetNames, tag_column
 from omnidata.media import Budget, resolve
-from omnidata.types import MediaRef, Modality, ParquetLocation, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Modality, ParquetLocation, Step
 
 MANIFEST = "omnidata.json"
 FORMAT = 1
@@ -73,7 +73,7 @@ class Manifest:
         embed: whether the media are in the rows.
         digest: hash of what the repository says; the same wherever and whenever it is made.
         fingerprint: that of the source, so that runs on either can be compared.
-        tags, roles: of the steps, as in `Source`.
+        tags, roles: of the steps, as in `LoadedDataset`.
         roots: the folders of linked media.
         shards: file, relative to the repository -> its rows.
         subsets: name -> numbers of its shards, `all` first.
@@ -136,7 +136,7 @@ def read_manifest(data: Path) -> Manifest:
     return manifest
 
 
-def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True) -> Source:
+def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True) -> LoadedDataset:
     """Read a repository; no medium is decoded.
 
     Embedded media are found in their cells. A linked file is opened only where the user named the
@@ -192,7 +192,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
         findings += manifest.media_findings
     elif check_media:
         check_media_files(steps, findings.append)
-    return Source(
+    return LoadedDataset(
         manifest.task,
         data,
         steps,

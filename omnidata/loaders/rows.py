@@ -15,7 +15,7 @@ import msgspec
 
 from omnidata import registry
 from omnidata.actions import NUMBERS, Action, Box, Button, Direction, Point, Region, Space, Status
-from omnidata.types import MediaRef, Modality, Source, Step, Task
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step, Task
 
 if TYPE_CHECKING:
     import datasets
@@ -91,7 +91,7 @@ def features(
     )
 
 
-def belonging(source: Source) -> Mapping[str, str]:
+def belonging(source: LoadedDataset) -> Mapping[str, str]:
     """The columns of `BELONGING` that a source needs: all or none."""
     task = registry.find(source.task)
     if task and source.steps and _has_rule(task, source.steps[0]):
@@ -102,7 +102,7 @@ def belonging(source: Source) -> Mapping[str, str]:
     return BELONGING if differ else {}
 
 
-def detailed(source: Source) -> bool:
+def detailed(source: LoadedDataset) -> bool:
     """Whether some action of the steps needs the column `DETAILS`."""
     actions = {id(one): one for step in source.steps for one in (step.action, *step.history)}
     return any(map(_details, actions.values()))
@@ -452,7 +452,7 @@ class SubsetNames:
         return canonical(name)
 
 
-def subsets(source: Source) -> tuple[list[Subset], list[str]]:
+def subsets(source: LoadedDataset) -> tuple[list[Subset], list[str]]:
     """The subsets of a dataset, `all` first, and the values that cannot name one."""
     pairs = {pair for step in source.steps for pair in step.tags.items()}
     names = SubsetNames(source.task, source.tags)
@@ -482,7 +482,7 @@ def _can_name(value: str) -> bool:
     return value.isprintable() and not long and not any(c in _FORBIDDEN for c in value)
 
 
-def find_subset(source: Source, name: str) -> Subset | None:
+def find_subset(source: LoadedDataset, name: str) -> Subset | None:
     """The dataset's subset of that name, in any spelling."""
     names = SubsetNames(source.task, source.tags)
     return next((s for s in subsets(source)[0] if names.key(s.name) == names.key(name)), None)

@@ -107,8 +107,8 @@ def _wrong(adapter: Adapter, attribute: str, is_right: Callable[[Any], bool]) ->
 def check_taken(task: Task, adapter: Adapter, steps: Sequence[Step]) -> None:
     """Refuse, before the first request, media that the model cannot take.
 
-    Every adapter is held to its `accepts`, whatever its own `refuses` says: media of other kinds
-    must be dropped by it, and be in the receipt as "dropped".
+    Every adapter is held to its `accepts`, whatever its own `unsupported_reason`
+    says: it must drop media of other kinds, and name them in the receipt as "dropped".
 
     Raises:
         UsageError: the prompts have media that the model does not take.
@@ -225,14 +225,14 @@ def _check_dropped(
 
 def _refuses(adapter: Adapter, conversation: Conversation) -> str:
     try:
-        return adapter.refuses(conversation)
+        return adapter.unsupported_reason(conversation)
     except OmnidataError:
         raise
     except Exception as error:
-        failed = slip(adapter, error, "refuses")
+        failed = slip(adapter, error, "unsupported_reason")
         raise UsageError(
             failed.what,
-            where=f"{adapter.name}, refuses, {failed.where}",
+            where=f"{adapter.name}, unsupported_reason, {failed.where}",
             expected="why it cannot take the conversation; empty if it can",
         ) from error
 

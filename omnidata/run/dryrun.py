@@ -18,10 +18,10 @@ from omnidata.types import (
     Adapter,
     Conversation,
     GenerationParams,
+    LoadedDataset,
     Part,
     Prepared,
     Request,
-    Source,
     Step,
     Task,
 )
@@ -32,7 +32,7 @@ _BYTES_PER_TOKEN = 4
 
 def dry_run(
     task: Task,
-    source: Source,
+    source: LoadedDataset,
     adapter: Adapter,
     out: Path,
     limits: Limits,

@@ -29,7 +29,7 @@ from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import select, whole_episodes
 from omnidata.run.selection import shard as take_shard
 from omnidata.run.timing import Meter
-from omnidata.types import Adapter, GenerationParams, Source, Step, Task
+from omnidata.types import Adapter, GenerationParams, LoadedDataset, Step, Task
 
 # The event loop of a run, which may be interrupted.
 
@@ -101,7 +101,7 @@ _RECORDED = ("omnidata", "datasets", "av", "pillow", "numpy", "msgspec")
 
 def evaluate(
     task: Task,
-    source: Source,
+    source: LoadedDataset,
     model: str | Adapter,
     out: Path,
     *,
@@ -146,7 +146,7 @@ def evaluate(
 
     Warns:
         UnansweredWarning: some steps were not answered; they count as wrong.
-        RuntimeWarning: the model's `facts` failed; the results are without them.
+        RuntimeWarning: the model's `run_metadata` failed; the results are without them.
     """
     began = time.perf_counter()
     judge = get_profile(task, profile)
@@ -170,7 +170,7 @@ def evaluate(
         },
         "seed": params.seed,
         "dataset_fingerprint": source.fingerprint,
-        "control": dict(source.altered) or None,
+        "control": dict(source.media_overrides) or None,
         "prompt_hash": task.prompt_hash,
         "where": dict(where),
         "exclude": sorted(exclude),
@@ -243,12 +243,12 @@ def evaluate(
 def _facts(adapter: Adapter) -> dict[str, Any]:
     """What the adapter knows of the run; whatever it lacks at its end, it has answered."""
     try:
-        facts = dict(adapter.facts())
+        facts = dict(adapter.run_metadata())
         json.dumps(facts)
     except Exception as error:
-        failed = slip(adapter, error, "facts")
+        failed = slip(adapter, error, "run_metadata")
         warnings.warn(
-            f"{failed.where}: {failed.what}; run.json is without its facts",
+            f"{failed.where}: {failed.what}; run.json is without it",
             RuntimeWarning,
             stacklevel=3,
         )

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any, Final
 
 from omnidata.errors import PredictionError
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 
 _SEVERAL: Final = 500
 """From so many alike on, rows are not looked at one by one."""
@@ -49,7 +49,7 @@ class Said:
 class Rows:
     """The rows of the data, found by what is said of them."""
 
-    source: Source
+    source: LoadedDataset
     _steps: list[Step] = field(init=False)
     _ids: dict[str, int] = field(init=False)
     _places: dict[tuple[str, int], set[int]] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from omnidata.jsontext import as_name, whole_number
 from omnidata.predictions import Prediction
 from omnidata.run.log_rows import Rows, Said, differing, leaves
 from omnidata.tasks import get_task
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 
 _FAILED = "[LMMS_EVAL_REQUEST_FAILED"  # stands where an answer would, after all retries
 _METRICS = ("type_match", "exact_match", "success_rate", "goal_progress")
@@ -26,12 +26,12 @@ _OWN = ("doc", "input", "arguments", "target", "token_counts")
 """Keys of a sample that are no metrics."""
 
 
-def read_lmms_eval(path: Path, source: Source) -> Iterator[Prediction]:
+def read_lmms_eval(path: Path, source: LoadedDataset) -> Iterator[Prediction]:
     """The answers of an lmms-eval samples log.
 
-    Of data whose rows the harness reads in their own order (`Source.numbered`) a sample is found by
-    the episode and step that its row or its metrics name, else by `doc_id`, the row's number. Of
-    others by what is said of the row: see `omnidata.run.log_rows`.
+    Where the harness reads the data's rows in their own order (`LoadedDataset.numbered`), a sample
+    is found by the episode and step that its row or its metrics name, else by `doc_id`, the row's
+    number. In other data it is found by what is said of the row: see `omnidata.run.log_rows`.
 
     Raises:
         PredictionError: a line cannot be read, is no step of the data, or does not say which.
@@ -73,13 +73,13 @@ def _samples(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
                 yield _object(line, where), where
 
 
-READERS: Mapping[str, Callable[[Path, Source], Iterator[Prediction]]] = {
+READERS: Mapping[str, Callable[[Path, LoadedDataset], Iterator[Prediction]]] = {
     "lmms-eval": read_lmms_eval
 }
 """Harnesses whose logs can be scored, for `--from`."""
 
 
-def read_log(harness: str, path: Path, source: Source) -> Iterator[Prediction]:
+def read_log(harness: str, path: Path, source: LoadedDataset) -> Iterator[Prediction]:
     """The answers of another harness's log.
 
     Raises:
@@ -138,7 +138,7 @@ def _strings(value: Any) -> Iterator[str]:
 class _Steps:
     """Finds a step by what a log says of it, or by its number."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: LoadedDataset) -> None:
         self.task = get_task(source.task)
         self.rows = source.row_ids
         self.steps = {step.sample_id: step for step in source.steps}

@@ -17,7 +17,7 @@ from omnidata.run.scoring import get_profile, recorded_steps, recorded_task, sco
 from omnidata.run.selection import whole_episodes
 from omnidata.run.settings import changes, described
 from omnidata.storage import atomic_write, open_own, write_json
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 
 _FACTS = ("data", "steps", "findings", "stopped", "versions", "timings", "usage", "facts")
 """What `run.json` says beside the settings."""
@@ -194,7 +194,7 @@ def _join_attempts(runs: Sequence[Path], path: Path) -> None:
                         file.write(line)
 
 
-def _facts(infos: Sequence[Info], runs: Sequence[Path], source: Source, steps: int) -> Info:
+def _facts(infos: Sequence[Info], runs: Sequence[Path], source: LoadedDataset, steps: int) -> Info:
     """What `run.json` of the whole says beside the settings."""
     facts: Info = {
         "data": str(source.root),

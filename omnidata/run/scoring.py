@@ -26,7 +26,16 @@ from omnidata.run.selection import select, shard
 from omnidata.storage import atomic_write, write_json
 from omnidata.tasks import get_task
 from omnidata.tasks.offline_scorer import OfflineScorer, Scored
-from omnidata.types import OUTCOMES, Outcome, Profile, Source, Step, Task, Verdict, VerdictColumns
+from omnidata.types import (
+    OUTCOMES,
+    LoadedDataset,
+    Outcome,
+    Profile,
+    Step,
+    Task,
+    Verdict,
+    VerdictColumns,
+)
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}
 _NONE = -1
@@ -282,7 +291,7 @@ def recorded_task(
     return get_task(name, said | dict(options))
 
 
-def recorded_steps(info: Mapping[str, Any], source: Source, run: Path) -> list[Step]:
+def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) -> list[Step]:
     """The steps that the run asks about.
 
     Args:

@@ -21,7 +21,7 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.scoring import get_profile
 from omnidata.run.selection import read_exclude
 from omnidata.tasks import get_task
-from omnidata.types import Source, Task
+from omnidata.types import LoadedDataset, Task
 
 Value = str | bool | int | float
 Options = dict[str, Value | list[Value]]
@@ -230,7 +230,7 @@ def _limits(folder: Path, *rows: LimitsRow) -> Limits:
     return Limits(**given)
 
 
-def _load(cell: Cell, task: Task) -> Source:
+def _load(cell: Cell, task: Task) -> LoadedDataset:
     """The data that the suite names."""
     return task.load(cell.folder / cell.task.data)
 
@@ -238,9 +238,9 @@ def _load(cell: Cell, task: Task) -> Source:
 def run_suite(
     cells: Sequence[Cell],
     *,
-    loaded: Callable[[Source], None],
+    loaded: Callable[[LoadedDataset], None],
     watch: Callable[[Cell], AbstractContextManager[Progress]],
-    load: Callable[[Cell, Task], Source] = _load,
+    load: Callable[[Cell, Task], LoadedDataset] = _load,
 ) -> Iterator[Outcome]:
     """Run one cell after the other; each resumes the run that its folder holds.
 
@@ -268,7 +268,7 @@ def run_suite(
 def _run(
     cell: Cell,
     task: Task,
-    source: Source,
+    source: LoadedDataset,
     watch: Callable[[Cell], AbstractContextManager[Progress]],
 ) -> Outcome:
     row = cell.model

@@ -23,7 +23,7 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_info
 from omnidata.synth.folder import TreeStaging
 from omnidata.synth.rewrite import Episode
-from omnidata.types import Adapter, Annotation, GenerationParams, Source, Step, Task
+from omnidata.types import Adapter, Annotation, GenerationParams, LoadedDataset, Step, Task
 
 UNLIMITED = Limits()
 Note = Callable[[Finding], None]
@@ -48,7 +48,7 @@ class Asked:
         own: ids of steps of the data that have a target which no model made.
     """
 
-    source: Source
+    source: LoadedDataset
     episodes: Sequence[Episode]
     unasked: Mapping[str, str]
     known: Mapping[str, int]
@@ -73,7 +73,7 @@ def annotation_of(task: Task) -> Annotation:
     return task.annotates
 
 
-def with_others(asked: Source, others: Sequence[Step], fingerprint: str) -> Source:
+def with_others(asked: LoadedDataset, others: Sequence[Step], fingerprint: str) -> LoadedDataset:
     """The questions, and last those about other data.
 
     Args:
@@ -97,7 +97,9 @@ def is_others(sample_id: str) -> bool:
     return sample_id.startswith(_OTHERS)
 
 
-def check_column(source: Source, column: str, ours: Callable[[Any], bool], verb: str) -> None:
+def check_column(
+    source: LoadedDataset, column: str, ours: Callable[[Any], bool], verb: str
+) -> None:
     """Refuse data that use the verb's column for something else.
 
     Raises:
@@ -180,7 +182,7 @@ class Answered:
         return hashlib.sha256(encode(said)).hexdigest()
 
 
-def ask(task: Task, source: Source, run: Path, asking: Asking) -> Answered:
+def ask(task: Task, source: LoadedDataset, run: Path, asking: Asking) -> Answered:
     """Ask about every step that has no answer yet.
 
     Raises:

@@ -32,7 +32,7 @@ from omnidata.synth.asking import (
     with_others,
 )
 from omnidata.synth.rewrite import Change, Episode, read_episodes, retold
-from omnidata.types import Outcome, Profile, Source, Step, Task, Verdict
+from omnidata.types import LoadedDataset, Outcome, Profile, Step, Task, Verdict
 
 __all__ = ["COLUMN", "REPORT", "Asked", "Asking", "Done", "choose", "questions", "run_folder"]
 
@@ -150,7 +150,7 @@ COLUMN = "critics"
 """The column of an episode, and of its steps, with the critics that accepted it and their words."""
 
 
-def questions(task: Task, source: Source, bench: Source | None = None) -> Asked:
+def questions(task: Task, source: LoadedDataset, bench: LoadedDataset | None = None) -> Asked:
     """Choose what to ask about.
 
     Args:

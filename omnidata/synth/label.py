@@ -40,7 +40,7 @@ from omnidata.synth.asking import (
     with_others,
 )
 from omnidata.synth.rewrite import Change, read_episodes, retold
-from omnidata.types import Delivery, Profile, Source, Step, Task
+from omnidata.types import Delivery, LoadedDataset, Profile, Step, Task
 
 __all__ = ["COLUMN", "REPORT", "Asked", "Asking", "Done", "label", "questions", "run_folder"]
 
@@ -184,7 +184,7 @@ COLUMN = "idm"
 """The column of a step that says what a model answered, and whether that is the target."""
 
 
-def questions(task: Task, source: Source, known: Source | None = None) -> Asked:
+def questions(task: Task, source: LoadedDataset, known: LoadedDataset | None = None) -> Asked:
     """Choose what to ask about.
 
     A step that has a target keeps it, and is asked about to measure the model; one whose target a
@@ -240,11 +240,13 @@ def by_model(step: Step) -> bool:
     return bool(answered and answered["used"])
 
 
-def _check_column(source: Source) -> None:
+def _check_column(source: LoadedDataset) -> None:
     check_column(source, COLUMN, lambda value: isinstance(value, dict) and "used" in value, "label")
 
 
-def _with_known(task: Task, asked: Source, known: Source) -> tuple[Source, Counter[str]]:
+def _with_known(
+    task: Task, asked: LoadedDataset, known: LoadedDataset
+) -> tuple[LoadedDataset, Counter[str]]:
     """The questions with the actions that another dataset knows, and its own further steps."""
     _check_column(known)
     there = {step.sample_id: step for step in known.steps if _blank(step).action}

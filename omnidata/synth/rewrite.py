@@ -29,7 +29,7 @@ from omnidata.loaders.episode_tree import (
     label,
 )
 from omnidata.media import image, png, samples, stored, wav
-from omnidata.types import MediaRef, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Step
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _RATE = 16_000  # of sound that rows hold themselves
@@ -73,7 +73,7 @@ class Change:
     columns: Row = field(default_factory=dict)
 
 
-def read_episodes(source: Source) -> tuple[list[Episode], list[Finding]]:
+def read_episodes(source: LoadedDataset) -> tuple[list[Episode], list[Finding]]:
     """The episodes that can be written, and a finding for each that cannot.
 
     Args:

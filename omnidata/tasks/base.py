@@ -25,12 +25,12 @@ from omnidata.types import (
     Annotation,
     Conversation,
     Explanation,
+    LoadedDataset,
     Message,
     Modality,
     Part,
     Profile,
     Questions,
-    Source,
     Step,
     Target,
     Verdict,
@@ -225,7 +225,7 @@ class Benchmark:
         """
         raise NotImplementedError
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations: `steps`, or those of a Parquet repository of the task.
 
         Args:
@@ -245,7 +245,7 @@ class Benchmark:
             check_media=check_media,
         )
 
-    def _source(self, data: Path, *, check_media: bool) -> Source:
+    def _source(self, data: Path, *, check_media: bool) -> LoadedDataset:
         if not data.exists():
             raise DataError(
                 "there is no such file or folder",
@@ -269,7 +269,7 @@ class Benchmark:
         if check_media:
             shot = "screenshot" in roles
             files.check_media_files(steps, findings.append, always_shown=shot)
-        return Source(
+        return LoadedDataset(
             self.name,
             data,
             steps,
@@ -283,7 +283,7 @@ class Benchmark:
             roles,
         )
 
-    def ask_about(self, source: Source) -> Questions:
+    def ask_about(self, source: LoadedDataset) -> Questions:
         """What it asks about data of the task `asks_about`: of its own, the data themselves."""
         return Questions(source, {})
 
@@ -384,11 +384,11 @@ class Benchmark:
             return lambda step: self.answer(step) or ""
         targets = [found for step in steps if (found := self.target(step))]
         if name == "center":
-            targets = [target for target in targets if len(target.places) == 1]
+            targets = [target for target in targets if len(target.points) == 1]
         if not targets:
             return lambda step: ""
-        counts = Counter(target.marked for target in targets)
-        usual = max(targets, key=lambda target: counts[target.marked])
+        counts = Counter(target.template for target in targets)
+        usual = max(targets, key=lambda target: counts[target.template])
         space = answer_space(self.options)
         return lambda step: centred(usual, step.screen, space=space) if space else usual.text
 

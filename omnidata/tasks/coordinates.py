@@ -63,13 +63,13 @@ def centred(target: Target, screen: Screen, *, space: Space) -> str:
         >>> centred(click, (720, 1600), space="norm1000")
         'click(x=500, y=500)'
     """
-    spelled = "(.+?)".join(map(re.escape, target.marked.split(PLACE)))
+    spelled = "(.+?)".join(map(re.escape, target.template.split(PLACE)))
     found = re.fullmatch(spelled, target.text, re.DOTALL)
-    if found is None or not target.places:
+    if found is None or not target.points:
         return target.text
     middle = convert(Point(0.5, 0.5, "rel"), space, screen)
     pair = [repr(side if space == "rel" else round(side)) for side in (middle.x, middle.y)]
-    sides, text = cycle(pair), target.marked
+    sides, text = cycle(pair), target.template
     for written in found.groups():
         text = text.replace(PLACE, _NUMBER.sub(lambda old: next(sides), written), 1)
     return text

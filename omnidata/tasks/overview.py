@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from omnidata.types import Source, Task
+from omnidata.types import LoadedDataset, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class View:
     draws: ClassVar[bool] = False
     """Whether there is a figure."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: LoadedDataset) -> None:
         self.source = source
         self.counts = self._count()
         self.episodes: int = self.counts["total"]["episodes"]
 
     @classmethod
-    def read(cls, task: Task, data: Path, *, strict: bool) -> Source:
+    def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
         """The dataset, as far as it can be shown; as `Task.load`."""
         return task.load(data, strict=strict)
 

@@ -19,9 +19,9 @@ from omnidata.tasks.base import Benchmark, explain
 from omnidata.tasks.published import Published
 from omnidata.types import (
     Explanation,
+    LoadedDataset,
     Outcome,
     Profile,
-    Source,
     Step,
     Task,
     Verdict,
@@ -39,7 +39,7 @@ class PluginBenchmark(PluginTask):
         found = self.task.profiles.items()
         return {name: PluginProfile(profile, self.blame) for name, profile in found}
 
-    def load(self, data: Path, **options: Any) -> Source:
+    def load(self, data: Path, **options: Any) -> LoadedDataset:
         """Read the dataset's annotations, and nothing outside the data.
 
         Raises:
@@ -132,10 +132,12 @@ class Blamed:
 class PluginView(Blamed):
     """The class of an overview."""
 
-    def read(self, task: Task, data: Path, *, strict: bool) -> Source:
+    def read(self, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
         """Read the dataset as far as it can be shown, and nothing outside the data."""
         with staying_in(data):
-            found: Source = self.blame.call(self.held.read, str(data), task, data, strict=strict)
+            found: LoadedDataset = self.blame.call(
+                self.held.read, str(data), task, data, strict=strict
+            )
         return found
 
 

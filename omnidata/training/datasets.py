@@ -21,13 +21,13 @@ from omnidata.loaders.repository import extra_features
 from omnidata.loaders.rows import BELONGING, DETAILS, Reader, features, tag_of
 from omnidata.media import InMemoryMedia
 from omnidata.training.batches import Decoding, Item, decode
-from omnidata.types import MediaRef, Modality, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 if TYPE_CHECKING:
     import datasets
 
 
-# Rows of `datasets` as steps, for whoever holds a table and no `Source`.
+# Rows of `datasets` as steps, for whoever holds a table and no `LoadedDataset`.
 
 _WAY = 'StepDataset(omnidata.load_dataset("omnigui", DATA, split="test")): docs/torch.md'
 _BESIDE_SCREENSHOTS = frozenset(
@@ -337,9 +337,11 @@ class StepDataset(Dataset[Item]):
     """
 
     def __init__(
-        self, steps: Source | Sequence[Step] | datasets.Dataset, decoding: Decoding = _DEFAULT
+        self,
+        steps: LoadedDataset | Sequence[Step] | datasets.Dataset,
+        decoding: Decoding = _DEFAULT,
     ) -> None:
-        found = steps.steps if isinstance(steps, Source) else steps_of(steps) or steps
+        found = steps.steps if isinstance(steps, LoadedDataset) else steps_of(steps) or steps
         check_steps(found)
         for role in decoding.roles or ():
             _check_role(role, found)

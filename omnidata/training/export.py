@@ -35,7 +35,7 @@ from omnidata.training.media_store import (
 )
 from omnidata.training.rows import Maker, Options, asked, unstated
 from omnidata.training.split_files import SplitFile, dataset_info, write_ids, write_models
-from omnidata.types import MediaRef, Modality, Source, Step, Task
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step, Task
 
 __all__ = ["Exported", "Options", "Sizing", "export"]
 
@@ -59,14 +59,14 @@ class Exported:
 
 def export(
     task: Task,
-    source: Source,
+    source: LoadedDataset,
     out: Path,
     options: Options,
     *,
     where: Mapping[str, str] = {},
     exclude: frozenset[str] = frozenset(),
     limit: int | None = None,
-    against: Source | None = None,
+    against: LoadedDataset | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Exported:
@@ -203,7 +203,7 @@ def _split(
 
 
 def _remarks(
-    task: Task, source: Source, options: Options, splits: Mapping[Split, SplitFile]
+    task: Task, source: LoadedDataset, options: Options, splits: Mapping[Split, SplitFile]
 ) -> Iterator[Finding]:
     """What is doubtful of the export as a whole."""
     if source.skipped:
@@ -276,11 +276,11 @@ def _unlisted(name: str, sample: str) -> Finding:
 
 def _leaks(
     task: Task,
-    source: Source,
+    source: LoadedDataset,
     steps: Sequence[Step],
     options: Options,
     stored: Media,
-    against: Source,
+    against: LoadedDataset,
     progress: Progress | None,
 ) -> tuple[list[Finding], list[str]]:
     """What training shares with an evaluation, and the ids of all steps of such episodes."""
@@ -298,9 +298,9 @@ def _leaks(
 
 def _report(
     task: Task,
-    source: Source,
+    source: LoadedDataset,
     choice: Mapping[str, Any],
-    against: Source | None,
+    against: LoadedDataset | None,
     options: Options,
     splits: Mapping[Split, SplitFile],
     findings: Sequence[Finding],

@@ -92,9 +92,9 @@ def row(
         return _trl(turns, target.text)
     if name == "qwen-vl":
         return _qwen(turns, target.text)
-    if objects is None or not target.places:
+    if objects is None or not target.points:
         return _tagged(turns, target.text, kinds)
-    return {**_tagged(turns, target.marked, kinds), "objects": _objects(turns, target, objects)}
+    return {**_tagged(turns, target.template, kinds), "objects": _objects(turns, target, objects)}
 
 
 def _trl(turns: Turns, answer: str) -> Row:
@@ -140,9 +140,9 @@ def _objects(turns: Turns, target: Target, unit: Objects) -> Row:
     number = [piece.role for piece in pictures].index("screenshot")
     width, height = pictures[number].size if unit == "real" else (1, 1)
     return {
-        "bbox": [[x / 1000 * width, y / 1000 * height] for x, y in target.places],
+        "bbox": [[x / 1000 * width, y / 1000 * height] for x, y in target.points],
         "bbox_type": unit,
-        "image_id": [number] * len(target.places),
+        "image_id": [number] * len(target.points),
     }
 
 
@@ -153,8 +153,8 @@ def by_swift(target: Target) -> str:
         >>> by_swift(Target("(33.4, 8)", "<bbox>", ((33.4, 8),)))
         '[33, 8]'
     """
-    text = target.marked
-    for x, y in target.places:
+    text = target.template
+    for x, y in target.points:
         text = text.replace(PLACE, f"[{round(x)}, {round(y)}]", 1)
     return text
 
@@ -318,7 +318,7 @@ def as_example(task: Task, step: Step, *, longest: int | None = None) -> Example
             expected="a step that says what is right",
             remedy="leave the step out",
         )
-    pixels = bool(target.places) and task.options.get("coordinates") == "px"
+    pixels = bool(target.points) and task.options.get("coordinates") == "px"
     return Example(step.sample_id, task.prompt(step), target.text, size if pixels else None)
 
 

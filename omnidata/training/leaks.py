@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from omnidata import media
 from omnidata.errors import Finding, MediaError
 from omnidata.training.media_store import Kept, Media, in_threads, key
-from omnidata.types import MediaRef, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Step
 
 Shown = tuple[Step, Sequence[MediaRef]]
 """A step, and the media of its prompt."""
@@ -43,7 +43,7 @@ class Evaluation:
     skipped: int = 0
 
 
-def read(source: Source, progress: Callable[[int, int], None] | None = None) -> Evaluation:
+def read(source: LoadedDataset, progress: Callable[[int, int], None] | None = None) -> Evaluation:
     """Look at all steps, and decode all their pictures.
 
     Args:

@@ -26,7 +26,7 @@ from omnidata.training.formats import (
     row,
 )
 from omnidata.training.media_store import Broken, File, Kept, Media, Sizing, key
-from omnidata.types import Conversation, MediaRef, Modality, Part, Source, Step, Target, Task
+from omnidata.types import Conversation, LoadedDataset, MediaRef, Modality, Part, Step, Target, Task
 
 # What an export may be told, and what cannot be asked of it.
 
@@ -302,7 +302,7 @@ class Maker:
         return pieces, kept.line
 
 
-def unstated(source: Source) -> frozenset[str]:
+def unstated(source: LoadedDataset) -> frozenset[str]:
     """Where, by the loader's findings, rows state no target, which is no mistake of theirs.
 
     Returns:
@@ -319,7 +319,7 @@ def _is_on_screen(target: Target, space: Space | None, size: Screen) -> bool:
     """Whether all places of an answer lie on the picture, which has the size in pixels."""
     ends: Mapping[str | None, Screen] = {"norm1000": (1000, 1000), "rel": (1, 1)}
     width, height = ends.get(space, size)
-    return all(0 <= x <= width and 0 <= y <= height for x, y in target.places)
+    return all(0 <= x <= width and 0 <= y <= height for x, y in target.points)
 
 
 def _text(text: str) -> Piece:

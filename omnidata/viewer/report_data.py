@@ -12,7 +12,7 @@ from omnidata.errors import OmnidataError, RunError, UsageError, counted
 from omnidata.predictions import Prediction
 from omnidata.run.scoring import Run, recorded_steps
 from omnidata.tasks import get_task
-from omnidata.types import Explanation, Mark, MediaRef, Outcome, Source, Step, Task, Verdict
+from omnidata.types import Explanation, LoadedDataset, Mark, MediaRef, Outcome, Step, Task, Verdict
 from omnidata.viewer.media_index import Shelf
 
 
@@ -46,7 +46,7 @@ class Book:
     """
 
     task: Task
-    source: Source
+    source: LoadedDataset
     steps: Sequence[Step]
     run: Run | None = None
     note: str = ""

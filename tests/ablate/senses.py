@@ -12,7 +12,7 @@ import pytest
 
 from omnidata import media
 from omnidata.tasks import get_task
-from omnidata.types import Modality, Source
+from omnidata.types import LoadedDataset, Modality
 from tests import plugs
 
 PLUGIN = '''
@@ -54,7 +54,7 @@ def install(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "senses_plugin", raising=False)
 
 
-def learn(source: Source, role: Modality, path: Path) -> Path:
+def learn(source: LoadedDataset, role: Modality, path: Path) -> Path:
     """Write what such a model knows: the right answer to every sound or clip of the data."""
     task = get_task("omnigui")
     known = {}

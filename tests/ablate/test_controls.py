@@ -28,7 +28,7 @@ from omnidata.run.scoring import read_run
 from omnidata.tasks import get_task
 from omnidata.tasks.json_answers import LABELS
 from omnidata.tasks.omnigui.load import load, named
-from omnidata.types import MediaRef, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Step
 from tests.conftest import Once
 from tests.data.segment.films import film, noise
 from tests.export.small import tree
@@ -38,7 +38,7 @@ TWINS = 2
 
 
 @pytest.fixture(scope="module")
-def source(once: Once) -> Source:
+def source(once: Once) -> LoadedDataset:
     """Three pairs of twins, of four steps each; twins have the same actions."""
     return load(once("controlled", lambda root: tree(root, episodes=6, twins=TWINS)))
 
@@ -59,7 +59,7 @@ def ref_of(step: Step, role: str) -> MediaRef:
 
 @pytest.mark.parametrize("control", CONTROLS)
 def test_one_medium_is_another_and_all_else_stays(
-    control: Control, source: Source, tmp_path: Path
+    control: Control, source: LoadedDataset, tmp_path: Path
 ) -> None:
     before = digests(source.root)
     found = altered(source, control, tmp_path / "made")
@@ -67,7 +67,7 @@ def test_one_medium_is_another_and_all_else_stays(
     assert not found.left_out and not found.findings
     assert set(found.given) == {step.sample_id for step in source.steps}
     assert found.source.fingerprint == source.fingerprint
-    assert found.source.altered["name"] == control
+    assert found.source.media_overrides["name"] == control
     role = MEDIUM[control]
     for own, other in zip(source.steps, found.source.steps, strict=True):
         assert own.sample_id == other.sample_id and own.source is other.source
@@ -77,7 +77,7 @@ def test_one_medium_is_another_and_all_else_stays(
         assert media.read_bytes(ref_of(own, role)) != media.read_bytes(ref_of(other, role))
 
 
-def test_silence_is_as_long_as_the_sound(source: Source, tmp_path: Path) -> None:
+def test_silence_is_as_long_as_the_sound(source: LoadedDataset, tmp_path: Path) -> None:
     found = altered(source, "silence", tmp_path)
     for own, other in zip(source.steps, found.source.steps, strict=True):
         was, now = (media.probe(ref_of(step, "audio")) for step in (own, other))
@@ -87,7 +87,7 @@ def test_silence_is_as_long_as_the_sound(source: Source, tmp_path: Path) -> None
 
 
 def test_a_frozen_clip_has_the_frames_of_the_clip_but_nothing_moves(
-    source: Source, tmp_path: Path
+    source: LoadedDataset, tmp_path: Path
 ) -> None:
     found = altered(source, "frozen-clip", tmp_path, steps={source.steps[0].sample_id})
     own, other = ref_of(source.steps[0], "video"), ref_of(found.source.steps[0], "video")
@@ -101,14 +101,14 @@ def test_a_frozen_clip_has_the_frames_of_the_clip_but_nothing_moves(
     assert found.source.steps[1] is source.steps[1]
 
 
-def test_files_that_are_there_are_not_made_again(source: Source, tmp_path: Path) -> None:
+def test_files_that_are_there_are_not_made_again(source: LoadedDataset, tmp_path: Path) -> None:
     altered(source, "frozen-clip", tmp_path)
     times = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     altered(source, "frozen-clip", tmp_path)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == times
 
 
-def test_data_in_parquet_are_altered_as_well(source: Source, tmp_path: Path) -> None:
+def test_data_in_parquet_are_altered_as_well(source: LoadedDataset, tmp_path: Path) -> None:
     convert(source, tmp_path / "parquet", embed=True)
     stored = load(tmp_path / "parquet")
     for control in CONTROLS:
@@ -120,7 +120,7 @@ def test_data_in_parquet_are_altered_as_well(source: Source, tmp_path: Path) -> 
 
 
 def test_a_run_says_under_which_control_it_was_and_is_no_other(
-    source: Source, tmp_path: Path
+    source: LoadedDataset, tmp_path: Path
 ) -> None:
     task, run = get_task("omnigui"), tmp_path / "run"
     found = altered(source, "other-sound", tmp_path / "made", seed=3)
@@ -287,10 +287,10 @@ def test_a_medium_that_is_the_steps_own_to_the_byte_is_found_and_not_counted(
     (finding,) = found.findings
     assert finding.code == "control-same-medium"
     assert "2 of" in finding.where
-    assert found.source.altered["steps"] == len(found.given) - 2
+    assert found.source.media_overrides["steps"] == len(found.given) - 2
 
 
-def test_a_clip_that_has_changed_is_frozen_again(source: Source, tmp_path: Path) -> None:
+def test_a_clip_that_has_changed_is_frozen_again(source: LoadedDataset, tmp_path: Path) -> None:
     clips = [ref_of(step, "video") for step in source.steps[:2]]
     root = tmp_path / "data"
     root.mkdir()

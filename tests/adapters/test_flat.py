@@ -137,9 +137,11 @@ def test_minicpm_says_why_it_stopped_as_chat_completions_do(shown: Shown) -> Non
 
 def test_vita_takes_one_medium_of_a_kind_and_refuses_more(shown: Shown) -> None:
     model = made(Vita, "http://127.0.0.1:9")
-    said = model.refuses(shown.conversation)
+    said = model.unsupported_reason(shown.conversation)
     assert "1 picture" in said
-    assert made(Vita, "http://127.0.0.1:9", degrade=True).refuses(shown.conversation) == ""
+    assert (
+        made(Vita, "http://127.0.0.1:9", degrade=True).unsupported_reason(shown.conversation) == ""
+    )
 
 
 def test_vita_gets_the_current_screen_when_the_rest_may_be_left_out(shown: Shown) -> None:
@@ -158,7 +160,7 @@ def test_vita_gets_the_current_screen_when_the_rest_may_be_left_out(shown: Shown
 
 def test_vita_in_the_layout_of_the_release_gets_the_last_of_each_kind(shown: Shown) -> None:
     model = made(Vita, "http://127.0.0.1:9", layout="release")
-    assert model.refuses(shown.conversation) == ""
+    assert model.unsupported_reason(shown.conversation) == ""
     with running(vita()) as server:
         answer = ask(made(Vita, server.url, layout="release"), shown.request)
     image, video, audio = lines(shown, "screenshot.png", "video.mp4", "audio.wav")
@@ -168,7 +170,7 @@ def test_vita_in_the_layout_of_the_release_gets_the_last_of_each_kind(shown: Sho
 
 
 def test_baichuan_takes_one_file_and_refuses_more(shown: Shown) -> None:
-    said = made(Baichuan, "http://127.0.0.1:9").refuses(shown.conversation)
+    said = made(Baichuan, "http://127.0.0.1:9").unsupported_reason(shown.conversation)
     assert "no more than 1 medium" in said
     for role in ("history_screenshot", "audio", "screenshot"):
         assert role in said

@@ -172,7 +172,7 @@ def test_a_batch_that_does_not_fit_is_halved_until_it_does(
     assert max(each.receipt["batch"] for each in halved) <= most
     assert small.still_held == 0  # what a failed call took is free before the next one
     assert "out of memory with 6 steps; now 3 at a time" in caplog.text
-    assert model.facts()["batch_size"] <= max(most, 1)
+    assert model.run_metadata()["batch_size"] <= max(most, 1)
 
 
 def test_after_a_halving_no_step_of_a_later_batch_is_lost(

@@ -102,8 +102,8 @@ def test_weights_and_media_have_the_type_that_is_asked_for(
     assert spy.models[0].dtype == getattr(torch, wanted)
     assert spy.inputs[0]["pixel_values"].dtype == getattr(torch, wanted)
     assert spy.models[0].config._attn_implementation == "eager"
-    assert model.facts()["dtype"] == wanted
-    assert set(model.facts()["versions"]) == {"torch", "transformers"}
+    assert model.run_metadata()["dtype"] == wanted
+    assert set(model.run_metadata()["versions"]) == {"torch", "transformers"}
 
 
 def test_a_folder_that_is_none_is_named() -> None:

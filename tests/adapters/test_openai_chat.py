@@ -157,14 +157,14 @@ def test_extra_body_cannot_say_what_has_an_option(name: str) -> None:
 def test_what_the_model_does_not_take_is_said_before_anything_is_sent(shown: Shown) -> None:
     preset = presets.find("openai:m", {"accepts": "image"}, base_url="http://127.0.0.1:9")
     assert preset is not None
-    said = OpenAIChat(preset, Key()).refuses(shown.conversation)
+    said = OpenAIChat(preset, Key()).unsupported_reason(shown.conversation)
     assert "audio" in said
     assert "video" in said
     preset = presets.find(
         "openai:m", {"accepts": "image", "degrade": "true"}, base_url="http://127.0.0.1:9"
     )
     assert preset is not None
-    assert OpenAIChat(preset, Key()).refuses(shown.conversation) == ""
+    assert OpenAIChat(preset, Key()).unsupported_reason(shown.conversation) == ""
 
 
 def test_the_release_asks_as_the_released_adapter_did(shown: Shown) -> None:

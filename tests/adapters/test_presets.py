@@ -101,7 +101,7 @@ def test_the_release_drops_media_and_the_receipt_says_so(
     adapter = get_adapter(
         name, get_task("omnigui"), [], options={"layout": "release"}, base_url=URL
     )
-    assert adapter.refuses(shown.conversation) == ""
+    assert adapter.unsupported_reason(shown.conversation) == ""
     receipt = adapter.prepare(shown.request).receipt
     parts = receipt["parts"]
     assert len(parts) == 4

@@ -22,7 +22,7 @@ from PIL import Image, ImageOps
 from omnidata import media
 from omnidata.adapters.tiny import make_tiny
 from omnidata.tasks import get_task
-from omnidata.types import Conversation, Part, Source
+from omnidata.types import Conversation, LoadedDataset, Part
 from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.conftest import Once
 from tests.trees import read_lines
@@ -115,7 +115,7 @@ def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 
 @pytest.fixture(scope="module")
-def source(sample: Path) -> Source:
+def source(sample: Path) -> LoadedDataset:
     return get_task("omnigui").load(sample)
 
 
@@ -175,7 +175,7 @@ def _parts(part: Part) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def expected(folder: Path, source: Source) -> dict[str, dict[str, Any]]:
+def expected(folder: Path, source: LoadedDataset) -> dict[str, dict[str, Any]]:
     """What the first five steps are answered, and what it costs."""
     task, direct = get_task("omnigui"), Direct(folder)
     found = {}
@@ -208,7 +208,7 @@ def test_a_server_answers_as_its_model_does_without_a_server(
 
 @pytest.mark.full("seconds of a real server")
 def test_another_picture_gives_another_answer(
-    server: Serve, source: Source, sample: Path, tmp_path: Path
+    server: Serve, source: LoadedDataset, sample: Path, tmp_path: Path
 ) -> None:
     data = shutil.copytree(sample, tmp_path / "data")
     shown = source.steps[0].media["screenshot"]

@@ -23,7 +23,7 @@ from omnidata.data.convert import convert
 from omnidata.errors import DataError, FileError, MediaError
 from omnidata.media import read_bytes
 from omnidata.tasks import get_task
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 from tests.loaders import agentstudio, desk, omnibench, osworld, phones
 from tests.trees import row, write_app, write_rows
 
@@ -291,7 +291,7 @@ def with_media_elsewhere(folder: Path, private: Path) -> Path:
     return data
 
 
-def screenshots(source: Source) -> list[bytes]:
+def screenshots(source: LoadedDataset) -> list[bytes]:
     refs = [step.media["screenshot"] for step in source.steps]
     return [read_bytes(ref) for ref in refs if ref]
 

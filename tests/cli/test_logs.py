@@ -14,7 +14,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
 from omnidata.tasks.omnigui.task import answer
 from omnidata.tasks.screenspot import load as screenspot
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 from tests.cli.running import as_json, omnidata
 from tests.loaders.agentstudio import ground, pictures, write
 from tests.loaders.desk import screenspot as desk_spots
@@ -400,7 +400,7 @@ def test_a_log_must_say_which_step_of_an_episode_it_is(tmp_path: Path) -> None:
     refused(source, log, ":1", "does not say which of 3 steps of episode 'GENERAL-5'")
 
 
-def refused(data: Path | Source, log: Path, where: str, says: str) -> None:
+def refused(data: Path | LoadedDataset, log: Path, where: str, says: str) -> None:
     source = screenspot.load(data, check_media=False) if isinstance(data, Path) else data
     with pytest.raises(PredictionError) as told:
         list(read_log("lmms-eval", log, source))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 from tests.trees import row, write_lines, write_rows
 
 Says = Literal["right", "elsewhere", "other", "fails"]
@@ -40,12 +40,12 @@ def data(folder: Path, *, episodes: int, steps: int = 2, **changes: Any) -> Path
     return write_rows(folder / "steps.json", rows)
 
 
-def loaded(place: Path) -> Source:
+def loaded(place: Path) -> LoadedDataset:
     """The data, as every run has them."""
     return get_task("omnigui").load(place, check_media=False)
 
 
-def lines(source: Source, says: Callable[[Step], Says]) -> list[dict[str, str]]:
+def lines(source: LoadedDataset, says: Callable[[Step], Says]) -> list[dict[str, str]]:
     """The predictions; none where it fails."""
     return [
         {"sample_id": step.sample_id, "output": TEXTS[said]}
@@ -54,7 +54,7 @@ def lines(source: Source, says: Callable[[Step], Says]) -> list[dict[str, str]]:
     ]
 
 
-def run(out: Path, source: Source, says: Callable[[Step], Says], **settings: Any) -> Path:
+def run(out: Path, source: LoadedDataset, says: Callable[[Step], Says], **settings: Any) -> Path:
     """A run folder whose model says that."""
     out.parent.mkdir(parents=True, exist_ok=True)
     answers = write_lines(out.with_suffix(".jsonl"), lines(source, says))

@@ -18,7 +18,7 @@ from omnidata.run.scoring import get_profile, read_run, score, write_scored
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
 from omnidata.tasks.omnibench.scoring import GraphScorer
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 from tests.compare.making import LEVELS, Says, data, lines, loaded, run
 from tests.conftest import Once
 from tests.loaders import agentstudio as rows
@@ -27,7 +27,7 @@ from tests.trees import row, write_lines, write_rows
 
 
 @pytest.fixture(scope="module")
-def source(once: Once) -> Source:
+def source(once: Once) -> LoadedDataset:
     return loaded(once("compared", lambda folder: data(folder, episodes=36)) / "steps.json")
 
 
@@ -46,7 +46,7 @@ def worse(step: Step) -> Says:
 
 
 @pytest.fixture(scope="module")
-def pair(source: Source, once: Once) -> tuple[Path, Path]:
+def pair(source: LoadedDataset, once: Once) -> tuple[Path, Path]:
     def write(folder: Path) -> None:
         run(folder / "a", source, better)
         run(folder / "b", source, worse)
@@ -71,7 +71,7 @@ def assert_values_are_those_of_the_tables(found: Comparison) -> None:
 
 @pytest.mark.parametrize("profile", ["omnigui-paper", "omnigui-release"])
 def test_values_are_those_of_the_runs_own_tables(
-    profile: str, source: Source, tmp_path: Path
+    profile: str, source: LoadedDataset, tmp_path: Path
 ) -> None:
     a, b = (
         run(tmp_path / name, source, says, profile=profile)
@@ -85,7 +85,7 @@ def test_values_are_those_of_the_runs_own_tables(
 
 
 def test_flips_and_mcnemars_counts_are_those_of_the_answers(
-    source: Source, pair: tuple[Path, Path]
+    source: LoadedDataset, pair: tuple[Path, Path]
 ) -> None:
     found = quick(*pair)
     lost = [s.sample_id for s in source.steps if better(s) == "right" != worse(s)]
@@ -110,7 +110,7 @@ def test_slices_are_corrected_together_and_all_steps_are_not(pair: tuple[Path, P
             assert q is not None and value.p is not None and q >= value.p - 1e-12
 
 
-def test_only_steps_that_both_runs_have_count(source: Source, tmp_path: Path) -> None:
+def test_only_steps_that_both_runs_have_count(source: LoadedDataset, tmp_path: Path) -> None:
     """A cut episode has no SR and no GP."""
     a = run(tmp_path / "a", source, better, limit=41)
     b = run(tmp_path / "b", source, worse, exclude=frozenset({source.steps[0].sample_id}))
@@ -161,7 +161,7 @@ def some(step: Step, right: tuple[int, ...]) -> Says:
     return "right" if step.step_index < right[number(step) % 4] else "other"
 
 
-def test_failures_count_as_wrong_and_are_counted(source: Source, tmp_path: Path) -> None:
+def test_failures_count_as_wrong_and_are_counted(source: LoadedDataset, tmp_path: Path) -> None:
     a = run(tmp_path / "a", source, lambda step: "right")
     b = run(tmp_path / "b", source, lambda step: "fails" if number(step) < 9 else "right")
     found = quick(a, b)
@@ -171,7 +171,7 @@ def test_failures_count_as_wrong_and_are_counted(source: Source, tmp_path: Path)
     assert found.flips[0].b == "api_error"
 
 
-def imported(source: Source, out: Path, says: Any, missing: int = 0) -> Path:
+def imported(source: LoadedDataset, out: Path, says: Any, missing: int = 0) -> Path:
     """Answers of elsewhere, scored into a folder."""
     task = get_task("omnigui")
     answers = write_lines(out.with_suffix(".log"), lines(source, says)[missing:])
@@ -181,7 +181,7 @@ def imported(source: Source, out: Path, says: Any, missing: int = 0) -> Path:
 
 
 def test_imported_answers_are_compared_with_a_run_and_each_other(
-    source: Source, pair: tuple[Path, Path], tmp_path: Path
+    source: LoadedDataset, pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
     log = imported(source, tmp_path / "log", worse, missing=5)
     found = quick(pair[0], log)
@@ -197,7 +197,7 @@ def test_imported_answers_are_compared_with_a_run_and_each_other(
 
 
 def test_other_settings_are_listed_and_other_models_are_none(
-    source: Source, tmp_path: Path
+    source: LoadedDataset, tmp_path: Path
 ) -> None:
     a = run(tmp_path / "a", source, better)
     b = run(tmp_path / "b", source, better, options={"modalities": "I", "history": "none"})
@@ -247,7 +247,7 @@ def refused(a: Path, b: Path, **how: Any) -> str:
 
 
 def test_other_data_are_refused_by_both_fingerprints(
-    source: Source, pair: tuple[Path, Path], tmp_path: Path
+    source: LoadedDataset, pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
     other = loaded(data(tmp_path / "data", episodes=35))
     foreign = run(tmp_path / "b", other, better)
@@ -261,7 +261,7 @@ def test_other_data_are_refused_by_both_fingerprints(
 
 
 def test_other_rules_and_tasks_are_refused_by_both_names(
-    source: Source, pair: tuple[Path, Path], tmp_path: Path
+    source: LoadedDataset, pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
     released = run(tmp_path / "b", source, better, profile="omnigui-release")
     told = refused(pair[0], released)
@@ -271,7 +271,7 @@ def test_other_rules_and_tasks_are_refused_by_both_names(
     assert "omnigui and groundui" in refused(pair[0], ground)
 
 
-def test_runs_without_a_common_step_are_refused(source: Source, tmp_path: Path) -> None:
+def test_runs_without_a_common_step_are_refused(source: LoadedDataset, tmp_path: Path) -> None:
     ids = [step.sample_id for step in source.steps]
     halves = (ids[:36], ids[36:])
     a, b = (
@@ -282,7 +282,7 @@ def test_runs_without_a_common_step_are_refused(source: Source, tmp_path: Path) 
 
 
 def test_what_is_no_finished_run_is_refused(
-    source: Source, pair: tuple[Path, Path], tmp_path: Path
+    source: LoadedDataset, pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
     unfinished = run(tmp_path / "b", source, better)
     (unfinished / "results.json").unlink()
@@ -296,7 +296,7 @@ def test_what_is_no_finished_run_is_refused(
 
 
 def test_a_run_that_stopped_early_is_named(
-    source: Source, pair: tuple[Path, Path], tmp_path: Path
+    source: LoadedDataset, pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
     stopped = run(tmp_path / "b", source, better)
     results = json.loads((stopped / "results.json").read_text())
@@ -304,7 +304,7 @@ def test_a_run_that_stopped_early_is_named(
     assert "run B is unfinished: the budget is spent" in quick(pair[0], stopped).warnings
 
 
-def test_data_that_have_moved_are_asked_for(source: Source, tmp_path: Path) -> None:
+def test_data_that_have_moved_are_asked_for(source: LoadedDataset, tmp_path: Path) -> None:
     place = data(tmp_path / "here", episodes=2)
     a = run(tmp_path / "a", loaded(place), better)
     place.parent.rename(tmp_path / "there")

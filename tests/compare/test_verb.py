@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from omnidata.errors import RunError
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 from tests.cli.running import omnidata
 from tests.compare.making import Says, data, loaded, run
 from tests.conftest import Once
@@ -141,7 +141,7 @@ def test_the_links_lead_to_the_steps_own_pages(pair: tuple[Path, Path], tmp_path
 def test_markdown_obeys_no_name_of_the_data(tmp_path: Path) -> None:
     names = ("<script>x</script>", "a|b", "*bold* [link](http://x)")
     rows = [row(f"E{n}", app=name) for n, name in enumerate(names)]
-    source: Source = loaded(write_rows(tmp_path / "steps.json", rows))
+    source: LoadedDataset = loaded(write_rows(tmp_path / "steps.json", rows))
     runs = [run(tmp_path / name, source, lambda step: "right") for name in "ab"]
     text = compared(*runs, "--format", "md").stdout
     assert "<script" not in text.replace("\\<", "")

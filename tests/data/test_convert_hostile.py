@@ -22,7 +22,7 @@ from omnidata.errors import DataError, MediaError
 from omnidata.files import following
 from omnidata.media import image, read_bytes, samples
 from omnidata.tasks.omnigui.load import load
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 from tests.cli.running import omnidata as run
 from tests.data.converting import LINK_AND_EMBED, plainly, small
 from tests.trees import row, write_rows
@@ -31,7 +31,7 @@ SECRET = b"PNG of somebody else"
 
 
 @pytest.fixture
-def hostile(tmp_path: Path, sample: Path) -> Iterator[tuple[Path, Source]]:
+def hostile(tmp_path: Path, sample: Path) -> Iterator[tuple[Path, LoadedDataset]]:
     """A dataset whose rows and links lead outside, beside one honest step."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -60,7 +60,7 @@ def hostile(tmp_path: Path, sample: Path) -> Iterator[tuple[Path, Source]]:
 
 @LINK_AND_EMBED
 def test_nothing_outside_can_be_embedded_by_any_export(
-    hostile: tuple[Path, Source], tmp_path: Path, embed: bool
+    hostile: tuple[Path, LoadedDataset], tmp_path: Path, embed: bool
 ) -> None:
     outside, source = hostile
     out = tmp_path / "out"

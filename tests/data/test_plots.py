@@ -18,14 +18,14 @@ from omnidata import figures
 from omnidata.tasks.omnigui import overview
 from omnidata.tasks.omnigui.load import load
 from omnidata.tasks.omnigui.overview import count, distribution
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 from tests.cli.running import as_json, omnidata
 from tests.trees import row, write_app, write_rows
 
 HOSTILE = ("微信", "$\\frac{$", "a\nb\x1b[2J", "\ud800", "x" * 300, "😀", "_^{")
 
 
-def drawn(source: Source) -> Figure:
+def drawn(source: LoadedDataset) -> Figure:
     return overview.figure(count(source.steps), distribution(source.steps))
 
 
@@ -153,7 +153,7 @@ def test_a_missing_extra_is_named_with_its_remedy(sample: Path, tmp_path: Path) 
     assert "pip install 'omnidata[plots]'" in done.stderr
 
 
-def hostile(tmp_path: Path) -> Source:
+def hostile(tmp_path: Path) -> LoadedDataset:
     rows = [row(f"E{n}", app=name) for n, name in enumerate(HOSTILE)]
     return load(write_rows(tmp_path / "steps.json", rows))
 

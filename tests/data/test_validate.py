@@ -17,7 +17,7 @@ from omnidata.data.validate import Report, validate
 from omnidata.files import following
 from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
 from omnidata.tasks import get_task
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 from tests.data.planted import STEPS
 from tests.data.tiny import SIZE, endless, mp4, png, wav
 from tests.full import in_gate
@@ -42,7 +42,7 @@ def write(root: Path, *, steps: int = STEPS, action: Action = TAP, **extra: Any)
     return root / "App" / "media" / "E"
 
 
-def load(root: Path) -> Source:
+def load(root: Path) -> LoadedDataset:
     return get_task("omnigui").load(root, check_media=False)
 
 

@@ -12,7 +12,7 @@ from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
 from omnidata.tasks import get_task
 from omnidata.training.export import Exported, export
 from omnidata.training.rows import Options
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 from tests.data.tiny import SIZE, mp4, png, wav
 from tests.loaders import agentstudio
 
@@ -81,7 +81,7 @@ def studio(root: Path, name: str) -> Path:
     return agentstudio.write(root / "rows.jsonl", *rows)
 
 
-def load(data: Path, task: str = "omnigui", **options: str) -> Source:
+def load(data: Path, task: str = "omnigui", **options: str) -> LoadedDataset:
     return get_task(task, options).load(data, check_media=False)
 
 

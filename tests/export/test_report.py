@@ -18,13 +18,13 @@ from omnidata.synth.episodes import Settings, make_episodes
 from omnidata.tasks import get_task
 from omnidata.training.export import Exported, export
 from omnidata.training.rows import Options
-from omnidata.types import MediaRef, Source
+from omnidata.types import LoadedDataset, MediaRef
 from tests.cli.running import as_json, omnidata
 from tests.data.tiny import SIZE
 from tests.export.small import TAP, codes, folder, load, rows, tree, written
 
 
-def of(source: Source, out: Path, **options: Any) -> Exported:
+def of(source: LoadedDataset, out: Path, **options: Any) -> Exported:
     """An export of steps that were changed after they were read."""
     chosen = Options(format="llamafactory", shares=options.pop("shares", {"train": 1.0}))
     return export(get_task("omnigui"), source, out, chosen, **options)

@@ -20,7 +20,7 @@ from omnidata.run.splits import SHARES, Split, parse_shares, split_of
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.apps import app_key
 from omnidata.tasks.omnigui.load import named
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 from tests.loaders import desk, phones
 from tests.loaders.agentstudio import act, ground, single, write
 from tests.loaders.osworld import line, rollout
@@ -234,7 +234,7 @@ def test_a_benchmark_of_another_distribution_keeps_what_belongs_together(
         for n in range(20) for k in range(3)
     ]  # fmt: skip
     names = [step.sample_id for step in steps]
-    source = Source("words", tmp_path, steps, [], 0, "0", names, ("group",), {})
+    source = LoadedDataset("words", tmp_path, steps, [], 0, "0", names, ("group",), {})
     convert(source, tmp_path / "repository", embed=False)
     held = opened(
         tmp_path / "repository", "words", ("group",), lambda: source, strict=False,

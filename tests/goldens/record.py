@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 import omnidata
 from omnidata.cli import main
 from omnidata.errors import OmnidataError, UsageError
-from omnidata.types import Conversation, MediaRef, Source, Step, Task
+from omnidata.types import Conversation, LoadedDataset, MediaRef, Step, Task
 from tests.goldens.worlds import WORLDS
 from tests.metrics.mutations import mutants
 
@@ -110,7 +110,7 @@ def call(*argv: str | Path) -> str:
     return out.getvalue() if not code else f"exit {code}\n{out.getvalue()}"
 
 
-def _steps(source: Source, data: Path) -> Iterator[Record]:
+def _steps(source: LoadedDataset, data: Path) -> Iterator[Record]:
     codes = Counter(finding.code for finding in source.findings)
     yield {
         "kind": "source",
@@ -143,7 +143,7 @@ def _choices(task: Task) -> Iterator[dict[str, str]]:
         yield from ({option: value} for value in values[1:])
 
 
-def _prompts(task: Task, source: Source, options: Mapping[str, str]) -> Iterator[Record]:
+def _prompts(task: Task, source: LoadedDataset, options: Mapping[str, str]) -> Iterator[Record]:
     said: list[Any] = []
     found: dict[str, str] = {}
     for number, step in enumerate(source.steps):
@@ -181,7 +181,7 @@ def _shown(conversation: Conversation) -> list[Any]:
     ]
 
 
-def _right(name: str, task: Task, source: Source) -> Iterator[Record]:
+def _right(name: str, task: Task, source: LoadedDataset) -> Iterator[Record]:
     for space in (None, "px", "norm1000", "rel"):
         texts: dict[str, str | None] = {}
         with contextlib.suppress(UsageError):  # a task whose answers know no such unit
@@ -198,14 +198,16 @@ def _right(name: str, task: Task, source: Source) -> Iterator[Record]:
         }
 
 
-def _answers(world: str, task: Task, source: Source) -> list[str]:
+def _answers(world: str, task: Task, source: LoadedDataset) -> list[str]:
     """The right answers of the steps, answers in many dialects, and both bent out of shape."""
     right = {t.text for step in source.steps for t in [task.target(step)] if t}
     known = sorted([*right, *_FIXED])
     return [*known[:200], *mutants(known, ANSWERS, seed=len(world))]
 
 
-def _verdicts(name: str, task: Task, source: Source, answers: Sequence[str]) -> Iterator[Record]:
+def _verdicts(
+    name: str, task: Task, source: LoadedDataset, answers: Sequence[str]
+) -> Iterator[Record]:
     steps = _spread(source.steps)
     for space in task.allowed.get("coordinates", ("",)):
         asked = omnidata.get_task(name, {"coordinates": space} if space else {})
@@ -224,7 +226,9 @@ def _spread(steps: Sequence[Step]) -> Sequence[Step]:
     return random.Random(0).sample(list(steps), min(JUDGED, len(steps)))
 
 
-def _tables(name: str, data: Path, source: Source, answers: Sequence[str]) -> Iterator[Record]:
+def _tables(
+    name: str, data: Path, source: LoadedDataset, answers: Sequence[str]
+) -> Iterator[Record]:
     """The results of right answers and bent ones, by every profile, as `score` prints them."""
     task = omnidata.get_task(name)
     lines = data.parent / "outputs.jsonl"

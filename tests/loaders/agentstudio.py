@@ -11,7 +11,7 @@ from typing import Any
 from PIL import Image
 
 from omnidata.tasks.agentstudio.files import TaskName
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 from tests.trees import SHARED
 
 REAL: Mapping[TaskName, Path] = {
@@ -112,7 +112,7 @@ def pictures(folder: Path, names: Sequence[str], size: tuple[int, int] = (144, 9
         Image.new("RGB", size, (number % 256, number // 256, 99)).save(path)
 
 
-def codes(source: Source) -> Counter[str]:
+def codes(source: LoadedDataset) -> Counter[str]:
     """Findings by code, but for the absent media of data without any."""
     found = Counter(finding.code for finding in source.findings)
     del found["media-absent"]

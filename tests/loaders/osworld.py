@@ -13,7 +13,7 @@ import numpy as np
 
 from omnidata.media import png
 from omnidata.media.encoding import Frame, encode_mp4
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 
 SIZE = (192, 108)
 RUN = "pyautogui/screenshot/agent"
@@ -132,6 +132,6 @@ def bare(root: Path) -> Path:
     return root
 
 
-def codes(source: Source) -> list[str]:
+def codes(source: LoadedDataset) -> list[str]:
     """The codes of the findings."""
     return [finding.code for finding in source.findings]

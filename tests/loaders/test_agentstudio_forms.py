@@ -20,7 +20,7 @@ from omnidata.files import following
 from omnidata.media import image, read_bytes
 from omnidata.tasks.agentstudio.files import TASKS, TaskName
 from omnidata.tasks.agentstudio.load import UNKNOWN, load
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 from tests.loaders.agentstudio import (
     REAL,
     act,
@@ -332,7 +332,7 @@ def plainly(task: TaskName, data: Path, name: str | None = None, **options: Any)
     return datasets.load_dataset(task, name, data_dir=str(data), split="test", **options)
 
 
-def rows_of(source: Source) -> list[tuple[str, Any]]:
+def rows_of(source: LoadedDataset) -> list[tuple[str, Any]]:
     return [(step.sample_id, dict(step.source)) for step in source.steps]
 
 

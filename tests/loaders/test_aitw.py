@@ -20,7 +20,7 @@ from omnidata.loaders.detect import recognised
 from omnidata.tasks import get_task
 from omnidata.tasks.aitw.load import dump, load
 from omnidata.tasks.aitw.rows import truth_of
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 from tests.loaders import phones
 from tests.loaders.omnibench import codes
 from tests.loaders.phones import cagui, example, records, zoo, zoo_episode
@@ -293,7 +293,7 @@ def test_files_without_a_row_are_refused(tmp_path: Path, content: str) -> None:
         load(tmp_path / "b.json")
 
 
-def check_real(source: Source) -> None:
+def check_real(source: LoadedDataset) -> None:
     assert not source.findings
     kinds = [step.action and step.action.label for step in source.steps]
     assert kinds == [

@@ -14,7 +14,7 @@ from omnidata.actions import Point
 from omnidata.errors import DataError, MediaError
 from omnidata.loaders.detect import recognised
 from omnidata.tasks.osworld import load as osworld
-from omnidata.types import MediaRef, Source, Step, VideoSegment
+from omnidata.types import LoadedDataset, MediaRef, Step, VideoSegment
 from tests.loaders.osworld import (
     RUN,
     SIZE,
@@ -31,11 +31,11 @@ from tests.loaders.osworld import (
 TASKED: dict[str, Any] = {"instruction": "Open the menu"}
 
 
-def load(root: Path, **options: Any) -> Source:
+def load(root: Path, **options: Any) -> LoadedDataset:
     return osworld.load(root, **options)
 
 
-def only(source: Source, index: int = 0) -> Step:
+def only(source: LoadedDataset, index: int = 0) -> Step:
     return source.steps[index]
 
 

@@ -13,7 +13,7 @@ from omnidata.data.validate import validate
 from omnidata.run.evaluate import evaluate
 from omnidata.run.scoring import read_run
 from omnidata.tasks import get_task
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 from tests.export.small import TAP, codes, folder, load, tree, written
 from tests.media.bombs import growing, progressive, write_png, write_wav
 
@@ -46,11 +46,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def source(data: Path) -> Source:
+def source(data: Path) -> LoadedDataset:
     return load(data)
 
 
-def test_validate_names_each(source: Source) -> None:
+def test_validate_names_each(source: LoadedDataset) -> None:
     found = {
         (finding.where.split()[0].rpartition("/")[2], finding.code)
         for finding in validate(source, workers=1).findings
@@ -65,7 +65,7 @@ def test_an_export_leaves_those_steps_out(data: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "train.jsonl").read_text().count("\n") == 1
 
 
-def test_pages_show_the_rest(source: Source, tmp_path: Path) -> None:
+def test_pages_show_the_rest(source: LoadedDataset, tmp_path: Path) -> None:
     answers = tmp_path / "answers.jsonl"
     lines = [json.dumps({"sample_id": step.sample_id, "output": "x"}) for step in source.steps]
     answers.write_text("\n".join(lines))
@@ -74,7 +74,7 @@ def test_pages_show_the_rest(source: Source, tmp_path: Path) -> None:
     assert (tmp_path / "pages.html").stat().st_size > 10_000
 
 
-def test_a_loader_gives_what_is_whole(source: Source) -> None:
+def test_a_loader_gives_what_is_whole(source: LoadedDataset) -> None:
     from torch.utils.data import DataLoader
 
     from omnidata.torch import Decoding, StepDataset

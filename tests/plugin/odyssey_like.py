@@ -88,8 +88,8 @@ class Odyssey(Benchmark):
     def target(self, step, *, space=None, size=None):
         row = {key: step.source[key] for key in ("action", "info")}
         at = row["info"] if isinstance(row["info"], list) else []
-        marked = json.dumps({**row, "info": [PLACE] * len(at)} if at else row)
-        found = Target(json.dumps(row), marked.replace(f'"{PLACE}"', PLACE), tuple(map(tuple, at)))
+        filled = json.dumps({**row, "info": [PLACE] * len(at)} if at else row)
+        found = Target(json.dumps(row), filled.replace(f'"{PLACE}"', PLACE), tuple(map(tuple, at)))
         return found if step.action else None
 
     def read(self, text, receipt=None):

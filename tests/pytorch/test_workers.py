@@ -22,7 +22,7 @@ from omnidata.torch import (
     StepDataset,
     StepStream,
 )
-from omnidata.types import MediaRef, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Step
 from tests.full import in_gate
 
 
@@ -94,7 +94,7 @@ def test_media_in_parquet_cells_are_decoded_in_workers(
 ) -> None:
     roles = {role: ref.kind for role, ref in steps[2].media.items() if ref}
     ids = [step.sample_id for step in steps]
-    source = Source("omnigui", tmp_path, steps, [], 0, "0", ids, ("app", "language"), roles)
+    source = LoadedDataset("omnigui", tmp_path, steps, [], 0, "0", ids, ("app", "language"), roles)
     convert(source, tmp_path / "repository", embed=True)
     embedded = load(tmp_path / "repository", "omnigui", ("app", "language")).steps
     assert all(ref is None or ref.cell for step in embedded for ref in step.media.values())

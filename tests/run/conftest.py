@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from omnidata.tasks import get_task
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 
 
 @pytest.fixture(scope="module")
-def source(sample: Path) -> Source:
+def source(sample: Path) -> LoadedDataset:
     return get_task("omnigui").load(sample)

@@ -32,16 +32,18 @@ from omnidata.types import (
     Completion,
     Conversation,
     GenerationParams,
+    LoadedDataset,
     Modality,
     Prepared,
     Request,
-    Source,
 )
 from tests.run.scripted import RIGHT, TASK, Scripted, finals
 from tests.trees import read_lines, row, write_rows
 
 
-def test_an_attempt_that_fails_is_repeated_and_kept_apart(source: Source, tmp_path: Path) -> None:
+def test_an_attempt_that_fails_is_repeated_and_kept_apart(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
     def reply(sample_id: str, attempt: int) -> Completion:
         if attempt < 3 and sample_id == source.steps[1].sample_id:
             raise CallError("HTTP 503", retry_after=0.0)
@@ -62,7 +64,7 @@ def test_an_attempt_that_fails_is_repeated_and_kept_apart(source: Source, tmp_pa
 
 
 def test_a_step_without_an_answer_is_no_prediction_and_is_asked_again_on_resume(
-    source: Source, tmp_path: Path
+    source: LoadedDataset, tmp_path: Path
 ) -> None:
     lost = source.steps[2].sample_id
 
@@ -81,7 +83,9 @@ def test_a_step_without_an_answer_is_no_prediction_and_is_asked_again_on_resume(
     assert [line["sample_id"] for line in read_lines(tmp_path / "attempts.jsonl")] == [lost]
 
 
-def test_a_run_in_which_everything_fails_stops_and_says_why(source: Source, tmp_path: Path) -> None:
+def test_a_run_in_which_everything_fails_stops_and_says_why(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
     def failing(sample_id: str, attempt: int) -> Completion:
         raise CallError("HTTP 401: wrong key", transient=False, hopeless=True)
 
@@ -95,7 +99,7 @@ def test_a_run_in_which_everything_fails_stops_and_says_why(source: Source, tmp_
 
 
 def test_a_slip_of_an_adapter_is_a_failure_of_its_step_alone(
-    source: Source, tmp_path: Path
+    source: LoadedDataset, tmp_path: Path
 ) -> None:
     def slipping(sample_id: str, attempt: int) -> Completion:
         if sample_id == source.steps[0].sample_id:
@@ -117,7 +121,7 @@ class Short(Scripted):
         return (await super().generate(batch, params))[:-1]
 
 
-def test_too_few_answers_are_given_to_nobody(source: Source, tmp_path: Path) -> None:
+def test_too_few_answers_are_given_to_nobody(source: LoadedDataset, tmp_path: Path) -> None:
     with pytest.raises(AdapterError, match=r"test_engine.py:\d+, in gen.*2 answers to 3 requests"):
         evaluate(TASK, source, Short(lambda *_: RIGHT), tmp_path, limit=6)
     assert set(finals(tmp_path).values()) == {"api_error"}
@@ -126,7 +130,7 @@ def test_too_few_answers_are_given_to_nobody(source: Source, tmp_path: Path) -> 
 @pytest.mark.parametrize("limit", [1, None])
 @pytest.mark.parametrize("method", ["generate", "prepare"])
 def test_code_of_an_adapter_that_never_works_stops_the_run_and_is_named(
-    source: Source, tmp_path: Path, limit: int | None, method: str
+    source: LoadedDataset, tmp_path: Path, limit: int | None, method: str
 ) -> None:
     class Broken(Scripted):
         calls = 0
@@ -159,7 +163,7 @@ def test_code_of_an_adapter_that_never_works_stops_the_run_and_is_named(
     assert set(results["outcomes"]) == {"ok"}
 
 
-def test_steps_without_an_answer_are_warned_of(source: Source, tmp_path: Path) -> None:
+def test_steps_without_an_answer_are_warned_of(source: LoadedDataset, tmp_path: Path) -> None:
     def failing(sample_id: str, attempt: int) -> Completion:
         if sample_id in {step.sample_id for step in source.steps[2:4]}:
             raise KeyError("choices")
@@ -173,7 +177,9 @@ def test_steps_without_an_answer_are_warned_of(source: Source, tmp_path: Path) -
         evaluate(TASK, source, Scripted(lambda *_: RIGHT), tmp_path, limit=6)
 
 
-def test_code_that_fails_for_good_later_stops_the_run(source: Source, tmp_path: Path) -> None:
+def test_code_that_fails_for_good_later_stops_the_run(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
     def failing(sample_id: str, attempt: int) -> Completion:
         if len(model.asked) > 5:
             raise KeyError("choices")
@@ -197,7 +203,7 @@ class Hanging(Scripted):
         return await super().generate(batch, params)
 
 
-def test_a_call_that_hangs_ends(source: Source, tmp_path: Path) -> None:
+def test_a_call_that_hangs_ends(source: LoadedDataset, tmp_path: Path) -> None:
     limits = Limits(attempts=1)
     results = evaluate(TASK, source, Hanging(lambda *_: RIGHT), tmp_path, limit=4, limits=limits)
     lines = read_lines(tmp_path / "predictions.jsonl")
@@ -207,7 +213,7 @@ def test_a_call_that_hangs_ends(source: Source, tmp_path: Path) -> None:
 
 
 def test_a_budget_ends_the_run_and_what_was_paid_for_is_kept(
-    source: Source, tmp_path: Path
+    source: LoadedDataset, tmp_path: Path
 ) -> None:
     model = Scripted(lambda *_: RIGHT)  # 100 tokens each
     limits = Limits(max_tokens=1050)
@@ -224,7 +230,7 @@ def test_a_budget_ends_the_run_and_what_was_paid_for_is_kept(
     assert "stopped" not in results
 
 
-def test_equal_requests_of_another_run_are_not_sent(source: Source, tmp_path: Path) -> None:
+def test_equal_requests_of_another_run_are_not_sent(source: LoadedDataset, tmp_path: Path) -> None:
     limits = Limits(cache=tmp_path / "cache.sqlite")
     first, second = Scripted(lambda *_: RIGHT), Scripted(lambda *_: RIGHT)
     evaluate(TASK, source, first, tmp_path / "a", limit=8, limits=limits)
@@ -277,7 +283,7 @@ class Eyes(Scripted):
 class Careless(Eyes):
     """The same without the base class's word on what it is not to be given."""
 
-    def refuses(self, conversation: Conversation) -> str:
+    def unsupported_reason(self, conversation: Conversation) -> str:
         return ""
 
 
@@ -305,7 +311,7 @@ class Dropping(Careless):
 
 @pytest.mark.parametrize("kind", [Eyes, Careless])
 def test_an_adapter_is_shown_nothing_that_it_does_not_accept(
-    source: Source, tmp_path: Path, kind: type[Eyes]
+    source: LoadedDataset, tmp_path: Path, kind: type[Eyes]
 ) -> None:
     model = kind(lambda *_: RIGHT)
     said = r"prompt has video, audio, image, and the model accepts image(.|\n)*-T modalities=I;"
@@ -320,7 +326,9 @@ def test_an_adapter_is_shown_nothing_that_it_does_not_accept(
     assert results["outcomes"] == {"ok": 9}
 
 
-def test_an_adapter_that_accepts_nothing_is_shown_nothing(source: Source, tmp_path: Path) -> None:
+def test_an_adapter_that_accepts_nothing_is_shown_nothing(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
     model = Scripted(lambda *_: RIGHT)
     model.accepts = frozenset()
     with pytest.raises(UsageError, match="accepts no media"):
@@ -328,7 +336,9 @@ def test_an_adapter_that_accepts_nothing_is_shown_nothing(source: Source, tmp_pa
     assert not model.asked
 
 
-def test_what_an_adapter_drops_and_says_so_is_counted(source: Source, tmp_path: Path) -> None:
+def test_what_an_adapter_drops_and_says_so_is_counted(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
     results = evaluate(TASK, source, Dropping(lambda *_: RIGHT), tmp_path)
     heard = sum(bool(step.media.get("video") or step.media.get("audio")) for step in source.steps)
     assert results["counts"]["degraded"] == heard > 0
@@ -347,7 +357,7 @@ ODD: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("attribute", ODD)
 def test_an_adapter_whose_attributes_are_odd_is_refused_before_the_first_request(
-    source: Source, tmp_path: Path, attribute: str
+    source: LoadedDataset, tmp_path: Path, attribute: str
 ) -> None:
     for value in ODD[attribute]:
         model = Scripted(lambda *_: RIGHT)
@@ -362,7 +372,7 @@ def test_an_adapter_whose_attributes_are_odd_is_refused_before_the_first_request
     assert not (tmp_path / "run").exists()
 
 
-def test_what_is_no_adapter_is_refused(source: Source, tmp_path: Path) -> None:
+def test_what_is_no_adapter_is_refused(source: LoadedDataset, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"Scripted is a class(.|\n)*call it: Scripted\("):
         evaluate(TASK, source, cast(Any, Scripted), tmp_path / "run")
     with pytest.raises(UsageError, match="PosixPath: the adapter's `settings` cannot be read"):
@@ -371,7 +381,9 @@ def test_what_is_no_adapter_is_refused(source: Source, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kinds", [list, tuple, set])
 def test_an_adapter_says_what_it_accepts_in_any_collection(
-    source: Source, tmp_path: Path, kinds: Callable[[Sequence[Modality]], Collection[Modality]]
+    source: LoadedDataset,
+    tmp_path: Path,
+    kinds: Callable[[Sequence[Modality]], Collection[Modality]],
 ) -> None:
     model = Scripted(lambda *_: RIGHT)
     model.accepts = kinds(["image", "video", "audio"])
@@ -391,7 +403,7 @@ RECEIPTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", RECEIPTS)
 def test_an_odd_receipt_of_a_request_is_the_slip_of_its_adapter(
-    source: Source, tmp_path: Path, name: str
+    source: LoadedDataset, tmp_path: Path, name: str
 ) -> None:
     class Loose(Eyes):
         def prepare(self, request: Request) -> Prepared:
@@ -401,7 +413,9 @@ def test_an_odd_receipt_of_a_request_is_the_slip_of_its_adapter(
         evaluate(TASK, source, Loose(lambda *_: RIGHT), tmp_path, limit=1)
 
 
-def test_media_are_not_dropped_by_asking_something_else(source: Source, tmp_path: Path) -> None:
+def test_media_are_not_dropped_by_asking_something_else(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
     class Silent(Eyes):
         def prepare(self, request: Request) -> Prepared:
             return Prepared(Request(request.sample_id, ()))
@@ -424,7 +438,7 @@ class Reticent(Dropping):
 
 
 def test_a_step_with_a_dropped_medium_is_degraded_whatever_else_its_receipt_says(
-    source: Source, tmp_path: Path
+    source: LoadedDataset, tmp_path: Path
 ) -> None:
     full = evaluate(TASK, source, Dropping(lambda *_: RIGHT), tmp_path / "full", limit=4)
     results = evaluate(TASK, source, Reticent(lambda *_: RIGHT), tmp_path / "run", limit=4)
@@ -434,7 +448,7 @@ def test_a_step_with_a_dropped_medium_is_degraded_whatever_else_its_receipt_says
 @pytest.mark.parametrize("accepts", [frozenset({"image"}), None])
 @pytest.mark.parametrize("why", [None, "", " ", True, 3])
 def test_a_medium_is_dropped_for_a_reason(
-    source: Source, tmp_path: Path, why: Any, accepts: frozenset[Modality] | None
+    source: LoadedDataset, tmp_path: Path, why: Any, accepts: frozenset[Modality] | None
 ) -> None:
     model = Reticent(lambda *_: RIGHT)
     model.why, model.accepts = why, accepts
@@ -443,21 +457,21 @@ def test_a_medium_is_dropped_for_a_reason(
         evaluate(TASK, source, model, tmp_path / "run", limit=1)
 
 
-def test_an_answer_says_why_its_medium_was_dropped(source: Source, tmp_path: Path) -> None:
+def test_an_answer_says_why_its_medium_was_dropped(source: LoadedDataset, tmp_path: Path) -> None:
     odd = Completion(text="x", receipt={"parts": [{"role": "video", "dropped": None}]})
     with pytest.raises(AdapterError, match=r'in generate(.|\n)*"dropped": None of the video'):
         evaluate(TASK, source, Scripted(lambda *_: odd), tmp_path / "run", limit=1)
 
 
 @pytest.mark.parametrize("facts", [{"at": object()}, None, 1])
-def test_facts_that_fail_lose_no_results(source: Source, tmp_path: Path, facts: Any) -> None:
+def test_facts_that_fail_lose_no_results(source: LoadedDataset, tmp_path: Path, facts: Any) -> None:
     class Vague(Scripted):
-        def facts(self) -> Mapping[str, Any]:
+        def run_metadata(self) -> Mapping[str, Any]:
             if facts == 1:
                 raise KeyError("at")
             return facts  # type: ignore[no-any-return]  # whatever slips
 
-    with pytest.warns(RuntimeWarning, match=r"test_engine.py:\d+, in facts: .* without its facts"):
+    with pytest.warns(RuntimeWarning, match=r"test_engine.py:\d+, in run_metadata: .* without it"):
         results = evaluate(TASK, source, Vague(lambda *_: RIGHT), tmp_path, limit=2)
     assert json.loads((tmp_path / "results.json").read_text()) == results
     info = json.loads((tmp_path / "run.json").read_text())
@@ -466,13 +480,13 @@ def test_facts_that_fail_lose_no_results(source: Source, tmp_path: Path, facts: 
 
 
 class Blind(Scripted):
-    def refuses(self, conversation: Conversation) -> str:
+    def unsupported_reason(self, conversation: Conversation) -> str:
         kinds = {part.kind for message in conversation for part in message.parts}
         return "it takes no video" if "video" in kinds else ""
 
 
 def test_media_that_the_model_cannot_take_are_refused_before_the_first_request(
-    source: Source, tmp_path: Path
+    source: LoadedDataset, tmp_path: Path
 ) -> None:
     model = Blind(lambda *_: RIGHT)
     with pytest.raises(UsageError, match=r"takes no video(.|\n)*degrade=true"):
@@ -483,13 +497,13 @@ def test_media_that_the_model_cannot_take_are_refused_before_the_first_request(
     assert evaluate(still, source, model, tmp_path / "run")["outcomes"] == {"ok": len(source.steps)}
 
 
-def test_answers_that_lacked_media_are_counted(source: Source, tmp_path: Path) -> None:
+def test_answers_that_lacked_media_are_counted(source: LoadedDataset, tmp_path: Path) -> None:
     degraded = Completion(text="{}", receipt={"degraded": ["video: it takes none"]})
     model = Scripted(lambda _, n: degraded)
     assert evaluate(TASK, source, model, tmp_path, limit=5)["counts"]["degraded"] == 5
 
 
-def test_a_full_disk_loses_no_line_that_was_whole(source: Source, tmp_path: Path) -> None:
+def test_a_full_disk_loses_no_line_that_was_whole(source: LoadedDataset, tmp_path: Path) -> None:
     """The limit on a file's size is the system's own; what is written is real."""
     code = (
         "import resource, signal, sys; from pathlib import Path; import omnidata;"

@@ -23,10 +23,10 @@ from omnidata.types import (
     Completion,
     Conversation,
     GenerationParams,
+    LoadedDataset,
     Modality,
     Prepared,
     Request,
-    Source,
 )
 from tests.run.scripted import RIGHT, TASK, Scripted, finals
 from tests.trees import row, write_rows
@@ -75,7 +75,7 @@ SLIPS: dict[str, tuple[str, Callable[[], Any], str]] = {
 @pytest.mark.parametrize("name", SLIPS)
 @pytest.mark.parametrize("accepts", [None, ("image", "video", "audio")])
 def test_no_slip_of_an_adapter_ends_or_stalls_the_run(
-    source: Source, tmp_path: Path, name: str, accepts: Sequence[Modality] | None
+    source: LoadedDataset, tmp_path: Path, name: str, accepts: Sequence[Modality] | None
 ) -> None:
     when, slip, said = SLIPS[name]
     model = Odd(slip, source.steps[2].sample_id, when)
@@ -88,7 +88,7 @@ def test_no_slip_of_an_adapter_ends_or_stalls_the_run(
 
 
 def test_an_adapter_that_cannot_close_has_answered_all_the_same(
-    source: Source, tmp_path: Path
+    source: LoadedDataset, tmp_path: Path
 ) -> None:
     class Stuck(Scripted):
         async def close(self) -> None:
@@ -98,17 +98,23 @@ def test_an_adapter_that_cannot_close_has_answered_all_the_same(
     assert json.loads((tmp_path / "results.json").read_text()) == results
 
 
-def test_an_adapter_that_cannot_say_what_it_takes_is_named(source: Source, tmp_path: Path) -> None:
+def test_an_adapter_that_cannot_say_what_it_takes_is_named(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
     class Mute(Scripted):
-        def refuses(self, conversation: Conversation) -> str:
+        def unsupported_reason(self, conversation: Conversation) -> str:
             raise AttributeError("capabilities")
 
-    with pytest.raises(UsageError, match=r"test_engine_stops.py:\d+, in refuses: the adapter fai"):
+    with pytest.raises(
+        UsageError, match=r"test_engine_stops.py:\d+, in unsupported_reason: the adapter fai"
+    ):
         evaluate(TASK, source, Mute(lambda *_: RIGHT), tmp_path / "run")
 
 
 @pytest.mark.parametrize("seconds", [1e6, float("inf"), float("nan")])
-def test_a_wait_of_days_is_not_waited(source: Source, tmp_path: Path, seconds: float) -> None:
+def test_a_wait_of_days_is_not_waited(
+    source: LoadedDataset, tmp_path: Path, seconds: float
+) -> None:
     def spent(sample_id: str, attempt: int) -> Completion:
         raise CallError("HTTP 429: quota", throttled=True, retry_after=seconds)
 
@@ -116,7 +122,7 @@ def test_a_wait_of_days_is_not_waited(source: Source, tmp_path: Path, seconds: f
         evaluate(TASK, source, Scripted(spent), tmp_path)
 
 
-def test_a_wait_that_is_negative_is_none(source: Source, tmp_path: Path) -> None:
+def test_a_wait_that_is_negative_is_none(source: LoadedDataset, tmp_path: Path) -> None:
     def once(sample_id: str, attempt: int) -> Completion:
         if attempt == 1:
             raise CallError("HTTP 429", throttled=True, retry_after=-1e6)
@@ -126,7 +132,7 @@ def test_a_wait_that_is_negative_is_none(source: Source, tmp_path: Path) -> None
     assert json.loads((tmp_path / "run.json").read_text())["timings"]["pause_s"] >= 0
 
 
-def test_a_run_that_stops_waits_for_no_pause(source: Source, tmp_path: Path) -> None:
+def test_a_run_that_stops_waits_for_no_pause(source: LoadedDataset, tmp_path: Path) -> None:
     def reply(sample_id: str, attempt: int) -> Completion:
         if sample_id == source.steps[0].sample_id and attempt == 1:
             raise CallError("HTTP 503", retry_after=500.0)
@@ -140,7 +146,7 @@ def test_a_run_that_stops_waits_for_no_pause(source: Source, tmp_path: Path) -> 
 
 
 def test_requests_that_a_model_never_takes_do_not_keep_the_others_from_being_asked(
-    source: Source, tmp_path: Path
+    source: LoadedDataset, tmp_path: Path
 ) -> None:
     """Also not when the run is resumed, where they come first."""
     bad = {step.sample_id for step in source.steps[1:14]}
@@ -161,7 +167,7 @@ def test_requests_that_a_model_never_takes_do_not_keep_the_others_from_being_ask
 
 @pytest.mark.parametrize("media", [None, ("image", "video", "audio")])
 def test_a_bound_in_bytes_below_one_request_lets_one_at_a_time_through(
-    source: Source, tmp_path: Path, media: Sequence[Modality] | None
+    source: LoadedDataset, tmp_path: Path, media: Sequence[Modality] | None
 ) -> None:
     model = Scripted(lambda *_: RIGHT)
     model.accepts = frozenset(media) if media else None
@@ -192,7 +198,7 @@ class Interrupting(Scripted):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("after", [1, 7, 20])
 def test_every_answer_that_came_before_an_interruption_has_its_line(
-    source: Source, tmp_path: Path, after: int, number: int
+    source: LoadedDataset, tmp_path: Path, after: int, number: int
 ) -> None:
     handler = signal.getsignal(number)
     model = Interrupting(after, number)
@@ -207,7 +213,9 @@ def test_every_answer_that_came_before_an_interruption_has_its_line(
     assert results["outcomes"] == {"ok": len(source.steps)}
 
 
-def test_a_run_in_a_notebook_ends_when_it_is_interrupted(source: Source, tmp_path: Path) -> None:
+def test_a_run_in_a_notebook_ends_when_it_is_interrupted(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
     class Slow(Interrupting):
         async def generate(
             self, batch: Sequence[Prepared], params: GenerationParams
@@ -248,7 +256,7 @@ def test_what_answers_cost_that_were_asked_again_counts_against_the_budget(tmp_p
         assert usage["requests"] == 5 + 2  # steps A/1 and A/2 were asked when A/1 had failed
 
 
-def test_a_batch_holds_steps_of_like_length(source: Source, tmp_path: Path) -> None:
+def test_a_batch_holds_steps_of_like_length(source: LoadedDataset, tmp_path: Path) -> None:
     class Long(Scripted):
         max_batch = 4
         concurrency = 1

@@ -19,14 +19,16 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.selection import select, whole_episodes
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.task import answer
-from omnidata.types import Completion, GenerationParams, Modality, Prepared, Request, Source
+from omnidata.types import Completion, GenerationParams, LoadedDataset, Modality, Prepared, Request
 from tests.trees import read_lines, row, write_rows
 
 TASK = get_task("omnigui")
 
 
 @pytest.mark.parametrize("space", ["norm1000", "px", "rel", "auto"])
-def test_the_oracle_scores_one_everywhere(source: Source, tmp_path: Path, space: str) -> None:
+def test_the_oracle_scores_one_everywhere(
+    source: LoadedDataset, tmp_path: Path, space: str
+) -> None:
     task = get_task("omnigui", {"coordinates": space})
     results = evaluate(task, source, "baseline:oracle", tmp_path)
     tables = [results["overall"], *(t for by in results["by"].values() for t in by.values())]
@@ -44,7 +46,7 @@ class Memory(Model):
     name = "memory"
     accepts = None
 
-    def __init__(self, source: Source, blind_to: str) -> None:
+    def __init__(self, source: LoadedDataset, blind_to: str) -> None:
         self.blind_to = blind_to
         self.answers: dict[str, Counter[str]] = {}
         for step in source.steps:
@@ -72,7 +74,7 @@ class Memory(Model):
 
 @pytest.mark.parametrize(("blind_to", "fails"), [("nothing", 0), ("audio", 9), ("video", 6)])
 def test_the_best_policy_without_ears_or_eyes_for_motion_must_fail(
-    source: Source, tmp_path: Path, blind_to: str, fails: int
+    source: LoadedDataset, tmp_path: Path, blind_to: str, fails: int
 ) -> None:
     """Twins are equal but for one medium; who does not take it gets one of each group right."""
     results = evaluate(TASK, source, Memory(source, blind_to), tmp_path)
@@ -85,7 +87,7 @@ def test_the_best_policy_without_ears_or_eyes_for_motion_must_fail(
 
 @pytest.mark.parametrize("name", ["center", "random", "always-wait", "majority"])
 def test_a_baseline_answers_every_step_in_the_prompts_format(
-    source: Source, tmp_path: Path, name: str
+    source: LoadedDataset, tmp_path: Path, name: str
 ) -> None:
     results = evaluate(TASK, source, f"baseline:{name}", tmp_path)
     assert results["overall"]["format_ok"] == 1.0
@@ -93,7 +95,9 @@ def test_a_baseline_answers_every_step_in_the_prompts_format(
     assert results["overall"]["SR"] < 0.2
 
 
-def test_random_is_the_same_by_seed_and_another_by_another(source: Source, tmp_path: Path) -> None:
+def test_random_is_the_same_by_seed_and_another_by_another(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
     outputs = []
     for number, options in enumerate(({}, {"seed": "0"}, {"seed": "1"})):
         evaluate(TASK, source, "baseline:random", tmp_path / str(number), model_options=options)
@@ -114,7 +118,7 @@ def test_random_is_the_same_by_seed_and_another_by_another(source: Source, tmp_p
     ],
 )
 def test_an_unknown_model_or_option_is_refused(
-    source: Source, tmp_path: Path, model: str, options: dict[str, str]
+    source: LoadedDataset, tmp_path: Path, model: str, options: dict[str, str]
 ) -> None:
     with pytest.raises(UsageError):
         evaluate(TASK, source, model, tmp_path / "run", model_options=options)
@@ -122,7 +126,7 @@ def test_an_unknown_model_or_option_is_refused(
 
 
 def test_a_limit_keeps_half_an_episode_out_of_success_and_progress(
-    source: Source, tmp_path: Path
+    source: LoadedDataset, tmp_path: Path
 ) -> None:
     first = source.steps[0]
     assert first.num_steps > 2
@@ -133,7 +137,7 @@ def test_a_limit_keeps_half_an_episode_out_of_success_and_progress(
     assert results["overall"]["SR"] == 1.0
 
 
-def test_where_and_exclude_choose_steps(source: Source) -> None:
+def test_where_and_exclude_choose_steps(source: LoadedDataset) -> None:
     english = select(source.steps, where={"language": "en", "dimension": "localization"})
     assert {(s.tags["language"], s.tags["dimension"]) for s in english} == {("en", "localization")}
     out = frozenset({source.steps[0].sample_id})
@@ -145,7 +149,7 @@ def test_where_and_exclude_choose_steps(source: Source) -> None:
 
 @pytest.mark.parametrize("where", [{"dimension": "speed"}, {"colour": "red"}])
 def test_a_tag_that_the_data_lacks_is_refused_with_those_it_has(
-    source: Source, where: dict[str, str]
+    source: LoadedDataset, where: dict[str, str]
 ) -> None:
     with pytest.raises(UsageError, match=r"localization|dimension"):
         select(source.steps, where=where)

@@ -13,7 +13,7 @@ from omnidata.errors import UnansweredError
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 from tests.adapters.servers import FINE, ChatCompletions, Fault, Script, Server, running
 from tests.trees import read_lines
 
@@ -22,7 +22,7 @@ STEPS = 4
 
 
 @pytest.fixture
-def ask(source: Source, tmp_path: Path) -> Callable[..., tuple[dict[str, Any], Server]]:
+def ask(source: LoadedDataset, tmp_path: Path) -> Callable[..., tuple[dict[str, Any], Server]]:
     def run(script: Script, times: int = 1, **limits: Any) -> tuple[dict[str, Any], Server]:
         with running(ChatCompletions(), script) as server:
             for _ in range(times):
@@ -121,7 +121,7 @@ def test_a_stream_of_401_stops_the_run_and_names_the_reason(
     assert len(asked) == len(lines(tmp_path)) == 3
 
 
-def test_a_server_that_is_down_stops_the_run(source: Source, tmp_path: Path) -> None:
+def test_a_server_that_is_down_stops_the_run(source: LoadedDataset, tmp_path: Path) -> None:
     with running(ChatCompletions()) as server:
         address = f"{server.url}/v1"
     adapter = get_adapter("openai:m", TASK, source.steps, base_url=address)

@@ -23,7 +23,7 @@ from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.run.folder import RunFolder
 from omnidata.tasks import get_task
-from omnidata.types import Completion, GenerationParams, Modality, Prepared, Source
+from omnidata.types import Completion, GenerationParams, LoadedDataset, Modality, Prepared
 from tests.cli.running import omnidata
 from tests.trees import read_lines, write_lines
 
@@ -33,7 +33,9 @@ SETTINGS = {"task": "omnigui", "model": "m"}
 """What every run folder says at least."""
 
 
-def test_a_run_folder_holds_what_the_architecture_promises(source: Source, tmp_path: Path) -> None:
+def test_a_run_folder_holds_what_the_architecture_promises(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
     results = evaluate(TASK, source, "baseline:center", tmp_path)
     assert json.loads((tmp_path / "results.json").read_text()) == results
     info = json.loads((tmp_path / "run.json").read_text())
@@ -59,7 +61,7 @@ def test_a_run_folder_holds_what_the_architecture_promises(source: Source, tmp_p
 
 @pytest.mark.parametrize("torn", [b"", b'{"sample_id":"Chirp', b"\xff"])
 def test_a_resumed_run_equals_an_uninterrupted_one(
-    source: Source, tmp_path: Path, torn: bytes
+    source: LoadedDataset, tmp_path: Path, torn: bytes
 ) -> None:
     evaluate(TASK, source, "baseline:random", tmp_path / "whole")
     whole = (tmp_path / "whole" / "predictions.jsonl").read_bytes()
@@ -79,7 +81,9 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     assert seen[-1] == (len(source.steps), len(source.steps))
 
 
-def test_other_settings_are_refused_with_the_difference(source: Source, tmp_path: Path) -> None:
+def test_other_settings_are_refused_with_the_difference(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
     evaluate(TASK, source, "baseline:random", tmp_path)
     before = (tmp_path / "predictions.jsonl").read_bytes()
     with pytest.raises(RunError, match='"baseline:random" there, "baseline:center" now'):
@@ -89,7 +93,7 @@ def test_other_settings_are_refused_with_the_difference(source: Source, tmp_path
     assert (tmp_path / "predictions.jsonl").read_bytes() == before
 
 
-def test_only_the_keys_that_differ_are_named(source: Source, tmp_path: Path) -> None:
+def test_only_the_keys_that_differ_are_named(source: LoadedDataset, tmp_path: Path) -> None:
     evaluate(TASK, source, "baseline:center", tmp_path)
     info = json.loads((tmp_path / "run.json").read_text())
     info["generation"]["temperature"] = 0.7
@@ -103,14 +107,14 @@ def test_only_the_keys_that_differ_are_named(source: Source, tmp_path: Path) -> 
     assert "max_new_tokens" not in said
 
 
-def test_a_folder_with_other_things_is_left_alone(source: Source, tmp_path: Path) -> None:
+def test_a_folder_with_other_things_is_left_alone(source: LoadedDataset, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("text")
     with pytest.raises(RunError, match=r"thesis\.tex"):
         evaluate(TASK, source, "baseline:center", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_folder_has_one_writer(source: Source, tmp_path: Path) -> None:
+def test_a_folder_has_one_writer(source: LoadedDataset, tmp_path: Path) -> None:
     evaluate(TASK, source, "baseline:center", tmp_path)
     settings = json.loads((tmp_path / "run.json").read_text())
     with RunFolder(tmp_path, settings), pytest.raises(RunError, match="another process"):
@@ -118,19 +122,19 @@ def test_a_folder_has_one_writer(source: Source, tmp_path: Path) -> None:
     evaluate(TASK, source, "baseline:center", tmp_path)
 
 
-def test_a_run_killed_at_its_very_start_begins_anew(source: Source, tmp_path: Path) -> None:
+def test_a_run_killed_at_its_very_start_begins_anew(source: LoadedDataset, tmp_path: Path) -> None:
     (tmp_path / ".run.json.new").write_text("{")
     (tmp_path / ".lock").touch()
     assert evaluate(TASK, source, "baseline:oracle", tmp_path)["overall"]["EM"] == 1.0
 
 
-def test_a_run_folder_that_cannot_be_made_is_said(source: Source, tmp_path: Path) -> None:
+def test_a_run_folder_that_cannot_be_made_is_said(source: LoadedDataset, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     with pytest.raises(RunError, match="give another --out"):
         evaluate(TASK, source, "baseline:center", tmp_path / "file")
 
 
-def test_an_edited_replay_is_another_model(source: Source, tmp_path: Path) -> None:
+def test_an_edited_replay_is_another_model(source: LoadedDataset, tmp_path: Path) -> None:
     sample_id = source.steps[0].sample_id
     path = write_lines(tmp_path / "p.jsonl", [{"sample_id": sample_id, "output": "x"}])
     evaluate(TASK, source, f"replay:{path}", tmp_path / "run", limit=1)
@@ -225,7 +229,7 @@ def test_a_run_from_before_media_were_recorded_goes_on(sample: Path, tmp_path: P
     assert len(model.asked) == 5
 
 
-def test_times_add_up_over_resumed_runs(source: Source, tmp_path: Path) -> None:
+def test_times_add_up_over_resumed_runs(source: LoadedDataset, tmp_path: Path) -> None:
     spent = []
     for _ in range(2):
         evaluate(TASK, source, "baseline:random", tmp_path)
@@ -267,7 +271,7 @@ def test_a_torn_last_attempt_is_mended_as_well(tmp_path: Path) -> None:
     assert [line.sample_id for line in read(tmp_path / "attempts.jsonl")] == ["a", "c"]
 
 
-def test_a_folder_that_cannot_be_locked_is_said(source: Source, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_locked_is_said(source: LoadedDataset, tmp_path: Path) -> None:
     (tmp_path / ".lock").mkdir()
     with pytest.raises(RunError, match=r"\.lock: a file cannot be read or written"):
         evaluate(TASK, source, "baseline:center", tmp_path)
@@ -390,7 +394,7 @@ def test_a_folder_that_nobody_may_write_into_is_said(sample: Path) -> None:
 
 
 def test_a_clock_that_jumps_changes_no_result(
-    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: LoadedDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = evaluate(TASK, source, "baseline:center", tmp_path / "a")
     jumps = itertools.cycle((0.0, 4e9, -1.0, 1.7e9))

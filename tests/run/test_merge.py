@@ -13,7 +13,7 @@ from omnidata.errors import OmnidataError, PredictionError, RunError, UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.run.merge import merge
 from omnidata.tasks import get_task
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 from tests.trees import read_lines, write_lines
 
 TASK = get_task("omnigui")
@@ -21,7 +21,7 @@ MODEL = "baseline:random"
 
 
 @pytest.fixture(scope="module")
-def made(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(source: LoadedDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three parts; nobody writes into them."""
     folder = tmp_path_factory.mktemp("parts")
     for number in (1, 2, 3):
@@ -43,7 +43,7 @@ def edit(*runs: Path, **changes: Any) -> None:
 
 
 def test_parts_joined_are_what_one_run_would_have_left(
-    source: Source, parts: list[Path], tmp_path: Path
+    source: LoadedDataset, parts: list[Path], tmp_path: Path
 ) -> None:
     whole = evaluate(TASK, source, MODEL, tmp_path / "whole", limit=60)
     joined = tmp_path / "new" / "joined"
@@ -61,7 +61,7 @@ def test_parts_joined_are_what_one_run_would_have_left(
 
 
 def test_the_whole_runs_command_resumes_what_was_joined(
-    source: Source, parts: list[Path], tmp_path: Path
+    source: LoadedDataset, parts: list[Path], tmp_path: Path
 ) -> None:
     results = merge(parts, tmp_path / "joined")
     before = (tmp_path / "joined" / "predictions.jsonl").read_bytes()
@@ -142,7 +142,7 @@ def test_what_are_not_all_parts_of_one_run_is_refused(
     assert [path.name for path in tmp_path.iterdir()] == ["parts"]
 
 
-def test_the_data_may_have_moved(parts: list[Path], tmp_path: Path, source: Source) -> None:
+def test_the_data_may_have_moved(parts: list[Path], tmp_path: Path, source: LoadedDataset) -> None:
     edit(*parts, data="/nowhere")
     with pytest.raises(OmnidataError, match="nowhere"):
         merge(parts, tmp_path / "joined")

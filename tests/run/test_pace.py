@@ -15,7 +15,7 @@ from omnidata.errors import CallError
 from omnidata.run.pacing import FAILURES, HOPELESS, LONGEST_ASKED_S, Breaker, Rates, Window, pause
 from omnidata.run.prefetch import Ahead
 from omnidata.run.timing import Meter
-from omnidata.types import Completion, Source, Step
+from omnidata.types import Completion, LoadedDataset, Step
 
 
 def test_no_more_are_open_than_there_are_places() -> None:
@@ -168,7 +168,9 @@ def test_an_answer_that_does_not_say_its_tokens_is_taken_for_the_mean() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1])
-def test_only_what_is_in_the_making_is_waited_for_as_media(source: Source, steps: int) -> None:
+def test_only_what_is_in_the_making_is_waited_for_as_media(
+    source: LoadedDataset, steps: int
+) -> None:
     """Senders that have nothing left to send wait for the last answers, or for pauses."""
     meter = Meter()
     release = threading.Event()

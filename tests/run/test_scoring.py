@@ -16,13 +16,15 @@ from omnidata.run.scoring import score
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.task import answer
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 from tests.trees import row, write_lines, write_rows
 
 TASK = get_task("omnigui")
 
 
-def test_steps_without_an_answer_are_missing_and_wrong(source: Source, tmp_path: Path) -> None:
+def test_steps_without_an_answer_are_missing_and_wrong(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
     some = source.steps[:10]
     path = write_lines(
         tmp_path / "p.jsonl",
@@ -51,7 +53,7 @@ def test_steps_without_an_answer_are_missing_and_wrong(source: Source, tmp_path:
     ],
 )
 def test_unknown_and_repeated_ids_are_errors_and_write_nothing(
-    source: Source, tmp_path: Path, extra: dict[str, Any], message: str
+    source: LoadedDataset, tmp_path: Path, extra: dict[str, Any], message: str
 ) -> None:
     first = source.steps[0].sample_id
     answers = [{"sample_id": first, "output": "x"}, {**extra}]
@@ -117,7 +119,7 @@ def test_episodes_of_two_apps_merge_in_the_release_where_it_merges_them(tmp_path
     assert (paper["counts"]["episodes"], release["counts"]["episodes"]) == (2, 1)
 
 
-def test_a_replayed_run_scores_the_same(source: Source, tmp_path: Path) -> None:
+def test_a_replayed_run_scores_the_same(source: LoadedDataset, tmp_path: Path) -> None:
     first = evaluate(TASK, source, "baseline:random", tmp_path / "a")
     spec = f"replay:{tmp_path / 'a' / 'predictions.jsonl'}"
     again = evaluate(TASK, source, spec, tmp_path / "b")
@@ -125,7 +127,7 @@ def test_a_replayed_run_scores_the_same(source: Source, tmp_path: Path) -> None:
 
 
 def test_a_replay_without_a_line_for_a_step_is_a_failure_not_an_answer(
-    source: Source, tmp_path: Path
+    source: LoadedDataset, tmp_path: Path
 ) -> None:
     path = write_lines(
         tmp_path / "p.jsonl", [{"sample_id": source.steps[0].sample_id, "output": "x"}]

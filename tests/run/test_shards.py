@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omnidata.errors import UsageError
 from omnidata.run.selection import parse_shard, shard
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 from tests.trees import load_rows, row
 
 
@@ -21,7 +21,7 @@ def steps_of(tmp_path: Path, episodes: str) -> list[Step]:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_parts_are_whole_episodes_and_cover_the_steps(source: Source, count: int) -> None:
+def test_parts_are_whole_episodes_and_cover_the_steps(source: LoadedDataset, count: int) -> None:
     parts = [shard(source.steps, number, count) for number in range(1, count + 1)]
     assert sorted(s.sample_id for s in chain(*parts)) == sorted(s.sample_id for s in source.steps)
     keys = [{step.episode for step in part} for part in parts]

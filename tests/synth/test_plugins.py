@@ -22,7 +22,7 @@ from omnidata.actions import Action
 from omnidata.loaders.task_library import Library, Subtask
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.profiles import EpisodeProfile, RowProfile
-from omnidata.types import Annotation, MediaRef, Questions, Source, Step, Verdict
+from omnidata.types import Annotation, MediaRef, Questions, LoadedDataset, Step, Verdict
 
 
 class Exact(RowProfile):
@@ -106,7 +106,8 @@ class Diary(Benchmark):
             for row in rows
         ]
         names = [step.sample_id for step in steps]
-        return Source(self.name, data, steps, [], 0, "0" * 64, names, (), {"screenshot": "image"})
+        roles: dict[str, Modality] = {"screenshot": "image"}
+        return LoadedDataset(self.name, data, steps, [], 0, "0" * 64, names, (), roles)
 
 
 class Labels(Diary):

@@ -22,7 +22,7 @@ from omnidata.tasks.agentstudio.prompt import (
     idm_single,
 )
 from omnidata.tasks.base import resolve
-from omnidata.types import Conversation, Source, Step
+from omnidata.types import Conversation, LoadedDataset, Step
 from tests.loaders.agentstudio import REAL, SPACE, act, ground, single, trajectory, write
 from tests.trees import NO_SHARED, SHARED
 
@@ -59,7 +59,7 @@ def contents(conversation: Conversation) -> list[str]:
 
 
 @cache
-def source(task: TaskName) -> Source:
+def source(task: TaskName) -> LoadedDataset:
     return load(REAL[task], task, check_media=False)
 
 

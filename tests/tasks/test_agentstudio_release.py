@@ -15,7 +15,7 @@ import omnidata
 from omnidata.errors import UsageError
 from omnidata.predictions import Prediction
 from omnidata.run.scoring import get_profile, score
-from omnidata.types import Source, Task
+from omnidata.types import LoadedDataset, Task
 from tests.metrics.agentstudio import FILES, Row, respond, shared_cases
 from tests.trees import NO_SHARED, SHARED
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(not ROWS.is_dir(), reason=NO_SHARED)
 
 
 @pytest.fixture(scope="module")
-def sources() -> dict[str, Source]:
+def sources() -> dict[str, LoadedDataset]:
     return {
         name: omnidata.get_task(task).load(ROWS / FILES[name], check_media=False)
         for name, task in TASKS.items()
@@ -38,7 +38,7 @@ def sources() -> dict[str, Source]:
 
 
 def scored(
-    task: Task, source: Source, texts: Mapping[int, str | None], out: Path
+    task: Task, source: LoadedDataset, texts: Mapping[int, str | None], out: Path
 ) -> tuple[dict[str, Any], dict[str, Row]]:
     """The results over the rows that have a text, and the lines of `scores.jsonl` by id."""
     steps = [source.steps[row] for row in texts]
@@ -66,7 +66,9 @@ def told(line: Row, case: Row) -> Row:
     return {name: found[name] for name in ("score", "parsed", "edit_distance") if name in case}
 
 
-def test_scores_are_the_released_verdicts(sources: dict[str, Source], tmp_path: Path) -> None:
+def test_scores_are_the_released_verdicts(
+    sources: dict[str, LoadedDataset], tmp_path: Path
+) -> None:
     """One run takes one response per row; the cases make as many runs as a row has of them."""
     runs: dict[tuple[str, str, int], dict[int, Row]] = defaultdict(dict)
     turn: Counter[tuple[str, str, int]] = Counter()
@@ -103,7 +105,7 @@ def reported(results: Row, name: str) -> float:
     return round(value, 3)
 
 
-def test_tables_are_the_released_reports(sources: dict[str, Source], tmp_path: Path) -> None:
+def test_tables_are_the_released_reports(sources: dict[str, LoadedDataset], tmp_path: Path) -> None:
     """Tokens aside, which no score depends on. A run over nothing is never scored."""
     checked = 0
     for report in shared_cases("report"):

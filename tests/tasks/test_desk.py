@@ -10,7 +10,7 @@ import pytest
 
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 from tests.cli.running import as_json, omnidata
 from tests.loaders.desk import (
     agentnet,
@@ -35,7 +35,7 @@ def verdict(task: str, profile: str, step: Step, text: str, **options: str) -> A
     return get_task(task, options).profiles[profile].judge(step, text)
 
 
-def steps_of(task: str, data: Path, **options: str) -> Source:
+def steps_of(task: str, data: Path, **options: str) -> LoadedDataset:
     return get_task(task, options).load(data)
 
 
@@ -89,11 +89,11 @@ def test_a_target_has_its_places(tmp_path: Path) -> None:
         "```python\npyautogui.moveTo(x=0.4, y=0.2)\npyautogui.dragTo(x=0.1, y=0.2, button='left')"
         "\n```"
     )
-    assert found.marked.count("<bbox>") == 2
-    assert found.places == ((0.4, 0.2), (0.1, 0.2))
+    assert found.template.count("<bbox>") == 2
+    assert found.points == ((0.4, 0.2), (0.1, 0.2))
     pixels = task.target(step, space="px", size=(640, 360))
     assert pixels
-    assert pixels.places == ((256, 72), (64, 72))
+    assert pixels.points == ((256, 72), (64, 72))
 
 
 def test_pixels_are_those_of_the_picture_that_the_model_was_shown(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_shares_need_no_size_of_the_screen(tmp_path: Path, space: str) -> None:
         (step,) = task.load(place).steps
         target = task.target(step)
         assert target
-        assert target.places == ((0.25, 0.5) if space == "rel" else (250, 500),)
+        assert target.points == ((0.25, 0.5) if space == "rel" else (250, 500),)
         for profile in task.profiles.values():
             assert profile.judge(step, target.text).values[0] == 1
 

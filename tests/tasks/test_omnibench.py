@@ -19,7 +19,7 @@ from omnidata.run.scoring import score
 from omnidata.tasks import get_task
 from omnidata.tasks.omnibench.load import load
 from omnidata.tasks.omnibench.prompt import SPACES, system_prompt
-from omnidata.types import Conversation, Source
+from omnidata.types import Conversation, LoadedDataset
 from tests.loaders.omnibench import act, library, pictures, plain, task, trajectory, write
 
 
@@ -80,7 +80,7 @@ def test_a_history_of_predictions_has_the_models_own_words(tmp_path: Path) -> No
     ]
 
 
-def results(source: Source, name: str, **options: str) -> dict[str, Any]:
+def results(source: LoadedDataset, name: str, **options: str) -> dict[str, Any]:
     asked = get_task("omnibench", options)
     rule = asked.baseline(name, source.steps, {})
     answers = [Prediction(sample_id=s.sample_id, output=rule(s)) for s in source.steps]
@@ -129,18 +129,18 @@ def test_the_right_answer_is_in_the_form_that_is_asked_for(tmp_path: Path) -> No
         "coordinates": [20, 30], "Function": "click_input",
         "Args": {"button": "left", "double": False},
     }  # fmt: skip
-    assert found.places == ((20, 30),)
-    assert found.marked == found.text.replace("[20,30]", "<bbox>")
+    assert found.points == ((20, 30),)
+    assert found.template == found.text.replace("[20,30]", "<bbox>")
     half = asked.target(first, space="px", size=(100, 50))
-    assert half is not None and half.places == ((10, 15),)
+    assert half is not None and half.points == ((10, 15),)
     norm = asked.target(first, space="norm1000")
-    assert norm is not None and norm.places == ((100, 300),)
+    assert norm is not None and norm.points == ((100, 300),)
     for step, status, function in (
         (second, "CONTINUE", "keyboard_input"), (wheel, "CONTINUE", "wheel_mouse_input"),
         (end, "FINISH", ""),
     ):  # fmt: skip
         target = asked.target(step)
-        assert target is not None and (target.places, target.marked) == ((), target.text)
+        assert target is not None and (target.points, target.template) == ((), target.text)
         body = json.loads(target.text)
         assert (body["Status"], body["Function"], body["coordinates"]) == (status, function, [])
 
@@ -165,7 +165,7 @@ def test_every_right_answer_is_judged_right(
     space = data.draw(st.sampled_from(SPACES))
     asked = get_task("omnibench", {"coordinates": space})
     target = asked.target(step)
-    assert target is not None and target.marked.count("<bbox>") == 1
+    assert target is not None and target.template.count("<bbox>") == 1
     verdict = asked.profiles["omnibench-step"].judge(step, target.text)
     assert verdict.values == (True, True, True)
 

@@ -13,12 +13,12 @@ from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.critic import OmniGuiCritic, by_episode, episode
 from omnidata.tasks.omnigui.idm import OmniGuiIdm, followed, unaskable
 from omnidata.tasks.omnigui.load import load
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 from tests.trees import load_rows, row
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Source:
+def source(tmp_path: Path) -> LoadedDataset:
     """Two episodes, of three steps and of one."""
     return load_rows(tmp_path, *(row("T1", n) for n in range(3)), row("T2", 0, image_path=""))
 
@@ -43,7 +43,7 @@ def test_the_hash_of_the_question_follows_its_options() -> None:
     )
 
 
-def test_a_step_is_followed_by_the_next_of_its_episode_alone(source: Source) -> None:
+def test_a_step_is_followed_by_the_next_of_its_episode_alone(source: LoadedDataset) -> None:
     pairs = [(a.sample_id, b and b.sample_id) for a, b in followed(source.steps)]
     first = [step.sample_id for step in source.steps]
     assert pairs == [(first[0], first[1]), (first[1], first[2]), (first[2], None), (first[3], None)]
@@ -52,7 +52,7 @@ def test_a_step_is_followed_by_the_next_of_its_episode_alone(source: Source) -> 
     assert list(followed([])) == []
 
 
-def test_what_lacks_a_screenshot_cannot_be_asked_about(source: Source) -> None:
+def test_what_lacks_a_screenshot_cannot_be_asked_about(source: LoadedDataset) -> None:
     first, second, _, bare = source.steps
     assert unaskable(first, second) is None
     assert unaskable(first, None) == "no-screenshot-after"
@@ -66,7 +66,7 @@ def test_what_lacks_a_screenshot_cannot_be_asked_about(source: Source) -> None:
     assert asked.roles == {"screenshot": "image", "after": "image", "video": "video"}
 
 
-def test_the_clip_is_the_one_that_was_asked_for(source: Source) -> None:
+def test_the_clip_is_the_one_that_was_asked_for(source: LoadedDataset) -> None:
     clips = {
         clip: OmniGuiIdm("omnigui-idm", {"clip": clip}).ask_about(source).source.steps[0]
         for clip in ("between", "before", "off")

@@ -10,7 +10,7 @@ import pytest
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
 from omnidata.tasks.osworld.task import system_prompt
-from omnidata.types import Conversation, Source, Step, Task
+from omnidata.types import Conversation, LoadedDataset, Step, Task
 from tests.loaders.osworld import SIZE, line, plain, rollout
 
 TASKED: dict[str, Any] = {"instruction": "Clear the cookies"}
@@ -20,7 +20,7 @@ def texts(conversation: Conversation) -> list[str]:
     return ["".join(part.text for part in message.parts) for message in conversation]
 
 
-def loaded(root: Path, **options: str) -> tuple[Task, Source]:
+def loaded(root: Path, **options: str) -> tuple[Task, LoadedDataset]:
     task = get_task("osworld", options)
     return task, task.load(root)
 
@@ -108,10 +108,10 @@ def test_the_right_answer_is_code(
     task, step = get_task("osworld"), one(tmp_path, action)
     target = task.target(step)
     assert target is not None
-    assert (target.text, list(target.places)) == (f"```python\n{text}\n```", places)
-    assert target.marked.count("<bbox>") == len(places)
-    filled = target.marked
-    for x, y in target.places:
+    assert (target.text, list(target.points)) == (f"```python\n{text}\n```", places)
+    assert target.template.count("<bbox>") == len(places)
+    filled = target.template
+    for x, y in target.points:
         filled = filled.replace("<bbox>", f"[{x}, {y}]", 1)
     profile = task.profiles["osworld-step"]
     for answer in (target.text, filled):
@@ -130,7 +130,7 @@ def test_the_words_of_the_prompt_are_blocks_of_their_own(tmp_path: Path) -> None
         step = one(tmp_path / str(number), action)
         target = task.target(step)
         assert target is not None
-        assert (target.text, target.marked) == (text, text)
+        assert (target.text, target.template) == (text, text)
         assert task.profiles["osworld-step"].judge(step, text).values == (True, True, True)
 
 
@@ -149,7 +149,7 @@ def test_places_are_pixels_of_the_screenshot_as_it_is_shown(tmp_path: Path) -> N
     small = SIZE[0] // 2, SIZE[1] // 2
     target = task.target(step, size=small)
     assert target is not None
-    assert target.places == ((48, 27),)
+    assert target.points == ((48, 27),)
     profile = task.profiles["osworld-step"]
     shown = {"role": "screenshot", "width": small[0], "height": small[1], "original": list(SIZE)}
     assert profile.judge(step, target.text, {"parts": [shown]}).values == (True, True, True)
@@ -188,4 +188,4 @@ def test_a_typed_text_that_stands_for_a_place_is_none(tmp_path: Path) -> None:
     found = get_task("osworld").target(one(tmp_path, typed))
     assert found is not None
     assert typed in found.text
-    assert "write('a bbox b')\npyautogui.click(<bbox>)\npyautogui.write('bbox')" in found.marked
+    assert "write('a bbox b')\npyautogui.click(<bbox>)\npyautogui.write('bbox')" in found.template

@@ -13,7 +13,7 @@ from omnidata.actions import Space
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
 from omnidata.tasks.phones.task import SPACES
-from omnidata.types import Source, Step, Task
+from omnidata.types import LoadedDataset, Step, Task
 from tests.loaders.phones import (
     CLICK,
     SCREEN,
@@ -36,7 +36,7 @@ ALL = [
 ]  # fmt: skip
 
 
-def wild(tmp_path: Path) -> Source:
+def wild(tmp_path: Path) -> LoadedDataset:
     """Steps of every kind that the three forms have."""
     up = example(1, results__yx_touch=[0.75, 0.5], results__yx_lift=[0.25, 0.5])
     rows = [example(0), up, example(2, results__action_type=[3], results__type_action=["7:30"])]
@@ -49,7 +49,7 @@ def wild(tmp_path: Path) -> Source:
     return get_task("aitw").load(tmp_path / "a")
 
 
-def control(tmp_path: Path, *actions: Any) -> Source:
+def control(tmp_path: Path, *actions: Any) -> LoadedDataset:
     return get_task("androidcontrol").load(records(tmp_path / "b", episode(*(actions or ALL))))
 
 
@@ -72,9 +72,9 @@ def test_targets_are_what_the_prompt_asks_for_and_the_profiles_call_right(
         assert target
         assert values(task, task.default_profile, step, target.text) == (True, True, True)
         body = json.loads(target.text)
-        assert target.marked.count("<bbox>") == len(target.places)
+        assert target.template.count("<bbox>") == len(target.points)
         places = [value for value in body.values() if isinstance(value, list)]
-        assert places == [list(place) for place in target.places]
+        assert places == [list(place) for place in target.points]
         system = task.prompt(step)[0].parts[0].text
         assert f"| {body['action_type']} |" in system
     oracle = task.baseline("oracle", steps, {})
@@ -102,7 +102,7 @@ def test_places_are_in_the_unit_that_is_asked_for(tmp_path: Path) -> None:
     assert found == {"norm1000": [500, 500], "rel": [0.5, 0.5], "px": [45, 100]}
     half = get_task("androidcontrol", {"coordinates": "px"}).target(step, size=(45, 100))
     assert half
-    assert half.places == ((23, 50),)
+    assert half.points == ((23, 50),)
 
 
 def test_pixels_are_those_of_the_picture_that_was_shown(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_a_typed_text_that_stands_for_a_place_is_none(tmp_path: Path) -> None:
         task = get_task(name)
         found = task.target(task.load(tmp_path / folder).steps[0])
         assert found is not None
-        assert found.marked.endswith(marked)
+        assert found.template.endswith(marked)
         assert "<bbox>" in found.text
 
 

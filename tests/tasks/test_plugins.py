@@ -51,7 +51,7 @@ from omnidata.actions import Action
 from omnidata.errors import DataError
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.profiles import RowProfile
-from omnidata.types import Explanation, MediaRef, Source, Step, Verdict
+from omnidata.types import Explanation, MediaRef, LoadedDataset, Step, Verdict
 
 
 class Exact(RowProfile):
@@ -93,7 +93,7 @@ class Words(Benchmark):
         ]
         fingerprint = hashlib.sha256(data.read_bytes()).hexdigest()
         names = [step.sample_id for step in steps]
-        return Source(self.name, data, steps, [], 0, fingerprint, names, ("language",), {})
+        return LoadedDataset(self.name, data, steps, [], 0, fingerprint, names, ("language",), {})
 
     def answer(self, step):
         return step.source["longer"] or None

@@ -26,7 +26,7 @@ from omnidata.actions import Action, Point
 from omnidata.jsontext import objects
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.profiles import RowProfile
-from omnidata.types import MediaRef, Source, Step, Verdict
+from omnidata.types import MediaRef, LoadedDataset, Step, Verdict
 
 KINDS = {"click": "TAP", "double_click": "DOUBLE_TAP", "text": "INPUT"}
 
@@ -73,7 +73,7 @@ class ScreenAgent(Benchmark):
                 self.nearest(row["actions"]), {"session": home.name, "turn": turn}, row,
             ))
         names = [step.sample_id for step in steps]
-        return Source(self.name, data, steps, [], 0, digest.hexdigest(), names,
+        return LoadedDataset(self.name, data, steps, [], 0, digest.hexdigest(), names,
                       ("session", "turn"), {"screenshot": "image"})
 
     def nearest(self, actions):

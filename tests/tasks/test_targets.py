@@ -257,12 +257,12 @@ def test_answers_are_compact_json_to_the_letter_of_the_prompt(
     asked = replace(step, action=action)
     target = OMNIGUI.target(asked, space="norm1000", size=asked.screen)
     assert target
-    assert (target.text, target.marked) == (text, marked)
+    assert (target.text, target.template) == (text, marked)
     profile = get_task("omnigui").profiles["omnigui-paper"]
     verdict = dict(zip(profile.values, profile.judge(asked, text).values, strict=True))
     assert verdict["format_ok"]
     assert verdict["exact_match"]
-    assert len(target.places) == target.marked.count(PLACE)
+    assert len(target.points) == target.template.count(PLACE)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
 from omnidata.tasks import get_task
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 from tests.adapters.local_models import checkpoint, torch
 from tests.conftest import Once
 from tests.training.test_collator import SMALL_CLIPS
@@ -22,20 +22,20 @@ TASK = get_task("omnigui")
 COUNT = 12
 
 
-def part(source: Source, steps: Sequence[Step]) -> Source:
+def part(source: LoadedDataset, steps: Sequence[Step]) -> LoadedDataset:
     """A source of these steps alone."""
     return replace(source, steps=steps, row_ids=[step.sample_id for step in steps])
 
 
 @pytest.fixture(scope="module")
-def source(sample: Path) -> Source:
+def source(sample: Path) -> LoadedDataset:
     """A dozen steps of the sample dataset."""
     found = TASK.load(sample)
     return part(found, found.steps[:COUNT])
 
 
 @pytest.fixture(scope="module")
-def repository(source: Source, once: Once) -> Path:
+def repository(source: LoadedDataset, once: Once) -> Path:
     """The same with media in Parquet cells."""
     return once("training-parquet", lambda folder: convert(source, folder, embed=True))
 
@@ -67,7 +67,7 @@ def loader(data: Any, collate: Any, workers: int, method: str | None = None) -> 
     "method",
     ["fork", pytest.param("spawn", marks=pytest.mark.full("new processes import torch"))],
 )
-def test_workers_make_the_batches_of_none(source: Source, collate: Any, method: str) -> None:
+def test_workers_make_the_batches_of_none(source: LoadedDataset, collate: Any, method: str) -> None:
     from omnidata.torch import training_table
 
     table = training_table(TASK, source.steps[:6])
@@ -77,7 +77,7 @@ def test_workers_make_the_batches_of_none(source: Source, collate: Any, method: 
     assert all(same(one, other) for one, other in zip(alone, shared, strict=True))
 
 
-def test_a_table_gives_the_steps_whole(source: Source) -> None:
+def test_a_table_gives_the_steps_whole(source: LoadedDataset) -> None:
     from omnidata.torch import training_table
 
     table = training_table(TASK, source)
@@ -88,7 +88,7 @@ def test_a_table_gives_the_steps_whole(source: Source) -> None:
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_streamed_rows_become_the_batches_of_their_steps(
-    source: Source, repository: Path, collate: Any, workers: int
+    source: LoadedDataset, repository: Path, collate: Any, workers: int
 ) -> None:
     from omnidata.torch import training_stream
 
@@ -114,7 +114,7 @@ def test_a_seed_shuffles_a_stream_anew_in_every_epoch(repository: Path) -> None:
     assert first != names(stream) and sorted(first) == sorted(names(stream))
 
 
-def test_a_stream_of_a_subset_has_its_steps_alone(source: Source, repository: Path) -> None:
+def test_a_stream_of_a_subset_has_its_steps_alone(source: LoadedDataset, repository: Path) -> None:
     from omnidata.torch import training_stream
 
     app = source.steps[0].tags["app"]
@@ -125,7 +125,7 @@ def test_a_stream_of_a_subset_has_its_steps_alone(source: Source, repository: Pa
 
 
 def test_streams_that_no_model_can_be_trained_on_are_refused(
-    source: Source, tmp_path: Path, repository: Path
+    source: LoadedDataset, tmp_path: Path, repository: Path
 ) -> None:
     from omnidata.torch import training_stream
 
@@ -140,7 +140,7 @@ def test_streams_that_no_model_can_be_trained_on_are_refused(
         training_stream(TASK, tmp_path / "lacking")
 
 
-def test_a_stream_with_a_broken_medium_is_refused(source: Source, tmp_path: Path) -> None:
+def test_a_stream_with_a_broken_medium_is_refused(source: LoadedDataset, tmp_path: Path) -> None:
     from omnidata.torch import training_stream
     from omnidata.types import MediaRef
 

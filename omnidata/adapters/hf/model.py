@@ -130,7 +130,7 @@ class LocalModel(Model):
         self._began = self._ended = 0.0
         self._new_tokens = self._steps = 0
 
-    def refuses(self, conversation: Conversation) -> str:
+    def unsupported_reason(self, conversation: Conversation) -> str:
         """What of the conversation the model cannot take, unless it may be left out."""
         return "" if self.options.degrade else lacking(conversation, self.capabilities)
 
@@ -257,7 +257,7 @@ class LocalModel(Model):
         for pool in (self._making, self._generating):
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def facts(self) -> Mapping[str, Any]:
+    def run_metadata(self) -> Mapping[str, Any]:
         """Shares and rates of the time since the weights were loaded."""
         from omnidata.adapters.hf.generation import peak_memory
 

@@ -32,10 +32,10 @@ from omnidata.types import (
     Adapter,
     Completion,
     Conversation,
+    LoadedDataset,
     Message,
     Part,
     Profile,
-    Source,
     Step,
     Target,
 )
@@ -243,7 +243,7 @@ class Questions(Benchmark):
         super().__init__("compose", {})
         self.prompt_hash = prompt_hash(rule)
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """There are no files of questions.
 
         Raises:

@@ -32,7 +32,7 @@ from omnidata.tasks.agentnet.rows import (
     recorded_otherwise,
     truths_of,
 )
-from omnidata.types import MediaRef, Modality, Source, Step, VideoSegment
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step, VideoSegment
 
 # The recording of a trajectory by AgentNet's tool, and the part of it that leads to each step.
 #
@@ -344,7 +344,7 @@ def _tags(found: Trajectory) -> dict[str, str]:
     return {tag: value for tag, value in tags.items() if value}
 
 
-def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> Source:
+def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> LoadedDataset:
     """Read trajectories; nothing in them is executed, and no picture is decoded.
 
     A step's `source` has `form`, "agentnet" or "agentnetbench"; `task`, the trajectory without its
@@ -374,7 +374,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
     )
 
 
-def _read(data: Path, *, check_media: bool) -> Source:
+def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     findings: list[Finding] = []
     reader = StepReader(data if data.is_dir() else data.parent, findings.append)
     paths = agentnet_files.find(data)
@@ -394,7 +394,7 @@ def _read(data: Path, *, check_media: bool) -> Source:
     skipped = reader.skipped + sum(finding.code == "json-invalid" for finding in findings)
     if check_media:
         check_media_files(steps, findings.append)
-    return Source(
+    return LoadedDataset(
         "agentnet",
         data,
         steps,
@@ -407,7 +407,7 @@ def _read(data: Path, *, check_media: bool) -> Source:
     )
 
 
-def dump(source: Source) -> Iterator[dict[str, Any]]:
+def dump(source: LoadedDataset) -> Iterator[dict[str, Any]]:
     """The trajectories that a source was read from, in its order.
 
     Args:

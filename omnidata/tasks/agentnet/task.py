@@ -28,10 +28,10 @@ from omnidata.types import (
     PLACE,
     Conversation,
     Explanation,
+    LoadedDataset,
     Message,
     Part,
     Profile,
-    Source,
     Step,
     Target,
     Verdict,
@@ -282,7 +282,7 @@ class AgentNet(Benchmark):
         profiles = [BenchProfile("released", self._space), BenchProfile("fixed", self._space)]
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the trajectories."""
         return loader.load(data, check_media=check_media, strict=strict)
 

@@ -24,7 +24,7 @@ from omnidata.tasks.agentstudio import files as agentstudio_files
 from omnidata.tasks.agentstudio import rows
 from omnidata.tasks.agentstudio.files import Files, Held, Line, Row, TaskName
 from omnidata.tasks.agentstudio.rows import Instructions, Repeats
-from omnidata.types import MediaRef, Modality, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 TAGS = ("platform", "source", "subset")
 """The tags of a step: where it was recorded, the family of its source, the row's own source."""
@@ -58,7 +58,7 @@ def load(
     instructions: Instructions = "recaptioned",
     strict: bool = False,
     check_media: bool = True,
-) -> Source:
+) -> LoadedDataset:
     """Read the rows of a benchmark; no medium is decoded.
 
     A step's `source` is the untouched row. Of the Hub's form, which spreads a trajectory over
@@ -109,7 +109,9 @@ def _restored(step: Step, task: TaskName, instructions: Instructions) -> Step:
     return replace(step, media=media)
 
 
-def _read(data: Path, task: TaskName, instructions: Instructions, *, check_media: bool) -> Source:
+def _read(
+    data: Path, task: TaskName, instructions: Instructions, *, check_media: bool
+) -> LoadedDataset:
     files = agentstudio_files.find(data, task)
     findings: list[Finding] = []
     reader = _Reader(task, instructions, files, findings.append)
@@ -131,7 +133,9 @@ def _read(data: Path, task: TaskName, instructions: Instructions, *, check_media
     longest: list[str] = max((list(step.media) for step in steps), key=len)
     roles: dict[str, Modality] = dict.fromkeys(longest, "image")
     skipped = row_ids.count(None)
-    return Source(task, data, steps, findings, skipped, files.fingerprint(), row_ids, TAGS, roles)
+    return LoadedDataset(
+        task, data, steps, findings, skipped, files.fingerprint(), row_ids, TAGS, roles
+    )
 
 
 @dataclass(slots=True)

@@ -38,9 +38,9 @@ from omnidata.types import (
     PLACE,
     Conversation,
     Explanation,
+    LoadedDataset,
     Outcome,
     Profile,
-    Source,
     Step,
     Target,
     Verdict,
@@ -360,7 +360,7 @@ class AgentStudio(Benchmark):
         }
         return kinds[self._task](reading)
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations."""
         wanted = self.options.get("instructions")
         instructions: Instructions = "raw" if wanted == "raw" else "recaptioned"

@@ -20,7 +20,7 @@ from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
 from omnidata.tasks.phones.actions import headed, middle
 from omnidata.tasks.phones.files import picture_broken, stated_size
-from omnidata.types import ByteRange, MediaRef, Modality, Source, Step
+from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
 
 # Rows of Android in the Wild, in whatever order they come, -> episodes of steps.
 
@@ -270,7 +270,7 @@ def _tags(line: Line, subset: str) -> dict[str, str]:
     return {tag: value for tag, value in found.items() if value}
 
 
-def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> Source:
+def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> LoadedDataset:
     """Read annotations; no picture is decoded.
 
     A step's `source` is the untouched row: of a TFRecord the features of its example as lists, with
@@ -302,7 +302,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
     )
 
 
-def _read(data: Path, *, check_media: bool) -> Source:
+def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     findings: list[Finding] = []
     reader = StepReader(data if data.is_dir() else data.parent, findings.append, check_media)
     for line in aitw_files.read(aitw_files.find(data), findings.append):
@@ -320,7 +320,7 @@ def _read(data: Path, *, check_media: bool) -> Source:
     files = [step for step in steps if form_of(step.source) != "aitw"]
     if check_media and files:
         check_media_files(files, findings.append)
-    return Source(
+    return LoadedDataset(
         "aitw",
         data,
         steps,
@@ -354,7 +354,7 @@ def _check_boxes(steps: list[Step], findings: list[Finding], data: Path) -> None
         )
 
 
-def dump(source: Source) -> Iterator[dict[str, Any]]:
+def dump(source: LoadedDataset) -> Iterator[dict[str, Any]]:
     """The rows that a source was read from, in their order, but for those that became no step.
 
     Args:

@@ -13,7 +13,7 @@ from omnidata.tasks.phones import answers
 from omnidata.tasks.phones.actions import Truth, direction_of, middle
 from omnidata.tasks.phones.aitw_rules import dual_point
 from omnidata.tasks.phones.task import PhoneTask, Wording
-from omnidata.types import Source
+from omnidata.types import LoadedDataset
 
 _POINT = "coordinate: [x, y]"
 _LINE = "start_coordinate: [x, y], end_coordinate: [x, y]"
@@ -71,7 +71,7 @@ class Aitw(PhoneTask):
         ),
     )
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations."""
         return loader.load(data, check_media=check_media, strict=strict)
 

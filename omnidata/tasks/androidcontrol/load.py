@@ -35,7 +35,7 @@ from omnidata.tasks.androidcontrol.rows import (
 from omnidata.tasks.phones import files as phone_files
 from omnidata.tasks.phones.actions import middle
 from omnidata.tasks.phones.files import picture_broken, stated_size
-from omnidata.types import ByteRange, MediaRef, Modality, Source, Step
+from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
 
 # AndroidControl's records -> steps.
 
@@ -316,7 +316,7 @@ FEATURES = frozenset({"actions", "screenshots", "goal"})
 _PEEKED = 20
 
 
-def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> Source:
+def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> LoadedDataset:
     """Read episodes; no picture is decoded.
 
     A step's `source` has the features of its record as lists, but for the screenshots and the
@@ -381,7 +381,7 @@ def fingerprint(data: Path) -> str:
     return files.fingerprint([*find(data), *splits], root)
 
 
-def _read(data: Path, *, check_media: bool) -> Source:
+def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     findings: list[Finding] = []
     paths = find(data)
     reader = EpisodeReader(data if data.is_dir() else data.parent, findings.append, check_media)
@@ -399,7 +399,7 @@ def _read(data: Path, *, check_media: bool) -> Source:
             expected="episodes of at least one action",
             remedy="download the files again, or name other data",
         )
-    return Source(
+    return LoadedDataset(
         "androidcontrol",
         data,
         reader.steps,
@@ -412,7 +412,7 @@ def _read(data: Path, *, check_media: bool) -> Source:
     )
 
 
-def dump(source: Source) -> Iterator[dict[str, Any]]:
+def dump(source: LoadedDataset) -> Iterator[dict[str, Any]]:
     """The features of every record that a source was read from, in their order.
 
     Args:

@@ -21,7 +21,7 @@ from omnidata.tasks.phones.actions import (
 )
 from omnidata.tasks.phones.answers import name_of
 from omnidata.tasks.phones.task import HISTORY, SPACES, PhoneTask, Wording
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 
 _POINT = "coordinate: [x, y]"
 _TEXT = 'text: "string"'
@@ -73,7 +73,7 @@ class AndroidControl(PhoneTask):
         ),
     )
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations."""
         return loader.load(data, check_media=check_media, strict=strict)
 

@@ -29,7 +29,7 @@ from omnidata.tasks.omnibench.rows import (
     said_categories,
     subtasks_of,
 )
-from omnidata.types import MediaRef, Modality, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 # OmniBench's trajectories -> steps, one for each action.
 
@@ -191,7 +191,7 @@ _Value = TypeVar("_Value", bound=_Named)
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata(Source):
+class Metadata(LoadedDataset):
     """A source that knows more than its steps.
 
     Attributes:
@@ -330,7 +330,7 @@ def load(
     strict: bool = False,
     check_media: bool = True,
     needs_steps: bool = True,
-) -> Source:
+) -> LoadedDataset:
     """Read OmniBench's trajectories as steps, one for each action; no picture is decoded.
 
     A step's `source` is the untouched action with the trajectory's `task_id` or `subtask_id` beside
@@ -370,7 +370,7 @@ def load(
     return source
 
 
-def _read(data: Path, *, check_media: bool) -> Source:
+def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     library = read_library(data)
     findings = list(library.findings)
     steps = list(StepReader(library, findings.append).steps())

@@ -16,7 +16,7 @@ from omnidata.tasks.omnibench.files import categories_of
 from omnidata.tasks.omnibench.load import Metadata
 from omnidata.tasks.omnibench.rows import said_categories
 from omnidata.tasks.overview import Table, share
-from omnidata.types import Source, Task
+from omnidata.types import LoadedDataset, Task
 
 _MOST = 30
 """Rows of a table that has one for each application or intent."""
@@ -28,13 +28,13 @@ class View(overview.View):
     A Parquet repository holds the steps alone.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: LoadedDataset) -> None:
         super().__init__(source)
         self.library = source.library if isinstance(source, Metadata) else None
         self.metadata: Mapping[str, Any] = _metadata(self.library) if self.library else {}
 
     @classmethod
-    def read(cls, task: Task, data: Path, *, strict: bool) -> Source:
+    def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
         """The dataset; tasks and subtasks without a single step are shown too."""
         return omnibench.load(data, strict=strict, needs_steps=False)
 

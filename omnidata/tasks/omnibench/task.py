@@ -41,9 +41,9 @@ from omnidata.types import (
     PLACE,
     Conversation,
     Explanation,
+    LoadedDataset,
     Outcome,
     Profile,
-    Source,
     Step,
     Target,
     Verdict,
@@ -301,7 +301,7 @@ class OmniBench(Benchmark):
         profile = StepProfile(self._space)
         self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations."""
         return loader.load(data, check_media=check_media, strict=strict)
 

@@ -24,11 +24,11 @@ from omnidata.types import (
     Annotation,
     Conversation,
     Explanation,
+    LoadedDataset,
     MediaRef,
     Modality,
     Profile,
     Questions,
-    Source,
     Step,
     Target,
     Verdict,
@@ -75,7 +75,7 @@ class OmniGuiCritic(Benchmark):
         profile = _CriticProfile("paper")
         self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read an OmniGUI dataset; a step is one of its episodes."""
         return self.ask_about(loader.load(data, check_media=check_media, strict=strict)).source
 
@@ -83,7 +83,7 @@ class OmniGuiCritic(Benchmark):
         """SHA-256 over OmniGUI's annotations."""
         return find(data).fingerprint()
 
-    def ask_about(self, source: Source) -> Questions:
+    def ask_about(self, source: LoadedDataset) -> Questions:
         """The episodes of an OmniGUI source that can be asked about."""
         episodes: list[Step] = []
         unasked: dict[str, str] = {}

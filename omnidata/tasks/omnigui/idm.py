@@ -24,13 +24,13 @@ from omnidata.types import (
     Annotation,
     Conversation,
     Explanation,
+    LoadedDataset,
     MediaRef,
     Message,
     Modality,
     Part,
     Profile,
     Questions,
-    Source,
     Step,
     Target,
     Verdict,
@@ -91,7 +91,7 @@ class OmniGuiIdm(Benchmark):
             PaperProfile.name: self._omnigui.profiles[PaperProfile.name]
         }
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read an OmniGUI dataset, with or without targets, as steps of this task."""
         source = self._omnigui.load(data, check_media=check_media, strict=strict)
         return self.ask_about(source).source
@@ -100,7 +100,7 @@ class OmniGuiIdm(Benchmark):
         """SHA-256 over OmniGUI's annotations."""
         return self._omnigui.fingerprint(data)
 
-    def ask_about(self, source: Source) -> Questions:
+    def ask_about(self, source: LoadedDataset) -> Questions:
         """The steps of an OmniGUI source that can be asked about, with what came after them."""
         steps: list[Step] = []
         unasked: dict[str, str] = {}

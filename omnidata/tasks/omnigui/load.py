@@ -32,13 +32,13 @@ from omnidata.tasks.omnigui import rows as omnigui_rows
 from omnidata.tasks.omnigui.apps import app_key, language_of
 from omnidata.tasks.omnigui.files import Annotations, Note, Row, find
 from omnidata.tasks.omnigui.texts import HistoryCheck, check_languages
-from omnidata.types import MediaRef, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Step
 
 TAGS = ("app", "language", "dimension", "dependency")
 """The tags of a step; dimension and dependency may be lacking."""
 
 
-def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> Source:
+def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> LoadedDataset:
     """Read an OmniGUI dataset; no medium is decoded.
 
     Args:
@@ -67,7 +67,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
     return replace(source, numbered=True)
 
 
-def _read(data: Path, *, check_media: bool) -> Source:
+def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     files = omnigui_files.find(data)
     findings: list[Finding] = []
     annotations = omnigui_files.read(files, findings.append)
@@ -88,7 +88,7 @@ def _read(data: Path, *, check_media: bool) -> Source:
         )
     if check_media:
         check_media_files(steps, findings.append)
-    return Source(
+    return LoadedDataset(
         "omnigui",
         data,
         steps,

@@ -12,7 +12,7 @@ from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
 from omnidata.tasks import overview
 from omnidata.tasks.omnigui.apps import COLUMNS, published, table7
 from omnidata.tasks.overview import Table, share
-from omnidata.types import Source, Step
+from omnidata.types import LoadedDataset, Step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,7 +124,7 @@ class View(overview.View):
     published: ClassVar[Mapping[str, str]] = {"table7": "Table 7"}
     draws: ClassVar[bool] = True
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: LoadedDataset) -> None:
         super().__init__(source)
         self.spread = distribution(source.steps)
 

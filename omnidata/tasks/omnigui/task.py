@@ -50,9 +50,9 @@ from omnidata.types import (
     PLACE,
     Conversation,
     Explanation,
+    LoadedDataset,
     Outcome,
     Profile,
-    Source,
     Step,
     Target,
     Verdict,
@@ -412,7 +412,7 @@ class OmniGui(Benchmark):
             profiles.append(ReleaseProfile(self.space))
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations."""
         return loader.load(data, check_media=check_media, strict=strict)
 

@@ -46,7 +46,7 @@ from omnidata.tasks.osworld.turns import (
     matched,
     read_runs,
 )
-from omnidata.types import MediaRef, Modality, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 # OSWorld's rollouts -> steps, one for each turn of the agent.
 
@@ -363,7 +363,7 @@ _SKIPPING = frozenset({"json-invalid", "turns-many"})
 
 
 @dataclass(frozen=True, slots=True)
-class Results(Source):
+class Results(LoadedDataset):
     """A source that knows the rollouts without a single step too.
 
     Attributes:
@@ -381,7 +381,7 @@ def load(
     strict: bool = False,
     check_media: bool = True,
     needs_steps: bool = True,
-) -> Source:
+) -> LoadedDataset:
     """Read rollouts as steps; nothing in them is executed, and no clip is decoded.
 
     A step's `source` has the untouched lines of its turn in `rows`, and what the folders say beside

@@ -11,7 +11,7 @@ from omnidata.tasks import overview
 from omnidata.tasks.osworld import load as osworld
 from omnidata.tasks.osworld.load import Results
 from omnidata.tasks.overview import Table, share
-from omnidata.types import Source, Task
+from omnidata.types import LoadedDataset, Task
 
 _OUTCOMES = ("success", "partial", "failure", "unfinished")
 
@@ -22,12 +22,12 @@ class View(overview.View):
     A Parquet repository holds the steps alone.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: LoadedDataset) -> None:
         super().__init__(source)
         self.rollouts = _rollouts(source) if isinstance(source, Results) else {}
 
     @classmethod
-    def read(cls, task: Task, data: Path, *, strict: bool) -> Source:
+    def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
         """The data; results without a single turn are shown too."""
         return osworld.load(data, strict=strict, needs_steps=False)
 

@@ -40,11 +40,11 @@ from omnidata.types import (
     PLACE,
     Conversation,
     Explanation,
+    LoadedDataset,
     Message,
     Outcome,
     Part,
     Profile,
-    Source,
     Step,
     Target,
     Verdict,
@@ -294,7 +294,7 @@ class OsWorld(Benchmark):
         profile = StepProfile()
         self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the rollouts."""
         return loader.load(
             data,

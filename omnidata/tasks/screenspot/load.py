@@ -22,7 +22,7 @@ from omnidata.loaders.files import check_media_files
 from omnidata.loaders.jsonl import values
 from omnidata.loaders.load import SKIPPED, Note, Place, about, opened, short
 from omnidata.media import image_size, unsafe
-from omnidata.types import MediaRef, Modality, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 # One row of ScreenSpot -> its target, in the form that the data declare.
 #
@@ -275,7 +275,7 @@ def load(
     language: Language = "en",
     strict: bool = False,
     check_media: bool = True,
-) -> Source:
+) -> LoadedDataset:
     """Read rows; no picture is decoded.
 
     A step's `source` has `row`, untouched; `boxes`, what its four numbers are; `resolution`, the
@@ -308,7 +308,7 @@ def load(
     )
 
 
-def _read(data: Path, boxes: Boxes, language: Language, *, check_media: bool) -> Source:
+def _read(data: Path, boxes: Boxes, language: Language, *, check_media: bool) -> LoadedDataset:
     findings: list[Finding] = []
     paths = find(data)
     root = data if data.is_dir() else data.parent
@@ -329,7 +329,7 @@ def _read(data: Path, boxes: Boxes, language: Language, *, check_media: bool) ->
         )
     if check_media:
         check_media_files(steps, findings.append)
-    return Source(
+    return LoadedDataset(
         "screenspot",
         data,
         steps,
@@ -489,7 +489,7 @@ def _tags(line: Line, language: Language) -> dict[str, str]:
     return {tag: value for tag, value in found.items() if isinstance(value, str) and value}
 
 
-def dump(source: Source) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def dump(source: LoadedDataset) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The rows that a source was read from, in their order, but for those that became no step.
 
     Args:

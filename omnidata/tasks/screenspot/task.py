@@ -28,10 +28,10 @@ from omnidata.types import (
     PLACE,
     Conversation,
     Explanation,
+    LoadedDataset,
     Message,
     Part,
     Profile,
-    Source,
     Step,
     Target,
     Verdict,
@@ -181,7 +181,7 @@ class ScreenSpot(Benchmark):
         profiles = [PointProfile("released", self._space), PointProfile("fixed", self._space)]
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> Source:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the rows."""
         return loader.load(
             data,
