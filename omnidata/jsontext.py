@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -134,3 +134,18 @@ def whole_number(value: object) -> int | None:
     if isinstance(value, int):
         return value
     return int(value) if isinstance(value, float) and value.is_integer() else None
+
+
+def in_snake_case(value: Any) -> Any:
+    """A JSON value with all keys in snake case, as Google's API has them in camel case.
+
+    Examples:
+        >>> in_snake_case({"promptTokenCount": 9})
+        {'prompt_token_count': 9}
+    """
+    if isinstance(value, Mapping):
+        return {
+            re.sub(r"(?=[A-Z])", "_", str(name)).lower(): in_snake_case(item)
+            for name, item in value.items()
+        }
+    return [in_snake_case(item) for item in value] if isinstance(value, list) else value

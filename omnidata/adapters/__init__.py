@@ -7,8 +7,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnidata.adapters.base import Model
+from omnidata.adapters.base import Baseline, Model, Replay
 from omnidata.errors import UsageError
+from omnidata.plugins import Kind
 from omnidata.types import Adapter, Step, Task
 
 if TYPE_CHECKING:
@@ -24,6 +25,21 @@ FORMS = (
     *("PRESET", "PLUGIN:MODEL"),
 )
 """The SPECs that name a model."""
+
+PLUGINS = Kind(
+    "omnidata.adapters",
+    "model",
+    (
+        *("name", "settings", "params", "accepts", "max_batch", "concurrency", "timeout_s"),
+        *("unsupported_reason", "prepare", "generate", "close", "run_metadata"),
+    ),
+    "omnidata.adapters.Model",
+)
+"""Models that other distributions bring: entry points of the group `omnidata.adapters`.
+
+Such a name stands for a callable `(model: str, options: Mapping[str, str]) -> Adapter`. SPEC
+`NAME:MODEL` calls the one of that name; `model` is empty where the SPEC is `NAME` alone.
+"""
 
 _WIRES = {
     "openai": ("openai_chat", "OpenAIChat"),
@@ -62,7 +78,7 @@ def get_adapter(
         PredictionError: the file to replay cannot be read.
         PlatformError: a library is missing.
     """
-    from omnidata.adapters import plugins, presets
+    from omnidata.adapters import presets
 
     kind, _, rest = spec.partition(":")
     preset = None
@@ -74,12 +90,8 @@ def get_adapter(
         if value is not None:
             raise UsageError("only presets, openai: and gemini: have that", where=flag)
     if kind == "baseline":
-        from omnidata.adapters.offline import Baseline
-
         return Baseline(rest, steps, task.baseline(rest, steps, options))
     if kind == "replay" and rest:
-        from omnidata.adapters.offline import Replay
-
         if options:
             raise UsageError("replay has no options", where=f"-M {next(iter(options))}=...")
         return Replay(Path(rest))
@@ -87,10 +99,10 @@ def get_adapter(
         from omnidata.adapters import hf
 
         return hf.load(rest, options)
-    plugin = plugins.find(spec, options)
+    plugin: Adapter | None = PLUGINS.make(kind, rest, options, where=f"--model {spec}")
     if plugin is not None:
         return plugin
-    named = [*presets.table(models), *plugins.names()]
+    named = [*presets.table(models), *PLUGINS.names()]
     raise UsageError(
         f'no model is called "{spec}"',
         where=f"--model {spec}",

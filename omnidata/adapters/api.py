@@ -1,29 +1,34 @@
-"""A model behind HTTP: what all wire formats share."""
+"""A model behind HTTP: what all wire formats share.
+
+How a request is made ready and sent, why a model stopped, in the words of all servers, and what is
+kept of a server's own accounting.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import time
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.addresses import secrets_in
-from omnidata.adapters.base import Model, RenderedMessage
-from omnidata.adapters.finish_reasons import is_another
-from omnidata.adapters.keys import Key
-from omnidata.adapters.media_budget import arrange
+from omnidata.adapters.base import Model
+from omnidata.adapters.http import fault
+from omnidata.adapters.keys import Key, secrets_in
+from omnidata.adapters.media_budget import arrange, lacking
 from omnidata.adapters.presets import Preset
-from omnidata.adapters.render import lacking, render
-from omnidata.adapters.token_usage import counted, tokens
-from omnidata.errors import UsageError
+from omnidata.adapters.render import RenderedMessage, render
+from omnidata.errors import CallError, UsageError
 from omnidata.types import (
     Completion,
     Conversation,
+    Delivery,
     GenerationParams,
     Modality,
     Prepared,
@@ -125,8 +130,8 @@ class ApiModel(Model):
         began = time.perf_counter()
         with self.key.hidden():
             answer = await self.send(prepared.payload, params)
-        usage = counted(answer.usage, self.key.redact)
-        said: dict[str, Any] = {"tokens": counts} if (counts := tokens(usage)) else {}
+        usage = token_usage(answer.usage, self.key.redact)
+        said: dict[str, Any] = {"tokens": counts} if (counts := tokens_by_modality(usage)) else {}
         model = answer.receipt.get("model") or self.preset.model
         if model != self.preset.model:
             said["model"] = model
@@ -169,3 +174,218 @@ class ApiModel(Model):
 def _names(body: Mapping[str, Any]) -> set[str]:
     nested = {name: value for name, value in body.items() if isinstance(value, dict)}
     return body.keys() | {f"{name}.{key}" for name, value in nested.items() for key in value}
+
+
+# Why a model stopped, and who answered.
+
+_DELIVERIES: Mapping[Delivery, tuple[str, ...]] = {
+    "ok": (
+        *("stop", "eos", "eos_token", "stop_sequence", "end_turn", "complete", "completed"),
+        *("end_of_turn", "stop_token"),
+    ),
+    "truncated": (
+        *("length", "max_tokens", "max_length", "max_output_tokens", "model_length"),
+        *("model_context_window_exceeded", "error_limit"),
+    ),
+    "refused": (
+        *("content_filter", "content_filtered", "refusal", "guardrail_intervened", "sensitive"),
+        *("safety", "recitation", "language", "blocklist", "prohibited_content", "spii"),
+        *("image_safety", "image_prohibited_content", "image_recitation", "model_armor"),
+        "error_toxic",
+    ),
+}
+"""OpenAI, Azure, vLLM, SGLang, TGI, Ollama, llama.cpp, Mistral, Cohere, Zhipu; Anthropic, Bedrock
+and Gemini, also behind gateways that pass their words on."""
+
+_DELIVERY = {word: delivery for delivery, words in _DELIVERIES.items() for word in words}
+_PASSING = frozenset(
+    {
+        *("error", "abort", "aborted", "cancelled", "canceled", "user_cancel", "timeout", "other"),
+        *("network_error", "insufficient_system_resource", "malformed_function_call"),
+        *("malformed_response", "malformed_model_output", "missing_thought_signature"),
+        "image_other",
+    }
+)
+"""Reasons after which the same request may be answered."""
+
+_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call", "unexpected_tool_call"})
+_EXCERPT = 200
+_VERSION = re.compile(r"\d{2,8}|latest|preview|exp|experimental|beta|stable|v\d+|free|\d+k?b?it")
+_DATED = re.compile(r"\d{2,}")
+
+
+def delivered(reason: str | None, message: str = "", *, where: str) -> Delivery:
+    """What a reason to stop means for the text that came with it.
+
+    Args:
+        reason: the server's word, in any case; None where it gives none.
+        message: what the server says of it.
+        where: the server's address, for errors.
+
+    Raises:
+        CallError: the text is no answer: the model was stopped by an error, called a tool, or
+            stopped for a reason that nobody knows, or for none.
+
+    Examples:
+        >>> delivered("MAX_TOKENS", where="http://localhost")
+        'truncated'
+    """
+    word = (reason or "").lower()
+    if word in _DELIVERY:
+        return _DELIVERY[word]
+    said = f"{reason} {message}".strip()[:_EXCERPT]
+    if word in ("", "finish_reason_unspecified"):
+        raise CallError(
+            "the server does not say why the model stopped: the answer may not be whole",
+            where=where,
+            expected="a finish reason with every answer",
+            transient=False,
+        )
+    if word in _TOOLS:
+        raise tool_called(where, f" ({said})")
+    if word in _PASSING:
+        raise CallError(f"the model stopped without an answer: {said}", where=where)
+    raise CallError(
+        f"the model stopped for a reason that omnidata does not know: {said}",
+        where=where,
+        expected=f"one of {', '.join(_DELIVERY)}",
+        transient=False,
+    )
+
+
+def tool_called(where: str, how: str = "") -> CallError:
+    """The error that stands for a call of a tool: its text, if any, is not the answer."""
+    return CallError(
+        f"the model called a tool in place of an answer{how}",
+        where=where,
+        remedy="turn tools off at the server, or in extra_body",
+        transient=False,
+    )
+
+
+def reasoned_alone(where: str) -> CallError:
+    """The error that stands for reasoning without an answer behind it."""
+    return CallError(
+        "the server sent the model's reasoning and no answer",
+        where=where,
+        remedy="check how the server tells reasoning and answer apart",
+        transient=False,
+    )
+
+
+def reported(error: Any, *, where: str) -> CallError:
+    """The error that an answer with status 200 reports beside its text, or in place of it.
+
+    Gateways send one where the model fails after they have begun to answer.
+    """
+    said = error.get("message", error) if isinstance(error, dict) else error
+    code = error.get("code") if isinstance(error, dict) else None
+    text = " ".join(str(said).split())[:_EXCERPT]
+    if isinstance(code, int) and 400 <= code < 600:
+        return fault(code, {}, text, where=where)
+    return CallError(f"the server reports an error: {text}", where=where)
+
+
+def is_another(asked: str, said: str) -> bool:
+    """Whether a server names plainly another model than it was asked for.
+
+    Servers answer with the version behind a name, with or without the provider's: that is the
+    model. Another size, family or dated version is not.
+
+    Examples:
+        >>> is_another("gpt-4o", "gpt-4o-2024-08-06"), is_another("m/Llama-3-8B", "llama-3-8b")
+        (False, False)
+        >>> is_another("gpt-4o", "gpt-4o-mini"), is_another("m-2024-05-13", "m-2024-08-06")
+        (True, True)
+    """
+    wanted, got = (Counter(re.split(r"[-_.@:\s]+", _bare(name))) for name in (asked, said))
+    more, less = got - wanted, wanted - got
+    if not all(_VERSION.fullmatch(word) for word in [*more, *less]):
+        return True
+    return any(map(_DATED.fullmatch, more)) and any(map(_DATED.fullmatch, less))
+
+
+def _bare(name: str) -> str:
+    """A name without its provider's, in lower case."""
+    return name.rstrip("/").rpartition("/")[2].lower()
+
+
+# What a server says of its own accounting, as far as it is numbers; nothing else is written down.
+#
+# A usage is whatever the server likes: huge, deeply nested, or a text that repeats the key.
+
+_NAME = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
+_MODALITIES = ("text", "image", "audio", "video", "document")
+_MOST = 64
+"""Names of one usage, and lines of one list; servers have a dozen."""
+
+
+def token_usage(usage: object, redact: Callable[[str], str]) -> dict[str, Any]:
+    """The numbers of a usage by their names, and those one level below; all others are left out.
+
+    Args:
+        usage: as the server has it.
+        redact: takes a secret out of a text; a name that holds one is left out.
+
+    Examples:
+        >>> token_usage({"prompt_tokens": 9, "cost": float("nan"), "note": "x"}, str)
+        {'prompt_tokens': 9}
+        >>> token_usage({"prompt_tokens_details": [{"modality": "IMAGE", "token_count": 8}]}, str)
+        {'prompt_tokens_details': [{'modality': 'IMAGE', 'token_count': 8}]}
+    """
+    found: dict[str, Any] = {}
+    for name, value in _named(usage, redact).items():
+        if _is_count(value):
+            found[name] = value
+        elif isinstance(value, list):
+            found[name] = [_numbers(item, redact) for item in value[:_MOST]]
+        elif inner := _numbers(value, redact):
+            found[name] = inner
+    return found
+
+
+def tokens_by_modality(usage: Mapping[str, Any]) -> dict[str, int]:
+    """Tokens of the prompt by modality, where the server tells.
+
+    Args:
+        usage: as `token_usage` gives it, in OpenAI's names or Gemini's.
+
+    Examples:
+        >>> tokens_by_modality({"prompt_tokens_details": {"image_tokens": 8, "cached_tokens": 2}})
+        {'image': 8}
+        >>> tokens_by_modality({"prompt_tokens_details": [{"modality": "IMAGE", "token_count": 8}]})
+        {'image': 8}
+    """
+    details = usage.get("prompt_tokens_details")
+    if isinstance(details, list):
+        said = {str(item.get("modality")).lower(): item.get("token_count") for item in details}
+    elif isinstance(details, Mapping):
+        said = {name: details.get(f"{name}_tokens") for name in _MODALITIES}
+    else:
+        return {}
+    return {name: said[name] for name in _MODALITIES if isinstance(said.get(name), int)}
+
+
+def _numbers(value: object, redact: Callable[[str], str]) -> dict[str, Any]:
+    """The numbers of an object, and the modality that they are of."""
+    return {
+        name: item
+        for name, item in _named(value, redact).items()
+        if _is_count(item) or (name == "modality" and str(item).lower() in _MODALITIES)
+    }
+
+
+def _named(value: object, redact: Callable[[str], str]) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        return {}
+    kept = [
+        (name, item)
+        for name, item in value.items()
+        if _NAME.fullmatch(str(name)) and redact(name) == name
+    ]
+    return dict(kept[:_MOST])
+
+
+def _is_count(value: object) -> bool:
+    # Compared, not converted: there are whole numbers in JSON that no float can hold.
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 2**53

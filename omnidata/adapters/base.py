@@ -1,13 +1,15 @@
-"""What every model has unless it says otherwise."""
+"""What every model has unless it says otherwise, and the models that ask nobody."""
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from omnidata import media
+from omnidata import media, predictions
+from omnidata.files import STREAMED, open_file
 from omnidata.types import (
     Completion,
     Conversation,
@@ -15,6 +17,7 @@ from omnidata.types import (
     Modality,
     Prepared,
     Request,
+    Step,
 )
 
 
@@ -98,70 +101,66 @@ class Model(ABC):
         return {}
 
 
-# What a model can take, and what one turn looks like once it fits.
-
-ALL: frozenset[Modality] = frozenset({"image", "video", "audio"})
+# Baselines, which say what a score means without a model, and answers that were given before.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capabilities:
-    """What a model takes and in which form it is sent.
+class Baseline(Model):
+    """Answers each step by a rule of its task.
 
-    Attributes:
-        accepts: the modalities.
-        video: "native" sends the clip's own bytes, "frames" some of its frames as pictures.
-        frames: how many frames, evenly spread from the first to the last.
-        frame_times: whether a line of text before each frame says when it is shown.
-        audio: "file" sends the track's own bytes where the model takes its format, "waveform"
-            always a 16-bit mono WAV file of 16 kHz.
-        audio_formats: the formats of files that it takes, e.g. "wav".
-        max_images: how many pictures one request may hold, frames included; None = any number.
-        max_videos, max_audios: how many whole clips and how many tracks; None = any number.
-        max_media: how many media of all kinds one request may hold, frames included; None = any
-            number.
-        image_size: the longest side of a picture in pixels; larger ones are made smaller, in
-            proportion. None = as they are.
-        degrade: leave out what the model cannot take, and say so in the receipt.
+    Args:
+        name: of the rule.
+        steps: those that may be asked about.
+        policy: the rule: a step's answer, in the form that the task's prompt asks for.
     """
 
-    accepts: frozenset[Modality] = ALL
-    video: Literal["native", "frames"] = "frames"
-    frames: int = 4
-    frame_times: bool = True
-    audio: Literal["file", "waveform"] = "file"
-    audio_formats: tuple[str, ...] = ("wav", "mp3")
-    max_images: int | None = None
-    max_videos: int | None = None
-    max_audios: int | None = None
-    max_media: int | None = None
-    image_size: int | None = None
-    degrade: bool = False
+    max_batch = 256
+    accepts = None
+
+    def __init__(self, name: str, steps: Sequence[Step], policy: Callable[[Step], str]) -> None:
+        self.name = f"baseline:{name}"
+        self._policy = policy
+        self._steps = {step.sample_id: step for step in steps}
+
+    async def generate(
+        self, batch: Sequence[Prepared], params: GenerationParams
+    ) -> list[Completion]:
+        """Answer each step by the rule."""
+        steps = [self._steps[item.request.sample_id] for item in batch]
+        return [Completion(text=self._policy(step)) for step in steps]
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedPart:
-    """A text, or a medium in the form in which it is sent.
+# Answers that were given before: a file of predictions as a model.
 
-    Attributes:
-        kind: "text" or the modality; frames of a clip are "image".
-        text: the text; empty for media.
-        data: a file's bytes; empty for text.
-        mime: what the bytes are, e.g. "image/png".
-        role: the medium's role in the step.
-        sha256: of `data`, in hexadecimal.
+
+class Replay(Model):
+    """Repeats a file of `{"sample_id", "output"}` lines; a run's `predictions.jsonl` is one.
+
+    A step without a line comes back as `api_error`: nothing was answered, so nothing is judged.
     """
 
-    kind: Literal["text", "image", "video", "audio"]
-    text: str = ""
-    data: bytes = b""
-    mime: str = ""
-    role: str = ""
-    sha256: str = ""
+    max_batch = 256
+    accepts = None
 
+    def __init__(self, path: Path) -> None:
+        """Read the file.
 
-@dataclass(frozen=True, slots=True)
-class RenderedMessage:
-    """One turn, ready for a wire format."""
+        Raises:
+            PredictionError: the file is missing, or a line is not a prediction.
+        """
+        self._lines = {line.sample_id: line.completion() for line in predictions.read(path)}
+        # The content is part of the name: a run that resumes on an edited file would mix two.
+        with open_file(path, STREAMED) as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        self.name = f"replay:{path}@{digest[:12]}"
 
-    role: Literal["system", "user", "assistant"]
-    parts: tuple[RenderedPart, ...]
+    async def generate(
+        self, batch: Sequence[Prepared], params: GenerationParams
+    ) -> list[Completion]:
+        """The recorded completions."""
+        return [
+            self._lines.get(
+                item.request.sample_id,
+                Completion(delivery="api_error", error=f"{self.name} has no line for this step"),
+            )
+            for item in batch
+        ]

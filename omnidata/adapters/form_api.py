@@ -11,12 +11,11 @@ import aiohttp
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.api import ApiModel
-from omnidata.adapters.base import RenderedMessage, RenderedPart
-from omnidata.adapters.finish_reasons import delivered, reported, tool_called
+from omnidata.adapters.api import ApiModel, delivered, reported, tool_called
 from omnidata.adapters.http import open_session, parsed, sendable
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
+from omnidata.adapters.render import RenderedMessage, RenderedPart
 from omnidata.errors import CallError, UsageError
 from omnidata.types import Completion, GenerationParams
 
@@ -145,29 +144,34 @@ def form(fields: Mapping[str, Any], files: Mapping[str, RenderedPart]) -> aiohtt
     return data
 
 
-# The server of Baichuan-Omni-1.5: a multipart form with one file.
+# Multipart forms: VITA-1.5 and Baichuan-Omni-1.5.
 
 _Form = tuple[str, dict[str, RenderedPart]]
 
 
-class Baichuan(FlatModel):
-    """POST {base} with a text and at most one file: a clip, or an image, or a track.
+class FormModel(FlatModel):
+    """A server that takes a multipart form: a text, and the last medium of each kind as a file.
 
-    The form has no fields for generation settings. The reply is `text`, or `response` in older
-    servers, of which a trailing `<|endoftext|>` is cut off, and blanks at both ends.
+    Attributes:
+        text_field: the name of the text.
+        file_field: the name of a file, with its kind for `{}`.
+        fixed: what the form always says beside them; `extra_body` may say it otherwise.
+        replies: names under which the reply may stand, the first that holds a text counts.
+        lead, end: marks of the model, which are cut off the reply with the blanks at both ends.
     """
 
-    wire: ClassVar[str] = "baichuan"
-    most: ClassVar[Mapping[str, int]] = {"max_media": 1}
-    ours: ClassVar[frozenset[str]] = frozenset(
-        {"text_query", "image_file", "video_file", "audio_file"}
-    )
+    text_field: ClassVar[str]
+    file_field: ClassVar[str]
+    fixed: ClassVar[Mapping[str, Any]]
+    replies: ClassVar[tuple[str, ...]]
+    lead: ClassVar[str] = ""
+    end: ClassVar[str]
 
     def write(self, messages: Sequence[RenderedMessage]) -> tuple[_Form, int]:
-        """The text and the file."""
+        """The text and the files."""
         text = text_of(messages)
         files = {
-            f"{kind}_file": part
+            self.file_field.format(kind): part
             for kind in ("image", "video", "audio")
             for part in media_of(messages, kind)
         }
@@ -180,19 +184,49 @@ class Baichuan(FlatModel):
             CallError: no answer came.
         """
         text, files = payload
-        fields = {"text_query": text, "generate_audio": False, **self.preset.extra_body}
-        answer = await self._post(form(fields, files))
-        return Completion(text=clean_baichuan(self._text(answer, "text", "response")))
+        fields: dict[str, Any] = {self.text_field: text, **self.fixed}
+        if params.temperature is not None and "temperature" in self.controls:
+            fields["temperature"] = f"{params.temperature:g}"
+        answer = await self._post(form(fields | self.preset.extra_body, files))
+        said = self._text(answer, *self.replies)
+        return Completion(text=said.lstrip(self.lead).strip().removesuffix(self.end).strip())
 
 
-def clean_baichuan(text: str) -> str:
-    """The reply without the model's mark.
+class Vita(FormModel):
+    """POST {base}/generate with a question and at most one image, one clip and one track."""
 
-    Examples:
-        >>> clean_baichuan("PRESS_BACK<|endoftext|>")
-        'PRESS_BACK'
+    wire: ClassVar[str] = "vita"
+    path: ClassVar[str] = "/generate"
+    most: ClassVar[Mapping[str, int]] = {"max_images": 1, "max_videos": 1, "max_audios": 1}
+    controls: ClassVar[frozenset[str]] = frozenset({"temperature"})
+    ours: ClassVar[frozenset[str]] = controls | {"question", "image", "video", "audio"}
+    text_field = "question"
+    file_field = "{}"
+    fixed: ClassVar[Mapping[str, Any]] = {
+        "model_type": "qwen2p5_instruct",
+        "conv_mode": "qwen2p5_instruct",
+    }
+    replies = ("response",)
+    lead = "☜"
+    end = "<|im_end|>"
+
+
+class Baichuan(FormModel):
+    """POST {base} with a text and at most one file: a clip, or an image, or a track.
+
+    The form has no fields for generation settings. Older servers call the reply `response`.
     """
-    return text.strip().removesuffix("<|endoftext|>").strip()
+
+    wire: ClassVar[str] = "baichuan"
+    most: ClassVar[Mapping[str, int]] = {"max_media": 1}
+    ours: ClassVar[frozenset[str]] = frozenset(
+        {"text_query", "image_file", "video_file", "audio_file"}
+    )
+    text_field = "text_query"
+    file_field = "{}_file"
+    fixed: ClassVar[Mapping[str, Any]] = {"generate_audio": False}
+    replies = ("text", "response")
+    end = "<|endoftext|>"
 
 
 # The server of MiniCPM-o 4.5: JSON with media in base64.
@@ -272,55 +306,3 @@ def _reason(answer: dict[str, Any]) -> str | None:
         case {"choices": [{"finish_reason": str(reason)}, *_]} | {"finish_reason": str(reason)}:
             return reason
     return None
-
-
-# The server of VITA-1.5: a multipart form.
-
-_MODEL = "qwen2p5_instruct"
-
-
-class Vita(FlatModel):
-    """POST {base}/generate with a question and at most one image, one clip and one track.
-
-    `model_type` and `conv_mode` are `qwen2p5_instruct` unless `extra_body` says otherwise. The
-    reply is `response`, of which the leading ☜ and the trailing `<|im_end|>` are cut off, and
-    blanks at both ends.
-    """
-
-    wire: ClassVar[str] = "vita"
-    path: ClassVar[str] = "/generate"
-    most: ClassVar[Mapping[str, int]] = {"max_images": 1, "max_videos": 1, "max_audios": 1}
-    controls: ClassVar[frozenset[str]] = frozenset({"temperature"})
-    ours: ClassVar[frozenset[str]] = controls | {"question", "image", "video", "audio"}
-
-    def write(self, messages: Sequence[RenderedMessage]) -> tuple[_Form, int]:
-        """The text and the files."""
-        text = text_of(messages)
-        files = {
-            kind: part for kind in ("image", "video", "audio") for part in media_of(messages, kind)
-        }
-        return (text, files), len(text) + sum(len(part.data) for part in files.values())
-
-    async def send(self, payload: _Form, params: GenerationParams) -> Completion:
-        """One attempt.
-
-        Raises:
-            CallError: no answer came.
-        """
-        text, files = payload
-        fields: dict[str, Any] = {"question": text, "model_type": _MODEL, "conv_mode": _MODEL}
-        if params.temperature is not None:
-            fields["temperature"] = f"{params.temperature:g}"
-        fields |= self.preset.extra_body
-        answer = await self._post(form(fields, files))
-        return Completion(text=clean_vita(self._text(answer, "response")))
-
-
-def clean_vita(text: str) -> str:
-    """The reply without the model's marks.
-
-    Examples:
-        >>> clean_vita("☜ PRESS_BACK<|im_end|>")
-        'PRESS_BACK'
-    """
-    return text.lstrip("☜").strip().removesuffix("<|im_end|>").strip()

@@ -15,12 +15,18 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from omnidata.adapters.api import ApiModel
-from omnidata.adapters.base import RenderedMessage, RenderedPart
-from omnidata.adapters.finish_reasons import delivered, reasoned_alone, reported, tool_called
+from omnidata.adapters.api import (
+    ApiModel,
+    delivered,
+    reasoned_alone,
+    reported,
+    token_usage,
+    tool_called,
+)
 from omnidata.adapters.http import fault, open_session, parsed, sendable
-from omnidata.adapters.token_usage import counted, in_snake_case
+from omnidata.adapters.render import RenderedMessage, RenderedPart
 from omnidata.errors import CallError, PlatformError
+from omnidata.jsontext import in_snake_case
 from omnidata.types import Completion, GenerationParams
 
 try:
@@ -95,7 +101,7 @@ def completion(body: str, where: str) -> Completion:
         raise reported(answer.error, where=where)
     model = answer.model_version
     about = Completion(
-        usage=in_snake_case(counted(answer.usage_metadata, str)),
+        usage=in_snake_case(token_usage(answer.usage_metadata, str)),
         receipt={"model": model[:_EXCERPT]} if isinstance(model, str) else {},
     )
     feedback = answer.prompt_feedback

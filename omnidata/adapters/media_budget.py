@@ -1,4 +1,4 @@
-"""Which parts of a conversation a model can take, before any file is opened."""
+"""What a model can take of a conversation, decided before any file is opened."""
 
 from __future__ import annotations
 
@@ -6,8 +6,45 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from omnidata.adapters.base import Capabilities
 from omnidata.types import Conversation, Message, Modality, Part
+
+ALL: frozenset[Modality] = frozenset({"image", "video", "audio"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a model takes and in which form it is sent.
+
+    Attributes:
+        accepts: the modalities.
+        video: "native" sends the clip's own bytes, "frames" some of its frames as pictures.
+        frames: how many frames, evenly spread from the first to the last.
+        frame_times: whether a line of text before each frame says when it is shown.
+        audio: "file" sends the track's own bytes where the model takes its format, "waveform"
+            always a 16-bit mono WAV file of 16 kHz.
+        audio_formats: the formats of files that it takes, e.g. "wav".
+        max_images: how many pictures one request may hold, frames included; None = any number.
+        max_videos, max_audios: how many whole clips and how many tracks; None = any number.
+        max_media: how many media of all kinds one request may hold, frames included; None = any
+            number.
+        image_size: the longest side of a picture in pixels; larger ones are made smaller, in
+            proportion. None = as they are.
+        degrade: leave out what the model cannot take, and say so in the receipt.
+    """
+
+    accepts: frozenset[Modality] = ALL
+    video: Literal["native", "frames"] = "frames"
+    frames: int = 4
+    frame_times: bool = True
+    audio: Literal["file", "waveform"] = "file"
+    audio_formats: tuple[str, ...] = ("wav", "mp3")
+    max_images: int | None = None
+    max_videos: int | None = None
+    max_audios: int | None = None
+    max_media: int | None = None
+    image_size: int | None = None
+    degrade: bool = False
+
 
 # The order in which a model gets the parts of a conversation: the paper's, or the release's.
 #
@@ -227,10 +264,10 @@ def lacking(conversation: Conversation, capabilities: Capabilities) -> str:
 def fit(parts: Sequence[Part], capabilities: Capabilities) -> Fit:
     """Choose what to leave out.
 
-    Modalities that the model does not take, and what is above `limits.excess`; then, where there
-    are more pictures than it takes, screenshots of the history, then frames of clips, evenly, and
-    last of all other pictures from the first on. The last picture, which is the current screen,
-    always stays.
+    What goes first are the modalities that the model does not take, and the media that `excess`
+    names; then, where there are more pictures than it takes, screenshots of the history, then
+    frames of clips, evenly, and last of all other pictures from the first on. The last picture,
+    which is the current screen, always stays.
     """
     dropped = {
         number: f"the model takes no {part.kind}"

@@ -10,12 +10,11 @@ import aiohttp
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.api import ApiModel
-from omnidata.adapters.base import RenderedMessage, RenderedPart
-from omnidata.adapters.finish_reasons import delivered, reasoned_alone, reported, tool_called
+from omnidata.adapters.api import ApiModel, delivered, reasoned_alone, reported, tool_called
 from omnidata.adapters.http import MAX_ANSWER_BYTES, MAX_ERROR_BYTES, fault, parsed
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
+from omnidata.adapters.render import RenderedMessage, RenderedPart
 from omnidata.errors import CallError, PlatformError
 from omnidata.types import Completion, GenerationParams
 

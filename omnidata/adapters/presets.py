@@ -13,16 +13,14 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from omnidata.adapters.addresses import OPENAI_URL, check_address, is_openai
-from omnidata.adapters.base import Capabilities
-from omnidata.adapters.media_budget import ReleaseRules
+from omnidata.adapters.keys import OPENAI_URL, check_address, is_openai
+from omnidata.adapters.media_budget import Capabilities, Layout, ReleaseRules
 from omnidata.errors import UsageError
 from omnidata.files import read_settings
 from omnidata.types import GenerationParams, Modality
 
 # What can be said about a model: keys of a row in a table of models, and options given as text.
 
-Layout = Literal["paper", "release"]
 AudioPart = Literal["input_audio", "audio_url"]
 TokenLimit = Literal["max_completion_tokens", "max_tokens"]
 _Positive = Annotated[int, msgspec.Meta(ge=1)]
@@ -118,14 +116,16 @@ def _value(name: str, text: str, allowed: list[str]) -> Any:
             value = msgspec.json.decode(text)
         return msgspec.convert(value, _TYPES[name], strict=False)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        words = _words(_TYPES[name])
-        raise UsageError(
-            f"{error}", where=where, expected=f"one of {', '.join(words)}" if words else ""
-        ) from None
+        raise UsageError(f"{error}", where=where, expected=allowed_words(_TYPES[name])) from None
+
+
+def allowed_words(hint: Any) -> str:
+    """What an option's type expects, for messages: `one of image, video`; empty for any text."""
+    words = _words(hint)
+    return f"one of {', '.join(words)}" if words else ""
 
 
 def _words(hint: Any) -> list[str]:
-    """The words that a type allows."""
     if get_origin(hint) is Literal:
         return [str(word) for word in get_args(hint)]
     return [word for argument in get_args(hint) for word in _words(argument)]
@@ -216,17 +216,17 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     inline_limit_mb: float = 20
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """All that answers depend on beside the generation settings, as JSON values."""
-        return self.asked | {"capabilities": _json(self.capabilities)}
-
-    @property
     def asked(self) -> dict[str, Any]:
         """Of the settings those that the content of a rendered conversation does not show."""
         names = ["wire", "model", "base_url", "layout", "extra_body"]
         names += [name for name, wire in OF_WIRE.items() if wire == self.wire]
-        asked = {name: _json(getattr(self, name)) for name in names}
+        asked: dict[str, Any] = {name: _json(getattr(self, name)) for name in names}
         return asked | ({"release": _json(self.release)} if self.layout == "release" else {})
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that answers depend on beside the generation settings, as JSON values."""
+        return self.asked | {"capabilities": _json(self.capabilities)}
 
 
 def find(

@@ -12,19 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from omnidata import media
-from omnidata.adapters.base import Capabilities, RenderedMessage, RenderedPart
-from omnidata.adapters.media_budget import Fit, fit, flat, lacking
+from omnidata.adapters.media_budget import Capabilities, Fit, fit, flat, lacking
 from omnidata.errors import MediaError, UsageError
 from omnidata.types import Conversation, MediaRef, Part
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-__all__ = ["RATE", "lacking", "render"]
-
-
-# One way through a conversation for all models: what is left out, what is sent, the receipt.
 
 T = TypeVar("T")
 Line = dict[str, Any]
@@ -39,7 +33,7 @@ class Turn(Generic[T]):
     parts: list[T] = field(default_factory=list)
 
 
-def walk(
+def render_messages(
     conversation: Conversation,
     capabilities: Capabilities,
     text: Callable[[str], T],
@@ -114,6 +108,35 @@ def _degraded(parts: Sequence[Part], plan: Fit) -> list[str]:
     return reasons
 
 
+@dataclass(frozen=True, slots=True)
+class RenderedPart:
+    """A text, or a medium in the form in which it is sent.
+
+    Attributes:
+        kind: "text" or the modality; frames of a clip are "image".
+        text: the text; empty for media.
+        data: a file's bytes; empty for text.
+        mime: what the bytes are, e.g. "image/png".
+        role: the medium's role in the step.
+        sha256: of `data`, in hexadecimal.
+    """
+
+    kind: Literal["text", "image", "video", "audio"]
+    text: str = ""
+    data: bytes = b""
+    mime: str = ""
+    role: str = ""
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedMessage:
+    """One turn, ready for a wire format."""
+
+    role: Literal["system", "user", "assistant"]
+    parts: tuple[RenderedPart, ...]
+
+
 RATE = 16_000
 """Samples per second of every waveform, in Hz."""
 
@@ -140,7 +163,7 @@ def render(
         MediaError: a medium that is to be sent is missing, broken or cut short.
         UsageError: the model cannot take the conversation, and `degrade` is off.
     """
-    turns, receipt = walk(conversation, capabilities, _text, _sent)
+    turns, receipt = render_messages(conversation, capabilities, _text, _sent)
     return tuple(RenderedMessage(turn.role, tuple(turn.parts)) for turn in turns), receipt
 
 

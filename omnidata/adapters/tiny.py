@@ -50,7 +50,7 @@ def make_tiny(family: Family, folder: Path, *, seed: int = 0, texts: Iterable[st
         raise UsageError(f'there is no tiny model "{family}"', expected=f"one of {names}")
     if folder.exists():
         raise UsageError("the folder exists", where=str(folder), remedy="choose another name")
-    from omnidata.adapters.hf.torchvision_shim import prepare_imports
+    from omnidata.adapters.hf.checkpoint import prepare_imports
 
     try:
         import torch

@@ -217,7 +217,7 @@ def _expected(task: Task) -> str:
 
 def _supported(as_json: bool) -> None:
     from omnidata import registry
-    from omnidata.adapters import FORMS, plugins, presets
+    from omnidata.adapters import FORMS, PLUGINS, presets
     from omnidata.run.logs import READERS
     from omnidata.run.scoring import profiles_of
 
@@ -238,7 +238,7 @@ def _supported(as_json: bool) -> None:
                 "tasks": described,
                 "models": FORMS,
                 "presets": list(presets.table()),
-                "plugins": plugins.names(),
+                "plugins": PLUGINS.names(),
                 "task_plugins": registry.plugin_names(),
                 "logs": list(READERS),
             }
@@ -253,5 +253,5 @@ def _supported(as_json: bool) -> None:
     terminal.say("tasks of plugins:  " + ("  ".join(registry.plugin_names()) or "none"))
     terminal.say("models:   " + "  ".join(FORMS))
     terminal.say("presets:  " + "  ".join(presets.table()))
-    terminal.say("plugins:  " + ("  ".join(plugins.names()) or "none"))
+    terminal.say("plugins:  " + ("  ".join(PLUGINS.names()) or "none"))
     terminal.say("logs:     " + ", ".join(READERS))

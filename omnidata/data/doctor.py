@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, Literal
 
-from omnidata.adapters.hf.torchvision_shim import MISSING_OPERATOR
+from omnidata.adapters.hf.checkpoint import MISSING_OPERATOR
 from omnidata.adapters.keys import Key
 from omnidata.errors import UsageError
 
@@ -420,7 +420,7 @@ def _gpus(outcomes: Mapping[str, Outcome]) -> list[Check]:
 def _keys() -> list[Check]:
     """Whether the variables that hold the keys of the known models are set."""
     from omnidata.adapters import presets
-    from omnidata.adapters.addresses import OPENAI_URL
+    from omnidata.adapters.keys import OPENAI_URL
 
     openai = presets.find("openai:MODEL", {}, base_url=OPENAI_URL)
     users = {openai.key_env: ["openai:MODEL"]} if openai else {}

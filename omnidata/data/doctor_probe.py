@@ -112,7 +112,7 @@ def _gpu(index: int) -> dict[str, str]:
 
 
 def _torchvision() -> Found:
-    from omnidata.adapters.hf.torchvision_shim import prepare_imports
+    from omnidata.adapters.hf.checkpoint import prepare_imports
 
     declared = prepare_imports()
     import torch
@@ -131,7 +131,7 @@ def _torchaudio() -> Found:
 
 
 def _transformers() -> Found:
-    from omnidata.adapters.hf.torchvision_shim import prepare_imports
+    from omnidata.adapters.hf.checkpoint import prepare_imports
 
     prepare_imports()
     from transformers import AutoModelForMultimodalLM, AutoProcessor  # noqa: F401  whether it loads is the question

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from omnidata.adapters.token_usage import in_snake_case
 from omnidata.errors import UsageError
 from omnidata.files import read_settings
+from omnidata.jsontext import in_snake_case
 
 # Token counts, as APIs name them.
 

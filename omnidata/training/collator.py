@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from omnidata.adapters.hf.chat_suffix import ending
+from omnidata.adapters.hf.checkpoint import chat_suffix
 from omnidata.adapters.hf.inputs import Decoded
-from omnidata.adapters.hf.model import Senses
+from omnidata.adapters.hf.model import InputPipeline
 from omnidata.adapters.hf.options import parse
 from omnidata.adapters.render import Turn
 from omnidata.errors import DataError, MediaError, UsageError
@@ -43,7 +43,8 @@ class OmniCollator:
     Raises:
         PlatformError: the libraries of the extra `local` are missing or do not load.
         UsageError: there is no such checkpoint or option, the chat template lacks what the labels
-            need (see `adapters.hf.ending`), or the task writes prompts with a model's own answers.
+            need (see `omnidata.adapters.hf.checkpoint.chat_suffix`), or the task writes prompts
+            with a model's own answers.
     """
 
     def __init__(
@@ -59,10 +60,10 @@ class OmniCollator:
                 where="-T history=predicted",
                 expected="history=gold or history=none",
             )
-        self._senses = Senses(str(path), parse(options or {}))
-        self.processor = self._senses.processor
+        self._pipeline = InputPipeline(str(path), parse(options or {}))
+        self.processor = self._pipeline.processor
         self._task = task
-        self._closing = self._encoded(ending(self.processor, str(path)), special=True)
+        self._closing = self._encoded(chat_suffix(self.processor, str(path)), special=True)
 
     def __call__(self, items: Sequence[Step | Example | Mapping[str, Any]]) -> dict[str, Any]:
         """One batch, padded on the right.
@@ -83,7 +84,7 @@ class OmniCollator:
         """
         examples = list(map(self._example, items))
         turns = list(map(self._decoded, examples))
-        inputs = self._senses.inputs
+        inputs = self._pipeline.inputs
         if len({inputs.interleaves(found) for found in turns}) > 1:
             raise UsageError(
                 "some of the steps have sound to be interleaved with clips, others have not",
@@ -110,11 +111,11 @@ class OmniCollator:
                 where=found.sample_id,
                 expected="OmniCollator(path, task)",
             )
-        return as_example(self._task, found, longest=self._senses.capabilities.image_size)
+        return as_example(self._task, found, longest=self._pipeline.capabilities.image_size)
 
     def _decoded(self, example: Example) -> list[Turn[Decoded]]:
         try:
-            turns, receipt = self._senses.decode(example.prompt, example.sample_id)
+            turns, receipt = self._pipeline.decode(example.prompt, example.sample_id)
         except MediaError as error:
             if example.sample_id not in error.where:
                 error.where = f"{example.sample_id}: {error.where}"
@@ -124,7 +125,7 @@ class OmniCollator:
 
     def _answer(self, example: Example) -> Tensor:
         """The tokens of the answer and its end; control tokens in its text are plain text."""
-        placeholders = self._senses.inputs.placeholders.values()
+        placeholders = self._pipeline.inputs.placeholders.values()
         if forged := next((name for name in placeholders if name in example.answer), ""):
             raise DataError(
                 f"the answer holds {forged}, which stands for a medium",

@@ -17,8 +17,8 @@ import msgspec
 
 from omnidata import media
 from omnidata.actions import Screen
-from omnidata.adapters.base import ALL
 from omnidata.adapters.hf.options import CONTROLS, TOKENS
+from omnidata.adapters.media_budget import ALL
 from omnidata.adapters.render import Turn
 from omnidata.errors import DataError, UsageError
 from omnidata.tasks.coordinates import shown

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 from omnidata.actions import Screen, Space
-from omnidata.adapters.base import Capabilities
-from omnidata.adapters.render import Turn, walk
+from omnidata.adapters.media_budget import Capabilities
+from omnidata.adapters.render import Turn, render_messages
 from omnidata.errors import Finding, UsageError
 from omnidata.run.splits import SHARES, Split
 from omnidata.tasks.coordinates import Resizing, answer_space, shown
@@ -206,7 +206,7 @@ class Maker:
         if absent or not any(ref.kind == "image" for _, ref in refs):
             what = f"there is no {' and no '.join(absent) or 'picture'}"
             return _left_out(step, "picture-missing", what, "a picture of the screen")
-        turns, receipt = walk(conversation, self._capabilities, _text, self._sent)
+        turns, receipt = render_messages(conversation, self._capabilities, _text, self._sent)
         target = self._answer(step, receipt)
         return target if isinstance(target, Finding) else self._line(step, turns, target)
 

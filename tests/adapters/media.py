@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from omnidata.adapters.base import RenderedMessage, RenderedPart
+from omnidata.adapters.render import RenderedMessage, RenderedPart
 from omnidata.media.encoding import encode_mp4, encode_wav
 from omnidata.types import Conversation, MediaRef, Message, Modality, Part
 

@@ -12,10 +12,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from omnidata.adapters.base import Capabilities
 from omnidata.adapters.gemini import Gemini
 from omnidata.adapters.keys import Key
-from omnidata.adapters.media_budget import ReleaseRules
+from omnidata.adapters.media_budget import Capabilities, ReleaseRules
 from omnidata.adapters.presets import Preset
 from omnidata.errors import CallError, UsageError
 from omnidata.types import Completion, GenerationParams, Message, Part, Request

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.adapters.hf.torchvision_shim import prepare_imports
+from omnidata.adapters.hf.checkpoint import prepare_imports
 from tests.doctor import broken
 
 torch = pytest.importorskip("torch", reason="needs the extra `local`")
@@ -21,9 +21,7 @@ without_cuda = pytest.mark.skipif(
     torch.version.cuda is not None, reason="needs torch without CUDA, where CUDA builds break"
 )
 ROOT = Path(__file__).resolve().parents[2]
-PREPARE = (
-    "from omnidata.adapters.hf.torchvision_shim import prepare_imports\nprint(prepare_imports())\n"
-)
+PREPARE = "from omnidata.adapters.hf.checkpoint import prepare_imports\nprint(prepare_imports())\n"
 
 
 def run(code: str, *first: Path, flag: str = "-B") -> subprocess.CompletedProcess[str]:
@@ -81,7 +79,7 @@ def test_a_torchvision_that_fails_otherwise_is_an_error_that_names_the_doctor(
     broken.install(tmp_path, "torchvision", source)
     code = (
         "from omnidata.errors import PlatformError\n"
-        "from omnidata.adapters.hf.torchvision_shim import prepare_imports\n"
+        "from omnidata.adapters.hf.checkpoint import prepare_imports\n"
         "try: prepare_imports()\n"
         "except PlatformError as error: print(error)\n"
     )

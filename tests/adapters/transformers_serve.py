@@ -28,7 +28,7 @@ def decode(data: torch.Tensor, mode: Any, *, apply_exif_orientation: bool) -> to
 
 def main() -> None:
     """Run the command line of transformers."""
-    from omnidata.adapters.hf.torchvision_shim import prepare_imports
+    from omnidata.adapters.hf.checkpoint import prepare_imports
 
     prepare_imports()
     import torch

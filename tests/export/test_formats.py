@@ -11,9 +11,9 @@ import pytest
 
 from omnidata import media
 from omnidata.actions import Action, Box
-from omnidata.adapters.base import Capabilities, RenderedPart
 from omnidata.adapters.hf.options import CONTROLS, TOKENS
-from omnidata.adapters.render import render
+from omnidata.adapters.media_budget import Capabilities
+from omnidata.adapters.render import RenderedPart, render
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
 from omnidata.training.media_store import Sizing

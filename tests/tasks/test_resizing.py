@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from omnidata.actions import Point
-from omnidata.adapters.base import Capabilities
+from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import render
 from omnidata.errors import PredictionError
 from omnidata.tasks import get_task

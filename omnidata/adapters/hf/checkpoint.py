@@ -1,21 +1,103 @@
-"""From a name to a processor and a model."""
+"""From the name of a checkpoint to its processor and model, and to what its chat template does."""
 
 from __future__ import annotations
 
 import logging
+import re
+import sys
 from importlib.util import find_spec
 from typing import Any
 
 from omnidata.adapters.hf.options import Family, LocalOptions, family
 from omnidata.errors import CallError, PlatformError, UsageError
 
+# torchvision beside a torch without CUDA.
+#
+# transformers asks only whether torchvision is installed, and imports it. The usual Linux build is
+# linked against CUDA: beside a CPU-only torch its compiled operators stay away, and the import ends
+# in `operator torchvision::nms does not exist`. What processors need of torchvision is Python.
+
+MISSING_OPERATOR = "operator torchvision::nms does not exist"
+_SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+_libraries: list[Any] = []
+"""Operators live as long as the library that declares them."""
+
+
+def prepare_imports() -> bool:
+    """Make torchvision importable where a CUDA build of it stands beside CPU-only torch.
+
+    To be called before the first import of transformers, peft or trl. Nothing happens where
+    torchvision works or is not installed. Elsewhere the two operators that torchvision asks for at
+    import are declared, without code behind them: the Python of torchvision works, and its compiled
+    functions, which no processor of ours calls, say that they are not there.
+
+    Returns:
+        Whether operators were declared, now or before.
+
+    Raises:
+        PlatformError: torchvision is installed and cannot be loaded; transformers could not either.
+    """
+    if "torchvision" in sys.modules or find_spec("torchvision") is None:
+        return bool(_libraries)
+    try:
+        _import()
+    except (ImportError, OSError, RuntimeError) as error:
+        if not (MISSING_OPERATOR in str(error) and _cpu_only()):
+            raise _unusable(error) from error
+        _declare()
+        try:
+            _import()
+        except (ImportError, OSError, RuntimeError) as again:
+            raise _unusable(again) from again
+    return bool(_libraries)
+
+
+def _import() -> None:
+    try:
+        import torchvision  # noqa: F401  # whether it loads is the question
+    except BaseException:
+        # A failed import leaves the submodules that came before the failure.
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        raise
+
+
+def _cpu_only() -> bool:
+    """Whether torch has no GPU code; elsewhere a missing operator means a torchvision for another.
+
+    There the mistake is not to be hidden.
+    """
+    import torch
+
+    return torch.version.cuda is None and torch.version.hip is None
+
+
+def _declare() -> None:
+    import torch
+
+    if not _libraries:
+        library = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]  # theirs has no types
+        for name in ("nms", "qnms"):
+            library.define(name + _SCHEMA)  # type: ignore[no-untyped-call]  # theirs has no types
+        _libraries.append(library)
+
+
+def _unusable(error: Exception) -> PlatformError:
+    return PlatformError(
+        f"torchvision cannot be loaded ({type(error).__name__}: {error}), and transformers "
+        "imports it where it is installed",
+        expected="the build of torchvision that was made for this torch",
+        remedy="`omnidata doctor` prints the command that mends it",
+    )
+
+
+# The processor and the weights.
+
 _log = logging.getLogger(__name__)
 
 
 def _transformers() -> Any:
     try:
-        from omnidata.adapters.hf.torchvision_shim import prepare_imports
-
         prepare_imports()
         import transformers
     except (ImportError, OSError, RuntimeError) as error:
@@ -192,3 +274,73 @@ def _has_adapter(transformers: Any, path: str, folder: str) -> bool:
         _raise_exceptions_for_connection_errors=False,
     )
     return found is not None
+
+
+# What the chat template puts behind an answer, which training has to teach, too.
+
+_SAID = "omnidata-answer"
+_ASKED: dict[str, Any] = {"role": "user", "content": [{"type": "text", "text": "omnidata"}]}
+_ANSWERED: dict[str, Any] = {"role": "assistant", "content": [{"type": "text", "text": _SAID}]}
+
+
+def chat_suffix(processor: Any, path: str) -> str:
+    """The text that ends an answer, special tokens included: `<|im_end|>` and a line break.
+
+    A template that marks what the assistant says with `{% generation %}` says it itself. Otherwise
+    it is what follows the answer where the prompt, as the model is given it in evaluation, is the
+    beginning of the conversation with the answer.
+
+    Args:
+        processor: of the checkpoint.
+        path: of the checkpoint, for the message.
+
+    Raises:
+        UsageError: the template takes no answers, or does neither of the two.
+    """
+    template = processor.chat_template
+    tokens = processor.tokenizer.special_tokens_map
+    try:
+        asked, _ = _rendered(template, tokens, _ASKED, add_generation_prompt=True)
+        whole, spans = _rendered(template, tokens, _ASKED, _ANSWERED)
+    except Exception as error:  # whatever a template does wrong, Jinja has its own errors
+        raise _lacking(path, f"fails on an answer ({type(error).__name__}: {error})") from None
+    if spans:
+        said = "".join(whole[begin:end] for begin, end in spans)
+    elif whole.startswith(asked):
+        said = whole[len(asked) :]
+    else:
+        raise _lacking(path, "writes a conversation with an answer unlike the prompt for it")
+    if not said.startswith(_SAID) or said.count(_SAID) != 1:
+        raise _lacking(path, "does not keep the answer as it is")
+    closing = said.removeprefix(_SAID)
+    if not closing.strip():
+        raise _lacking(path, "puts no token behind the answer, so that no model learns to stop")
+    return closing
+
+
+def _rendered(
+    template: str, tokens: dict[str, Any], *messages: dict[str, Any], **how: Any
+) -> tuple[str, list[tuple[int, int]]]:
+    """The text of a conversation, and which characters of it `{% generation %}` marks."""
+    from transformers.utils import chat_template_utils
+
+    render: Any = chat_template_utils.render_jinja_template  # its annotation is wrong
+    marks = re.search(r"\{%-?\s*generation\s*-?%\}", template) is not None
+    texts, spans = render(
+        conversations=[list(messages)],
+        chat_template=template,
+        return_assistant_tokens_mask=marks,
+        **tokens,
+        **how,
+    )
+    return texts[0], spans[0] if marks else []
+
+
+def _lacking(path: str, problem: str) -> UsageError:
+    return UsageError(
+        f"the chat template {problem}",
+        where=f"hf:{path}",
+        expected="{% generation %} around what the assistant says, or a conversation that begins "
+        "with the prompt",
+        remedy="give the processor a template with {% generation %}: processor.chat_template = ...",
+    )

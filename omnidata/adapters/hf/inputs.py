@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from omnidata import media
-from omnidata.adapters.base import Capabilities
 from omnidata.adapters.hf.options import Family, LocalOptions
-from omnidata.adapters.render import Line, Turn, walk
+from omnidata.adapters.media_budget import Capabilities
+from omnidata.adapters.render import Line, Turn, render_messages
 from omnidata.types import Conversation, MediaRef, Part
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Decoder:
             MediaError: a medium is missing or broken.
             UsageError: the model cannot take the conversation, and `degrade` is off.
         """
-        turns, receipt = walk(conversation, self._capabilities, _text, self._sent)
+        turns, receipt = render_messages(conversation, self._capabilities, _text, self._sent)
         cut = [f"{line['role']}: {line['cut']}" for line in receipt["parts"] if "cut" in line]
         if cut:
             receipt["degraded"] = [*receipt.get("degraded", ()), *cut]

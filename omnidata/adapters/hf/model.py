@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.base import Capabilities, Model
+from omnidata.adapters.base import Model
 from omnidata.adapters.hf import checkpoint
 from omnidata.adapters.hf.inputs import Batch, Decoded, Decoder, Inputs, Turns, length, size
 from omnidata.adapters.hf.options import LocalOptions
-from omnidata.adapters.media_budget import lacking
+from omnidata.adapters.media_budget import Capabilities, lacking
 from omnidata.adapters.render import Line, Turn
 from omnidata.errors import CallError, MediaError
 from omnidata.types import Completion, Conversation, GenerationParams, Prepared, Request
@@ -28,7 +28,7 @@ from omnidata.types import Completion, Conversation, GenerationParams, Prepared,
 # What stands before a local model: a conversation's media are decoded and become its tensors.
 
 
-class Senses:
+class InputPipeline:
     """Evaluation and training read a checkpoint's prompts through one of these.
 
     Args:
@@ -113,14 +113,14 @@ class LocalModel(Model):
         self.options = options
         self.params = options.params
         self.max_batch = options.batch_size
-        self._senses = Senses(path, options)
-        self.capabilities = self._senses.capabilities
+        self._pipeline = InputPipeline(path, options)
+        self.capabilities = self._pipeline.capabilities
         self.accepts = self.capabilities.accepts
-        self._inputs = self._senses.inputs
+        self._inputs = self._pipeline.inputs
         said = msgspec.structs.asdict(options)
         for name in ("temperature", "max_new_tokens", "seed"):
             said.pop(name)
-        kind = self._senses.kind
+        kind = self._pipeline.kind
         self.settings: Mapping[str, Any] = {"transformers": _VERSION, "type": kind, **said}
         self._model: Any = None
         self._most = options.batch_size
@@ -141,7 +141,7 @@ class LocalModel(Model):
             MediaError: a medium cannot be read, or a text holds what the processor would take for
                 one.
         """
-        turns, receipt = self._senses.decode(request.conversation, request.sample_id)
+        turns, receipt = self._pipeline.decode(request.conversation, request.sample_id)
         asked = [
             self.name,
             dict(self.settings),
@@ -233,11 +233,11 @@ class LocalModel(Model):
 
         if self._model is None:
             began = time.perf_counter()
-            self._model = checkpoint.load_model(self.path, self.options, self._senses.family)
+            self._model = checkpoint.load_model(self.path, self.options, self._pipeline.family)
             self._began = time.perf_counter()
             self._load_s = self._began - began
         began = time.perf_counter()
-        answers = generate(self._model, self._senses.processor, inputs, params, stop)
+        answers = generate(self._model, self._pipeline.processor, inputs, params, stop)
         self._ended = time.perf_counter()
         took = self._ended - began
         self.busy_s += took

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 
+from omnidata.adapters.presets import allowed_words
 from omnidata.errors import UsageError
 from omnidata.types import GenerationParams, Modality
 
@@ -88,21 +89,13 @@ def parse(options: Mapping[str, str]) -> LocalOptions:
             value = None if text == "none" else text
             values[name] = msgspec.convert(value, _TYPES[name], strict=False)
         except msgspec.ValidationError as error:
-            words = _words(_TYPES[name])
             raise UsageError(
                 str(error),
                 where=where,
-                expected=f"one of {', '.join(words)}" if words else "",
+                expected=allowed_words(_TYPES[name]),
                 remedy=f"-M {name}={_default(name)} is the default",
             ) from None
     return LocalOptions(**values)
-
-
-def _words(hint: Any) -> list[str]:
-    """The words that a type allows."""
-    if get_origin(hint) is Literal:
-        return [str(word) for word in get_args(hint)]
-    return [word for argument in get_args(hint) for word in _words(argument)]
 
 
 def _default(name: str) -> str:

@@ -7,8 +7,8 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from omnidata.adapters.api import token_usage, tokens_by_modality
 from omnidata.adapters.keys import Key
-from omnidata.adapters.token_usage import counted, tokens
 from omnidata.run.cost import Tokens
 
 CANARY = "canary_0123456789"
@@ -20,9 +20,9 @@ JSON = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(NAME
 @given(JSON)
 @example({"prompt_tokens_details": 1})
 def test_whatever_a_server_counts_can_be_written_and_tells_nothing(usage: object) -> None:
-    found = counted(usage, Key(CANARY).redact)
+    found = token_usage(usage, Key(CANARY).redact)
     assert CANARY not in json.dumps(found, allow_nan=False)
-    assert all(count >= 0 for count in tokens(found).values())
+    assert all(count >= 0 for count in tokens_by_modality(found).values())
     assert Tokens.of(found).total >= 0
 
 
@@ -30,11 +30,11 @@ def test_a_usage_nested_without_end_is_cut() -> None:
     usage: dict[str, object] = {"prompt_tokens": 1}
     for _ in range(5000):
         usage = {"prompt_tokens": 1, "more": usage}
-    assert counted(usage, str) == {"prompt_tokens": 1, "more": {"prompt_tokens": 1}}
+    assert token_usage(usage, str) == {"prompt_tokens": 1, "more": {"prompt_tokens": 1}}
 
 
 def test_a_usage_of_many_names_is_cut() -> None:
-    assert len(counted({f"name{number}": 1 for number in range(10_000)}, str)) == 64
+    assert len(token_usage({f"name{number}": 1 for number in range(10_000)}, str)) == 64
 
 
 def test_what_servers_really_say_is_kept() -> None:
@@ -48,6 +48,6 @@ def test_what_servers_really_say_is_kept() -> None:
         "prompt_token_count": 9,
         "prompt_tokens_details": [{"modality": "AUDIO", "token_count": 3}],
     }
-    assert counted(openai, str) == openai
-    assert counted(gemini, str) == gemini
-    assert (tokens(openai), tokens(gemini)) == ({"image": 8}, {"audio": 3})
+    assert token_usage(openai, str) == openai
+    assert token_usage(gemini, str) == gemini
+    assert (tokens_by_modality(openai), tokens_by_modality(gemini)) == ({"image": 8}, {"audio": 3})

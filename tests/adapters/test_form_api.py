@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from aiohttp import FormData
 
-from omnidata.adapters.base import Capabilities
 from omnidata.adapters.form_api import Baichuan, FlatModel, MiniCPM, Vita, form
 from omnidata.adapters.keys import Key
-from omnidata.adapters.media_budget import ReleaseRules
+from omnidata.adapters.media_budget import Capabilities, ReleaseRules
 from omnidata.adapters.presets import Preset
 from omnidata.errors import CallError, UsageError
 from omnidata.types import Completion, GenerationParams, Message, Part, Request

@@ -1,4 +1,4 @@
-"""What a model does not take is named or left out, and pictures are made smaller."""
+"""What is left out so that a model can take a conversation: limits, sizes, degrading."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from omnidata.adapters.base import Capabilities
-from omnidata.adapters.media_budget import fit
-from omnidata.adapters.render import lacking, render
+from omnidata.adapters.media_budget import Capabilities, excess, fit, lacking
+from omnidata.adapters.render import render
 from omnidata.errors import UsageError
-from omnidata.types import Conversation, MediaRef, Modality, Part
+from omnidata.types import Conversation, MediaRef, Message, Modality, Part
 from tests.adapters.media import (
     clip,
     colours,
@@ -211,3 +210,51 @@ def test_threads_render_what_one_does(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda _: render(conversation, capabilities), range(24)))
     assert all(rendered == alone for rendered in together)
+
+
+MODALITIES: tuple[Modality, ...] = ("image", "video", "audio")
+LIMIT = st.none() | st.integers(0, 4)
+
+
+def part(kind: Modality) -> Part:
+    return Part(kind, media=MediaRef(kind, Path(), kind), role=kind)
+
+
+@given(
+    kinds=st.lists(st.sampled_from(MODALITIES), max_size=8),
+    videos=LIMIT,
+    audios=LIMIT,
+    most=LIMIT,
+    native=st.booleans(),
+)
+def test_what_is_kept_fits_and_is_the_last_of_its_kind(
+    kinds: list[Modality], videos: int | None, audios: int | None, most: int | None, native: bool
+) -> None:
+    capabilities = Capabilities(
+        video="native" if native else "frames",
+        frames=2,
+        max_videos=videos,
+        max_audios=audios,
+        max_media=most,
+    )
+    over = excess([part(kind) for kind in kinds], capabilities)
+    kept = [number for number in range(len(kinds)) if number not in over]
+    count = {kind: sum(kinds[number] == kind for number in kept) for kind in MODALITIES}
+    weight = sum(count.values()) + (0 if native else count["video"])
+    assert most is None or weight <= most
+    assert audios is None or count["audio"] <= audios
+    assert videos is None or not native or count["video"] <= videos
+    for kind in MODALITIES:
+        numbers = [number for number, has in enumerate(kinds) if has == kind]
+        assert [n for n in numbers if n in kept] == numbers[len(numbers) - count[kind] :]
+
+
+@given(kinds=st.lists(st.sampled_from(MODALITIES), max_size=8))
+def test_without_limits_nothing_is_left_out(kinds: list[Modality]) -> None:
+    assert excess([part(kind) for kind in kinds], Capabilities()) == {}
+
+
+def test_what_does_not_fit_is_named() -> None:
+    voice = Part("audio", media=MediaRef("audio", Path(), "v"), role="voice")
+    said = lacking((Message("user", (part("audio"), voice)),), Capabilities(max_audios=1))
+    assert said == "the model takes no more than 1 track, which leaves out audio"
