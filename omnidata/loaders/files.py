@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -13,7 +14,7 @@ from typing import Any, Final, Literal
 from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, read_file, real
-from omnidata.loaders.jsonl import BOM, decoded
+from omnidata.loaders.jsonl import BOM, decoded, values
 from omnidata.media import around, closed, image_size, resolve, unsafe
 from omnidata.types import MediaRef, Step, VideoSegment
 
@@ -159,31 +160,120 @@ def fingerprint(paths: Sequence[Path], root: Path) -> str:
     return digest.hexdigest()
 
 
-# What finding the files of several benchmarks has in common.
+# The files of benchmarks whose rows are JSON.
 
+SKIPPED: Final = "mend the row; it is skipped until then"
+"""The usual remedy for a row that cannot be used."""
 HEAD: Final = 1024**2
 """Bytes from the beginning of a file in which its columns are looked for."""
 _PEEKED: Final = 50
-_MAX_FILE: Final = 256 * 1024**2
+_MAX_FILE: Final = 512 * 1024**2
+_SUFFIXES: Final = frozenset({".json", ".jsonl"})
 
 
-def recognises(data: Path, suffixes: Collection[str], look: Callable[[Path], Look]) -> bool:
-    """Whether one of the first files with such endings is known.
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of a file.
+
+    Attributes:
+        where: the file and the line, or the item of a list, for findings.
+        path: the file.
+        number: 0-based, in the file.
+        row: untouched.
+        alone: whether the file holds this row and can hold no other.
+    """
+
+    where: str
+    path: Path
+    number: int
+    row: Mapping[str, Any]
+    alone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JsonFiles:
+    """The files of a benchmark whose rows are JSON: lines, a list, or one object.
+
+    Attributes:
+        columns: what the rows have, for messages.
+        look: whether a file is the benchmark's; a broken one may be.
+        listed: the files that may be meant by what the user named.
+    """
+
+    columns: str
+    look: Callable[[Path], Look]
+    listed: Callable[[Path], Iterable[Path]] = walk
+
+    def find(self, data: Path) -> list[Path]:
+        """The benchmark's files, sorted.
+
+        Raises:
+            DataError: nothing is there, or nothing of the benchmark.
+            OSError: a file cannot be read.
+        """
+        looks = {path: self._look(path, data) for path in self.listed(data)}
+        return chosen(data, looks, self.columns)
+
+    def recognises(self, data: Path) -> bool:
+        """Whether one of the first files is known.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        paths = (path for path in self.listed(data) if path.suffix in _SUFFIXES or path == data)
+        return any(self.look(path) == "known" for path in islice(paths, _PEEKED))
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over the files, media left out.
+
+        Raises:
+            DataError: as `find`.
+        """
+        return fingerprint(self.find(data), data if data.is_dir() else data.parent)
+
+    def rows(self, paths: Iterable[Path], note: Callable[[Finding], None]) -> Iterator[Line]:
+        """Every row of files; what is no JSON object has a finding instead.
+
+        Args:
+            paths: as `find` gives them.
+            note: takes the findings.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        for path in paths:
+            for number, (where, row) in enumerate(json_rows(path)):
+                alone = where == str(path)
+                if isinstance(row, dict):
+                    yield Line(where, path, number, row, alone)
+                    continue
+                what = (
+                    "the file is neither a JSON object nor a list"
+                    if alone
+                    else "it is no JSON object"
+                )
+                note(Finding("json-invalid", "error", where, what, self.columns, SKIPPED))
+
+    def _look(self, path: Path, data: Path) -> Look:
+        return self.look(path) if path.suffix in _SUFFIXES or path == data else "other"
+
+
+def json_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    """Every row of a file and its place; BROKEN for one that is no JSON.
+
+    A file that ends in .json is one value: a list of rows, or a row. Any other has a row per line.
 
     Raises:
-        OSError: a file cannot be read.
+        OSError: the file cannot be read, or is one value and has more than 512 MiB.
     """
-    paths = (path for path in walk(data) if path.suffix in suffixes)
-    return any(look(path) == "known" for path in islice(paths, _PEEKED))
-
-
-def whole(path: Path) -> Any:
-    """The one JSON value of a file; BROKEN for none.
-
-    Raises:
-        OSError: the file cannot be read, or has more than 256 MiB.
-    """
-    return decoded(read_file(path, _MAX_FILE).removeprefix(BOM))
+    if path.suffix != ".json":
+        yield from values(path)
+        return
+    value = decoded(read_file(path, _MAX_FILE).removeprefix(BOM))
+    if isinstance(value, list):
+        yield from ((f"{path}, item {number}", row) for number, row in enumerate(value))
+    else:
+        yield str(path), value
 
 
 def images(path: Path, names: Sequence[str]) -> Path:

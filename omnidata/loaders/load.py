@@ -9,13 +9,12 @@ from pathlib import Path
 from omnidata.errors import DataError, Finding, UnusableRowError, counted
 from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
+from omnidata.loaders.files import SKIPPED
 from omnidata.types import LoadedDataset, Step
 
 # Where a row lies, and where its findings go.
 
 Note = Callable[[Finding], None]
-SKIPPED = "mend the row; it is skipped until then"
-"""The usual remedy for a row that cannot be used."""
 
 
 def about(note: Note, *sample_ids: str) -> Note:

@@ -14,6 +14,7 @@ from typing import Any
 from omnidata.actions import Action, Screen, Space, history_text
 from omnidata.errors import DataError, Finding, UsageError
 from omnidata.loaders import files
+from omnidata.loaders.files import JsonFiles
 from omnidata.loaders.load import opened
 from omnidata.loaders.task_library import Library
 from omnidata.tasks.coordinates import answer_space, centred
@@ -102,6 +103,11 @@ _MEDIA = frozenset(
 _BLANK = re.compile(r"\{(instruction|history)\}")
 
 
+def hash_of(value: object) -> str:
+    """SHA-256 of a value's JSON text, by which prompts are told apart."""
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
 class Benchmark:
     """A task with the defaults; a new one defines `question`, `profiles`, `steps` and `answer`.
 
@@ -111,6 +117,9 @@ class Benchmark:
     `steps` to be loaded overrides `load` in its place.
 
     Attributes:
+        system: the text of a system message before the user's; empty where there is none.
+        shown: the roles of the media that the prompt shows; None for all.
+        files: knows the task's files by their columns; None where `steps` alone does.
         question: the prompt's text; `{instruction}` stands for the step's, and `{history}` for what
             was done before, by the option `history`, if there is one: "gold" for the expert's
             actions, "predicted" for the model's own, "none".
@@ -145,6 +154,9 @@ class Benchmark:
 
     question: str
     profiles: Mapping[str, Profile]
+    system: str = ""
+    shown: Sequence[str] | None = None
+    files: JsonFiles | None = None
     title: str = ""
     holds: str = ""
     asks_about: str = ""
@@ -204,8 +216,7 @@ class Benchmark:
         A task with a prompt of its own puts all of the prompt's texts into `question`, or says here
         what else its prompt depends on: runs with other prompts must have other hashes.
         """
-        text = json.dumps([self.name, self.question, self.options], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hash_of([self.name, self.question, dict(sorted(self.options.items()))])
 
     @cached_property
     def baselines(self) -> Sequence[str]:
@@ -213,12 +224,16 @@ class Benchmark:
         placed = answer_space(self.options) is not None
         return ("oracle", "majority", "center") if placed else ("oracle", "majority")
 
-    def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step]:
+    def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step | None]:
         """Read the benchmark's own files: the steps, each episode's in order.
 
         Args:
             data: as the user named it; it exists.
-            note: is told what is wrong with a row; of one that becomes no step it is an error.
+            note: is told what is wrong with a row; of one that becomes no step it is an error that
+                names no step which is there.
+
+        Yields:
+            Steps; None for a row that becomes none, where other harnesses number the rows.
 
         Raises:
             DataError: nothing readable as this benchmark is there.
@@ -253,15 +268,13 @@ class Benchmark:
                 expected=f"the data of {self.name}",
             )
         findings: list[Finding] = []
-        steps = list(self.steps(data, findings.append))
+        rows = list(self.steps(data, findings.append))
+        steps = [self.named(step) or step for step in rows if step is not None]
         if not steps:
-            raise DataError(
-                f"there is no row of {self.name}" if not findings else str(findings[0]),
-                where=str(data),
-                expected=f"the data of {self.name}",
-                remedy="name other data; `omnidata info` lists the tasks",
-            )
-        skipped = sum(found.severity == "error" for found in findings)
+            raise self._nothing(data, findings)
+        there = {step.sample_id for step in steps}
+        errors = (found for found in findings if found.severity == "error")
+        skipped = sum(there.isdisjoint(found.sample_ids) for found in errors)
         roles = self.roles
         if roles is None:
             shown = (item for step in steps for item in step.media.items())
@@ -276,11 +289,28 @@ class Benchmark:
             findings,
             skipped,
             self.fingerprint(data),
-            [step.sample_id for step in steps],
+            [step.sample_id if step else None for step in rows],
             tuple(dict.fromkeys(tag for step in steps for tag in step.tags))
             if self.tags is None
             else self.tags,
             roles,
+        )
+
+    def _nothing(self, data: Path, findings: Sequence[Finding]) -> DataError:
+        """Why there is no step: the first finding says it, if there is one."""
+        expected = self.files.columns if self.files else f"the data of {self.name}"
+        if not findings:
+            return DataError(
+                f"there is no row of {self.name}",
+                where=str(data),
+                expected=expected,
+                remedy="name other data; `omnidata info` lists the tasks",
+            )
+        return DataError(
+            f"no row of {self.name} could be read: {findings[0].what}",
+            where=findings[0].where,
+            expected=findings[0].expected or expected,
+            remedy="mend the rows, or name other data",
         )
 
     def ask_about(self, source: LoadedDataset) -> Questions:
@@ -294,26 +324,30 @@ class Benchmark:
         rows name it. `DataError` or `OSError` mean no.
 
         Returns:
-            By default whether `steps` gives a first one; None where the task does not say it, as
-            where `load` alone reads the data.
+            By default whether `files` knows one there, or else whether `steps` gives one; None
+            where the task does not say it, as where `load` alone reads the data.
         """
+        if self.files:
+            return self.files.recognises(data)
         if type(self).steps is Benchmark.steps:
             return None
-        first = next(iter(self.steps(data, lambda finding: None)), None)
-        return first is not None
+        return any(step is not None for step in self.steps(data, lambda finding: None))
 
     def fingerprint(self, data: Path) -> str:
         """SHA-256 over the annotations; changes with them.
 
-        By default over all files there but those with the endings of media.
+        By default over those that `files` knows, or else over all but those with the endings of
+        media.
         """
+        if self.files:
+            return self.files.fingerprint(data)
         if not data.exists():  # the loader may know a place that is no file
             return self.load(data, check_media=False).fingerprint
         paths = [path for path in files.walk(data) if path.suffix.lower() not in _MEDIA]
         return files.fingerprint(paths, data if data.is_dir() else data.parent)
 
     def named(self, step: Step) -> Step | None:
-        """The step with its episode and its group, for rows of a Parquet repository.
+        """The step with its episode and its group, also for rows of a Parquet repository.
 
         None where there is no such rule, as by default: such steps belong to their episodes, as
         `Step` names them, or to what the repository says.
@@ -339,15 +373,26 @@ class Benchmark:
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step."""
-        shown = [Part(ref.kind, media=ref, role=role) for role, ref in step.media.items() if ref]
+        shown = [
+            Part(ref.kind, media=ref, role=role)
+            for role, ref in step.media.items()
+            if ref and (self.shown is None or role in self.shown)
+        ]
         said = {"instruction": step.instruction, "history": self._history(step, predicted)}
         asked = _BLANK.sub(lambda blank: said[blank[1]], self.question)
-        return (Message("user", (*shown, Part("text", asked))),)
+        user = Message("user", (*shown, Part("text", asked)))
+        return (Message("system", (Part("text", self.system),)), user) if self.system else (user,)
+
+    def earlier(
+        self, step: Step, predicted: Sequence[Action | None] | None
+    ) -> Sequence[Action | None]:
+        """The earlier actions that a prompt tells of, by the option `history`."""
+        wanted = self.options.get("history", "gold")
+        return () if wanted == "none" else step.history if wanted == "gold" else predicted or ()
 
     def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
         """What was done before, a line each; "nothing" where there is nothing to tell."""
-        wanted = self.options.get("history", "gold")
-        past = () if wanted == "none" else step.history if wanted == "gold" else predicted or ()
+        past = self.earlier(step, predicted)
         lines = [
             f"Step {number}: {history_text(action, screen)}"
             for number, (action, screen) in enumerate(zip(past, step.history_screens, strict=False))
@@ -380,6 +425,15 @@ class Benchmark:
                 where=f"--model baseline:{name}",
                 expected=f"{known}, without -M",
             )
+        return self.policy(name, steps)
+
+    def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
+        """The rule of a baseline, for a task with rules of its own.
+
+        Args:
+            name: one of `baselines`.
+            steps: those it may look at.
+        """
         if name == "oracle":
             return lambda step: self.answer(step) or ""
         targets = [found for step in steps if (found := self.target(step))]

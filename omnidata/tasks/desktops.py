@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple
 
 from omnidata.actions import Action, Button, Direction, Point, Space, Status
+from omnidata.types import MediaRef, VideoSegment
 
 # Values that a text of Python states outright: literals, constants named before, plain sums.
 
@@ -638,13 +639,14 @@ class _Reader:
 
 # A call of pyautogui written out.
 
-_CLICKS: Final = {
+CLICKS: Final[Mapping[tuple[_Button, int], str]] = {
     ("left", 1): "click",
     ("left", 2): "doubleClick",
     ("left", 3): "tripleClick",
     ("right", 1): "rightClick",
     ("middle", 1): "middleClick",
 }
+"""Button and how often -> the function that clicks so."""
 _PLACED: Final = {"move": "moveTo", "mouse_down": "mouseDown", "mouse_up": "mouseUp"}
 _KEYED: Final = {"press": "press", "key_down": "keyDown", "key_up": "keyUp", "hotkey": "hotkey"}
 
@@ -689,7 +691,7 @@ def _pointed(call: Call, place: str) -> str:
     where = [place] if place else []
     button = [f"button={call.button!r}"] if call.button not in ("", "left") else []
     if call.kind == "click":
-        name = _CLICKS.get((call.button, call.times))
+        name = CLICKS.get((call.button, call.times))
         if name:
             return _code(name, where)
         return _code("click", [*where, f"clicks={call.times}", *button])
@@ -894,3 +896,30 @@ def is_told(action: Action) -> bool:
     if first.kind == "done":
         return first.status is not None
     return first.kind not in ("move", "hold", "release")
+
+
+# Recordings of desktops.
+
+_SHORTEST_S: Final = 1 / 60
+
+
+def clip_of(
+    recording: MediaRef, number: int, start_s: float, end_s: float, *, seconds: float
+) -> MediaRef | None:
+    """A part of a recording as a clip, named after the recording.
+
+    Args:
+        recording: the video.
+        number: of the clip, in its name.
+        start_s: its begin, in seconds after the first frame.
+        end_s: its end.
+        seconds: how long the recording is.
+
+    Returns:
+        None for less than a frame, or for what lies outside the recording.
+    """
+    start, end = (round(min(max(moment, 0.0), seconds), 6) for moment in (start_s, end_s))
+    if end - start < _SHORTEST_S:
+        return None
+    name = f"{recording.path.removesuffix('.mp4')}_{number}.mp4"
+    return MediaRef("video", recording.root, name, cell=VideoSegment(recording.path, start, end))

@@ -13,7 +13,6 @@ from omnidata.run.logs import read_log
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
 from omnidata.tasks.omnigui.task import answer
-from omnidata.tasks.screenspot import load as screenspot
 from omnidata.types import LoadedDataset
 from tests.cli.running import as_json, omnidata
 from tests.loaders.agentstudio import ground, pictures, write
@@ -261,7 +260,7 @@ def logged(row: dict[str, Any], number: int, form: str) -> dict[str, Any]:
 
 def paired(data: Path, log: Path) -> dict[str, str | None]:
     """The answer that each row of ScreenSpot gets."""
-    source = screenspot.load(data, check_media=False)
+    source = get_task("screenspot").load(data, check_media=False)
     return {one.sample_id: one.output for one in read_log("lmms-eval", log, source)}
 
 
@@ -401,7 +400,9 @@ def test_a_log_must_say_which_step_of_an_episode_it_is(tmp_path: Path) -> None:
 
 
 def refused(data: Path | LoadedDataset, log: Path, where: str, says: str) -> None:
-    source = screenspot.load(data, check_media=False) if isinstance(data, Path) else data
+    source = (
+        get_task("screenspot").load(data, check_media=False) if isinstance(data, Path) else data
+    )
     with pytest.raises(PredictionError) as told:
         list(read_log("lmms-eval", log, source))
     assert told.value.where == f"{log}{where}"

@@ -21,8 +21,7 @@ from omnidata.errors import DataError
 from omnidata.loaders.detect import recognised
 from omnidata.tasks import get_task
 from omnidata.tasks.agentnet.actions import type_of
-from omnidata.tasks.agentnet.load import dump, load
-from omnidata.tasks.agentnet.rows import truths_of
+from omnidata.tasks.agentnet.load import dump, truths_of
 from omnidata.training.datasets import steps_of
 from omnidata.types import VideoSegment
 from tests.loaders.agentstudio import codes
@@ -31,6 +30,7 @@ from tests.trees import NO_SHARED, SHARED, read_lines
 
 REAL = SHARED / "data" / "agentnet_raw_win10"
 real = pytest.mark.skipif(not REAL.is_dir(), reason=NO_SHARED)
+load = get_task("agentnet").load
 DRAG = "pyautogui.moveTo(x=0.4, y=0.2)\npyautogui.dragTo(x=0.1, y=0.2, button='left')"
 END = "computer.terminate(status='success')"
 

@@ -14,7 +14,9 @@ from omnidata.actions import Box
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
 from omnidata.loaders.detect import recognised
-from omnidata.tasks.screenspot.load import Boxes, box_of, dump, load
+from omnidata.tasks import get_task
+from omnidata.tasks.screenspot.load import Boxes, box_of, dump
+from omnidata.types import LoadedDataset
 from tests.loaders.agentstudio import codes
 from tests.loaders.desk import SCREEN, pro, screenspot, spot
 from tests.trees import write_lines
@@ -24,6 +26,11 @@ FORMS = {
     "screenspot-v2": ("screenspot_web_v2.json", spot, "screenspotv2_image", "web"),
     "screenspot-pro": ("photoshop_windows.json", pro, "images", "windows"),
 }
+
+
+def load(data: Path, **options: str) -> LoadedDataset:
+    """The steps of a dataset."""
+    return get_task("screenspot", options).load(data)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.actions import Box
-from omnidata.tasks.screenspot.rules import Reading, Said, hits, read
+from omnidata.tasks.screenspot.rules import ParsedResponse, Reading, hits, read
 
 SCREEN = (1280, 720)
 BOX = Box(320, 180, 640, 360, "px")  # a quarter to a half of the screen, either way
@@ -28,22 +28,26 @@ BOX = Box(320, 180, 640, 360, "px")  # a quarter to a half of the screen, either
     ],
 )
 def test_edges_belong_to_the_box(point: tuple[float, float], hit: bool) -> None:
-    assert hits(BOX, Said(point), space="rel", screen=SCREEN) is hit
+    assert hits(BOX, ParsedResponse(point), space="rel", screen=SCREEN) is hit
 
 
 def test_every_unit_means_the_same_place() -> None:
     for space, point in (("rel", (0.5, 0.5)), ("px", (640, 360)), ("norm1000", (500, 500))):
-        assert hits(BOX, Said(point), space=space, screen=SCREEN) is True  # type: ignore[arg-type]  # a literal
-    assert hits(BOX, Said((641, 360)), space="px", screen=SCREEN) is False
-    half = hits(BOX, Said((320, 180)), space="px", screen=SCREEN, to_screen=lambda p: (640, 360))
+        assert hits(BOX, ParsedResponse(point), space=space, screen=SCREEN) is True  # type: ignore[arg-type]  # a literal
+    assert hits(BOX, ParsedResponse((641, 360)), space="px", screen=SCREEN) is False
+    half = hits(
+        BOX, ParsedResponse((320, 180)), space="px", screen=SCREEN, to_screen=lambda p: (640, 360)
+    )
     assert half is True
-    assert hits(Box(0.25, 0.25, 0.5, 0.5, "rel"), Said((0.5, 0.5)), space="rel", screen=(0, 0))
+    assert hits(
+        Box(0.25, 0.25, 0.5, 0.5, "rel"), ParsedResponse((0.5, 0.5)), space="rel", screen=(0, 0)
+    )
 
 
 def test_pixels_of_an_unknown_screen_are_not_judged() -> None:
-    assert hits(BOX, Said((0.3, 0.3)), space="rel", screen=(0, 0)) is None
-    assert hits(BOX, Said(None), space="rel", screen=(0, 0)) is None
-    assert hits(Box(0, 0, 1, 1, "rel"), Said((3, 3)), space="px", screen=(0, 0)) is None
+    assert hits(BOX, ParsedResponse((0.3, 0.3)), space="rel", screen=(0, 0)) is None
+    assert hits(BOX, ParsedResponse(None), space="rel", screen=(0, 0)) is None
+    assert hits(Box(0, 0, 1, 1, "rel"), ParsedResponse((3, 3)), space="px", screen=(0, 0)) is None
 
 
 @pytest.mark.parametrize(
@@ -94,9 +98,9 @@ def test_the_tokens_of_a_box_are_thousandths_whatever_the_prompt_asks_for() -> N
 def test_a_refusal_is_a_word() -> None:
     for text in ("negative", "**Negative**.", " `negative` "):
         for reading in ("released", "fixed"):
-            assert read(text, reading) == Said(None)
+            assert read(text, reading) == ParsedResponse(None)
     assert read("it is negative", "fixed") is None
-    assert hits(BOX, Said(None), space="rel", screen=SCREEN) is False
+    assert hits(BOX, ParsedResponse(None), space="rel", screen=SCREEN) is False
 
 
 @given(st.text(max_size=200) | st.text("<|box_start>()[]0123456789.,-e \n", max_size=200))

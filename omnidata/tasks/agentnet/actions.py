@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal, cast, get_args
 
 from omnidata.actions import Action, Box, Point, Region, Space, Status
-from omnidata.tasks.desktops import WHEEL, Call, Code
+from omnidata.tasks.desktops import CLICKS, WHEEL, Call, Code
 
 ActionType = Literal[
     "click", "doubleClick", "tripleClick", "rightClick", "middleClick", "moveTo", "dragTo",
@@ -32,16 +32,9 @@ _NAMES: Final[Mapping[str, ActionType]] = {
     "triple_click": "tripleClick",
 }
 _POINTED: Final[Mapping[str, Action]] = {
-    "click": Action("tap"),
-    "doubleClick": Action("tap", count=2),
-    "tripleClick": Action("tap", count=3),
-    "rightClick": Action("tap", button="right"),
-    "middleClick": Action("tap", button="middle"),
+    **{name: Action("tap", button=one or "left", count=n) for (one, n), name in CLICKS.items()},
     "moveTo": Action("move"),
     "dragTo": Action("drag"),
-}
-_CLICKS: Final[Mapping[tuple[str, int], str]] = {
-    (one.button, one.count): name for name, one in _POINTED.items() if one.kind == "tap"
 }
 _TYPES: Final[Mapping[str, str]] = {
     "move": "moveTo",
@@ -103,7 +96,7 @@ def type_of(action: Action) -> str:
         ('doubleClick', 'other')
     """
     if action.kind == "tap":
-        return _CLICKS[action.button, action.count]
+        return CLICKS[action.button, action.count]
     return str(action.words) if action.kind == "scroll" else _TYPES.get(action.kind, "other")
 
 
@@ -174,7 +167,7 @@ def actions_of_calls(
 
 def _action(call: Call, place: Point | None) -> Action | None:
     if call.kind in ("click", "move", "drag"):
-        clicked = _CLICKS.get((call.button, call.times))
+        clicked = CLICKS.get((call.button, call.times))
         name = clicked if call.kind == "click" else _TYPES[call.kind]
         return pointed(name, *([place] if place else [])) if name else None
     if call.kind in ("scroll", "hscroll"):

@@ -1,38 +1,221 @@
 """AgentNet's trajectories on desktops as steps, and AgentNetBench's (OpenCUA).
 
-They are one benchmark here: places are shares of the screen, and the picture of a step is what was
-seen before it. AgentNet says in code what was done; AgentNetBench in objects, with what else is
-right.
+They are one benchmark here: places are shares of the screen (the same names of functions mean
+pixels in OSWorld), and the picture of a step is what was seen before it. AgentNet says in code what
+was done; AgentNetBench in objects, with what else is right. Nothing in a step is executed.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from omnidata.actions import Action, Screen
-from omnidata.errors import DataError, Finding, MediaError
-from omnidata.loaders.files import check_media_files
+from omnidata.errors import DataError, MediaError
+from omnidata.files import ANY, open_file
+from omnidata.loaders.files import HEAD, JsonFiles, Line, Look, images, walk
 from omnidata.loaders.jsonl import decoded, values
-from omnidata.loaders.load import Note, Place, about, opened, short
+from omnidata.loaders.load import Note, Place, about, short
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.media.segments import recorded_seconds
-from omnidata.tasks.agentnet import rows as agentnet_files
-from omnidata.tasks.agentnet.actions import type_of
-from omnidata.tasks.agentnet.rows import (
-    RECORDED,
-    STEPS,
-    Trajectory,
-    action_of,
-    broken_alternatives,
-    images,
-    recorded_otherwise,
-    truths_of,
+from omnidata.tasks.agentnet.actions import (
+    POINTED,
+    action_of_object,
+    actions_of_calls,
+    boxes_of,
+    place_of,
+    spelled,
+    type_of,
 )
-from omnidata.types import LoadedDataset, MediaRef, Modality, Step, VideoSegment
+from omnidata.tasks.desktops import as_action, clip_of, read_code
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step
+
+# Where AgentNet lies, in its two forms, known by their columns.
+#
+# NAME.jsonl           a trajectory per line, `traj` with code and a picture per step: AgentNet
+# NAME.json            one trajectory, `steps` with `ground_truth_actions`: AgentNetBench
+#
+# Pictures lie in a folder beside the file. `recording/` beside a file of one trajectory is what
+# AgentNet's recorder wrote while it was made.
+
+Form = Literal["agentnet", "agentnetbench"]
+IMAGES: Final = ("images", "ubuntu_images", "win_mac_images")
+"""The folders that the release puts pictures into, beside the file or beside its folder."""
+RECORDED: Final = "reduced_events_vis.jsonl"
+"""A file of AgentNet's recorder."""
+STEPS: Final[Mapping[Form, str]] = {"agentnet": "traj", "agentnetbench": "steps"}
+"""The column that has a trajectory's steps."""
+
+_SIGNS: Final[Mapping[str, tuple[Form, tuple[bytes, ...]]]] = {
+    ".jsonl": ("agentnet", (b'"task_id"', b'"traj"')),
+    ".json": ("agentnetbench", (b'"task_id"', b'"ground_truth_actions"')),
+}
+
+
+def _look(path: Path) -> Look:
+    if path.suffix not in _SIGNS:
+        return "other"
+    with open_file(path, ANY) as file:
+        head = file.read(HEAD)
+    return "known" if all(sign in head for sign in _SIGNS[path.suffix][1]) else "other"
+
+
+JSON_FILES: Final = JsonFiles(
+    "JSON lines with task_id, instruction and traj (AgentNet), or a JSON file per trajectory with "
+    "task_id and steps of image and ground_truth_actions (AgentNetBench)",
+    _look,
+)
+
+
+def _find(data: Path) -> list[Path]:
+    """The files of the dataset, sorted.
+
+    Raises:
+        DataError: nothing of AgentNet is there.
+    """
+    try:
+        return JSON_FILES.find(data)
+    except DataError:
+        if not any(path.name == RECORDED for path in walk(data)):
+            raise
+    raise DataError(
+        "a recording is there, but no trajectory that was made of it",
+        where=str(data),
+        expected=JSON_FILES.columns,
+        remedy="`omnidata segment` cuts a recording of AgentNet's tool into steps of its own",
+    )
+
+
+# One step -> what is right in it, and what was done.
+
+_MOST = 1000
+
+
+def code_of(source: Mapping[str, Any]) -> str:
+    """The code of a step; empty where it has none.
+
+    Args:
+        source: of a step; it may have been through a Parquet repository.
+    """
+    row = source["step"]
+    if source["form"] == "agentnet":
+        value = row.get("value")
+        code = value.get("code") if isinstance(value, Mapping) else None
+    else:
+        code = row.get("action")
+    return code if isinstance(code, str) else ""
+
+
+def truths_of(source: Mapping[str, Any]) -> list[tuple[Action, ...]]:
+    """What is right in a step: its ground truth, and the alternatives to it.
+
+    Alternatives are lists of actions, as the ground truth is one. An alternative that cannot be
+    used is left out.
+
+    Args:
+        source: of a step; it may have been through a Parquet repository.
+
+    Raises:
+        ValueError: the ground truth cannot be used; the message says why.
+
+    Examples:
+        >>> row = {"value": {"code": "pyautogui.click(x=0.5, y=0.25)"}}
+        >>> truths_of({"form": "agentnet", "step": row})[0][0].start
+        (Point(x=0.5, y=0.25, space='rel'),)
+    """
+    if source["form"] == "agentnet":
+        found = actions_of_calls(read_code(code_of(source)))
+        if isinstance(found, str):
+            raise ValueError(found)
+        if not found:
+            raise ValueError("the step has no code")
+        return [found]
+    row = source["step"]
+    truths = [_actions(row.get("ground_truth_actions"))]
+    options = row.get("alternative_options")
+    for option in options[:_MOST] if isinstance(options, list) else ():
+        try:
+            truths.append(_actions(option))
+        except ValueError:
+            continue
+    return truths
+
+
+def broken_alternatives(source: Mapping[str, Any]) -> str:
+    """Why some of a step's alternatives cannot be used; empty where all can, or none is there."""
+    options = source["step"].get("alternative_options")
+    if options is None:
+        return ""
+    if not isinstance(options, list) or len(options) > _MOST:
+        return f"alternative_options is {short(options)}"
+    for option in options:
+        try:
+            _actions(option)
+        except ValueError as error:
+            return f"an alternative: {error}"
+    return ""
+
+
+def recorded_otherwise(source: Mapping[str, Any], truths: Sequence[Sequence[Action]]) -> str:
+    """How what was recorded differs from all that is right; empty where it does not.
+
+    Types, typed text, keys and the reported status are held against each other, as far as both go:
+    a ground truth may end with an Enter that was not recorded. Places are not, for one may have
+    been moved to the middle of its element. Code that cannot be read is passed over.
+
+    Args:
+        source: of a step.
+        truths: what is right in it.
+    """
+    if source["form"] == "agentnet":  # whose code is the ground truth
+        return ""
+    code = code_of(source)
+    done = actions_of_calls(read_code(code))
+    if isinstance(done, str):
+        return ""
+    if any(all(map(operator.eq, _core(done), _core(truth))) for truth in truths):
+        return ""
+    return f"recorded was {short(code)}, right is {short(chr(10).join(map(_line, truths[0])))}"
+
+
+def _core(actions: Sequence[Action]) -> list[tuple[object, ...]]:
+    """What actions are, without their places and turns."""
+    return [
+        (type_of(one), one.text, [key.casefold() for key in one.keys], one.words) for one in actions
+    ]
+
+
+def _actions(value: object) -> tuple[Action, ...]:
+    if not isinstance(value, list) or not 0 < len(value) <= _MOST:
+        raise ValueError(f"the actions are {short(value)}")
+    return tuple(action_of_object(one) for one in value)
+
+
+def action_of(source: Mapping[str, Any], truth: Sequence[Action]) -> Action | None:
+    """What is done in a step, in the words of its code; None where that cannot be read.
+
+    A click's target is the boxes that its ground truth allows, where it has some.
+
+    Args:
+        source: of a step.
+        truth: its ground truth.
+    """
+    lines = code_of(source) or "\n".join(map(_line, truth))
+    found = as_action(read_code(lines), space="rel", said=lines)
+    boxes = next((boxes_of(action) for action in truth if type_of(action) in POINTED), ())
+    if found is None or not boxes or not found.start or found.end:
+        return found
+    return replace(found, start=boxes)
+
+
+def _line(action: Action) -> str:
+    place = place_of(action)
+    return spelled(action, f"x={place.x!r}, y={place.y!r}" if place else "")
+
 
 # The recording of a trajectory by AgentNet's tool, and the part of it that leads to each step.
 #
@@ -43,7 +226,6 @@ FOLDER: Final = "recording"
 VIDEO: Final = "recording.mp4"
 METADATA: Final = "metadata.json"
 _BUDGET: Final = Budget(max_bytes=1024**3)
-_SHORTEST_S: Final = 1 / 60
 LONGEST_S: Final = 10.0
 """Of a clip, as `omnidata segment` cuts: of a longer wait its end is kept."""
 _VERBS: Final = ("drag", "scroll", "click")
@@ -77,11 +259,7 @@ class Timeline:
         begin = self.spans[number - 1][1] if number else 0.0
         until = self.spans[number][0] if number < len(self.spans) else self.seconds
         begin = max(begin, until - LONGEST_S)
-        start, end = (round(min(max(moment, 0.0), self.seconds), 6) for moment in (begin, until))
-        if end - start < _SHORTEST_S:
-            return None
-        name = f"{self.ref.path.removesuffix('.mp4')}_{number}.mp4"
-        return MediaRef("video", self.ref.root, name, cell=VideoSegment(self.ref.path, start, end))
+        return clip_of(self.ref, number, begin, until, seconds=self.seconds)
 
 
 def timeline(root: Path, folder: Path, steps: Sequence[Sequence[Action]]) -> Timeline | str | None:
@@ -176,34 +354,33 @@ class StepReader:
     Attributes:
         root: the dataset's folder.
         note: takes the findings.
-        skipped: trajectories and steps that became none.
     """
 
     root: Path
     note: Note
-    skipped: int = 0
     _seen: set[str] = field(default_factory=set)
     _folders: dict[Path, Path] = field(default_factory=dict)
 
-    def steps(self, found: Trajectory) -> Iterator[Step]:
+    def steps(self, found: Line) -> Iterator[Step]:
         """The steps of a trajectory, in order; none where it cannot be used."""
-        place = Place(found.where, self.note)
+        place, form = Place(found.where, self.note), _SIGNS[found.path.suffix][0]
+        rows = found.row.get(STEPS[form])
+        if not isinstance(rows, list):
+            what = f"it has no list {STEPS[form]}"
+            place.refuse("json-invalid", what, JSON_FILES.columns)
+            return
         own = self._identity(found.row, place)
-        rows = self._rows(found, place) if own is not None else []
-        if own is None or not rows:
-            self.skipped += 1
+        if own is None or not self._are_usable(rows, place):
             return
         self._seen.add(own)
-        told = {key: value for key, value in found.row.items() if key != STEPS[found.form]}
-        sources: list[dict[str, Any]] = [
-            {"form": found.form, "task": told, "step": row} for row in rows
-        ]
+        told = {key: value for key, value in found.row.items() if key != STEPS[form]}
+        sources: list[dict[str, Any]] = [{"form": form, "task": told, "step": row} for row in rows]
         names = [f"{own}/{number}" for number in range(len(rows))]
         place = Place(found.where, about(self.note, *names))
         done = [self._truth(source, name) for source, name in zip(sources, names, strict=True)]
         line = self._timeline(found, done, Place(own, place.note))
         instruction = self._instruction(found.row, place)
-        tags = _tags(found)
+        tags = _tags(found, form)
         history: list[Action | None] = []
         screens: list[Screen] = []
         for number, (name, source) in enumerate(zip(names, sources, strict=True)):
@@ -236,17 +413,14 @@ class StepReader:
             return None
         return own
 
-    def _rows(self, found: Trajectory, place: Place) -> list[Mapping[str, Any]]:
-        rows = found.row[STEPS[found.form]]
-        what = ""
+    def _are_usable(self, rows: Sequence[Any], place: Place) -> bool:
         if not 0 < len(rows) <= MAX_STEPS:
             what = f"it has {len(rows)} steps"
         elif not all(isinstance(row, dict) for row in rows):
             what = "a step is no object"
-        if not what:
-            return list(rows)
-        place.refuse("steps-unusable", what, f"1 to {MAX_STEPS} JSON objects")
-        return []
+        else:
+            return True
+        return place.refuse("steps-unusable", what, f"1 to {MAX_STEPS} JSON objects")
 
     def _truth(self, source: Mapping[str, Any], name: str) -> Sequence[Action]:
         """What a step does; empty with a finding where nobody can tell."""
@@ -291,7 +465,7 @@ class StepReader:
         return found
 
     def _timeline(
-        self, found: Trajectory, done: Sequence[Sequence[Action]], place: Place
+        self, found: Line, done: Sequence[Sequence[Action]], place: Place
     ) -> Timeline | None:
         line = timeline(self.root, found.path.parent, done)
         if not isinstance(line, str):
@@ -313,7 +487,7 @@ class StepReader:
         return ""
 
     def _picture(
-        self, found: Trajectory, row: Mapping[str, Any], name: str
+        self, found: Line, row: Mapping[str, Any], name: str
     ) -> tuple[MediaRef | None, Screen]:
         value = row.get("image")
         if not isinstance(value, str) or not value:
@@ -326,92 +500,53 @@ class StepReader:
                 "mend the name; the step lacks the picture until then",
             )
             return MediaRef("image", self.root, value), UNKNOWN  # which nobody opens
-        folder = self._folders.setdefault(found.path, images(found.path))
-        ref = MediaRef("image", folder, value)
+        if found.path not in self._folders:
+            self._folders[found.path] = images(found.path, IMAGES)
+        ref = MediaRef("image", self._folders[found.path], value)
         try:
             return ref, image_size(ref)
         except MediaError:
             return ref, UNKNOWN
 
 
-def _tags(found: Trajectory) -> dict[str, str]:
+def _tags(found: Line, form: Form) -> dict[str, str]:
     completed = found.row.get("task_completed")
     tags = {
-        "form": found.form,
-        "part": found.path.stem if found.form == "agentnet" else "",
+        "form": form,
+        "part": found.path.stem if form == "agentnet" else "",
         "completed": str(completed).lower() if isinstance(completed, bool) else "",
     }
     return {tag: value for tag, value in tags.items() if value}
 
 
-def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> LoadedDataset:
-    """Read trajectories; nothing in them is executed, and no picture is decoded.
+def read(data: Path, note: Note) -> Iterator[Step]:
+    """Read trajectories; no picture is decoded.
 
     A step's `source` has `form`, "agentnet" or "agentnetbench"; `task`, the trajectory without its
     steps; and `step`, its untouched row. Its `action`, and so the history of later steps, is all
     that the step does, with its code for words.
 
     Args:
-        data: a folder, with as many folders in it as they like, or a file; or a Parquet repository.
-        strict: make the first finding an error.
-        check_media: look whether the pictures exist and are whole.
+        data: a folder, with as many folders in it as they like, or a file.
+        note: takes the findings.
 
-    Returns:
+    Yields:
         Steps in the order of the files, named `<task_id>/<position>`: the positions are dense, also
         where AgentNetBench's `step_num` are not.
 
     Raises:
-        DataError: nothing readable as AgentNet is there, or `strict` and there is a finding.
+        DataError: nothing of AgentNet is there.
     """
-    data = Path(data)
-    return opened(
-        data,
-        "agentnet",
-        TAGS,
-        lambda: _read(data, check_media=check_media),
-        strict=strict,
-        check_media=check_media,
-    )
-
-
-def _read(data: Path, *, check_media: bool) -> LoadedDataset:
-    findings: list[Finding] = []
-    reader = StepReader(data if data.is_dir() else data.parent, findings.append)
-    paths = agentnet_files.find(data)
-    steps = [
-        step
-        for found in agentnet_files.read(paths, findings.append)
-        for step in reader.steps(found)
-    ]
-    if not steps:
-        first = findings[0] if findings else None
-        raise DataError(
-            f"no trajectory could be read{f': {first.what}' if first else ''}",
-            where=first.where if first else str(data),
-            expected=first.expected if first else agentnet_files.COLUMNS,
-            remedy="mend the rows, or name other data",
-        )
-    skipped = reader.skipped + sum(finding.code == "json-invalid" for finding in findings)
-    if check_media:
-        check_media_files(steps, findings.append)
-    return LoadedDataset(
-        "agentnet",
-        data,
-        steps,
-        findings,
-        skipped,
-        agentnet_files.fingerprint(data),
-        [step.sample_id for step in steps],
-        TAGS,
-        ROLES,
-    )
+    reader = StepReader(data if data.is_dir() else data.parent, note)
+    for line in JSON_FILES.rows(_find(data), note):
+        yield from reader.steps(line)
 
 
 def dump(source: LoadedDataset) -> Iterator[dict[str, Any]]:
     """The trajectories that a source was read from, in its order.
 
     Args:
-        source: of `load`; of each trajectory all steps.
+        source: of AgentNet; of each trajectory all steps.
 
     Yields:
         A line of AgentNet, or a file of AgentNetBench.

@@ -38,7 +38,7 @@ from omnidata.tasks.agentnet.actions import (
     type_of,
 )
 from omnidata.tasks.coordinates import resizing
-from omnidata.tasks.desktops import Code, read_code
+from omnidata.tasks.desktops import Call, Code, read_code
 from omnidata.types import Step
 
 Rule = Literal["released", "fixed"]
@@ -206,19 +206,21 @@ _LONGEST: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ParsedResponse:
     """What a text says to do.
 
     Attributes:
         actions: in order.
         code: the lines of code in it.
+        calls: those that the code makes, where it was read as Python.
     """
 
     actions: tuple[Action, ...]
     code: str
+    calls: tuple[Call | Code, ...] = ()
 
 
-def parse(text: str, rule: Rule, *, space: Space = "rel") -> Said | str:
+def parse(text: str, rule: Rule, *, space: Space = "rel") -> ParsedResponse | str:
     """What a text says to do, or why it says nothing.
 
     Args:
@@ -240,7 +242,7 @@ def parse(text: str, rule: Rule, *, space: Space = "rel") -> Said | str:
     return _released(text, space) if rule == "released" else _meant(text, space)
 
 
-def _released(text: str, space: Space) -> Said | str:
+def _released(text: str, space: Space) -> ParsedResponse | str:
     lines = [line.strip() for line in text.split("\n")]
     code = [line for line in lines if line.startswith(_MODULES)] or list(_within(lines))
     if not code:
@@ -253,7 +255,7 @@ def _released(text: str, space: Space) -> Said | str:
             return f"a number in {line!r:.80} is none"
     if not actions:
         return "no action could be read from the code"
-    return Said(tuple(actions), "\n".join(code))
+    return ParsedResponse(tuple(actions), "\n".join(code))
 
 
 def _within(lines: list[str]) -> Iterator[str]:
@@ -331,14 +333,15 @@ def _read_point(line: str) -> ActionType | None:
     return next((kind for kind in kinds if kind in line), None)
 
 
-def _meant(text: str, space: Space) -> Said | str:
+def _meant(text: str, space: Space) -> ParsedResponse | str:
     code = _code(text)
     if not code:
         return "there is no line of code"
-    actions = actions_of_calls(read_code(code), space=space)
+    calls = read_code(code)
+    actions = actions_of_calls(calls, space=space)
     if isinstance(actions, str):
         return actions
-    return Said(actions, code) if actions else "the code does nothing"
+    return ParsedResponse(actions, code, calls) if actions else "the code does nothing"
 
 
 def _code(text: str) -> str:

@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from omnidata.actions import Action, Screen, Space
-from omnidata.errors import UsageError
+from omnidata.actions import Action, Point, Region, Screen, Space
+from omnidata.errors import Finding, OmnidataError
 from omnidata.metrics.row_tables import by_group
 from omnidata.tasks.agentnet import load as loader
-from omnidata.tasks.agentnet.actions import POINTED, place_of, spelled, type_of
-from omnidata.tasks.agentnet.explanations import explain
-from omnidata.tasks.agentnet.rows import fingerprint, recognises, truths_of
+from omnidata.tasks.agentnet.actions import POINTED, boxes_of, place_of, spelled, turn_of, type_of
+from omnidata.tasks.agentnet.load import truths_of
 from omnidata.tasks.agentnet.rules import Rule, judge, parse, relative
-from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import place
-from omnidata.tasks.desktops import as_action, is_told, read_code
+from omnidata.tasks.base import Benchmark, hash_of
+from omnidata.tasks.coordinates import answer_space, place
+from omnidata.tasks.desktops import as_action, is_told
+from omnidata.tasks.explaining import (
+    SCREENSHOT,
+    Turn,
+    explained,
+    gap,
+    in_pixels,
+    of_turns,
+    on_screen,
+    quoted,
+    shown,
+)
 from omnidata.tasks.profiles import RowProfile, Unit
 from omnidata.types import (
     PLACE,
-    Conversation,
     Explanation,
-    LoadedDataset,
-    Message,
-    Part,
     Profile,
     Step,
     Target,
@@ -73,11 +76,11 @@ class BenchProfile(RowProfile):
             return Verdict("ok", (None,), None, str(error))
         if self._space == "px" and min(step.screen) < 1 and _has_places(truths):
             return Verdict("ok", (None,), None, "the size of the screen is not known")
-        said = parse(text, self._rule, space=self._space)
-        if isinstance(said, str):
-            return Verdict("unparsed", (0.0,), None, said)
-        done = relative(said.actions, self._space, step, receipt)
-        return Verdict("ok", (judge(truths, done, self._rule),), {"code": said.code})
+        found = parse(text, self._rule, space=self._space)
+        if isinstance(found, str):
+            return Verdict("unparsed", (0.0,), None, found)
+        done = relative(found.actions, self._space, step, receipt)
+        return Verdict("ok", (judge(truths, done, self._rule),), {"code": found.code})
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
         """The table of `RowProfile`, and by what the steps' first actions need."""
@@ -106,7 +109,7 @@ def _has_places(truths: Sequence[Sequence[Action]]) -> bool:
     return any(place_of(action) for truth in truths for action in truth)
 
 
-# The prompt of `agentnet`: ours, in the words of OpenCUA's actions.
+# The task: its prompt is ours, in the words of OpenCUA's actions.
 
 OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "history": ("gold", "none", "predicted"),
@@ -119,140 +122,10 @@ _UNITS: Final[Mapping[Space, str]] = {
     "px": "pixels of the screenshot.",
     "norm1000": "from 0 to 1000, thousandths of the screenshot's width and height.",
 }
-_TASK: Final = "Task: {instruction}\n\nActions so far:\n{history}"
 _NOTHING: Final = "(none)"
 _UNSAID: Final = "(an action that cannot be shown)"
-
-
-@cache
-def template() -> str:
-    """The system prompt, with a place for the unit of coordinates.
-
-    Examples:
-        >>> template().count("{unit}")
-        1
-    """
-    folder = resources.files("omnidata.tasks.agentnet").joinpath("prompts")
-    return folder.joinpath("agentnet_v1.txt").read_text(encoding="utf-8")
-
-
-class Prompt:
-    """The conversation about a step.
-
-    Args:
-        options: resolved (`OPTIONS`).
-        space: the unit of coordinates.
-    """
-
-    def __init__(self, options: Mapping[str, str], space: Space) -> None:
-        self._history = options["history"]
-        self._system = template().replace("{unit}", _UNITS[space])
-        said = [self._history, self._system, _TASK, _NOTHING, _UNSAID]
-        self.hash = hashlib.sha256(json.dumps(said).encode()).hexdigest()
-
-    def conversation(
-        self, step: Step, predicted: Sequence[Action | None] | None = None
-    ) -> Conversation:
-        """The system and user message for one step.
-
-        Args:
-            step: of AgentNet.
-            predicted: the model's own actions so far; used with `history=predicted` only.
-        """
-        shot = step.media.get("screenshot")
-        shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
-        asked = _TASK.format(instruction=step.instruction, history=self._past(step, predicted))
-        return (
-            Message("system", (Part("text", self._system),)),
-            Message("user", (*shown, Part("text", asked))),
-        )
-
-    def _past(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
-        past = step.history if self._history == "gold" else predicted or ()
-        if self._history == "none" or not past:
-            return _NOTHING
-        return "\n".join(
-            f"{number}. {action.words if action and action.words and is_told(action) else _UNSAID}"
-            for number, action in enumerate(past, 1)
-        )
-
-
-# What is right in a step of AgentNet, as code, and the baselines.
-
-BASELINES: Final = ("oracle", "center")
-"""`oracle` answers with the ground truth; `center` clicks the middle of the screen."""
-
 _UNIT: Final[Screen] = (1, 1)
 _MIDDLE: Final[Mapping[Space, str]] = {"rel": "0.5", "norm1000": "500"}
-
-
-def target(step: Step, *, space: Space, size: Screen) -> Target | None:
-    """The ground truth as code.
-
-    Args:
-        step: of AgentNet.
-        space: the unit of coordinates.
-        size: width and height of the screenshot as the model is shown it, in pixels.
-
-    Returns:
-        None where it cannot be used, or its pixels cannot be told.
-    """
-    try:
-        actions = truths_of(step.source)[0]
-    except ValueError:
-        return None
-    screen = step.screen
-    if min(*screen, *size) < 1:
-        if space == "px" and any(map(place_of, actions)):
-            return None
-        screen = size = _UNIT
-    lines, marked, places = [], [], []
-    for action in actions:
-        point = place_of(action)
-        pair = place(point, screen, space=space, size=size) if point else None
-        places += [pair] if pair else []
-        lines.append(spelled(action, f"x={pair[0]:g}, y={pair[1]:g}" if pair else ""))
-        marked.append(spelled(action, PLACE) if pair else lines[-1].replace(PLACE, "bbox"))
-    return Target(_fenced(lines), _fenced(marked), tuple(places))
-
-
-def _fenced(lines: list[str]) -> str:
-    code = "\n".join(lines)
-    return f"```python\n{code}\n```"
-
-
-def policy(name: str, options: Mapping[str, str], *, space: Space) -> Callable[[Step], str]:
-    """The rule of that name: a step's answer.
-
-    Args:
-        name: one of `BASELINES`.
-        options: as given with `-M key=value`; there are none.
-        space: the unit of coordinates.
-
-    Raises:
-        UsageError: there is no such rule, or an option is given.
-    """
-    if name not in BASELINES:
-        raise UsageError(
-            f'agentnet has no baseline "{name}"',
-            where=f"--model baseline:{name}",
-            expected=f"one of {', '.join(BASELINES)}",
-        )
-    for option in options:
-        raise UsageError(f"baseline:{name} has no options", where=f"-M {option}={options[option]}")
-
-    def oracle(step: Step) -> str:
-        found = target(step, space=space, size=step.screen)
-        return found.text if found else ""
-
-    def center(step: Step) -> str:
-        x, y = (_MIDDLE.get(space, str(extent // 2)) for extent in step.screen)
-        return _fenced([f"pyautogui.click(x={x}, y={y})"])
-
-    return oracle if name == "oracle" else center
-
-
-SPACES: tuple[Space, ...] = ("rel", "px", "norm1000")
 
 
 class AgentNet(Benchmark):
@@ -268,57 +141,77 @@ class AgentNet(Benchmark):
         "trajectories on desktops (AgentNet, AgentNetBench): screenshots, clips where there is a "
         "recording; the next action"
     )
+    question = "Task: {instruction}\n\nActions so far:\n{history}"
+    shown = ("screenshot",)
+    files = loader.JSON_FILES
     tags = loader.TAGS
     roles = loader.ROLES
     subsets = ("agentnet", "agentnetbench")
-    baselines: Sequence[str] = BASELINES
+    baselines: Sequence[str] = ("oracle", "center")
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
-        self._space = next(space for space in SPACES if space == self.options["coordinates"])
-        self._prompt = Prompt(self.options, self._space)
-        self.prompt_hash = self._prompt.hash
+        self._space = answer_space(self.options) or "rel"
+        prompts = resources.files("omnidata.tasks.agentnet").joinpath("prompts")
+        system = prompts.joinpath("agentnet_v1.txt").read_text(encoding="utf-8")
+        self.system = system.replace("{unit}", _UNITS[self._space])
+        self.prompt_hash = hash_of(
+            [self.options["history"], self.system, self.question, _NOTHING, _UNSAID]
+        )
         profiles = [BenchProfile("released", self._space), BenchProfile("fixed", self._space)]
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
+    def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step]:
         """Read the trajectories."""
-        return loader.load(data, check_media=check_media, strict=strict)
+        return loader.read(data, note)
 
-    def detect(self, data: Path) -> bool:
-        """Whether one of the first files there is AgentNet's."""
-        return recognises(data)
-
-    def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the files, media left out."""
-        return fingerprint(data)
-
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation for one step; `predicted` is used with `history=predicted` only."""
-        return self._prompt.conversation(step, predicted)
+    def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
+        lines = (
+            f"{number}. {action.words if action and action.words and is_told(action) else _UNSAID}"
+            for number, action in enumerate(self.earlier(step, predicted), 1)
+        )
+        return "\n".join(lines) or _NOTHING
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The ground truth, as code; None where it cannot be used."""
-        return target(step, space=space or self._space, size=size or step.screen)
+        """The ground truth as code; None where it cannot be used, or its pixels cannot be told."""
+        try:
+            actions = truths_of(step.source)[0]
+        except ValueError:
+            return None
+        space, screen, size = space or self._space, step.screen, size or step.screen
+        if min(*screen, *size) < 1:
+            if space == "px" and any(map(place_of, actions)):
+                return None
+            screen = size = _UNIT
+        lines, marked, places = [], [], []
+        for action in actions:
+            point = place_of(action)
+            pair = place(point, screen, space=space, size=size) if point else None
+            places += [pair] if pair else []
+            lines.append(spelled(action, f"x={pair[0]:g}, y={pair[1]:g}" if pair else ""))
+            marked.append(spelled(action, PLACE) if pair else lines[-1].replace(PLACE, "bbox"))
+        return Target(_fenced(lines), _fenced(marked), tuple(places))
 
-    def baseline(
-        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
-    ) -> Callable[[Step], str]:
-        """The rule of that name: a step's answer."""
-        return policy(name, options, space=self._space)
+    def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
+        """`oracle` answers with the ground truth; `center` clicks the middle of the screen."""
+        return super().policy(name, steps) if name == "oracle" else self._center
+
+    def _center(self, step: Step) -> str:
+        x, y = (_MIDDLE.get(self._space, str(extent // 2)) for extent in step.screen)
+        return _fenced([f"pyautogui.click(x={x}, y={y})"])
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none.
 
         Its words are the model's code, with places as it wrote them.
         """
-        said = parse(text, "fixed")
-        if isinstance(said, str):
+        found = parse(text, "fixed")
+        if isinstance(found, str):
             return None
-        return as_action(read_code(said.code), space=self._space, said=said.code)
+        return as_action(found.calls, space=self._space, said=found.code)
 
     def explain(
         self,
@@ -328,12 +221,131 @@ class AgentNet(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
-        return explain(
-            step,
+        """Why a verdict is what it is, and what can be drawn of it, as the profile reads it."""
+        rule: Rule = "fixed" if profile == "agentnetbench-fixed" else "released"
+        truths = _truths(step)
+        code = ((verdict and verdict.parsed) or {}).get("code", "")
+        found = parse(code, rule, space=self._space) if code else ""
+        read = () if isinstance(found, str) else found.actions
+        done = _placed(read, self._space, step, receipt)
+        target = _turn(truths[0], step) if truths else None
+        return explained(
             verdict,
             self.profiles[profile],
-            rule="fixed" if profile == "agentnetbench-fixed" else "released",
-            space=self._space,
-            receipt=receipt,
+            lambda parsed, right: _cause(step, truths, done, rule, right=right),
+            target_label=target.label if target else "",
+            answer_label=lambda parsed: Turn(tuple(map(type_of, read))).label,
+            places={SCREENSHOT: of_turns(target, _turn(done, step) if done else None)},
+            noun="action",
         )
+
+
+def _fenced(lines: list[str]) -> str:
+    code = "\n".join(lines)
+    return f"```python\n{code}\n```"
+
+
+# How an answer differs from what is right, one action after the other.
+
+
+def _truths(step: Step) -> Sequence[Sequence[Action]]:
+    """What is right; nothing where it cannot be used."""
+    try:
+        return truths_of(step.source)
+    except ValueError:
+        return ()
+
+
+def _placed(
+    actions: Sequence[Action], space: Space, step: Step, receipt: Mapping[str, Any] | None
+) -> Sequence[Action]:
+    """The same with places in shares of the screen; nothing where the receipt cannot be read."""
+    try:
+        return relative(actions, space, step, receipt)
+    except OmnidataError:
+        return ()
+
+
+def _turn(actions: Sequence[Action], step: Step) -> Turn:
+    starts: list[Region] = []
+    ends: list[Region] = []
+    for action in actions:
+        if type_of(action) in POINTED:
+            (ends if action.kind == "drag" else starts).extend(_regions(action, step))
+    return Turn(tuple(map(type_of, actions)), tuple(starts), tuple(ends))
+
+
+def _regions(action: Action, step: Step) -> tuple[Region, ...]:
+    """Where an action is right, in pixels: its boxes, or else its place."""
+    if boxes := boxes_of(action):
+        return tuple(in_pixels(box, step.screen) for box in boxes)
+    point = _point(action, step)
+    return (point,) if point else ()
+
+
+def _point(action: Action, step: Step) -> Point | None:
+    """Its place in pixels; None where nobody says it, or how large the screen is."""
+    place = place_of(action)
+    return on_screen(step, Point(place.x, place.y, "rel"), {}) if place else None
+
+
+def _cause(
+    step: Step,
+    truths: Sequence[Sequence[Action]],
+    said: Sequence[Action],
+    rule: Rule,
+    *,
+    right: bool,
+) -> str:
+    """How an answer differs from the nearest of the accepted ground truths."""
+    if not said:
+        return "the answer does nothing"
+    truth = max(truths, key=lambda one: judge([one], said, rule))
+    if right:
+        return _rightly(step, truth, said)
+    types, given = [type_of(one) for one in truth], [type_of(one) for one in said]
+    if given[0] not in types:
+        return f"the answer is {given[0]}, what is right is {', '.join(types)}"
+    differ = []
+    for number, action in enumerate(truth):
+        if number >= len(said):
+            differ.append(f"{types[number]} is missing")
+        elif given[number] != types[number]:
+            differ.append(f"{given[number]} is in place of {types[number]}")
+        elif judge([[action]], [said[number]], rule) < 1:
+            differ.append(_differs(step, action, said[number], rule))
+    if rule == "fixed" and len(said) > len(truth):
+        differ.append(f"{len(said)} things are done in place of {len(truth)}")
+    return "; ".join(differ) or "what is done differs"
+
+
+def _rightly(step: Step, truth: Sequence[Action], said: Sequence[Action]) -> str:
+    action, answer = truth[0], said[0]
+    name = type_of(action)
+    if name == "scroll" and answer.direction != action.direction:
+        return "the released evaluator takes any scroll for right"
+    if name in POINTED and name == type_of(answer):
+        return _where(step, action, answer)
+    return f"the answer does what is right: {', '.join(map(type_of, truth))}"
+
+
+def _where(step: Step, action: Action, said: Action) -> str:
+    regions, point = _regions(action, step), _point(said, step)
+    if point is None or not regions:
+        return f"{type_of(said)} is at no place that can be told"
+    return f"the point {shown(point)} is {gap(point, regions, step.screen)}"
+
+
+def _differs(step: Step, action: Action, said: Action, rule: Rule) -> str:
+    name = type_of(action)
+    if name in POINTED:
+        return _where(step, action, said)
+    if name == "write":
+        return f"the text differs: {quoted(said.text)} in place of {quoted(action.text)}"
+    if name in ("press", "hotkey"):
+        return f"the keys differ: {'+'.join(said.keys)} in place of {'+'.join(action.keys)}"
+    if name == "terminate":
+        return f"the status is {quoted(said.words)} in place of {quoted(action.words)}"
+    if name in ("scroll", "hscroll") and rule == "fixed":
+        return f"{name} goes {turn_of(said):+g} in place of {turn_of(action):+g}"
+    return f"the released evaluator has no rule for {name}"

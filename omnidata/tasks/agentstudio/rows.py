@@ -13,7 +13,8 @@ from typing import Any, Literal, cast
 
 from omnidata.actions import Box, Point, Region, Screen
 from omnidata.errors import Finding, Severity
-from omnidata.loaders.load import SKIPPED, Place, short
+from omnidata.loaders.files import SKIPPED
+from omnidata.loaders.load import Place, short
 from omnidata.tasks.agentstudio.files import Row
 
 # What the boxes of AgentStudio's rows mean; every family of sources means something else.

@@ -17,8 +17,9 @@ from omnidata.errors import DataError, Finding
 from omnidata.files import ANY, open_file, read_file
 from omnidata.jsontext import decode
 from omnidata.loaders import files
+from omnidata.loaders.files import SKIPPED
 from omnidata.loaders.jsonl import BOM, decoded
-from omnidata.loaders.load import SKIPPED, Note, short
+from omnidata.loaders.load import Note, short
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
 from omnidata.tasks.phones import files as phone_files
 from omnidata.tasks.phones.actions import (

@@ -17,7 +17,8 @@ from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, MediaError
 from omnidata.files import read_file
 from omnidata.loaders import files
-from omnidata.loaders.load import SKIPPED, Note, Place, about, opened
+from omnidata.loaders.files import SKIPPED
+from omnidata.loaders.load import Note, Place, about, opened
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
 from omnidata.media import InMemoryMedia, image_size, read_bytes
 from omnidata.tasks.androidcontrol.rows import (

@@ -20,8 +20,9 @@ from typing import Any, Literal, NoReturn
 from omnidata.errors import DataError, Finding
 from omnidata.files import ANY, STREAMED, open_file, read_file
 from omnidata.jsontext import BROKEN
+from omnidata.loaders.files import SKIPPED
 from omnidata.loaders.jsonl import BOM, MAX_LINE, decoded, values
-from omnidata.loaders.load import SKIPPED, Note
+from omnidata.loaders.load import Note
 
 Row = Mapping[str, Any]
 Kind = Literal["subtask", "trajectory", "task"]

@@ -14,8 +14,8 @@ from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
-from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import SKIPPED, Note, Place, about, refuse_findings, tag_of
+from omnidata.loaders.files import SKIPPED, check_media_files
+from omnidata.loaders.load import Note, Place, about, refuse_findings, tag_of
 from omnidata.loaders.task_library import EVALUATIONS, Library, Subtask, TaskGraph, Trajectory
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.omnibench import files

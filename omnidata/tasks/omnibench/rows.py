@@ -14,7 +14,8 @@ from typing import Any
 from omnidata.actions import Action, Box
 from omnidata.errors import DataError, Finding
 from omnidata.graphs import Graph, id_of
-from omnidata.loaders.load import SKIPPED, Note, Place, about, short
+from omnidata.loaders.files import SKIPPED
+from omnidata.loaders.load import Note, Place, about, short
 from omnidata.loaders.task_library import Subtask, TaskGraph, Trajectory, places
 from omnidata.tasks.omnibench.actions import FUNCTIONS, read_call, words
 from omnidata.tasks.omnibench.files import Line, Row, categories_of, category_of

@@ -9,18 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from omnidata.actions import Action, Box, Screen, Space
-from omnidata.errors import DataError, Finding, MediaError
+from omnidata.errors import DataError, MediaError
 from omnidata.files import ANY, open_file
-from omnidata.jsontext import BROKEN
-from omnidata.loaders import files
-from omnidata.loaders.files import check_media_files
-from omnidata.loaders.jsonl import values
-from omnidata.loaders.load import SKIPPED, Note, Place, about, opened, short
+from omnidata.loaders.files import HEAD, JsonFiles, Line, Look, images
+from omnidata.loaders.load import Note, Place, about, short
 from omnidata.media import image_size, unsafe
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
@@ -133,94 +130,18 @@ _PLATFORM: Final = re.compile(r"screenspot_(mobile|desktop|web)(_v2)?")
 _SIGNS: Final = (b'"bbox"', b'"instruction"')
 _FILES: Final = (b'"img_filename"', b'"file_name"')
 _TYPES: Final = (b'"data_type"', b'"ui_type"')
-_SUFFIXES: Final = (".json", ".jsonl")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A row of a file.
-
-    Attributes:
-        where: the file and the place in it, for findings.
-        path: the file.
-        number: 0-based, in the file.
-        row: untouched.
-    """
-
-    where: str
-    path: Path
-    number: int
-    row: Mapping[str, Any]
-
-
-def find(data: Path) -> list[Path]:
-    """The files of the dataset, sorted.
-
-    Raises:
-        DataError: nothing is there, or nothing of ScreenSpot.
-        OSError: a file cannot be read.
-    """
-    looks = {path: look(path) for path in files.walk(data)}
-    return files.chosen(data, looks, COLUMNS)
-
-
-def look(path: Path) -> files.Look:
-    """Whether a file has the columns.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    if path.suffix not in _SUFFIXES:
+def _look(path: Path) -> Look:
+    if path.suffix not in (".json", ".jsonl"):
         return "other"
     with open_file(path, ANY) as file:
-        head = file.read(files.HEAD)
+        head = file.read(HEAD)
     named = any(sign in head for sign in _FILES) and any(sign in head for sign in _TYPES)
     return "known" if named and all(sign in head for sign in _SIGNS) else "other"
 
 
-def recognises(data: Path) -> bool:
-    """Whether one of the first files there is ScreenSpot's.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
-    return files.recognises(data, _SUFFIXES, look)
-
-
-def fingerprint(data: Path) -> str:
-    """SHA-256 over the files, pictures left out.
-
-    Raises:
-        DataError: as `find`.
-    """
-    return files.fingerprint(find(data), data if data.is_dir() else data.parent)
-
-
-def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:
-    """Every row; what is none has a finding instead.
-
-    Args:
-        paths: as `find` gives them.
-        note: takes the findings.
-    """
-    for path in paths:
-        for number, (where, row) in enumerate(_rows(path)):
-            if isinstance(row, dict):
-                yield Line(where, path, number, row)
-            else:
-                what = "this is no JSON object"
-                note(Finding("json-invalid", "error", where, what, COLUMNS, SKIPPED))
-
-
-def _rows(path: Path) -> Iterator[tuple[str, Any]]:
-    if path.suffix == ".jsonl":
-        yield from values(path)
-        return
-    found = files.whole(path)
-    if isinstance(found, list):
-        yield from ((f"{path}, item {number}", row) for number, row in enumerate(found))
-    else:
-        yield str(path), found if isinstance(found, dict) else BROKEN
+JSON_FILES: Final = JsonFiles(COLUMNS, _look)
 
 
 def form_of(path: Path, row: Mapping[str, Any]) -> Form:
@@ -250,11 +171,6 @@ def platform_of(path: Path, row: Mapping[str, Any]) -> str:
     return named[1] if named else ""
 
 
-def images(path: Path) -> Path:
-    """The folder with the pictures of a file's rows; it need not exist."""
-    return files.images(path, _IMAGES)
-
-
 TAGS: Final = (
     "form", "platform", "ui_type", "group", "application", "data_source", "gt_type",
     "instruction_style", "language",
@@ -264,18 +180,12 @@ and ScreenSpot-Pro `ui_type`; the rest as the rows have it; the language of the 
 
 ROLES: Final[Mapping[str, Modality]] = {"screenshot": "image"}
 UNKNOWN: Final[Screen] = (0, 0)
-_SKIPPING: Final = frozenset({"json-invalid", "instruction-missing"})
 _AS_THEY_ARE: Final = ("group", "application", "data_source", "gt_type", "instruction_style")
 
 
-def load(
-    data: Path | str,
-    *,
-    boxes: Boxes = "columns",
-    language: Language = "en",
-    strict: bool = False,
-    check_media: bool = True,
-) -> LoadedDataset:
+def read(
+    data: Path, note: Note, *, boxes: Boxes = "columns", language: Language = "en"
+) -> Iterator[Step | None]:
     """Read rows; no picture is decoded.
 
     A step's `source` has `row`, untouched; `boxes`, what its four numbers are; `resolution`, the
@@ -284,62 +194,23 @@ def load(
     without one.
 
     Args:
-        data: a folder, with as many folders in it as they like, or a file; or a Parquet repository.
+        data: a folder, with as many folders in it as they like, or a file.
+        note: takes the findings.
         boxes: what four numbers are, for rows whose columns do not tell.
         language: of the instruction; "cn" is ScreenSpot-Pro's `instruction_cn`.
-        strict: make the first finding an error.
-        check_media: look whether the pictures exist and are whole.
 
-    Returns:
-        Steps in the order of the files, each an episode, named `<file>/<number>`.
+    Yields:
+        Steps in the order of the files, each an episode, named `<file>/<number>`; None for a row
+        that became none.
 
     Raises:
-        DataError: nothing readable as ScreenSpot is there, or the columns do not tell what the
-            boxes are and nobody says it, or `strict` and there is a finding.
+        DataError: nothing of ScreenSpot is there, or the columns do not tell what the boxes are
+            and nobody says it.
     """
-    data = Path(data)
-    return opened(
-        data,
-        "screenspot",
-        TAGS,
-        lambda: _read(data, boxes, language, check_media=check_media),
-        strict=strict,
-        check_media=check_media,
-    )
-
-
-def _read(data: Path, boxes: Boxes, language: Language, *, check_media: bool) -> LoadedDataset:
-    findings: list[Finding] = []
-    paths = find(data)
     root = data if data.is_dir() else data.parent
-    reader = _Reader(root, boxes, language, findings.append, _names(paths, root))
-    steps: list[Step] = []
-    ids: list[str | None] = []
-    for line in read(paths, findings.append):
-        step = reader.step(line)
-        steps += [step] if step else []
-        ids.append(step.sample_id if step else None)
-    if not steps:
-        first = findings[0] if findings else None
-        raise DataError(
-            f"no row could be read{f': {first.what}' if first else ''}",
-            where=first.where if first else str(data),
-            expected=first.expected if first else COLUMNS,
-            remedy="mend the rows, or name other data",
-        )
-    if check_media:
-        check_media_files(steps, findings.append)
-    return LoadedDataset(
-        "screenspot",
-        data,
-        steps,
-        findings,
-        sum(finding.code in _SKIPPING for finding in findings),
-        fingerprint(data),
-        ids,
-        TAGS,
-        ROLES,
-    )
+    paths = JSON_FILES.find(data)
+    reader = _Reader(root, boxes, language, note, _names(paths, root))
+    yield from map(reader.step, JSON_FILES.rows(paths, note))
 
 
 def _names(paths: Sequence[Path], root: Path) -> dict[Path, str]:
@@ -374,7 +245,7 @@ class _Reader:
             return None
         shot, screen = self._picture(line, place)
         box = self._box(row, boxes, screen, place)
-        step = Step(
+        return Step(
             sample_id=name,
             episode_id=name,
             step_index=0,
@@ -393,7 +264,6 @@ class _Reader:
                 "row": row,
             },
         )
-        return named(step)
 
     def _boxes(self, line: Line) -> Boxes:
         """What the row's numbers are.
@@ -439,7 +309,7 @@ class _Reader:
 
     def _picture(self, line: Line, place: Place) -> tuple[MediaRef | None, Screen]:
         stated = stated_size(line.row)
-        value = _file_of(line.row)
+        value = file_of(line.row)
         if not isinstance(value, str) or not value:
             return None, stated or UNKNOWN
         if reason := unsafe(value):
@@ -450,7 +320,9 @@ class _Reader:
                 "mend the name; the step lacks the picture until then",
             )
             return MediaRef("image", self.root, value), stated or UNKNOWN  # which nobody opens
-        folder = self._folders.setdefault(line.path, images(line.path))
+        if line.path not in self._folders:
+            self._folders[line.path] = images(line.path, _IMAGES)
+        folder = self._folders[line.path]
         ref = MediaRef("image", folder, value)
         if stated:
             return ref, stated
@@ -460,19 +332,7 @@ class _Reader:
             return ref, UNKNOWN
 
 
-def named(step: Step) -> Step:
-    """The step with its group: its page, which the instructions for one picture share.
-
-    A row is an episode of its own, whose name begins with the page: in other data the same number
-    stands for another row.
-    """
-    page = _file_of(step.source["row"])
-    if not isinstance(page, str) or not page:
-        return step
-    return replace(step, episode=f"{page}#{step.sample_id}", group=page)
-
-
-def _file_of(row: Mapping[str, Any]) -> Any:
+def file_of(row: Mapping[str, Any]) -> Any:
     """The picture's name, as the row has it."""
     return next((row[name] for name in FILES if name in row), None)
 
@@ -493,7 +353,7 @@ def dump(source: LoadedDataset) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The rows that a source was read from, in their order, but for those that became no step.
 
     Args:
-        source: of `load`.
+        source: of ScreenSpot.
 
     Yields:
         The file's name, and the row as it was.

@@ -43,7 +43,7 @@ _LONGEST: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ParsedResponse:
     """What an answer says.
 
     Attributes:
@@ -55,7 +55,7 @@ class Said:
     space: Space | None = None
 
 
-def read(text: str, reading: Reading) -> Said | None:
+def read(text: str, reading: Reading) -> ParsedResponse | None:
     """What an answer says; None where its format is wrong.
 
     Args:
@@ -73,34 +73,34 @@ def read(text: str, reading: Reading) -> Said | None:
     if len(text) > _LONGEST:
         return None
     if _REFUSAL.fullmatch(text):
-        return Said(None)
+        return ParsedResponse(None)
     return _released(text) if reading == "released" else _meant(text)
 
 
-def _released(text: str) -> Said | None:
+def _released(text: str) -> ParsedResponse | None:
     if "box" in text:
         first = _BOXED.search(text)
         sides = [float(side) for side in first.groups()] if first else []
-        return Said(_centre(sides), "norm1000") if sides else None
+        return ParsedResponse(_centre(sides), "norm1000") if sides else None
     numbers = [float(found) for found in _FLOATS.findall(text)]
     if len(numbers) == 2:
-        return Said((numbers[0], numbers[1]))
-    return Said(_centre(numbers)) if len(numbers) == 4 else None
+        return ParsedResponse((numbers[0], numbers[1]))
+    return ParsedResponse(_centre(numbers)) if len(numbers) == 4 else None
 
 
-def _meant(text: str) -> Said | None:
+def _meant(text: str) -> ParsedResponse | None:
     if tokens := list(_TOKENS.finditer(text)):
-        return Said(_centre([float(side) for side in tokens[-1].groups()]), "norm1000")
+        return ParsedResponse(_centre([float(side) for side in tokens[-1].groups()]), "norm1000")
     corners = list(_CORNERS.finditer(text))
     rest = text[corners[-1].end() :] if corners else text
     point = read_point(rest)
     if point is not None:
-        return Said(point)
+        return ParsedResponse(point)
     if corners:
-        return Said(_centre([float(side) for side in corners[-1].groups()]))
+        return ParsedResponse(_centre([float(side) for side in corners[-1].groups()]))
     if tagged := list(_TAGGED.finditer(text)):
         x, y = filter(None, tagged[-1].groups())
-        return Said((float(x), float(y)))
+        return ParsedResponse((float(x), float(y)))
     return None
 
 
@@ -109,13 +109,18 @@ def _centre(sides: list[float]) -> Pair:
 
 
 def hits(
-    box: Box, said: Said, *, space: Space, screen: Screen, to_screen: ToScreen | None = None
+    box: Box,
+    answer: ParsedResponse,
+    *,
+    space: Space,
+    screen: Screen,
+    to_screen: ToScreen | None = None,
 ) -> bool | None:
     """Whether the point lies in the box, both in shares of the screen, as the releases compare.
 
     Args:
         box: the target.
-        said: the answer.
+        answer: what it says.
         space: the unit that the prompt asks for.
         screen: width and height of the screenshot in pixels; (0, 0) where nobody knows.
         to_screen: for pixels of a picture that had another size; None = it had the screen's.
@@ -125,15 +130,15 @@ def hits(
 
     Examples:
         >>> box = Box(640, 0, 1280, 360, "px")
-        >>> hits(box, Said((0.5, 0.5)), space="rel", screen=(1280, 720))
+        >>> hits(box, ParsedResponse((0.5, 0.5)), space="rel", screen=(1280, 720))
         True
     """
     if min(screen) < 1 and "px" in (space, box.space):
         return None
-    if said.point is None:
+    if answer.point is None:
         return False
-    unit = said.space or space
-    x, y = said.point
+    unit = answer.space or space
+    x, y = answer.point
     if unit == "px":
         x, y = to_screen((x, y)) if to_screen else (x, y)
     if not (math.isfinite(x) and math.isfinite(y)):

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from omnidata.actions import Action, Screen, Space
-from omnidata.errors import UsageError
+from omnidata.actions import Screen, Space
+from omnidata.errors import Finding
 from omnidata.metrics.intervals import named_methods
 from omnidata.metrics.row_tables import means
-from omnidata.tasks.base import Benchmark
+from omnidata.tasks.base import Benchmark, hash_of
 from omnidata.tasks.coordinates import place, resizing
+from omnidata.tasks.explaining import (
+    SCREENSHOT,
+    Rule,
+    explained,
+    in_pixels,
+    pair_on_screen,
+    placed,
+)
 from omnidata.tasks.profiles import Mask, RowProfile, Unit, owners
 from omnidata.tasks.screenspot import load as loader
-from omnidata.tasks.screenspot.explanations import explain
-from omnidata.tasks.screenspot.load import BOXES, FORMS, box_of, is_negative
-from omnidata.tasks.screenspot.rules import NEGATIVE, Reading, Said, hits, read
+from omnidata.tasks.screenspot.load import BOXES, FORMS, box_of, file_of, is_negative
+from omnidata.tasks.screenspot.rules import NEGATIVE, ParsedResponse, Reading, hits, read
 from omnidata.types import (
     PLACE,
-    Conversation,
     Explanation,
-    LoadedDataset,
-    Message,
-    Part,
+    Places,
     Profile,
     Step,
     Target,
@@ -83,7 +85,9 @@ class PointProfile(RowProfile):
             return Verdict("unparsed", values, None, "neither a point nor a box")
         return Verdict("ok", values, _parsed(said))
 
-    def _hit(self, step: Step, said: Said | None, receipt: Mapping[str, Any] | None) -> bool | None:
+    def _hit(
+        self, step: Step, said: ParsedResponse | None, receipt: Mapping[str, Any] | None
+    ) -> bool | None:
         """Whether the answer is right; None where nobody can tell.
 
         Raises:
@@ -95,7 +99,7 @@ class PointProfile(RowProfile):
         resized = resizing(receipt, where=step.sample_id) if self._space == "px" else None
         return hits(
             box_of(row, step.source["boxes"]),
-            said or Said(None),
+            said or ParsedResponse(None),
             space=self._space,
             screen=step.screen,
             to_screen=resized.to_screen if resized else None,
@@ -125,7 +129,7 @@ class PointProfile(RowProfile):
         return {**found, **named_methods(methods), "steps": int(mask.sum())}
 
 
-def _parsed(said: Said) -> dict[str, Any]:
+def _parsed(said: ParsedResponse) -> dict[str, Any]:
     """The point, and its unit where the answer itself names one."""
     if said.point is None:
         return {"negative": True}
@@ -146,6 +150,7 @@ that the element is not there."""
 
 _ANY: Final[Screen] = (1000, 1000)
 """The size of a screen whose pixels nobody asks for."""
+_RULE: Final = Rule(borderline="the profile compares in shares of the screen")
 _UNITS: Final[Mapping[Space, str]] = {
     "rel": "x and y are shares of the screenshot, from 0 to 1.",
     "px": "x and y are pixels of the screenshot.",
@@ -163,6 +168,7 @@ class ScreenSpot(Benchmark):
     title = "ScreenSpot"
     detailed_actions = False
     holds = "screenshots (ScreenSpot, -v2, -Pro); the point that an instruction means"
+    files = loader.JSON_FILES
     tags = loader.TAGS
     roles = loader.ROLES
     subsets = (*loader.FORMS, "mobile", "desktop", "web", "text", "icon")
@@ -172,43 +178,32 @@ class ScreenSpot(Benchmark):
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
         self._space = next(space for space in SPACES if space == self.options["coordinates"])
-        text = _text("screenspot_v1").replace("{unit}", _UNITS[self._space])
-        self._asked = text + (
-            _text("screenspot_negative_v1") if self.options["negatives"] == "on" else ""
-        )
-        asked = json.dumps([self._asked, self.options["language"]])
-        self.prompt_hash = hashlib.sha256(asked.encode()).hexdigest()
+        self.question = _text("screenspot_v1").replace("{unit}", _UNITS[self._space])
+        if self.options["negatives"] == "on":
+            self.question += _text("screenspot_negative_v1")
+        self.prompt_hash = hash_of([self.question, self.options["language"]])
         profiles = [PointProfile("released", self._space), PointProfile("fixed", self._space)]
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
+    def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step | None]:
         """Read the rows."""
-        return loader.load(
+        return loader.read(
             data,
+            note,
             boxes=next(boxes for boxes in BOXES if boxes == self.options["boxes"]),
             language="cn" if self.options["language"] == "cn" else "en",
-            check_media=check_media,
-            strict=strict,
         )
 
-    def detect(self, data: Path) -> bool:
-        """Whether one of the first files there is ScreenSpot's."""
-        return loader.recognises(data)
-
-    def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the files, pictures left out."""
-        return loader.fingerprint(data)
-
     def named(self, step: Step) -> Step:
-        """The step with its group: its page."""
-        return loader.named(step)
+        """The step with its group: its page, which the instructions for one picture share.
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """One user message: the screenshot, then the question."""
-        shot = step.media.get("screenshot")
-        shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
-        asked = self._asked.replace("{instruction}", step.instruction)
-        return (Message("user", (*shown, Part("text", asked))),)
+        A row is an episode of its own, whose name begins with the page: in other data the same
+        number stands for another row.
+        """
+        page = file_of(step.source["row"])
+        if not isinstance(page, str) or not page:
+            return step
+        return replace(step, episode=f"{page}#{step.sample_id}", group=page)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -229,21 +224,9 @@ class ScreenSpot(Benchmark):
         x, y = place(box, screen, space=unit, size=size)
         return Target(f"({x!r}, {y!r})", PLACE, ((x, y),))
 
-    def baseline(
-        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
-    ) -> Callable[[Step], str]:
-        """The rule of that name: `oracle` names the target, `center` the middle of the screen."""
-        if name not in self.baselines or options:
-            raise UsageError(
-                f'there is no baseline "{name}" with such options',
-                where=f"--model baseline:{name}",
-                expected=f"one of {', '.join(self.baselines)}, without -M",
-            )
-        return self._oracle if name == "oracle" else self._center
-
-    def _oracle(self, step: Step) -> str:
-        found = self.target(step)
-        return found.text if found else ""
+    def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
+        """`oracle` names the target, `center` the middle of the screen."""
+        return super().policy(name, steps) if name == "oracle" else self._center
 
     def _center(self, step: Step) -> str:
         if self._space == "px":
@@ -259,10 +242,32 @@ class ScreenSpot(Benchmark):
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
         """Why a verdict is what it is, and what can be drawn of it."""
-        return explain(step, verdict, self.profiles[profile], space=self._space, receipt=receipt)
+        absent = is_negative(step.source["row"])
+        given = (verdict and verdict.parsed) or {}
+        point = pair_on_screen(step, given.get("point"), given.get("space", self._space), receipt)
+        boxes = step.action.start if step.action else ()
+        regions = tuple(in_pixels(region, step.screen) for region in boxes)
+
+        def cause(parsed: Mapping[str, Any], right: bool) -> str:
+            if parsed.get("negative"):
+                so = "and so it is" if absent else "but it is"
+                return f"by the answer the element is not there, {so}"
+            if absent:
+                return "the element is not on the screen, and the answer names a point"
+            return placed(step, "the point", point, regions, right=right, rule=_RULE)
+
+        present = "point" if step.action else ""
+        return explained(
+            verdict,
+            self.profiles[profile],
+            cause,
+            target_label=NEGATIVE if absent else present,
+            answer_label=lambda parsed: NEGATIVE if parsed.get("negative") else "point",
+            places={SCREENSHOT: Places(regions, (), point)},
+            noun="kind",
+        )
 
 
-@cache
 def _text(name: str) -> str:
     folder = resources.files("omnidata.tasks.screenspot").joinpath("prompts")
     return folder.joinpath(f"{name}.txt").read_text(encoding="utf-8")
