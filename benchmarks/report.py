@@ -30,9 +30,10 @@ from omnidata.viewer import MOST_IN_FILE
 _CHILD = """
 import json, resource, sys, time
 from pathlib import Path
-from omnidata.analysis import pages, read_run
+from omnidata import viewer
+from omnidata.run.run_files import read_run
 began = time.perf_counter()
-pages.write(read_run(Path(sys.argv[1])), Path(sys.argv[2]))
+viewer.write(read_run(Path(sys.argv[1])), Path(sys.argv[2]))
 print(json.dumps([time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
 """
 _SEEN = """() => {

@@ -12,8 +12,7 @@ from typing import Any, Literal
 from omnidata.actions import Action
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.run.selection import read_exclude
-from omnidata.run.splits import split_of
+from omnidata.run.selection import read_exclude, split_of
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.task import OmniGui
 from omnidata.torch import exported_table, training_stream

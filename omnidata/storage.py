@@ -1,4 +1,7 @@
-"""Files that are written whole or not at all, and never through a link that somebody laid."""
+"""Files and folders that are written whole or not at all, by one writer at a time.
+
+Nothing is ever written through a link that somebody laid.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,17 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedWriter
 from pathlib import Path
-from typing import IO, Any, Literal
+from types import TracebackType
+from typing import IO, Any, ClassVar, Literal, Self
 
-from omnidata.errors import RunError
+from filelock import BaseFileLock, FileLock, Timeout
+
+from omnidata.errors import DataError, OmnidataError, RunError, UsageError
 
 _UNFINISHED = re.compile(r"\.[0-9a-f]{16}\.new")
 
@@ -114,6 +121,15 @@ def copy_file(source: Path, target: Path) -> None:
         shutil.copyfile(source, file.name)
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file of our own; an empty one where there is none that can be read."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file in one move.
 
@@ -122,3 +138,202 @@ def write_json(path: Path, value: Any) -> None:
     """
     with atomic_write(path) as file:
         file.write(json.dumps(value, indent=1, ensure_ascii=True).encode() + b"\n")
+
+
+@contextmanager
+def wrap_os_error(folder: Path) -> Iterator[None]:
+    """Say of a file system's error what a person can do about it.
+
+    Raises:
+        RunError: in place of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"a file cannot be read or written ({error.strerror})",
+            where=str(error.filename or folder),
+            expected="room on the disk, and a folder that can be written",
+            remedy="repeat the command when that is mended: what was finished is kept",
+        ) from None
+
+
+def drop_partial_line(path: Path) -> None:
+    """Cut a last line that a killed process left without its newline.
+
+    Raises:
+        RunError: the file is a link, or has a second name.
+    """
+    with open_own(path, "rb+") as file:
+        size = file.seek(0, os.SEEK_END)
+        tail = b""
+        while size and b"\n" not in tail:
+            step = min(1 << 16, size)
+            size -= step
+            file.seek(size)
+            tail = file.read(step) + tail
+        file.truncate(size + tail.rfind(b"\n") + 1)
+
+
+def take_lock(path: Path, *, busy: OmnidataError) -> BaseFileLock:
+    """Take the lock that keeps a second writer out, without waiting; the caller releases it.
+
+    Args:
+        path: of the lock's file, which stays.
+        busy: is raised where another process holds it.
+
+    Raises:
+        OSError: the file cannot be made.
+    """
+    lock = FileLock(path)
+    try:
+        return lock.acquire(timeout=0).lock
+    except Timeout:
+        raise busy from None
+
+
+# A folder in the making: hidden beside its place, which takes it in one move.
+
+_PATTERN = "[]*?"
+
+
+class StagedFolder(ABC):
+    """The folder that is written to, and the only way from there to `out`.
+
+    Used as a context manager. Nothing is ever removed but what a writer of the same kind has
+    written.
+
+    Args:
+        out: where the result belongs.
+        overwrite: whether a result that is there may be replaced.
+        inputs: folders that must not lie in there.
+
+    Attributes:
+        noun: what the result is called.
+        work: what another process is said to be doing to the same place.
+        hidden: files of the folder that are not published.
+        path: the folder.
+
+    Raises:
+        UsageError: `out` cannot be the place, or something is there already.
+        DataError: another process is writing to the same place.
+    """
+
+    noun: ClassVar[str]
+    work: ClassVar[str]
+    hidden: ClassVar[tuple[str, ...]]
+
+    def __init__(self, out: Path, *, overwrite: bool, inputs: Iterable[Path]) -> None:
+        self.out = out.resolve()
+        self._overwrite = overwrite
+        if any(letter in _PATTERN for letter in str(self.out)) or not self.out.name:
+            raise refused(
+                self.out, "the path cannot be opened by `datasets`", "a folder without [ ] * ?"
+            )
+        for folder in inputs:
+            if folder.resolve().is_relative_to(self.out):
+                raise refused(self.out, f"{folder} lies in there", "a folder beside the source")
+        self.path = self.out.with_name(f".{self.out.name}.unfinished")
+        self._before = self.out.with_name(f".{self.out.name}.before")
+
+    @abstractmethod
+    def is_ours(self, folder: Path) -> bool:
+        """Whether a writer of this kind wrote the folder, and nobody else anything into it."""
+
+    def begin(self) -> None:
+        """What is done first under the lock; nothing, unless a kind has something."""
+        return
+
+    def __enter__(self) -> Self:
+        try:
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = take_lock(
+                self.out.with_name(f".{self.out.name}.lock"),
+                busy=DataError(
+                    f"another process is {self.work} to the same place",
+                    where=str(self.out),
+                    expected="one at a time",
+                    remedy="wait until it has ended, or choose another folder",
+                ),
+            )
+        except OSError as error:
+            raise self._unwritable(error) from None
+        try:
+            self._tidy()
+            self._check_target()
+            self.begin()
+        except BaseException as error:
+            self._lock.release()
+            if isinstance(error, OSError):
+                raise self._unwritable(error) from None
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lock.release()
+
+    def move(self) -> None:
+        """Move the folder to its place; the one that is there goes last.
+
+        Raises:
+            UsageError: something has appeared there in the meantime.
+        """
+        self._check_target()
+        if self._is_empty():
+            self.out.rmdir()
+        elif self.out.exists():
+            self.out.rename(self._before)
+        self.path.rename(self.out)
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Finish a move that was interrupted."""
+        if self.is_ours(self._before) and not self.out.exists():
+            self._before.rename(self.out)
+        if self.is_ours(self.out):
+            for name in self.hidden:
+                (self.out / name).unlink(missing_ok=True)
+            if self.is_ours(self._before):
+                remove_folders_first(self._before)
+
+    def _is_empty(self) -> bool:
+        return self.out.is_dir() and not any(self.out.iterdir())
+
+    def _unwritable(self, error: OSError) -> UsageError:
+        what = f"nothing can be written there ({error.strerror})"
+        return refused(self.out, what, "a writable folder")
+
+    def _check_target(self) -> None:
+        if not self.out.exists() or self._is_empty():
+            return
+        if not self.is_ours(self.out):
+            raise refused(self.out, "there is something here already", "a new or empty folder")
+        if not self._overwrite:
+            raise UsageError(
+                f"there is {self.noun} here already",
+                where=str(self.out),
+                expected="a new or empty folder",
+                remedy="add --overwrite to replace it",
+            )
+
+    def foreign(self) -> UsageError:
+        """The error about a folder of the hidden name that no writer of this kind has left."""
+        return refused(self.path, "there is something here already", "a name that nobody uses")
+
+
+def remove_folders_first(folder: Path) -> None:
+    """Remove a folder; the files in it that tell whose it is are there until the rest is gone."""
+    for path in [*folder.iterdir()]:
+        if path.is_dir():
+            shutil.rmtree(path)
+    shutil.rmtree(folder)
+
+
+def refused(place: Path, what: str, expected: str) -> UsageError:
+    """The error about a place that nothing is written to."""
+    return UsageError(what, where=str(place), expected=expected, remedy="choose another folder")

@@ -12,17 +12,16 @@ from omnidata.analysis.comparison import Slice, compare, correct
 from omnidata.analysis.comparison_tables import Shown, number, span, table_markdown
 from omnidata.analysis.controls import CONTROLS, MEDIUM, Altered, Control, altered
 from omnidata.analysis.inference import RESAMPLES
+from omnidata.analysis.tables import csv_text, markdown_text
 from omnidata.errors import Finding, OmnidataError, UsageError, counted
 from omnidata.jsontext import encode
 from omnidata.run.cost import Limits
 from omnidata.run.engine import Progress
-from omnidata.run.escaping import csv_text, markdown_text
-from omnidata.run.folder import explained
-from omnidata.run.scoring import Unit
+from omnidata.run.run_files import Unit
 from omnidata.run.selection import read_exclude, select
 from omnidata.run.suite import Cell, ModelRow, Outcome, TaskRow, run_suite
-from omnidata.storage import atomic_write, write_json
-from omnidata.types import LoadedDataset, Task
+from omnidata.storage import atomic_write, wrap_os_error, write_json
+from omnidata.types import Source, Task
 
 # The runs of an ablation: modalities x instruction forms, and controls at full modalities.
 
@@ -312,7 +311,7 @@ def ablate(
     """
     excluded = read_exclude(plan.exclude, source.steps) if plan.exclude else frozenset[str]()
     worlds = _worlds(plan, task, source, excluded, watch)
-    with explained(plan.out):
+    with wrap_os_error(plan.out):
         plan.out.mkdir(parents=True, exist_ok=True)
         files = {name: _record(plan, name, found, excluded) for name, found in worlds.items()}
     controls = {setting.name: setting.control for setting in plan.settings}
@@ -342,7 +341,7 @@ def ablate(
     findings = [finding for found in worlds.values() for finding in found.findings]
     profile = task.profiles[plan.profile or task.default_profile]
     result = Ablation(plan, profile.columns, rows, findings, tests)
-    with explained(plan.out):
+    with wrap_os_error(plan.out):
         write_json(plan.out / "ablation.json", result.as_dict())
     return result
 

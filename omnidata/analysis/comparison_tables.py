@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from omnidata.analysis.comparison import Comparison, Direction, Flip, Slice
+from omnidata.analysis.comparison import Comparison, Direction, Flip, Pair, Slice
 from omnidata.analysis.inference import Estimate
-from omnidata.analysis.pairing import Pair
+from omnidata.analysis.tables import csv_text, markdown_text
 from omnidata.errors import counted
-from omnidata.run.escaping import csv_text, markdown_text
-from omnidata.run.scoring import Unit
-from omnidata.run.settings import brief
+from omnidata.run.run_files import Unit, brief
 
 _FLIPS = 50
 """So many of each direction are listed in tables; JSON has all."""

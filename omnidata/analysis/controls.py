@@ -22,9 +22,8 @@ from omnidata import media
 from omnidata.errors import Finding, MediaError
 from omnidata.media.encoding import AUDIO_RATE, encode_mp4, encode_wav
 from omnidata.media.probing import SILENCE
-from omnidata.run.folder import explained
-from omnidata.storage import atomic_write
-from omnidata.types import LoadedDataset, MediaRef, Modality, Step
+from omnidata.storage import atomic_write, wrap_os_error
+from omnidata.types import MediaRef, Modality, Source, Step
 
 # Whose sound or clip an episode gets: that of another one, whose answer differs where known.
 #
@@ -131,7 +130,7 @@ def nothing_in(ref: MediaRef, folder: Path) -> MediaRef:
     path = folder / name
     if not path.is_file():
         content = encode_wav(np.zeros(length)) if ref.kind == "audio" else _frozen(ref)
-        with explained(folder):
+        with wrap_os_error(folder):
             folder.mkdir(parents=True, exist_ok=True)
             with atomic_write(path) as file:
                 file.write(content)

@@ -18,7 +18,7 @@ from omnidata.analysis.runs import by_profile, labels
 from omnidata.analysis.tables import number
 from omnidata.errors import UsageError
 from omnidata.figures import check_installed, save, spellings
-from omnidata.run.scoring import Run
+from omnidata.run.run_files import Run
 from omnidata.tasks.published import TableSpec
 
 if TYPE_CHECKING:

@@ -1,17 +1,20 @@
-"""What a set of runs is shown as: the tables that follow from them."""
+"""What `omnidata report` gives: the tables of runs, and a model card with their results."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
-from omnidata.analysis import history, run_tables, seed_variance
+from omnidata.analysis import run_tables, variations
 from omnidata.analysis import tables as formats
 from omnidata.analysis.runs import by_profile, warnings
 from omnidata.analysis.tables import Table
 from omnidata.errors import UsageError
-from omnidata.run.scoring import Run
+from omnidata.run.run_files import Run
+from omnidata.storage import atomic_write, wrap_os_error
 
 Form = Literal["terminal", "md", "latex", "csv"]
 
@@ -83,13 +86,188 @@ def _tables(runs: Sequence[Run], with_published: bool, by: Sequence[str]) -> lis
     ]
     found.append(run_tables.overall(runs))
     for variation in runs[0].benchmark.variations:
-        table = run_tables.table(variation, runs, with_published=with_published)
+        table = variations.table(variation, runs, with_published=with_published)
         if table:
             found.append(table)
-    found += history.tables(runs)
-    found += seed_variance.tables(runs)
+    found += variations.history_tables(runs)
+    found += variations.seed_tables(runs)
     axes = [*by, *(["app"] if len(runs) == 1 else [])]
     for axis in dict.fromkeys(axes):
         if any(run.results["by"].get(axis) for run in runs):
             found.append(run_tables.by_axis(axis, runs, with_published=with_published))
     return found
+
+
+# Results as the Hugging Face Hub reads them: a card's `model-index`, and `.eval_results/*.yaml`.
+#
+# The second format is newer, and the Hub calls it work in progress; both are written. Values are
+# fractions, as in `results.json`.
+
+_KIND = "gui-agent"
+_CHOSEN = ("where", "exclude", "limit", "shard", "control")
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+
+
+def write_card(runs: Sequence[Run], card: Path, datasets: Mapping[str, str] = {}) -> list[Path]:
+    """Write a model card, and beside it a file of results for each dataset on the Hub.
+
+    Args:
+        runs: of one model.
+        card: the file; the folder `.eval_results` stands beside it.
+        datasets: task -> id of its data on the Hub; no run says that.
+
+    Returns:
+        The files.
+
+    Raises:
+        UsageError: runs of several models, a card that is there already, an id that is none, or
+            one for a task without a run or with several.
+        RunError: a file cannot be written.
+    """
+    _check(runs, card, datasets)
+    written = [card]
+    with wrap_os_error(card.parent):
+        card.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(card) as file:
+            file.write(card_text(runs, datasets).encode("utf-8", "backslashreplace"))
+        for task, dataset in datasets.items():
+            path = card.parent / ".eval_results" / f"{task}.yaml"
+            path.parent.mkdir(exist_ok=True)
+            run = next(run for run in runs if run.task == task)
+            with atomic_write(path) as file:
+                file.write(_yaml(eval_results(run, dataset)).encode())
+            written.append(path)
+    return written
+
+
+def _check(runs: Sequence[Run], card: Path, datasets: Mapping[str, str]) -> None:
+    models = dict.fromkeys(run.name for run in runs)
+    if len(models) > 1:
+        raise UsageError(
+            f"the runs are of {len(models)} models: {', '.join(models)}",
+            where=f"--card {card}",
+            expected="runs of one model",
+            remedy="write a card for each",
+        )
+    if card.exists():
+        raise UsageError(
+            "there is a file already",
+            where=f"--card {card}",
+            expected="a new file: a card that somebody wrote is not replaced",
+            remedy="give another name, and move the results over",
+        )
+    for task, dataset in datasets.items():
+        count = sum(run.task == task for run in runs)
+        if count != 1 or not _HUB_ID.fullmatch(dataset):
+            tasks = ", ".join(dict.fromkeys(run.task for run in runs))
+            raise UsageError(
+                f"{count} runs are of {task}" if count != 1 else "this is no id of a dataset",
+                where=f"--hub-dataset {task}={dataset}",
+                expected=f"TASK=OWNER/NAME, TASK one of {tasks} and of one run",
+            )
+
+
+def card_text(runs: Sequence[Run], datasets: Mapping[str, str] = {}) -> str:
+    """The card: its metadata, and below it a table with intervals for people.
+
+    Args:
+        runs: of one model.
+        datasets: task -> id of its data on the Hub.
+    """
+    metadata = _yaml({"model-index": model_index(runs, datasets)})
+    tables = [formats.markdown(run_tables.overall(same)) for same in by_profile(runs)]
+    return "\n".join([f"---\n{metadata}---\n", *tables])
+
+
+def model_index(runs: Sequence[Run], datasets: Mapping[str, str] = {}) -> list[dict[str, Any]]:
+    """The value of `model-index`: one result per run, each with its task's totals.
+
+    Readers join results with equal `config`, so that this has all of a run's options.
+
+    Args:
+        runs: of one model.
+        datasets: task -> id of its data on the Hub; the task's name stands for others.
+    """
+    results = [_result(run, datasets.get(run.task, run.task)) for run in runs]
+    return [{"name": runs[0].name, "results": results}]
+
+
+def _result(run: Run, dataset: str) -> dict[str, Any]:
+    options = run.settings.get("options", {})
+    intervals = run.results.get("ci95") or {}
+    chosen = {name: run.settings.get(name) for name in _CHOSEN}
+    config = ",".join(f"{name}={value}" for name, value in options.items() if value)
+    return {
+        "task": {"type": _KIND, "name": "GUI agent, next action"},
+        "dataset": {
+            "type": dataset,
+            "name": run.task,
+            **_given(
+                config=", ".join(filter(None, (config, _where(run), run.control, run.profile)))
+            ),
+            "args": _given(**options, **chosen, fingerprint=run.fingerprint),
+        },
+        "metrics": [
+            {
+                "type": metric.lower(),
+                "name": f"{metric} ({run.profile})",
+                "value": value,
+                "args": _given(profile=run.profile, ci95=intervals.get(metric)),
+            }
+            for metric, value in _totals(run)
+        ],
+    }
+
+
+def _totals(run: Run) -> Iterator[tuple[str, float]]:
+    """The totals that there are."""
+    for metric in run.columns:
+        value = run.results["overall"].get(metric)
+        if value is not None:
+            yield metric, value
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value}
+
+
+def _where(run: Run) -> str:
+    """Which of the data was asked about, where that is not everything."""
+    where = run.settings.get("where", {})
+    return ",".join(f"{tag}={value}" for tag, value in where.items())
+
+
+def eval_results(run: Run, dataset: str) -> list[dict[str, Any]]:
+    """The content of a file in `.eval_results`: the run's main metric, if it has a value.
+
+    Args:
+        run: the run.
+        dataset: the id of its data on the Hub.
+    """
+    metric = run_tables.main_metric(run)
+    value = run.results["overall"].get(metric)
+    if value is None:
+        return []
+    about = {"id": dataset, "task_id": run.task}
+    return [{"dataset": about, "value": value, "notes": _notes(run, metric)}]
+
+
+def _notes(run: Run, metric: str) -> str:
+    """What the value is, as a fraction of what, and how it came about."""
+    counts = run.results["counts"]
+    over = [f"{counts[name]} {name}" for name in ("steps", "tasks", "rows") if name in counts][:1]
+    told = [f"{metric} as a fraction", f"profile {run.profile}", *over]
+    told += [f"{name}={value}" for name, value in run.settings.get("options", {}).items() if value]
+    told += [f"where {_where(run)}"] if _where(run) else []
+    told += [f"control: {run.control}"] if run.control else []
+    told += ["stopped before its end"] if run.stopped else []
+    version = run.settings.get("versions", {}).get("omnidata")
+    told.append(f"omnidata {version}" if version else "scored with omnidata")
+    return ", ".join(told)
+
+
+def _yaml(value: Any) -> str:
+    import yaml
+
+    dumped: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100)
+    return dumped

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from omnidata.analysis.runs import grouped, labels, unlike
+from omnidata.analysis.runs import labels, unlike
 from omnidata.analysis.tables import (
-    LOWER_IS_BETTER,
     Cell,
     Column,
     Head,
-    Mark,
     Row,
     Table,
     Unit,
     marked_best,
 )
-from omnidata.run.scoring import Run
-from omnidata.tasks.published import Published, PublishedRow, TableSpec, Variation
+from omnidata.run.run_files import Run
+from omnidata.tasks.published import PublishedRow, TableSpec
 
 _COUNTS: Mapping[str, str] = {"episodes": "Ep.", "steps": "Steps", "tasks": "Tasks", "rows": "Rows"}
 
@@ -135,7 +132,7 @@ def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Ta
     has_setting = any(setting for _, setting in named) or len(asked) > 1
     wide = 2 if has_setting else 1
     rows = [
-        _published_row(row, (row.model, _options(row.options))[:wide], columns) for row in others
+        published_row(row, (row.model, _options(row.options))[:wide], columns) for row in others
     ]
     rows += [
         Row(
@@ -162,7 +159,7 @@ def _asks(run: Run, row: PublishedRow) -> bool:
     return row.options.items() <= run.benchmark.options.items()
 
 
-def _published_row(row: PublishedRow, labels: tuple[str, ...], columns: Sequence[Column]) -> Row:
+def published_row(row: PublishedRow, labels: tuple[str, ...], columns: Sequence[Column]) -> Row:
     """A published row as a line of a table; a dash where nothing is published."""
     cells = tuple(Cell(row.values.get((column.group, column.metric))) for column in columns)
     return Row(labels, cells, source=row.source)
@@ -318,169 +315,3 @@ def _beside(
         for row in rows
     ]
     return [*heads, head], wider
-
-
-# Tables of runs that differ in one thing, with the difference to the usual way of asking.
-
-
-def value_of(of: Variation, run: Run) -> str:
-    """The run's value of the option."""
-    return of.value(run.settings.get("options", {}))
-
-
-def groups(of: Variation, runs: Sequence[Run]) -> list[list[Run]]:
-    """Runs that differ in the option alone, the base first: groups with it and with another."""
-    ignored = frozenset(f"options.{name}" for name in {of.option, *of.besides})
-    ranks = {value: number for number, value in enumerate(of.values)}
-    found = []
-    for group in grouped(runs, ignored):
-        values = {value_of(of, run) for run in group}
-        if of.base in values and len(values) > 1:
-            found.append(sorted(group, key=lambda run: ranks.get(value_of(of, run), len(ranks))))
-    return found
-
-
-def table(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Table | None:
-    """Rows per model and value, each with its difference to the model's base.
-
-    Of a model's other values, two or more, the worst change of each column is marked as a drop, the
-    best one as a gain. Where marks go across groups, of each metric the worst change among them is
-    a drop, and whatever is not lost is a gain.
-
-    Args:
-        of: what the runs differ in.
-        runs: of one task and profile.
-        with_published: whether the paper's rows come first.
-
-    Returns:
-        None where no two runs differ in the option alone.
-    """
-    found = groups(of, runs)
-    if not found:
-        return None
-    spec = _varied(found[0][0])
-    every = [run for group in found for run in group]
-    heads = heads_of(spec, every, shares=found[0][0])
-    columns = tuple(column for head in heads for column in head.columns)
-    published: Published = runs[0].benchmark.published
-    others = published.of(of.option) if with_published else []
-    rows = list(_published(of, others, columns))
-    names = labels([group[0] for group in found])
-    for group, name in zip(found, names, strict=True):
-        own = [
-            Row(
-                (", ".join(filter(None, name)), of.called(value_of(of, run))),
-                tuple(cell(run, spec.axis, each.group, each.metric) for each in columns),
-                run=str(run.path),
-            )
-            for run in group
-        ]
-        rows += compared(own, columns, across=of.across)
-    return Table(
-        of.option,
-        title(of.title + (f" across {spec.varied}" if spec.varied else ""), runs),
-        runs[0].task,
-        runs[0].profile,
-        ("Model", of.label),
-        heads,
-        tuple(rows),
-        (
-            f"In brackets: the difference to {of.called(of.base)}, in points.",
-            *of_published(others, runs),
-        ),
-    )
-
-
-def _varied(run: Run) -> TableSpec:
-    """The shape of tables of runs that differ in one option, where the data have its groups."""
-    found = specs(run)
-    by = run.results["by"]
-    return next((spec for spec in found if spec.varied and by.get(spec.axis)), found[0])
-
-
-def _published(
-    of: Variation, others: Sequence[PublishedRow], columns: Sequence[Column]
-) -> Iterator[Row]:
-    models: dict[str, list[Row]] = {}
-    for other in others:
-        called = of.called(of.value(other.options))
-        row = _published_row(other, (other.model, called), columns)
-        models.setdefault(other.model, []).append(row)
-    for rows in models.values():
-        yield from compared(rows, columns, across=of.across)
-
-
-def compared(rows: Sequence[Row], columns: Sequence[Column], *, across: bool) -> list[Row]:
-    """The first row as it is, the others with their change from it, the extremes marked.
-
-    Args:
-        rows: of one model, the base first.
-        columns: of the rows.
-        across: see `Variation`.
-    """
-    base, *others = rows
-    changes = [
-        [
-            None if cell.value is None or first.value is None else cell.value - first.value
-            for cell, first in zip(row.cells, base.cells, strict=True)
-        ]
-        for row in others
-    ]
-    if across:
-        marks = [_marks_across(row, columns) for row in changes]
-    else:
-        down = [_marks([row[n] for row in changes], each) for n, each in enumerate(columns)]
-        marks = [[column[n] for column in down] for n in range(len(others))]
-    return [
-        base,
-        *(
-            replace(
-                row,
-                cells=tuple(
-                    replace(cell, change=change, mark=mark)
-                    for cell, change, mark in zip(
-                        row.cells, changes[number], marks[number], strict=True
-                    )
-                ),
-            )
-            for number, row in enumerate(others)
-        ),
-    ]
-
-
-def _marks(changes: Sequence[float | None], column: Column) -> list[Mark]:
-    """The largest loss and the largest gain of a column; of one change alone neither."""
-    if len(changes) < 2:
-        return [""] * len(changes)
-    sign = -1 if column.metric in LOWER_IS_BETTER else 1
-    told = [sign * change for change in changes if change is not None]
-    worst, best = min(told, default=0.0), max(told, default=0.0)
-    marks: list[Mark] = []
-    for change in changes:
-        value = None if change is None else sign * change
-        if value == worst and worst < 0:
-            marks.append("drop")
-        else:
-            marks.append("gain" if value == best and best > 0 else "")
-    return marks
-
-
-def _marks_across(changes: Sequence[float | None], columns: Sequence[Column]) -> list[Mark]:
-    """Per metric the largest loss among the groups, and all that is no loss."""
-    worst: dict[str, float] = {}
-    told = []
-    for change, column in zip(changes, columns, strict=True):
-        sign = -1 if column.metric in LOWER_IS_BETTER else 1
-        value = None if change is None else sign * change
-        told.append(value)
-        if column.group and value is not None:
-            worst[column.metric] = min(value, worst.get(column.metric, 0.0))
-    marks: list[Mark] = []
-    for value, column in zip(told, columns, strict=True):
-        if value is None or (value < 0 and value != worst.get(column.metric)):
-            marks.append("")
-        elif value < 0:
-            marks.append("drop" if column.group else "")
-        else:
-            marks.append("gain")
-    return marks

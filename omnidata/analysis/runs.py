@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import UsageError, counted
-from omnidata.run.scoring import Run, read_run
-from omnidata.run.settings import cut, endings, flat
+from omnidata.run.run_files import Run, cut, endings, flat, read_run
 
 __all__ = [
     "Run",

@@ -58,7 +58,7 @@ def evaluate(
     adapter = asking.adapter(model, benchmark, source.steps, asks=not dry_run)
     if dry_run:
         from omnidata.cli.runs import print_preview
-        from omnidata.run.dryrun import dry_run as preview
+        from omnidata.run.evaluate import dry_run as preview
 
         seen = preview(
             benchmark,
@@ -114,9 +114,8 @@ def merge(
 
     Example: omnidata merge runs/part-1 runs/part-2 --out runs/whole
     """
-    from omnidata.run.merge import merge as join
-    from omnidata.run.run_files import read_info
-    from omnidata.run.scoring import recorded_task
+    from omnidata.run.parts import merge as join
+    from omnidata.run.run_files import read_info, recorded_task
 
     results = join(parts, out, data=data, profile=profile)
     runs.print_run(results, recorded_task(read_info(out)), out, as_json)

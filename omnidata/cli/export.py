@@ -97,8 +97,7 @@ def export(
 
     Example: omnidata export omnigui omnidata-demo/data train --format llamafactory
     """
-    from omnidata.run.selection import read_exclude
-    from omnidata.run.splits import parse_shares
+    from omnidata.run.selection import parse_shares, read_exclude
     from omnidata.tasks import get_task
     from omnidata.tasks.base import parse
     from omnidata.training.export import export as run

@@ -108,9 +108,9 @@ def report(
         for path in draw(found, figures):
             terminal.note(f"figure: {path}")
     if card:
-        from omnidata.analysis.card import write
+        from omnidata.analysis.report import write_card
 
-        for path in write(found, card, parse(hub_datasets, "--hub-dataset")):
+        for path in write_card(found, card, parse(hub_datasets, "--hub-dataset")):
             terminal.note(f"card: {path}")
     if html:
         from omnidata import viewer as pages

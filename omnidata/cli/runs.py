@@ -75,10 +75,8 @@ def in_processes(out: Path, count: int, *, profile: str | None, whole: bool, as_
     import shutil
 
     from omnidata.errors import UsageError
-    from omnidata.run.merge import merge
-    from omnidata.run.processes import run_parts
-    from omnidata.run.run_files import read_info
-    from omnidata.run.scoring import recorded_task
+    from omnidata.run.parts import merge, run_parts
+    from omnidata.run.run_files import read_info, recorded_task
 
     if not whole:
         raise UsageError(
@@ -99,7 +97,7 @@ def in_processes(out: Path, count: int, *, profile: str | None, whole: bool, as_
 
 
 def print_preview(seen: Mapping[str, Any], as_json: bool) -> None:
-    """The first conversation and the estimate (see `omnidata.run.dryrun`), on stdout."""
+    """The first conversation and the estimate (see `omnidata.run.evaluate`), on stdout."""
     if as_json:
         terminal.print_json(seen)
         return

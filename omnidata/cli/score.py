@@ -67,8 +67,8 @@ def score(
     """
     from omnidata.predictions import read
     from omnidata.run.logs import read_log
-    from omnidata.run.run_files import read_info
-    from omnidata.run.scoring import get_profile, recorded_steps, recorded_task
+    from omnidata.run.run_files import read_info, recorded_steps, recorded_task
+    from omnidata.run.scoring import get_profile
     from omnidata.run.scoring import score as run
     from omnidata.run.selection import whole_episodes
     from omnidata.tasks import get_task

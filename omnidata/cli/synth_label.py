@@ -158,7 +158,7 @@ class _Model:
     def preview(self, task: Task, asked: Asked, out: Path, as_json: bool) -> None:
         """What would be asked."""
         from omnidata.cli.runs import print_preview
-        from omnidata.run.dryrun import dry_run
+        from omnidata.run.evaluate import dry_run
         from omnidata.synth.asking import run_folder
 
         adapter = self.asking.adapter(self.spec, task, asked.source.steps, asks=False)

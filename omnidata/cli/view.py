@@ -88,7 +88,7 @@ def view(
 
 def _book(data: Path, task: str | None, of: Path | None, task_options: list[str]) -> Book:
     """What is to be shown: a run folder's answers, or a dataset."""
-    from omnidata.run.scoring import read_run
+    from omnidata.run.run_files import read_run
     from omnidata.tasks import get_task
     from omnidata.tasks.base import parse
     from omnidata.viewer.report_data import open_data, open_run

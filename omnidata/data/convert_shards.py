@@ -28,9 +28,15 @@ from omnidata.loaders.files import medium_broken, size_differs
 from omnidata.loaders.repository import MANIFEST, extra_features, read_manifest
 from omnidata.loaders.rows import DETAILS, belonging, detailed, details, features, storable, to_row
 from omnidata.media import unsafe
-from omnidata.run.staging import Staging, refused
-from omnidata.storage import atomic_write, is_unfinished, open_own, write_json
-from omnidata.types import LoadedDataset, MediaRef, Step, VideoSegment
+from omnidata.storage import (
+    StagedFolder,
+    atomic_write,
+    is_unfinished,
+    open_own,
+    read_json,
+    write_json,
+)
+from omnidata.types import MediaRef, Source, Step, VideoSegment
 
 # What goes into a repository for one medium: its bytes or its path, and what is known of it.
 
@@ -457,8 +463,8 @@ _DONE, _PLAN = ".done.jsonl", ".plan.json"
 _OURS = {"README.md", "data", MANIFEST, _DONE, _PLAN}
 
 
-class RepositoryStaging(Staging):
-    """See `Staging`."""
+class RepositoryStaging(StagedFolder):
+    """See `StagedFolder`."""
 
     noun = "a repository"
     work = "converting"
@@ -476,7 +482,7 @@ class RepositoryStaging(Staging):
         """
         done = {}
         try:
-            if json.loads((self.path / _PLAN).read_text(encoding="utf-8")) == settings:
+            if read_json(self.path / _PLAN) == settings:
                 lines = (self.path / _DONE).read_bytes().split(b"\n")[:-1]
                 shards = [msgspec.json.decode(line, type=Shard) for line in lines]
                 done = {shard.stamp: shard for shard in shards if self._is_whole(shard)}
@@ -486,9 +492,7 @@ class RepositoryStaging(Staging):
             if self.is_ours(self.path):
                 shutil.rmtree(self.path)
             elif self.path.exists() or self.path.is_symlink():
-                raise refused(
-                    self.path, "there is something here already", "a name that nobody uses"
-                )
+                raise self.foreign()
             self.path.mkdir()
             write_json(self.path / _PLAN, settings)
         with atomic_write(self.path / _DONE) as file:  # without the line that an end cut short

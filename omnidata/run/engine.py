@@ -20,9 +20,14 @@ from omnidata.run.cache import ResponseCache, key
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.media_stamps import stamps
-from omnidata.run.pacing import Breaker, Rates, Window, pause
-from omnidata.run.prefetch import Ahead
-from omnidata.run.timing import Meter
+from omnidata.run.scheduling import (
+    AdaptiveConcurrency,
+    CircuitBreaker,
+    Prefetch,
+    RateLimiter,
+    StageTimer,
+    retry_delay,
+)
 from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Request, Step, Task
 
 Progress = Callable[[int, int], None]
@@ -67,7 +72,7 @@ class Engine:
         limits: Limits,
         budget: Budget,
         cache: ResponseCache | None,
-        meter: Meter,
+        meter: StageTimer,
     ) -> None:
         self.meter = meter
         self.stopped = self.failed = ""
@@ -78,10 +83,10 @@ class Engine:
         self._budget, self._cache = budget, cache
         self._attempts = limits.attempts
         self._timeout_s = limits.timeout_s or adapter.timeout_s
-        self._window = Window(limits.concurrency or adapter.concurrency)
-        self._rates = Rates(limits.requests_per_minute, limits.tokens_per_minute)
-        self._breaker = Breaker(answered=bool(run.done))
-        self._ahead = Ahead(
+        self._window = AdaptiveConcurrency(limits.concurrency or adapter.concurrency)
+        self._rates = RateLimiter(limits.requests_per_minute, limits.tokens_per_minute)
+        self._breaker = CircuitBreaker(answered=bool(run.done))
+        self._ahead = Prefetch(
             self._prepare,
             threads=bool(self._takes),
             max_bytes=limits.ahead_bytes,
@@ -204,7 +209,7 @@ class Engine:
             usages += [completion.usage for completion in completions]
             await self._answered(batch, completions, attempt)
         except CallError as error:
-            wait = pause(error, attempt)
+            wait = retry_delay(error, attempt)
             if error.throttled:  # a wait that is too long for a pause holds up nobody else either
                 self._window.throttled(sent, 0.0 if wait is None else error.retry_after or 0.0)
             return await self._failed(batch, error, attempt, wait)

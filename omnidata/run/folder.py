@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
-
-from filelock import FileLock, Timeout
 
 from omnidata import predictions
 from omnidata.errors import PredictionError, RunError
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
-from omnidata.run.run_files import read_info
-from omnidata.run.settings import changes, described
-from omnidata.storage import atomic_write, open_own, write_json
+from omnidata.run.run_files import changes, described, read_info
+from omnidata.storage import (
+    atomic_write,
+    drop_partial_line,
+    open_own,
+    take_lock,
+    wrap_os_error,
+    write_json,
+)
 from omnidata.types import Completion, Delivery
 
 TRANSIENT: frozenset[Delivery] = frozenset({"api_error", "media_error"})
@@ -50,11 +55,18 @@ class RunFolder:
         self._info = path / "run.json"
         self.done: dict[str, Completion] = {}
         self._make()
-        self._lock = FileLock(path / ".lock")
-        with explained(path):
-            self._acquire()
+        with wrap_os_error(path):
+            self._lock = take_lock(
+                path / ".lock",
+                busy=RunError(
+                    "another process is writing into the folder",
+                    where=str(path),
+                    expected="one writer per run",
+                    remedy="wait until it has ended, or give another --out",
+                ),
+            )
         try:
-            with explained(path):
+            with wrap_os_error(path):
                 if self._info.exists():
                     self._resume()
                 else:
@@ -85,17 +97,6 @@ class RunFolder:
                 remedy="give another --out",
             )
 
-    def _acquire(self) -> None:
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise RunError(
-                "another process is writing into the folder",
-                where=str(self.path),
-                expected="one writer per run",
-                remedy="wait until it has ended, or give another --out",
-            ) from None
-
     def _resume(self) -> None:
         recorded = read_info(self.path)
         found = changes({key: recorded.get(key) for key in self.settings}, self.settings)
@@ -108,7 +109,7 @@ class RunFolder:
             )
         for path in (self.attempts, self.predictions):
             if path.exists():
-                mend(path)
+                drop_partial_line(path)
         if self.predictions.exists():
             self._read_done()
 
@@ -148,7 +149,7 @@ class RunFolder:
                 self._failed.append(line)
         self._failed.sync()
         self._lines.close()
-        with explained(self.path), atomic_write(self.predictions) as new:
+        with wrap_os_error(self.path), atomic_write(self.predictions) as new:
             new.writelines(encode(line) + b"\n" for line in lines if line.sample_id not in again)
         self._lines = Journal(self.predictions)
         for sample_id in again:
@@ -196,7 +197,7 @@ class RunFolder:
         info["timings"] = {
             name: round(before.get(name, 0.0) + seconds, 3) for name, seconds in timings.items()
         }
-        with explained(self.path):
+        with wrap_os_error(self.path):
             write_json(self._info, {**self.settings, **info})
 
     def __enter__(self) -> Self:
@@ -280,36 +281,11 @@ class Journal:
         )
 
 
-def mend(path: Path) -> None:
-    """Cut a last line that a killed process left without its newline.
+def file_name(text: str) -> str:
+    """The text as a part of a file's name on any system; different texts may have the same.
 
-    Raises:
-        RunError: the file is a link, or has a second name.
+    Examples:
+        >>> file_name("org/model:1"), file_name("a b")
+        ('org-model-1', 'a-b')
     """
-    with open_own(path, "rb+") as file:
-        size = file.seek(0, os.SEEK_END)
-        tail = b""
-        while size and b"\n" not in tail:
-            step = min(1 << 16, size)
-            size -= step
-            file.seek(size)
-            tail = file.read(step) + tail
-        file.truncate(size + tail.rfind(b"\n") + 1)
-
-
-@contextmanager
-def explained(folder: Path) -> Iterator[None]:
-    """Say of a file system's error what a person can do about it.
-
-    Raises:
-        RunError: in place of an OSError.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise RunError(
-            f"a file cannot be read or written ({error.strerror})",
-            where=str(error.filename or folder),
-            expected="room on the disk, and a folder that can be written",
-            remedy="repeat the command when that is mended: what was finished is kept",
-        ) from None
+    return re.sub(r"[^A-Za-z0-9._=+-]+", "-", text)

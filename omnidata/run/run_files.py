@@ -1,4 +1,4 @@
-"""The files of a run folder, read with their types: whoever has a value may rely on what it is.
+"""A run as it lies on disk, read with its types: whoever has a value may rely on what it is.
 
 A run folder may be old, edited by hand, or somebody else's. Each file has one reader here, but for
 the lines of answers, which `omnidata.predictions` reads. What is no key of these files is anybody's
@@ -7,19 +7,27 @@ and is kept; what an older version did not write is absent.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Required, TypedDict
+from typing import Annotated, Any, Final, Literal, Required, TypedDict
 
 import msgspec
 from msgspec import Meta
 
-from omnidata.errors import RunError
+from omnidata import predictions
+from omnidata.errors import PredictionError, RunError, UsageError
 from omnidata.files import LINE, lines
 from omnidata.jsontext import BROKEN, decode, is_shallow
+from omnidata.predictions import Prediction
+from omnidata.run.selection import select, shard
 from omnidata.storage import open_own
-from omnidata.types import Outcome
+from omnidata.tasks import get_task
+from omnidata.tasks.offline_scorer import OfflineScorer
+from omnidata.types import Outcome, Source, Step, Task
 
 _MOST: Final = 512 * 1024**2
 """Bytes of a file that is read as a whole."""
@@ -287,3 +295,327 @@ def _object(text: bytes, where: str, expected: str, remedy: str) -> dict[str, An
     if isinstance(value, dict):
         what = "it is nested too deeply"
     raise RunError(what, where=where, expected=expected, remedy=remedy)
+
+
+# What a run folder says about how its answers are judged, and on which steps.
+
+
+def recorded_task(
+    info: Mapping[str, Any], name: str | None = None, options: Mapping[str, str] = {}
+) -> Task:
+    """The task, set up as far as loading and judging depend on it.
+
+    Options that allow any text name folders and files of the prompt's, which may be gone by now.
+
+    Args:
+        info: the content of `run.json`; empty for answers that are no run.
+        name: of the task; the run's own if None.
+        options: those that the caller wants otherwise.
+
+    Raises:
+        UsageError: there is no such task or option.
+    """
+    name = name or info["task"]
+    allowed = get_task(name).allowed
+    recorded = info.get("options", {}).items()
+    said = {key: value for key, value in recorded if allowed.get(key, ("",)) != ("",)}
+    return get_task(name, said | dict(options))
+
+
+def recorded_steps(info: Mapping[str, Any], source: Source, run: Path) -> list[Step]:
+    """The steps that the run asks about.
+
+    Args:
+        info: the content of `run.json`.
+        source: the data, loaded.
+        run: the folder, for messages.
+
+    Raises:
+        RunError: the data have other annotations than the run's.
+    """
+    if info.get("dataset_fingerprint") != source.fingerprint:
+        raise RunError(
+            "the run was made on other annotations",
+            where=str(run),
+            expected="the annotations that run.json has the fingerprint of",
+            remedy="name the data of the run; to score all the same, name its predictions.jsonl",
+        )
+    chosen = select(
+        source.steps,
+        where=info.get("where", {}),
+        exclude=frozenset(info.get("exclude", ())),
+        limit=info.get("limit"),
+        spelling=recorded_task(info).spelling,
+    )
+    part = info.get("shard")
+    return shard(chosen, *part) if part else chosen
+
+
+# A run as others left it on disk: settings, results, scores and answers.
+
+Unit = Literal["share", "number"]
+_RESULTS, _SCORES, _ANSWERS = "results.json", "scores.jsonl", "predictions.jsonl"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A scored run; what it says line by line is read when first asked for, and kept.
+
+    Attributes:
+        path: the folder.
+        settings: the content of `run.json`; empty for answers that were imported.
+        results: the content of `results.json`: fractions, not percent.
+    """
+
+    path: Path
+    settings: Mapping[str, Any]
+    results: Mapping[str, Any]
+
+    @property
+    def task(self) -> str:
+        """The benchmark's name."""
+        return str(self.results["task"])
+
+    @property
+    def profile(self) -> str:
+        """The rules that it was scored by."""
+        return str(self.results["profile"])
+
+    @property
+    def name(self) -> str:
+        """The model's SPEC; the folder's name for answers that were imported.
+
+        A run on altered media bears their name: nobody is to take it for a normal one.
+        """
+        name = str(self.settings.get("model") or self.path.resolve().name)
+        return f"{name} [{self.control}]" if self.control else name
+
+    @property
+    def control(self) -> str:
+        """What was wrong with the media that the model was shown; empty if nothing."""
+        return str((self.settings.get("control") or {}).get("name", ""))
+
+    @property
+    def imported(self) -> bool:
+        """Whether the answers came from elsewhere: then nothing is known of how they were made."""
+        return not self.settings
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Of the data's annotations; None where the folder does not say."""
+        return self.settings.get("dataset_fingerprint")
+
+    @property
+    def data(self) -> Path | None:
+        """Where the data lay when the run was made; None where the folder does not say."""
+        place = self.settings.get("data")
+        return Path(place) if place else None
+
+    @property
+    def stopped(self) -> str:
+        """Why not all steps were asked about; empty if they were."""
+        return str(self.results.get("stopped", ""))
+
+    @cached_property
+    def benchmark(self) -> Task:
+        """The task, set up as far as loading and judging depend on it.
+
+        Raises:
+            RunError: this omnidata does not know the task or an option.
+        """
+        try:
+            return recorded_task(self.settings, self.task)
+        except UsageError as error:
+            raise RunError(
+                error.what,
+                where=str(self.path),
+                expected=error.expected,
+                remedy="score the run with the version that made it, or restore its files",
+            ) from None
+
+    @cached_property
+    def offline_scorer(self) -> OfflineScorer | None:
+        """Who scored it without any text, task by task; None where a model's texts were scored."""
+        scorer: OfflineScorer | None = self.benchmark.score_files
+        return scorer if scorer and self.profile in scorer.profiles else None
+
+    @cached_property
+    def columns(self) -> Mapping[str, Unit]:
+        """The totals that a table shows, in order, and how they are printed.
+
+        Raises:
+            RunError: this omnidata does not know the profile.
+        """
+        if scorer := self.offline_scorer:
+            return scorer.profiles[self.profile]
+        profile = self.benchmark.profiles.get(self.profile)
+        if profile is None:
+            raise RunError(
+                f'{self.task} has no profile "{self.profile}"',
+                where=str(self.path / _RESULTS),
+                expected=f"one of {', '.join(self.benchmark.profiles)}",
+                remedy="score the run again with this version: omnidata score",
+            )
+        return profile.columns
+
+    @cached_property
+    def scores(self) -> Mapping[str, Mapping[str, Any]]:
+        """The lines of `scores.jsonl` by sample id: outcome, the profile's values, parsed, reason.
+
+        Raises:
+            RunError: see `read_scores`.
+        """
+        return read_scores(self.path, self.profile)
+
+    @cached_property
+    def predictions(self) -> Mapping[str, Prediction]:
+        """The answers by sample id; none where the folder has scores alone.
+
+        Raises:
+            PredictionError: a line is no prediction, or a step has two.
+        """
+        path = self.path / _ANSWERS
+        if not path.exists():
+            return {}
+        found: dict[str, Prediction] = {}
+        for line in predictions.read(path, of_run=True):
+            if line.sample_id in found:
+                raise PredictionError(
+                    f"step {line.sample_id} has two lines",
+                    where=str(path),
+                    expected="one final line per step",
+                    remedy="remove one of them",
+                )
+            found[line.sample_id] = line
+        return found
+
+
+def read_run(folder: Path) -> Run:
+    """The run of a folder: one of `omnidata evaluate`, or of `omnidata score --out`.
+
+    Args:
+        folder: holds `results.json`; `run.json` and `predictions.jsonl` where the run was made
+            here.
+
+    Raises:
+        RunError: there is no such folder, no run in it, it has no results yet, or a file of it is
+            broken.
+    """
+    if not folder.is_dir():
+        raise RunError(
+            "it is a file" if folder.exists() else "there is no such folder",
+            where=str(folder),
+            expected="a run folder, as `omnidata evaluate --out` or `score --out` make it",
+            remedy="name a folder that is there",
+        )
+    has_info = (folder / "run.json").exists()
+    if not (folder / _RESULTS).exists():
+        raise _without_results(folder, has_info)
+    info = read_info(folder) if has_info else {}
+    return Run(folder, info, read_results(folder))
+
+
+def _without_results(folder: Path, has_info: bool) -> RunError:
+    """Why a folder has none: unfinished, never scored, or no run at all."""
+    if has_info:
+        what = "the run is unfinished: it has no results"
+        expected = "a run that went to its end"
+        remedy = "repeat its `omnidata evaluate` command: it goes on where it stopped"
+    elif (folder / _ANSWERS).exists() or (folder / _SCORES).exists():
+        what = "the answers were never scored"
+        expected = _RESULTS
+        remedy = f"omnidata score TASK DATA {folder / _ANSWERS} --out SCORED, and name SCORED"
+    else:
+        what = "the folder holds no run"
+        expected = "a folder with run.json or results.json"
+        remedy = "name a run folder itself, not the one above it"
+    return RunError(what, where=str(folder), expected=expected, remedy=remedy)
+
+
+# In what the settings of two runs differ, as one level of names with dots.
+
+_LONGEST: Final = 60
+"""Characters of a value in a message or a label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A setting that is not the same; None where one of the two does not have it.
+
+    Attributes:
+        name: e.g. "options.modalities".
+        a, b: JSON values.
+    """
+
+    name: str
+    a: Any
+    b: Any
+
+
+def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by names with dots for what a mapping holds; an empty mapping or list says nothing.
+
+    Examples:
+        >>> flat({"generation": {"temperature": 0.0}, "where": {}, "exclude": [], "limit": None})
+        {'generation.temperature': 0.0, 'limit': None}
+    """
+    return dict(_flat(settings, ""))
+
+
+def _flat(settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        elif value != []:
+            yield f"{prefix}{key}", value
+
+
+def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Change]:
+    """The settings that are not the same as JSON values; a null is as good as none."""
+    left, right = (flat(json.loads(json.dumps(each))) for each in (a, b))
+    return [
+        Change(name, left.get(name), right.get(name))
+        for name in dict.fromkeys((*left, *right))
+        if left.get(name) != right.get(name)
+    ]
+
+
+def described(found: Iterable[Change], form: str = "{name}: {a} there, {b} now") -> str:
+    """Changes for a message; long values are cut.
+
+    Examples:
+        >>> described(changes({"limit": None}, {"limit": 3}))
+        'limit: null there, 3 now'
+    """
+    return "; ".join(
+        form.format(name=each.name, a=brief(each.a), b=brief(each.b)) for each in found
+    )
+
+
+def brief(value: Any) -> str:
+    """A JSON value as a text of at most 60 characters."""
+    return cut(json.dumps(value, ensure_ascii=False))
+
+
+def cut(text: str) -> str:
+    """A text of at most 60 characters."""
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def endings(names: Iterable[str], separator: str = ".") -> dict[str, str]:
+    """Each name's shortest ending that no other name has; of one that ends another, all of it.
+
+    Examples:
+        >>> endings(["processor.size", "model.size", "options.voice"])
+        {'processor.size': 'processor.size', 'model.size': 'model.size', 'options.voice': 'voice'}
+    """
+    parts = {name: name.split(separator) for name in names}
+    found = {}
+    for name, own in parts.items():
+        others = [each for other, each in parts.items() if other != name]
+        lengths = range(1, len(own) + 1)
+        length = next(
+            (n for n in lengths if all(each[-n:] != own[-n:] for each in others)), len(own)
+        )
+        found[name] = separator.join(own[-length:])
+    return found

@@ -16,8 +16,8 @@ from omnidata.errors import OmnidataError, UsageError
 from omnidata.files import read_settings
 from omnidata.run.cost import Limits
 from omnidata.run.engine import Progress
-from omnidata.run.escaping import file_name
 from omnidata.run.evaluate import evaluate
+from omnidata.run.folder import file_name
 from omnidata.run.scoring import get_profile
 from omnidata.run.selection import read_exclude
 from omnidata.tasks import get_task

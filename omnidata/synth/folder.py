@@ -10,18 +10,23 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from omnidata.errors import DataError, UsageError
-from omnidata.run.settings import changes, described
-from omnidata.run.staging import Staging, refused
-from omnidata.storage import is_unfinished, write_json
+from omnidata.run.run_files import changes, described
+from omnidata.storage import (
+    StagedFolder,
+    is_unfinished,
+    read_json,
+    remove_folders_first,
+    write_json,
+)
 
 PLAN = ".plan.json"
 
 
-class SynthStaging(Staging):
-    """See `Staging`; nothing that is there is ever replaced.
+class SynthStaging(StagedFolder):
+    """See `StagedFolder`; nothing that is there is ever replaced.
 
     Args:
-        out, inputs: as `Staging`.
+        out, inputs: as `StagedFolder`.
         plan: all that the result depends on, as JSON values; the report has it as well.
 
     Attributes:
@@ -76,7 +81,7 @@ class SynthStaging(Staging):
             return
         there = read_json(self.path / PLAN)
         if self.path.is_symlink() or not there:
-            raise refused(self.path, "there is something here already", "a name that nobody uses")
+            raise self.foreign()
         differing = changes({name: there.get(name) for name in self.plan}, self.plan)
         if differing:
             raise DataError(
@@ -113,25 +118,16 @@ def _is_new(folder: Path) -> bool:
     return all(is_unfinished(path.name) for path in folder.iterdir())
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file; an empty one where there is none."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        content = None
-    return content if isinstance(content, dict) else {}
-
-
 # An OmniGUI tree with a report, in the making.
 
 _ANNOTATIONS = frozenset({".json", ".jsonl"})
 
 
-class TreeStaging(Staging):
-    """See `Staging`. A tree is replaced only if it is as it was written, to the last label.
+class TreeStaging(StagedFolder):
+    """See `StagedFolder`. A tree is replaced only if it is as it was written, to the last label.
 
     Args:
-        out, inputs: as `Staging`.
+        out, inputs: as `StagedFolder`.
         report: the name of the file in the tree that says what was done.
         made_by: what the tree was made from must be there, or it is not replaced.
     """
@@ -170,13 +166,8 @@ class TreeStaging(Staging):
         """Remove what an interrupted call has left: copying again costs less than checking."""
         if self.path.exists() or self.path.is_symlink():
             if self.path.is_symlink() or not _is_unfinished(self.path):
-                raise refused(
-                    self.path, "there is something here already", "a name that nobody uses"
-                )
-            # Folders first: what tells whose it is must be there until they are gone.
-            for folder in filter(Path.is_dir, list(self.path.iterdir())):
-                shutil.rmtree(folder)
-            shutil.rmtree(self.path)
+                raise self.foreign()
+            remove_folders_first(self.path)
 
     def mark(self) -> None:
         """Say of the folder, which has just been made, whose it is."""

@@ -16,8 +16,7 @@ from typing import Any
 
 from omnidata.errors import DataError, Finding, counted
 from omnidata.loaders.files import refuse_closed
-from omnidata.run.selection import select
-from omnidata.run.splits import SPLITS, Split, split_of
+from omnidata.run.selection import SPLITS, Split, select, split_of
 from omnidata.storage import write_json
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks

@@ -12,7 +12,7 @@ import msgspec
 
 from omnidata.errors import DataError, MissingMediaError
 from omnidata.files import STREAMED, open_file, read_file
-from omnidata.run.splits import Split
+from omnidata.run.selection import Split
 from omnidata.training.formats import Example, FormatName, read
 from omnidata.types import MediaRef
 

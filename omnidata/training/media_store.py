@@ -25,10 +25,16 @@ import msgspec
 from omnidata import media
 from omnidata.actions import Screen
 from omnidata.errors import MediaError, UsageError
-from omnidata.run.folder import mend
-from omnidata.run.splits import SPLITS
-from omnidata.run.staging import Staging, refused
-from omnidata.storage import atomic_write, is_unfinished, open_own, write_json
+from omnidata.run.selection import SPLITS
+from omnidata.storage import (
+    StagedFolder,
+    atomic_write,
+    drop_partial_line,
+    is_unfinished,
+    open_own,
+    read_json,
+    write_json,
+)
 from omnidata.types import MediaRef
 
 # The size that pictures get, so that a trainer's own resizing has nothing left to do.
@@ -142,11 +148,11 @@ _PARTS = {_JOURNAL, *(f".{name}.rest" for name in _OURS)}
 _HASHED = re.compile(r"[0-9a-f]{32}\.[0-9a-z]{2,4}")
 
 
-class ExportStaging(Staging):
-    """See `Staging`.
+class ExportStaging(StagedFolder):
+    """See `StagedFolder`.
 
     Args:
-        out, overwrite, inputs: as `Staging`.
+        out, overwrite, inputs: as `StagedFolder`.
         settings: all that the export depends on; what an interrupted call with others has left is
             removed.
 
@@ -173,24 +179,14 @@ class ExportStaging(Staging):
         """Keep what an interrupted call with the same settings has left, else make the folder."""
         if self.path.exists() or self.path.is_symlink():
             if not _holds(self.path, half=True):
-                raise refused(
-                    self.path, "there is something here already", "a name that nobody uses"
-                )
-            if self._is_same():
+                raise self.foreign()
+            if read_json(self.path / _PLAN) == self._settings:
                 for part in (self.path / MEDIA).glob(".*"):
                     part.unlink()
                 return
             shutil.rmtree(self.path)
         self.path.mkdir()
         write_json(self.path / _PLAN, self._settings)
-
-    def _is_same(self) -> bool:
-        """Whether the folder was begun with the same settings."""
-        try:
-            plan = json.loads((self.path / _PLAN).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return False
-        return bool(plan == self._settings)
 
     def publish(self, wanted: Iterable[str]) -> None:
         """Move the folder to its place.
@@ -325,7 +321,7 @@ class Store:
         self._copy = copy
         (root / MEDIA).mkdir(exist_ok=True)
         if journal.exists():
-            mend(journal)
+            drop_partial_line(journal)
         self._before = {entry.place: entry for entry in _entries(journal)}
 
     def fill(

@@ -12,7 +12,7 @@ from omnidata.actions import Screen, Space
 from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import Turn, render_messages
 from omnidata.errors import Finding, UsageError
-from omnidata.run.splits import SHARES, Split
+from omnidata.run.selection import SHARES, Split
 from omnidata.tasks.coordinates import Resizing, answer_space, shown
 from omnidata.tasks.explaining import deciding
 from omnidata.training.formats import (

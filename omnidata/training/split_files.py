@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.jsontext import encode
-from omnidata.run.splits import Split
+from omnidata.run.selection import Split
 from omnidata.storage import atomic_write
 from omnidata.training.rows import Line
 from omnidata.types import Step

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from omnidata.errors import UsageError
-from omnidata.run.scoring import Run
+from omnidata.run.run_files import Run
 
 MOST_IN_FILE: Final = 4000
 """Steps of a report in one file; of more, a browser takes long to open it."""

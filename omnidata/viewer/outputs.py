@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from omnidata.errors import MediaError
-from omnidata.run.staging import Staging, refused
-from omnidata.storage import atomic_write
+from omnidata.storage import StagedFolder, atomic_write
 from omnidata.viewer.html import Pages, asset, encoded
 from omnidata.viewer.media_index import InFolder, InOneFile, content, file_of, name_of, thumbnail
 from omnidata.viewer.report_data import Book
@@ -112,8 +111,8 @@ _NUMBERED: Final = re.compile(r"[0-9]+\.[0-9a-z]{2,4}")
 _FOLDER_AHEAD: Final = 64
 
 
-class PagesStaging(Staging):
-    """The folder of pages in the making; see `Staging`."""
+class PagesStaging(StagedFolder):
+    """The folder of pages in the making; see `StagedFolder`."""
 
     noun = "a report"
     work = "writing a report"
@@ -130,7 +129,7 @@ class PagesStaging(Staging):
         if self.is_ours(self.path):
             shutil.rmtree(self.path)
         elif self.path.exists():
-            raise refused(self.path, "there is something here already", "nothing of that name")
+            raise self.foreign()
         self.path.mkdir()
         (self.path / _MARK).write_text(json.dumps({"made by": "omnidata report --html"}), "utf-8")
         for name in _FOLDERS:

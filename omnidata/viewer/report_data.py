@@ -10,7 +10,7 @@ from pathlib import Path
 from omnidata.actions import Action
 from omnidata.errors import OmnidataError, RunError, UsageError, counted
 from omnidata.predictions import Prediction
-from omnidata.run.scoring import Run, recorded_steps
+from omnidata.run.run_files import Run, recorded_steps
 from omnidata.tasks import get_task
 from omnidata.types import Explanation, LoadedDataset, Mark, MediaRef, Outcome, Step, Task, Verdict
 from omnidata.viewer.media_index import Shelf

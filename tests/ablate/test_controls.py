@@ -24,7 +24,7 @@ from omnidata.analysis.controls import (
 from omnidata.data.convert import convert
 from omnidata.errors import RunError
 from omnidata.run.evaluate import evaluate
-from omnidata.run.scoring import read_run
+from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.tasks.json_answers import LABELS
 from omnidata.tasks.omnigui.load import load, named

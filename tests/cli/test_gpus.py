@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.run.processes import visible_gpus
+from omnidata.run.parts import visible_gpus
 from tests.adapters.servers import ChatCompletions, Fault, running
 from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.trees import read_lines

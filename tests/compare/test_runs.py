@@ -14,7 +14,8 @@ from omnidata.analysis.comparison_tables import facts
 from omnidata.errors import RunError, UsageError
 from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
-from omnidata.run.scoring import get_profile, read_run, score, write_scored
+from omnidata.run.run_files import read_run
+from omnidata.run.scoring import get_profile, score, write_scored
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
 from omnidata.tasks.omnibench.scoring import GraphScorer

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from omnidata.data.convert import convert
 from omnidata.errors import UsageError
 from omnidata.loaders.load import opened
-from omnidata.run.splits import SHARES, Split, parse_shares, split_of
+from omnidata.run.selection import SHARES, Split, parse_shares, split_of
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.apps import app_key
 from omnidata.tasks.omnigui.load import named

@@ -11,7 +11,7 @@ import pytest
 from omnidata import viewer
 from omnidata.data.validate import validate
 from omnidata.run.evaluate import evaluate
-from omnidata.run.scoring import read_run
+from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
 from tests.export.small import TAP, codes, folder, load, tree, written

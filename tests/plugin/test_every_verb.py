@@ -20,7 +20,7 @@ from PIL import Image
 import omnidata
 from omnidata.cli import main
 from omnidata.loaders import builders
-from omnidata.run.scoring import read_run
+from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.viewer.report_data import open_run
 from omnidata.viewer.step_page import facts

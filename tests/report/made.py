@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omnidata.run.scoring import Run, read_run
+from omnidata.run.run_files import Run, read_run
 from tests.trees import write_lines
 
 OPTIONS = {

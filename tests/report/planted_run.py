@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from omnidata.run.evaluate import evaluate
-from omnidata.run.scoring import Run, read_run
+from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
 
 HOSTILE = (

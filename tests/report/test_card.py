@@ -9,7 +9,7 @@ import pytest
 import yaml
 from huggingface_hub import EvalResultEntry, ModelCard, ModelCardData
 
-from omnidata.analysis.card import write
+from omnidata.analysis.report import write_card
 from omnidata.analysis.runs import Run
 from omnidata.errors import UsageError
 from tests.report.made import METRICS, write_run
@@ -33,7 +33,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def test_the_hubs_library_reads_the_card(run: Run, tmp_path: Path) -> None:
-    (path,) = write([run], tmp_path / "out" / "README.md")
+    (path,) = write_card([run], tmp_path / "out" / "README.md")
     card = ModelCard.load(path)
     assert isinstance(card.data, ModelCardData)
     assert card.data.model_name == "openai:a"
@@ -53,7 +53,7 @@ def test_the_hubs_library_writes_the_same_card_again(tmp_path: Path) -> None:
         write_run(tmp_path / "1"),
         write_run(tmp_path / "2", options={"modalities": "I"}, overall=(9.0, 8.0, 7.0, None)),
     ]
-    (path,) = write(runs, tmp_path / "README.md")
+    (path,) = write_card(runs, tmp_path / "README.md")
     card = ModelCard.load(path)
     again = ModelCard(str(card))
     assert len(results_of(again)) == 7
@@ -61,7 +61,7 @@ def test_the_hubs_library_writes_the_same_card_again(tmp_path: Path) -> None:
 
 
 def test_the_newer_format_is_read_too(run: Run, tmp_path: Path) -> None:
-    card, results = write([run], tmp_path / "README.md", {"omnigui": "lab/OmniGUI"})
+    card, results = write_card([run], tmp_path / "README.md", {"omnigui": "lab/OmniGUI"})
     assert results == tmp_path / ".eval_results" / "omnigui.yaml"
     (entry,) = read_entries(results)
     assert (entry.dataset_id, entry.task_id, entry.value) == ("lab/OmniGUI", "omnigui", 0.4)
@@ -73,7 +73,7 @@ def test_the_newer_format_is_read_too(run: Run, tmp_path: Path) -> None:
 
 def test_an_imported_run_has_a_card_too(tmp_path: Path) -> None:
     run = write_run(tmp_path / "theirs", imported=True)
-    (path,) = write([run], tmp_path / "README.md")
+    (path,) = write_card([run], tmp_path / "README.md")
     card = ModelCard.load(path)
     assert isinstance(card.data, ModelCardData)
     assert card.data.model_name == "theirs"
@@ -81,7 +81,7 @@ def test_an_imported_run_has_a_card_too(tmp_path: Path) -> None:
 
 def test_a_name_full_of_yaml_stays_a_name(tmp_path: Path) -> None:
     name = "a: [b]\n---\n<script># {"
-    (path,) = write([write_run(tmp_path / "run", model=name)], tmp_path / "README.md")
+    (path,) = write_card([write_run(tmp_path / "run", model=name)], tmp_path / "README.md")
     card = ModelCard.load(path)
     assert isinstance(card.data, ModelCardData)
     assert card.data.model_name == name
@@ -91,15 +91,15 @@ def test_a_name_full_of_yaml_stays_a_name(tmp_path: Path) -> None:
 def test_what_no_card_can_say_is_refused(run: Run, tmp_path: Path) -> None:
     other = write_run(tmp_path / "other", model="openai:b")
     with pytest.raises(UsageError, match="2 models"):
-        write([run, other], tmp_path / "README.md")
+        write_card([run, other], tmp_path / "README.md")
     same = write_run(tmp_path / "same")
     with pytest.raises(UsageError, match="2 runs are of omnigui"):
-        write([run, same], tmp_path / "README.md", {"omnigui": "lab/OmniGUI"})
+        write_card([run, same], tmp_path / "README.md", {"omnigui": "lab/OmniGUI"})
     for dataset in ("OmniGUI", "lab/../../x"):
         with pytest.raises(UsageError, match="no id of a dataset"):
-            write([run], tmp_path / "README.md", {"omnigui": dataset})
+            write_card([run], tmp_path / "README.md", {"omnigui": dataset})
     assert not (tmp_path / "README.md").exists()
     (tmp_path / "README.md").write_text("mine")
     with pytest.raises(UsageError, match="a file already"):
-        write([run], tmp_path / "README.md")
+        write_card([run], tmp_path / "README.md")
     assert (tmp_path / "README.md").read_text() == "mine"

@@ -14,7 +14,7 @@ from PIL import Image
 
 from omnidata.analysis.figures import draw, drawings
 from omnidata.errors import UsageError
-from omnidata.run.scoring import Run
+from omnidata.run.run_files import Run
 from tests.report.made import totals, write_run
 
 DIMENSIONS = ("localization", "semantic_understanding", "temporal_reasoning")

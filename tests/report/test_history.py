@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.analysis.history import compounding, count, tables
 from omnidata.analysis.report import report
+from omnidata.analysis.variations import compounding, count, history_tables
 from omnidata.errors import RunError
 from tests.report.made import write_run
 
@@ -72,7 +72,7 @@ def test_one_mode_alone_is_not_compared(tmp_path: Path) -> None:
         write_run(tmp_path / "1", scores=VERDICTS),
         write_run(tmp_path / "2", model="openai:b", options={"history": "predicted"}),
     ]
-    assert tables(runs) == []
+    assert history_tables(runs) == []
 
 
 def test_ids_that_are_no_steps_are_an_error(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from omnidata import viewer
 from omnidata.actions import Box, Point
 from omnidata.errors import OmnidataError, RunError, UsageError
 from omnidata.run.evaluate import evaluate
-from omnidata.run.scoring import Run, read_run
+from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
 from omnidata.tasks.explaining import gap, is_inside
 from omnidata.viewer import outputs as single_file

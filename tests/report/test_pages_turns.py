@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.run.evaluate import evaluate
-from omnidata.run.scoring import read_run
+from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.viewer.report_data import open_run
 from omnidata.viewer.step_page import Facts, facts

@@ -9,8 +9,8 @@ from shutil import copytree
 import pytest
 
 from omnidata.analysis.report import report
-from omnidata.analysis.seed_variance import differing
-from omnidata.run.scoring import Run, read_run
+from omnidata.analysis.variations import differing
+from omnidata.run.run_files import Run, read_run
 from tests.report.made import write_run
 
 IDS = ("A/T1/0", "A/T1/1", "A/T2/0")

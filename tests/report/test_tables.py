@@ -14,7 +14,7 @@ from omnidata.analysis.report import report
 from omnidata.analysis.run_tables import by_axis
 from omnidata.analysis.tables import PUBLISHED, Table
 from omnidata.errors import UsageError
-from omnidata.run.scoring import Run, read_run
+from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
 from tests.report.made import METRICS, totals, write_run
 from tests.trees import NO_SHARED, SHARED

@@ -25,8 +25,7 @@ from omnidata.errors import (
     UsageError,
 )
 from omnidata.run.cost import Limits
-from omnidata.run.dryrun import dry_run
-from omnidata.run.evaluate import evaluate
+from omnidata.run.evaluate import dry_run, evaluate
 from omnidata.tasks import get_task
 from omnidata.types import (
     Completion,

@@ -15,7 +15,7 @@ from omnidata import predictions
 from omnidata.cli import app
 from omnidata.errors import OmnidataError, RunError
 from omnidata.run.evaluate import evaluate
-from omnidata.run.scoring import read_run
+from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from tests.compare import making
 from tests.full import FULL

@@ -11,7 +11,7 @@ import pytest
 
 from omnidata.errors import OmnidataError, PredictionError, RunError, UsageError
 from omnidata.run.evaluate import evaluate
-from omnidata.run.merge import merge
+from omnidata.run.parts import merge
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
 from tests.trees import read_lines, write_lines

@@ -12,15 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.errors import CallError
-from omnidata.run.pacing import FAILURES, HOPELESS, LONGEST_ASKED_S, Breaker, Rates, Window, pause
-from omnidata.run.prefetch import Ahead
-from omnidata.run.timing import Meter
-from omnidata.types import Completion, LoadedDataset, Step
+from omnidata.run.scheduling import (
+    FAILURES,
+    HOPELESS,
+    LONGEST_ASKED_S,
+    AdaptiveConcurrency,
+    CircuitBreaker,
+    Prefetch,
+    RateLimiter,
+    StageTimer,
+    retry_delay,
+)
+from omnidata.types import Completion, Source, Step
 
 
 def test_no_more_are_open_than_there_are_places() -> None:
     async def work() -> int:
-        window, most = Window(3), 0
+        window, most = AdaptiveConcurrency(3), 0
 
         async def one() -> None:
             nonlocal most
@@ -37,7 +45,7 @@ def test_no_more_are_open_than_there_are_places() -> None:
 
 def test_a_wave_of_429_halves_the_places_once_and_answers_bring_them_back() -> None:
     async def work() -> None:
-        window = Window(16)
+        window = AdaptiveConcurrency(16)
         sent = time.monotonic()
         for _ in range(16):  # all of one wave say the same
             window.throttled(sent, 0.0)
@@ -56,7 +64,7 @@ def test_a_wave_of_429_halves_the_places_once_and_answers_bring_them_back() -> N
 
 def test_nobody_enters_before_the_time_that_the_model_asked_for() -> None:
     async def work() -> float:
-        window = Window(4)
+        window = AdaptiveConcurrency(4)
         window.throttled(time.monotonic(), 0.2)
         began = time.monotonic()
         async with window:
@@ -67,7 +75,7 @@ def test_nobody_enters_before_the_time_that_the_model_asked_for() -> None:
 
 def test_a_rate_of_requests_allows_no_burst() -> None:
     async def work() -> float:
-        rates = Rates(60 * 50, None)
+        rates = RateLimiter(60 * 50, None)
         began = time.monotonic()
         for _ in range(6):
             await rates.take()
@@ -78,7 +86,7 @@ def test_a_rate_of_requests_allows_no_burst() -> None:
 
 def test_tokens_that_an_answer_took_beyond_its_share_are_waited_for() -> None:
     async def work() -> float:
-        rates = Rates(None, 60 * 1000)
+        rates = RateLimiter(None, 60 * 1000)
         reserved = await rates.take()
         rates.settle(reserved, [{"prompt_tokens": 150, "completion_tokens": 50}])
         began = time.monotonic()
@@ -94,23 +102,23 @@ def test_tokens_that_an_answer_took_beyond_its_share_are_waited_for() -> None:
 def test_a_pause_is_at_least_what_was_asked_and_never_longer_than_a_minute_more(
     attempt: int, asked: float | None
 ) -> None:
-    wait = pause(CallError("busy", retry_after=asked), attempt)
+    wait = retry_delay(CallError("busy", retry_after=asked), attempt)
     assert wait is not None
     assert (asked or 0.0) <= wait <= (asked or 0.0) + min(60, 2 ** (attempt - 1))
 
 
 def test_pauses_are_drawn_from_the_whole_span() -> None:
-    drawn = [pause(CallError("busy"), 4) or 0.0 for _ in range(400)]
+    drawn = [retry_delay(CallError("busy"), 4) or 0.0 for _ in range(400)]
     assert min(drawn) < 1 < 7 < max(drawn) <= 8
 
 
 def test_what_will_not_heal_or_takes_too_long_is_not_tried_again() -> None:
-    assert pause(CallError("no such field", transient=False), 1) is None
-    assert pause(CallError("quota", retry_after=LONGEST_ASKED_S + 1), 1) is None
+    assert retry_delay(CallError("no such field", transient=False), 1) is None
+    assert retry_delay(CallError("quota", retry_after=LONGEST_ASKED_S + 1), 1) is None
 
 
 def test_the_breaker_stops_when_everything_fails_and_says_why() -> None:
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     busy, wrong = CallError("HTTP 503"), CallError("HTTP 401", hopeless=True)
     said = [breaker.failed(busy) for _ in range(FAILURES)]
     assert said[:-1] == [""] * (FAILURES - 1)
@@ -122,7 +130,7 @@ def test_the_breaker_stops_when_everything_fails_and_says_why() -> None:
 
 
 def test_one_answer_in_between_keeps_the_run_going() -> None:
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     for _ in range(10 * FAILURES):
         assert not breaker.failed(CallError("HTTP 503"))
         breaker.answered()
@@ -130,20 +138,20 @@ def test_one_answer_in_between_keeps_the_run_going() -> None:
 
 def test_requests_that_the_model_will_not_take_are_no_sign_that_nothing_works() -> None:
     """Before the first answer they may be; once others were answered they are not."""
-    breaker, wrong = Breaker(), CallError("HTTP 400", transient=False)
+    breaker, wrong = CircuitBreaker(), CallError("HTTP 400", transient=False)
     assert breaker.failed(CallError("HTTP 503")) == ""
     said = [breaker.failed(wrong) for _ in range(FAILURES - 1)]
     assert "HTTP 400" in said[-1]
     breaker.answered()
     assert not any(breaker.failed(wrong) for _ in range(10 * FAILURES))
-    assert not any(Breaker(answered=True).failed(wrong) for _ in range(10 * FAILURES))
+    assert not any(CircuitBreaker(answered=True).failed(wrong) for _ in range(10 * FAILURES))
     said = [breaker.failed(CallError("HTTP 503")) for _ in range(FAILURES)]
     assert "HTTP 503" in said[-1]
 
 
 def test_before_the_first_answer_a_rate_of_tokens_lets_one_request_out_at_a_time() -> None:
     async def work() -> None:
-        rates = Rates(None, 60e6)
+        rates = RateLimiter(None, 60e6)
         first = await rates.take()
         others = [asyncio.create_task(rates.take()) for _ in range(3)]
         await asyncio.sleep(0.01)
@@ -159,7 +167,7 @@ def test_before_the_first_answer_a_rate_of_tokens_lets_one_request_out_at_a_time
 
 def test_an_answer_that_does_not_say_its_tokens_is_taken_for_the_mean() -> None:
     async def work() -> None:
-        rates = Rates(None, 60e6)
+        rates = RateLimiter(None, 60e6)
         rates.settle(await rates.take(), [{"prompt_tokens": 100}])
         rates.settle(await rates.take(), [{}])
         assert await rates.take() == 100
@@ -172,7 +180,7 @@ def test_only_what_is_in_the_making_is_waited_for_as_media(
     source: LoadedDataset, steps: int
 ) -> None:
     """Senders that have nothing left to send wait for the last answers, or for pauses."""
-    meter = Meter()
+    meter = StageTimer()
     release = threading.Event()
 
     def make(step: Step) -> Completion:
@@ -180,7 +188,7 @@ def test_only_what_is_in_the_making_is_waited_for_as_media(
         return Completion()
 
     async def work() -> float:
-        ahead = Ahead(make, threads=True, max_bytes=1, max_waiting=1, meter=meter)
+        ahead = Prefetch(make, threads=True, max_bytes=1, max_waiting=1, meter=meter)
         ahead.add(source.steps[:steps])
         tasks = [asyncio.create_task(ahead.work()), *(_taking(ahead) for _ in range(2))]
         await asyncio.sleep(0.05)
@@ -191,7 +199,7 @@ def test_only_what_is_in_the_making_is_waited_for_as_media(
         await asyncio.gather(*tasks, return_exceptions=True)
         return meter.media_wait_s
 
-    def _taking(ahead: Ahead) -> asyncio.Task[Any]:
+    def _taking(ahead: Prefetch) -> asyncio.Task[Any]:
         return asyncio.create_task(ahead.take(1))
 
     waited = asyncio.run(work())

@@ -14,7 +14,7 @@ import pytest
 
 from omnidata.errors import DataError, OmnidataError, UsageError
 from omnidata.metrics.graph_complexity import DIMENSIONS
-from omnidata.run.splits import split_of
+from omnidata.run.selection import split_of
 from omnidata.synth.compose import Settings, compose
 from omnidata.synth.compose.instructions import infer
 from omnidata.synth.compose.levels import parse_levels

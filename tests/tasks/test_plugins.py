@@ -31,7 +31,7 @@ from omnidata.loaders import builders
 from omnidata.loaders.detect import recognised
 from omnidata.loaders.repository import load
 from omnidata.predictions import Prediction
-from omnidata.run.scoring import Run, read_run
+from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef, Task
 from omnidata.viewer.report_data import open_run

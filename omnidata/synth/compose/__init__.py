@@ -19,9 +19,7 @@ from omnidata.data.media_checks import Lost, each
 from omnidata.errors import DataError, RunError, UsageError
 from omnidata.loaders.task_library import CONTENTS, Library, write_library
 from omnidata.media import resolve
-from omnidata.run.folder import explained
-from omnidata.run.staging import refused
-from omnidata.storage import atomic_write, copy_file
+from omnidata.storage import atomic_write, copy_file, read_json, refused, wrap_os_error
 from omnidata.synth.compose import parts
 from omnidata.synth.compose.instructions import Author, Draft, Written, explain, write_instructions
 from omnidata.synth.compose.parts import Tally
@@ -29,7 +27,7 @@ from omnidata.synth.compose.pool_index import Pool
 from omnidata.synth.compose.pool_reader import read_pool
 from omnidata.synth.compose.search import Found, Search, Sketch, find_tasks
 from omnidata.synth.compose.settings import MOST_TASKS, Settings
-from omnidata.synth.folder import SynthStaging, read_json
+from omnidata.synth.folder import SynthStaging
 from omnidata.types import MediaRef
 
 __all__ = ["REPORT", "Author", "Settings", "compose", "run_folder"]
@@ -110,7 +108,7 @@ def compose(
     if report := staging.finished():
         return report
     show = progress or (lambda done, total: None)
-    with staging, explained(staging.path):
+    with staging, wrap_os_error(staging.path):
         try:
             found = _found(staging.path / _LOTS, stock, settings, tasks, workers, show)
             texts, written = _texts(found, stock, settings, author, run_folder(out))

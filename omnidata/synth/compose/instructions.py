@@ -24,7 +24,7 @@ from omnidata.run.cost import Budget, Limits
 from omnidata.run.engine import Engine, Progress
 from omnidata.run.evaluate import run_loop
 from omnidata.run.folder import TRANSIENT, RunFolder
-from omnidata.run.timing import Meter
+from omnidata.run.scheduling import StageTimer
 from omnidata.synth.compose.partial_plan import EdgeRule
 from omnidata.synth.compose.search import identity
 from omnidata.tasks.base import Benchmark
@@ -495,7 +495,7 @@ class _Rounds:
             limits=self._author.limits,
             budget=self._budget,
             cache=self._cache,
-            meter=Meter(),
+            meter=StageTimer(),
         )
         show = self._author.progress
         await engine.ask(

@@ -19,7 +19,7 @@ from typing import Any
 from omnidata.data.media_checks import Lost, each
 from omnidata.errors import PlatformError, RunError, UsageError
 from omnidata.loaders.episode_tree import join
-from omnidata.run.folder import explained
+from omnidata.storage import wrap_os_error
 from omnidata.synth.episodes import parts
 from omnidata.synth.episodes.parts import REPORT, EpisodesStaging, Tally
 from omnidata.synth.episodes.settings import Settings
@@ -71,7 +71,7 @@ def make_episodes(
     staging = EpisodesStaging(out, plan=_plan(settings, first, episodes))
     if report := staging.finished():
         return report
-    with explained(out), staging:
+    with wrap_os_error(out), staging:
         made = staging.made()
         if made is None:
             todo = parts.jobs(settings, staging.parts, first=first, episodes=episodes)

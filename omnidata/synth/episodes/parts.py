@@ -13,12 +13,12 @@ from typing import Any
 
 from omnidata.errors import OmnidataError, RunError
 from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
-from omnidata.storage import write_json
+from omnidata.storage import read_json, write_json
 from omnidata.synth.episodes.media import Files, make_files
 from omnidata.synth.episodes.plans import GroupPlan, plan
 from omnidata.synth.episodes.settings import Settings
 from omnidata.synth.episodes.theme import CODES
-from omnidata.synth.folder import SynthStaging, read_json
+from omnidata.synth.folder import SynthStaging
 
 # What was made, counted; counts of parts add up to those of the whole.
 

@@ -25,8 +25,7 @@ from omnidata.loaders.task_library import (
     write_library,
 )
 from omnidata.media.encoding import png
-from omnidata.run.folder import explained
-from omnidata.storage import atomic_write
+from omnidata.storage import atomic_write, wrap_os_error
 from omnidata.synth.folder import SynthStaging
 from omnidata.synth.pool.catalogue import INTENTS, RECIPES, Recipe, Values, evaluation
 from omnidata.synth.pool.recording import record
@@ -77,7 +76,7 @@ def make_pool(
     staging = PoolStaging(out, plan=plan)
     if report := staging.finished():
         return report
-    with staging, explained(staging.path):
+    with staging, wrap_os_error(staging.path):
         library = _made(staging.path, seed, progress or (lambda done, total: None))
         write_library(library, staging.path, pictures=False)
         made = _report(library, len(list((staging.path / _PICTURES).iterdir())))

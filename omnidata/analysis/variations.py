@@ -1,0 +1,476 @@
+"""Tables of runs that differ in one thing alone: an option, their history, their seed."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from omnidata.analysis.run_tables import (
+    cell,
+    heads_of,
+    of_published,
+    published_row,
+    specs,
+    title,
+)
+from omnidata.analysis.runs import grouped, labels, repeats
+from omnidata.analysis.tables import (
+    LOWER_IS_BETTER,
+    Cell,
+    Column,
+    Head,
+    Mark,
+    Row,
+    Table,
+)
+from omnidata.errors import RunError, counted
+from omnidata.metrics.intervals import wilson
+from omnidata.run.run_files import Run
+from omnidata.tasks.published import HISTORY, Published, PublishedRow, TableSpec, Variation
+
+# An option: with the difference to the usual way of asking.
+
+
+def value_of(of: Variation, run: Run) -> str:
+    """The run's value of the option."""
+    return of.value(run.settings.get("options", {}))
+
+
+def groups(of: Variation, runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs that differ in the option alone, the base first: groups with it and with another."""
+    ignored = frozenset(f"options.{name}" for name in {of.option, *of.besides})
+    ranks = {value: number for number, value in enumerate(of.values)}
+    found = []
+    for group in grouped(runs, ignored):
+        values = {value_of(of, run) for run in group}
+        if of.base in values and len(values) > 1:
+            found.append(sorted(group, key=lambda run: ranks.get(value_of(of, run), len(ranks))))
+    return found
+
+
+def table(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Table | None:
+    """Rows per model and value, each with its difference to the model's base.
+
+    Of a model's other values, two or more, the worst change of each column is marked as a drop, the
+    best one as a gain. Where marks go across groups, of each metric the worst change among them is
+    a drop, and whatever is not lost is a gain.
+
+    Args:
+        of: what the runs differ in.
+        runs: of one task and profile.
+        with_published: whether the paper's rows come first.
+
+    Returns:
+        None where no two runs differ in the option alone.
+    """
+    found = groups(of, runs)
+    if not found:
+        return None
+    spec = _varied(found[0][0])
+    every = [run for group in found for run in group]
+    heads = heads_of(spec, every, shares=found[0][0])
+    columns = tuple(column for head in heads for column in head.columns)
+    published: Published = runs[0].benchmark.published
+    others = published.of(of.option) if with_published else []
+    rows = list(_published(of, others, columns))
+    names = labels([group[0] for group in found])
+    for group, name in zip(found, names, strict=True):
+        own = [
+            Row(
+                (", ".join(filter(None, name)), of.called(value_of(of, run))),
+                tuple(cell(run, spec.axis, each.group, each.metric) for each in columns),
+                run=str(run.path),
+            )
+            for run in group
+        ]
+        rows += compared(own, columns, across=of.across)
+    return Table(
+        of.option,
+        title(of.title + (f" across {spec.varied}" if spec.varied else ""), runs),
+        runs[0].task,
+        runs[0].profile,
+        ("Model", of.label),
+        heads,
+        tuple(rows),
+        (
+            f"In brackets: the difference to {of.called(of.base)}, in points.",
+            *of_published(others, runs),
+        ),
+    )
+
+
+def _varied(run: Run) -> TableSpec:
+    """The shape of tables of runs that differ in one option, where the data have its groups."""
+    found = specs(run)
+    by = run.results["by"]
+    return next((spec for spec in found if spec.varied and by.get(spec.axis)), found[0])
+
+
+def _published(
+    of: Variation, others: Sequence[PublishedRow], columns: Sequence[Column]
+) -> Iterator[Row]:
+    models: dict[str, list[Row]] = {}
+    for other in others:
+        called = of.called(of.value(other.options))
+        row = published_row(other, (other.model, called), columns)
+        models.setdefault(other.model, []).append(row)
+    for rows in models.values():
+        yield from compared(rows, columns, across=of.across)
+
+
+def compared(rows: Sequence[Row], columns: Sequence[Column], *, across: bool) -> list[Row]:
+    """The first row as it is, the others with their change from it, the extremes marked.
+
+    Args:
+        rows: of one model, the base first.
+        columns: of the rows.
+        across: see `Variation`.
+    """
+    base, *others = rows
+    changes = [
+        [
+            None if cell.value is None or first.value is None else cell.value - first.value
+            for cell, first in zip(row.cells, base.cells, strict=True)
+        ]
+        for row in others
+    ]
+    if across:
+        marks = [_marks_across(row, columns) for row in changes]
+    else:
+        down = [_marks([row[n] for row in changes], each) for n, each in enumerate(columns)]
+        marks = [[column[n] for column in down] for n in range(len(others))]
+    return [
+        base,
+        *(
+            replace(
+                row,
+                cells=tuple(
+                    replace(cell, change=change, mark=mark)
+                    for cell, change, mark in zip(
+                        row.cells, changes[number], marks[number], strict=True
+                    )
+                ),
+            )
+            for number, row in enumerate(others)
+        ),
+    ]
+
+
+def _marks(changes: Sequence[float | None], column: Column) -> list[Mark]:
+    """The largest loss and the largest gain of a column; of one change alone neither."""
+    if len(changes) < 2:
+        return [""] * len(changes)
+    sign = -1 if column.metric in LOWER_IS_BETTER else 1
+    told = [sign * change for change in changes if change is not None]
+    worst, best = min(told, default=0.0), max(told, default=0.0)
+    marks: list[Mark] = []
+    for change in changes:
+        value = None if change is None else sign * change
+        if value == worst and worst < 0:
+            marks.append("drop")
+        else:
+            marks.append("gain" if value == best and best > 0 else "")
+    return marks
+
+
+def _marks_across(changes: Sequence[float | None], columns: Sequence[Column]) -> list[Mark]:
+    """Per metric the largest loss among the groups, and all that is no loss."""
+    worst: dict[str, float] = {}
+    told = []
+    for change, column in zip(changes, columns, strict=True):
+        sign = -1 if column.metric in LOWER_IS_BETTER else 1
+        value = None if change is None else sign * change
+        told.append(value)
+        if column.group and value is not None:
+            worst[column.metric] = min(value, worst.get(column.metric, 0.0))
+    marks: list[Mark] = []
+    for value, column in zip(told, columns, strict=True):
+        if value is None or (value < 0 and value != worst.get(column.metric)):
+            marks.append("")
+        elif value < 0:
+            marks.append("drop" if column.group else "")
+        else:
+            marks.append("gain")
+    return marks
+
+
+# What a history of the model's own answers costs, and how errors compound.
+#
+# With `history=gold` every step shows the expert's earlier actions, so that an error cannot spread;
+# with `history=predicted` it shows the model's own.
+
+_EXACT = "exact_match"
+Count = tuple[int, int]
+"""Exact matches, and how many steps there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compounding:
+    """What exact matches say of the steps that follow them.
+
+    Attributes:
+        by_step: index of a step, 0-based -> its count over episodes.
+        after_right: of the steps whose previous step is an exact match.
+        after_wrong: of the steps whose previous step is not.
+        first_errors: index of a step -> in how many episodes it is the first that is wrong.
+        episodes: that have a judged step.
+    """
+
+    by_step: Mapping[int, Count]
+    after_right: Count
+    after_wrong: Count
+    first_errors: Mapping[int, int]
+    episodes: int
+
+
+def compounding(run: Run) -> Compounding:
+    """Counts over the steps that were judged.
+
+    A step without a usable target is passed over: the one after it has no previous step here.
+
+    Raises:
+        RunError: the scores have no exact matches, or their ids are no episode and step.
+    """
+    return count(_verdicts(run))
+
+
+def count(episodes: Mapping[str, Mapping[int, bool]]) -> Compounding:
+    """Counts over verdicts.
+
+    Args:
+        episodes: per episode, index of a step -> whether it is an exact match.
+
+    Examples:
+        >>> found = count({"a": {0: True, 1: False, 2: False}, "b": {0: True, 1: True}})
+        >>> found.after_right, found.after_wrong, dict(found.first_errors)
+        ((1, 2), (0, 1), {1: 1})
+    """
+    hits: Counter[int] = Counter()
+    steps: Counter[int] = Counter()
+    after: dict[bool, list[bool]] = {True: [], False: []}
+    first: Counter[int] = Counter()
+    for verdicts in episodes.values():
+        for index, exact in verdicts.items():
+            steps[index] += 1
+            hits[index] += exact
+            if index - 1 in verdicts:
+                after[verdicts[index - 1]].append(exact)
+        wrong = [index for index, exact in verdicts.items() if not exact]
+        if wrong:
+            first[min(wrong)] += 1
+    return Compounding(
+        {index: (hits[index], steps[index]) for index in sorted(steps)},
+        (sum(after[True]), len(after[True])),
+        (sum(after[False]), len(after[False])),
+        dict(sorted(first.items())),
+        len(episodes),
+    )
+
+
+def _verdicts(run: Run) -> dict[str, dict[int, bool]]:
+    """Per episode, index of a step -> whether it is an exact match."""
+    episodes: dict[str, dict[int, bool]] = {}
+    for sample_id, score in run.scores.items():
+        episode, _, index = sample_id.rpartition("/")
+        if _EXACT not in score or not index.isdecimal():
+            raise RunError(
+                "the scores do not say how steps of an episode follow each other",
+                where=f"{run.path / 'scores.jsonl'}: {sample_id}",
+                expected=f"ids like app/episode/step, and {_EXACT}",
+            )
+        if score[_EXACT] is not None:
+            episodes.setdefault(episode, {})[int(index)] = bool(score[_EXACT])
+    return episodes
+
+
+def history_tables(runs: Sequence[Run]) -> list[Table]:
+    """Of runs that differ in their history alone: by step, and how errors compound.
+
+    Args:
+        runs: of one task and profile.
+
+    Raises:
+        RunError: see `compounding`.
+    """
+    found = [run for group in groups(HISTORY, runs) for run in group]
+    if not found:
+        return []
+    counts = [compounding(run) for run in found]
+    names = [", ".join(filter(None, label)) for label in labels(found)]
+    return [_by_step(found, names, counts), _after(found, names, counts)]
+
+
+def _share(counted: Count) -> Cell:
+    hits, total = counted
+    return Cell(hits / total if total else None, wilson(hits, total))
+
+
+def _by_step(runs: Sequence[Run], names: Sequence[str], counts: Sequence[Compounding]) -> Table:
+    heads = tuple(
+        Head(
+            name,
+            (
+                Column("EM", "EM", "share", run=str(run.path)),
+                Column("Steps", "steps", "count", run=str(run.path)),
+                Column("First err.", "first_errors", "count", run=str(run.path)),
+            ),
+        )
+        for run, name in zip(runs, names, strict=True)
+    )
+    rows = []
+    for index in sorted({index for each in counts for index in each.by_step}):
+        cells: list[Cell] = []
+        for each in counts:
+            counted = each.by_step.get(index, (0, 0))
+            cells += [_share(counted), Cell(counted[1]), Cell(each.first_errors.get(index, 0))]
+        rows.append(Row((str(index + 1),), tuple(cells), group=f"step {index + 1}"))
+    return Table(
+        "history-by-step",
+        title("Exact match by step of the episode", runs),
+        runs[0].task,
+        runs[0].profile,
+        ("Step",),
+        heads,
+        tuple(rows),
+        ("First err.: episodes whose first wrong step this is.",),
+    )
+
+
+def _after(runs: Sequence[Run], names: Sequence[str], counts: Sequence[Compounding]) -> Table:
+    columns = (
+        Column("right", "EM", "share", "after a right step"),
+        Column("Steps", "steps", "count", "after a right step"),
+        Column("wrong", "EM", "share", "after a wrong step"),
+        Column("Steps", "steps", "count", "after a wrong step"),
+        Column("Episodes", "episodes", "count"),
+        Column("with errors", "episodes_with_errors", "count"),
+        Column("at step", "first_error", "episode"),
+    )
+    rows = []
+    for run, name, each in zip(runs, names, counts, strict=True):
+        wrong = sum(each.first_errors.values())
+        places = sum((index + 1) * often for index, often in each.first_errors.items())
+        cells = (
+            _share(each.after_right),
+            Cell(each.after_right[1]),
+            _share(each.after_wrong),
+            Cell(each.after_wrong[1]),
+            Cell(each.episodes),
+            Cell(wrong),
+            Cell(places / wrong if wrong else None),
+        )
+        rows.append(Row((name,), cells, run=str(run.path)))
+    return Table(
+        "history-compounding",
+        title("How errors compound", runs),
+        runs[0].task,
+        runs[0].profile,
+        ("Model",),
+        (
+            Head("EM after a previous step that is", columns[:4]),
+            Head("First error", columns[4:]),
+        ),
+        tuple(rows),
+        ("At step: the mean place of an episode's first error, from 1, where there is one.",),
+    )
+
+
+# Runs that differ in their seed alone: how much of a result is chance.
+
+_STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "Mean": statistics.fmean,
+    "SD between runs": statistics.stdev,
+    "Least": min,
+    "Most": max,
+}
+_LEFT_OUT = ("sample_id", "parsed", "reason", "profile")
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """On how many steps the runs of a group do not agree.
+
+    Attributes:
+        steps: that all of them have.
+        answers: on which the texts differ; None where a run has no texts.
+        verdicts: on which the outcome or a value of the profile differs.
+    """
+
+    steps: int
+    answers: int | None
+    verdicts: int
+
+
+def differing(runs: Sequence[Run]) -> Differing:
+    """Compare the runs step by step.
+
+    Args:
+        runs: of one task and profile, two or more.
+    """
+    first = runs[0]
+    shared = [name for name in first.scores if all(name in run.scores for run in runs)]
+    verdicts = sum(len({_verdict(run.scores[name]) for run in runs}) > 1 for name in shared)
+    answers = None
+    if all(run.predictions for run in runs):
+        told = [[_text(run, name) for run in runs] for name in shared]
+        answers = sum(len(set(texts)) > 1 for texts in told)
+    return Differing(len(shared), answers, verdicts)
+
+
+def _verdict(score: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, str(value)) for name, value in score.items() if name not in _LEFT_OUT)
+
+
+def _text(run: Run, sample_id: str) -> str | None:
+    found = run.predictions.get(sample_id)
+    return found.output if found else None
+
+
+def seed_tables(runs: Sequence[Run]) -> list[Table]:
+    """Mean, deviation between runs, least and most of each total; one table per group.
+
+    The deviation is that of a sample (n - 1).
+
+    Args:
+        runs: of one task and profile.
+    """
+    groups = repeats(runs)
+    names = labels([group[0] for group in groups])
+    return [
+        _table(group, ", ".join(filter(None, name)))
+        for group, name in zip(groups, names, strict=True)
+    ]
+
+
+def _table(runs: Sequence[Run], name: str) -> Table:
+    units = runs[0].columns
+    values = {
+        metric: [value for run in runs if (value := cell(run, "", "", metric).value) is not None]
+        for metric in units
+    }
+    rows = tuple(
+        Row(
+            (called,),
+            tuple(Cell(of(each) if len(each) == len(runs) else None) for each in values.values()),
+            group=called,
+        )
+        for called, of in _STATISTICS.items()
+    )
+    found = differing(runs)
+    notes = [f"Runs: {', '.join(str(run.path) for run in runs)}."]
+    if found.answers is not None:
+        notes.append(f"The answers differ on {found.answers} of {counted(found.steps, 'step')}.")
+    notes.append(f"The verdicts differ on {found.verdicts} of {counted(found.steps, 'step')}.")
+    return Table(
+        "repeats",
+        title(f"{len(runs)} runs of {name} that differ in their seed alone", runs),
+        runs[0].task,
+        runs[0].profile,
+        ("",),
+        (Head("", tuple(Column(metric, metric, unit) for metric, unit in units.items())),),
+        rows,
+        tuple(notes),
+    )
