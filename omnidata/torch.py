@@ -40,14 +40,11 @@ except (ImportError, OSError) as error:
         remedy='pip install "omnidata[local]"',
     ) from None
 
-from omnidata.training.batches import Batch, Collate, Decoding, Item, Padded
+from omnidata.training.batches import Batch, Collate, Decoding, Item, Padded, log_mel, resample
 from omnidata.training.collator import OmniCollator
-from omnidata.training.datasets import RowSteps, StepDataset, StepStream
-from omnidata.training.exported import exported_table
+from omnidata.training.datasets import EpisodeSampler, RowSteps, StepDataset, StepStream
 from omnidata.training.formats import Example
-from omnidata.training.sampler import EpisodeSampler
-from omnidata.training.sound import log_mel, resample
-from omnidata.training.stream import check, training_stream, training_table
+from omnidata.training.tables import check, exported_table, training_stream, training_table
 
 __all__ = [
     "Batch",

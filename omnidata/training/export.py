@@ -5,38 +5,260 @@ The prompt is the one of the evaluation, the answer is one that the evaluation c
 
 from __future__ import annotations
 
+import json
 import math
+import re
+import shutil
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from omnidata.errors import DataError, Finding, counted
+from omnidata.jsontext import encode
 from omnidata.loaders.files import refuse_closed
 from omnidata.run.selection import SPLITS, Split, select, split_of
-from omnidata.storage import write_json
+from omnidata.storage import StagedFolder, atomic_write, is_unfinished, read_json, write_json
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
-from omnidata.training.media_store import (
-    INFO,
-    LEAKS,
-    MODELS,
-    REPORT,
-    SEEN,
-    ExportStaging,
-    Media,
-    Sizing,
-    Store,
-    key,
-)
-from omnidata.training.rows import Maker, Options, asked, unstated
-from omnidata.training.split_files import SplitFile, dataset_info, write_ids, write_models
-from omnidata.types import LoadedDataset, MediaRef, Modality, Step, Task
+from omnidata.training.media_store import MEDIA, Media, Sizing, Store, key
+from omnidata.training.rows import Line, Maker, Options, asked, unstated
+from omnidata.types import MediaRef, Modality, Source, Step, Task
 
 __all__ = ["Exported", "Options", "Sizing", "export"]
+
+# An export in the making.
+
+REPORT, INFO = "export.json", "dataset_info.json"
+SEEN, LEAKS, MODELS = "seen.txt", "leaks.txt", "models.jsonl"
+PLAN, _JOURNAL = ".plan.json", ".media.jsonl"
+_OURS = {MEDIA, REPORT, INFO, SEEN, LEAKS, MODELS, PLAN}
+_OURS |= {f"{split}.jsonl" for split in SPLITS}
+_PARTS = {_JOURNAL, *(f".{name}.rest" for name in _OURS)}
+"""What else lies in the folder while it is being made."""
+
+_HASHED = re.compile(r"[0-9a-f]{32}\.[0-9a-z]{2,4}")
+
+
+class ExportStaging(StagedFolder):
+    """See `StagedFolder`.
+
+    Args:
+        out, overwrite, inputs: as `StagedFolder`.
+        settings: all that the export depends on; what an interrupted call with others has left is
+            removed.
+
+    Attributes:
+        journal: a file in the folder that is not published.
+    """
+
+    noun = "an export"
+    work = "exporting"
+    hidden = (PLAN,)
+
+    def __init__(
+        self, out: Path, *, overwrite: bool, inputs: Iterable[Path], settings: Mapping[str, Any]
+    ) -> None:
+        super().__init__(out, overwrite=overwrite, inputs=inputs)
+        self._settings = json.loads(json.dumps(settings))
+        self.journal = self.path / _JOURNAL
+
+    def is_ours(self, folder: Path) -> bool:
+        """Whether an export wrote the folder, and nobody else anything into it."""
+        return is_export(folder)
+
+    def begin(self) -> None:
+        """Keep what an interrupted call with the same settings has left, else make the folder."""
+        if self.path.exists() or self.path.is_symlink():
+            if not _holds(self.path, half=True):
+                raise self.foreign()
+            if read_json(self.path / PLAN) == self._settings:
+                for part in (self.path / MEDIA).glob(".*"):
+                    part.unlink()
+                return
+            shutil.rmtree(self.path)
+        self.path.mkdir()
+        write_json(self.path / PLAN, self._settings)
+
+    def publish(self, wanted: Iterable[str]) -> None:
+        """Move the folder to its place.
+
+        Args:
+            wanted: the files of the export, relative to it; what an earlier call left goes.
+
+        Raises:
+            UsageError: something has appeared there in the meantime.
+        """
+        kept = {self.path / name for name in wanted}
+        for path in [*self.path.iterdir(), *(self.path / MEDIA).iterdir()]:
+            if path.name not in (MEDIA, PLAN) and path not in kept:
+                path.unlink()
+        self.move()
+
+
+def is_export(folder: Path) -> bool:
+    """Whether an export wrote the folder, and nobody else anything into it."""
+    return (folder / REPORT).is_file() and _holds(folder, half=False)
+
+
+def _holds(folder: Path, *, half: bool) -> bool:
+    """Whether a folder has nothing but an export's files; `half`, what a kill left among them."""
+    inside = folder / MEDIA
+    if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
+        return False
+    names = _OURS | _PARTS if half else _OURS
+    if not all(
+        path.name in names or (half and is_unfinished(path.name)) for path in folder.iterdir()
+    ):
+        return False
+    return not inside.exists() or (
+        inside.is_dir()
+        and all(
+            _HASHED.fullmatch(path.name) or (half and is_unfinished(path.name))
+            for path in inside.iterdir()
+        )
+    )
+
+
+# The files of an export: JSON lines per split, and lists of sample ids.
+
+_MODELS = ("idm", "critics")
+"""The columns in which `synth label` and `synth filter` keep a model's name and its answer."""
+
+
+@dataclass(slots=True)
+class SplitFile:
+    """The rows of a split.
+
+    `datasets`, with which most trainers read, takes the types of all columns from the first few
+    megabytes: a list that is empty until then would be a list of nothing. So the first rows that
+    have something in a column go before all others.
+
+    Attributes:
+        folder: of the export.
+        split: which one.
+        steps: rows so far.
+        episodes: of these steps.
+        groups: of these steps: what splits are cut between.
+        media: the files that the rows name, relative to the export.
+        columns: the lists that are not empty in some row.
+    """
+
+    folder: Path
+    split: Split
+    steps: int = 0
+    episodes: set[str] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
+    media: set[str] = field(default_factory=set)
+    columns: set[str] = field(default_factory=set)
+    _first: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Forget what an interrupted call has left."""
+        self._rest.unlink(missing_ok=True)
+
+    @property
+    def name(self) -> str:
+        """Of the file, relative to the export."""
+        return f"{self.split}.jsonl"
+
+    @property
+    def _rest(self) -> Path:
+        return self.folder / f".{self.name}.rest"
+
+    def add(self, step: Step, line: Line) -> None:
+        """Take a row."""
+        self.steps += 1
+        self.episodes.add(step.episode)
+        self.groups.add(step.group)
+        self.media |= line.media
+        if line.columns <= self.columns:
+            with self._rest.open("ab") as file:
+                file.write(line.data)
+            return
+        self.columns |= line.columns
+        self._first.append(line.data)
+
+    def finish(self) -> None:
+        """Put the file there."""
+        with atomic_write(self.folder / self.name) as file:
+            file.writelines(self._first)
+            if self._rest.exists():
+                with self._rest.open("rb") as rest:
+                    shutil.copyfileobj(rest, file)
+        self._rest.unlink(missing_ok=True)
+
+
+def dataset_info(task: str, files: Iterable[SplitFile]) -> dict[str, Any]:
+    """LLaMA-Factory's list of datasets, one per split: `omnigui_train`, ...
+
+    Args:
+        task: the benchmark.
+        files: of the splits.
+    """
+    roles = ("role", "content", "user", "assistant", "system")
+    return {
+        f"{task}_{file.split}": {
+            "file_name": file.name,
+            "formatting": "sharegpt",
+            "columns": {name: name for name in sorted(file.columns)},
+            "tags": {f"{name}_tag": name for name in roles},
+        }
+        for file in files
+    }
+
+
+def write_models(path: Path, steps: Iterable[Step]) -> bool:
+    """Write what models had to do with the steps: who labelled them, who accepted their episodes.
+
+    Args:
+        path: of the file, a line per step with something to tell.
+        steps: that are exported.
+
+    Returns:
+        Whether there was anything to write.
+    """
+    with atomic_write(path) as file:
+        for step in steps:
+            told = {name: step.source[name] for name in _MODELS if step.source.get(name)}
+            if told:
+                file.write(encode({"sample_id": step.sample_id, **told}) + b"\n")
+        return file.tell() > 0
+
+
+def write_ids(path: Path, ids: Iterable[str], head: str) -> list[str]:
+    """Write sample ids for `--exclude`.
+
+    Args:
+        path: of the file.
+        ids: in order.
+        head: what the list is, for its first line.
+
+    Returns:
+        The ids that such a file cannot hold; it lacks them.
+    """
+    lacking = []
+    with atomic_write(path) as file:
+        file.write(f"# {head}, by omnidata export\n".encode())
+        for sample in ids:
+            if _writable(sample):
+                file.write(f"{sample}\n".encode())
+            else:
+                lacking.append(sample)
+    return lacking
+
+
+def _writable(sample: str) -> bool:
+    """Whether `--exclude` would read the line as this id."""
+    try:
+        sample.encode()
+    except UnicodeEncodeError:
+        return False
+    return sample == sample.strip() and len(sample.splitlines()) == 1
+
 
 Progress = Callable[[int, int], None]
 _FAR_OFF = 2.0

@@ -37,6 +37,7 @@ from omnidata.types import (
 FormatName = Literal["trl", "llamafactory", "swift", "qwen-vl"]
 Objects = Literal["norm1", "real"]
 Row = dict[str, Any]
+Role = Literal["system", "user", "assistant"]
 
 PLACEHOLDERS: Mapping[Modality, str] = {"image": "<image>", "video": "<video>", "audio": "<audio>"}
 HOLDS: Mapping[FormatName, frozenset[Modality]] = {
@@ -68,179 +69,10 @@ class Piece:
 
 
 Turns = Sequence[Turn[Piece]]
+"""A prompt as it is written."""
 
-
-def row(
-    name: FormatName,
-    turns: Turns,
-    target: Target,
-    *,
-    objects: Objects | None,
-    kinds: Collection[Modality],
-) -> Row:
-    """One step in the form of a trainer.
-
-    Args:
-        name: of the format.
-        turns: the prompt.
-        target: the answer.
-        objects: of ms-swift: places apart from the answer, in [0, 1] ("norm1") or in pixels of the
-            picture ("real"); None leaves them in the answer. The answer's are norm1000 then.
-        kinds: modalities that any row of the export has; each row has a list of each.
-    """
-    if name == "trl":
-        return _trl(turns, target.text)
-    if name == "qwen-vl":
-        return _qwen(turns, target.text)
-    if objects is None or not target.points:
-        return _tagged(turns, target.text, kinds)
-    return {**_tagged(turns, target.template, kinds), "objects": _objects(turns, target, objects)}
-
-
-def _trl(turns: Turns, answer: str) -> Row:
-    """Prompt and completion, of which `SFTTrainer` learns the completion alone."""
-    return {
-        "prompt": [
-            {
-                "role": turn.role,
-                "content": [
-                    {"type": "text", "text": piece.text}
-                    if piece.kind == "text"
-                    else {"type": piece.kind}
-                    for piece in turn.parts
-                ],
-            }
-            for turn in turns
-        ],
-        "completion": [{"role": "assistant", "content": [{"type": "text", "text": answer}]}],
-        "images": _names(turns, "image"),
-    }
-
-
-def _tagged(turns: Turns, answer: str, kinds: Collection[Modality]) -> Row:
-    """Messages of texts with placeholders, the user's turns in one; a list per modality."""
-    messages = [{"role": role, "content": text} for role, text in _texts(turns)]
-    media = {f"{kind}s": _names(turns, kind) for kind in PLACEHOLDERS if kind in kinds}
-    return {"messages": [*messages, {"role": "assistant", "content": answer}], **media}
-
-
-def _qwen(turns: Turns, answer: str) -> Row:
-    """A question and an answer: whoever is not "human" in these rows is taken for the model."""
-    asked = "\n\n".join(text for _, text in _texts(turns))
-    said = [{"from": "human", "value": asked}, {"from": "gpt", "value": answer}]
-    media = {kind: _names(turns, kind) for kind in PLACEHOLDERS}
-    return {
-        "conversations": said,
-        **{kind: names for kind, names in sorted(media.items()) if names},
-    }
-
-
-def _objects(turns: Turns, target: Target, unit: Objects) -> Row:
-    pictures = [piece for turn in turns for piece in turn.parts if piece.kind == "image"]
-    number = [piece.role for piece in pictures].index("screenshot")
-    width, height = pictures[number].size if unit == "real" else (1, 1)
-    return {
-        "bbox": [[x / 1000 * width, y / 1000 * height] for x, y in target.points],
-        "bbox_type": unit,
-        "image_id": [number] * len(target.points),
-    }
-
-
-def by_swift(target: Target) -> str:
-    """The answer that ms-swift makes of one with `<bbox>`: whole parts of a thousand.
-
-    Examples:
-        >>> by_swift(Target("(33.4, 8)", "<bbox>", ((33.4, 8),)))
-        '[33, 8]'
-    """
-    text = target.template
-    for x, y in target.points:
-        text = text.replace(PLACE, f"[{round(x)}, {round(y)}]", 1)
-    return text
-
-
-def _texts(turns: Turns) -> list[tuple[str, str]]:
-    """Role and text of each turn, turns of one role in one, as trainers want them to alternate."""
-    found: list[tuple[str, str]] = []
-    for turn in turns:
-        text = "".join(
-            piece.text if piece.kind == "text" else PLACEHOLDERS[piece.kind] for piece in turn.parts
-        )
-        if found and found[-1][0] == turn.role:
-            text = f"{found.pop()[1]}\n{text}"
-        found.append((turn.role, text))
-    return found
-
-
-def _names(turns: Turns, kind: Modality) -> list[str]:
-    return [piece.name for turn in turns for piece in turn.parts if piece.kind == kind]
-
-
-def mismatch(name: FormatName, made: Row) -> str:
-    """Where placeholders and lists differ; empty where the trainer finds a medium for each.
-
-    A text of the data that holds a placeholder, of the trainer or of any model that is known
-    (`families.TOKENS`), makes the trainer or the model show a medium in its place.
-
-    Args:
-        name: of the format.
-        made: a row of it.
-
-    Examples:
-        >>> mismatch("qwen-vl", {"conversations": [{"from": "human", "value": "Tap <image>"}]})
-        '1 <image> in the texts, 0 in the list'
-    """
-    texts = _turns_of(name, made)
-    if name == "trl":
-        pictures = sum(
-            part["type"] == "image" for turn in made["prompt"] for part in turn["content"]
-        )
-        pairs = [("<image>", pictures, made["images"])]
-        pairs += [_pair(tag, texts, ()) for tag in PLACEHOLDERS.values()]
-    elif name == "qwen-vl":
-        pairs = [_pair(tag, texts, made.get(kind, ())) for kind, tag in PLACEHOLDERS.items()]
-    else:
-        pairs = [_pair(tag, texts, made.get(f"{kind}s", ())) for kind, tag in PLACEHOLDERS.items()]
-        if objects := made.get("objects"):
-            pairs += [_pair(PLACE, texts, objects["bbox"]), _pair("<ref-object>", texts, ())]
-    pairs += [_pair(token, texts, ()) for token in sorted(TOKENS)]
-    return "; ".join(
-        f"{count} {tag} in the texts, {len(listed)} in the list"
-        for tag, count, listed in pairs
-        if count != len(listed)
-    )
-
-
-def control(name: FormatName, made: Row) -> str:
-    """A token in a text that some model obeys (`families.CONTROLS`); empty if there is none.
-
-    Chat templates write texts as they are, and trainers' tokenizers make one token of it: the
-    turn ends there, whoever wrote it.
-
-    Args:
-        name: of the format.
-        made: a row of it.
-
-    Examples:
-        >>> control("qwen-vl", {"conversations": [{"from": "human", "value": "Type <|im_end|>"}]})
-        '<|im_end|>'
-    """
-    texts = _turns_of(name, made)
-    return next((token for token in sorted(CONTROLS) for text in texts if token in text), "")
-
-
-def _turns_of(name: FormatName, made: Row) -> list[str]:
-    """The texts of a row, one for each turn; in TRL's a NUL stands for each medium."""
-    if name == "trl":
-        contents = [turn["content"] for turn in (*made["prompt"], *made["completion"])]
-        return ["".join(part.get("text", "\0") for part in content) for content in contents]
-    if name == "qwen-vl":
-        return [turn["value"] for turn in made["conversations"]]
-    return [turn["content"] for turn in made["messages"]]
-
-
-def _pair(tag: str, texts: Sequence[str], listed: Sequence[Any]) -> tuple[str, int, Sequence[Any]]:
-    return tag, sum(text.count(tag) for text in texts), listed
+ReadPiece = tuple[Literal["text", "image", "video", "audio"], str]
+"""A text, or a modality of which the list has the next medium."""
 
 
 # What a model is trained on: a prompt and the answer behind it.
@@ -322,58 +154,154 @@ def as_example(task: Task, step: Step, *, longest: int | None = None) -> Example
     return Example(step.sample_id, task.prompt(step), target.text, size if pixels else None)
 
 
-# One row of an export as an example, in the form of each of the four trainers.
+# What the four formats have in common.
 
-Role = Literal["system", "user", "assistant"]
-
-_TAGS: Mapping[str, Modality] = {"<image>": "image", "<video>": "video", "<audio>": "audio"}
+_TAGS: Mapping[str, Modality] = {tag: kind for kind, tag in PLACEHOLDERS.items()}
 _TAG = re.compile(f"({'|'.join(_TAGS)})")
 _NAME = re.compile(r"media/([0-9a-f]{32})\.[0-9a-z]{2,4}")
 _SHOWN = 100
 """Characters that an error shows of a name."""
 
-ReadPiece = tuple[Literal["text", "image", "video", "audio"], str]
-"""A text, or a modality of which the list has the next medium."""
+Lists = Mapping[Modality, Sequence[str]]
+"""Names of media by modality, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What all formats hold.
+    """What a row of any format holds.
 
     Attributes:
         turns: of the prompt: the role, and texts and media in order.
         answer: the text.
-        lists: names of media by modality, in order.
+        lists: of the media.
     """
 
     turns: Sequence[tuple[Role, Sequence[ReadPiece]]]
     answer: str
-    lists: Mapping[Modality, Sequence[str]]
+    lists: Lists
 
 
-class _Row(Protocol):
-    sample_id: str
-    roles: list[str]
+class _Format(Protocol):
+    """The form of a trainer's rows: a type that rows are read as, with what writes them."""
 
-    def written(self) -> Written: ...
+    @property
+    def sample_id(self) -> str: ...
+    @property
+    def roles(self) -> Sequence[str]: ...
+
+    @classmethod
+    def of(
+        cls, turns: Turns, target: Target, objects: Objects | None, kinds: Collection[Modality]
+    ) -> Row:
+        """The row of a prompt and its answer."""
+
+    @classmethod
+    def texts(cls, made: Row) -> list[str]:
+        """The texts of a row, one for each turn."""
+
+    @classmethod
+    def placed(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
+        """Each placeholder, how often it is in the texts, and the list that it stands for."""
+
+    def written(self) -> Written:
+        """What the row holds.
+
+        Raises:
+            DataError: it is no row of an export.
+        """
 
 
-class _Part(msgspec.Struct, frozen=True):
+def _texts(turns: Turns) -> list[tuple[str, str]]:
+    """Role and text of each turn, turns of one role in one, as trainers want them to alternate."""
+    found: list[tuple[str, str]] = []
+    for turn in turns:
+        text = "".join(
+            piece.text if piece.kind == "text" else PLACEHOLDERS[piece.kind] for piece in turn.parts
+        )
+        if found and found[-1][0] == turn.role:
+            text = f"{found.pop()[1]}\n{text}"
+        found.append((turn.role, text))
+    return found
+
+
+def _names(turns: Turns, kind: Modality) -> list[str]:
+    return [piece.name for turn in turns for piece in turn.parts if piece.kind == kind]
+
+
+def _count(tag: str, texts: Sequence[str], listed: Sequence[Any]) -> tuple[str, int, Sequence[Any]]:
+    return tag, sum(text.count(tag) for text in texts), listed
+
+
+def _pieces(text: str) -> Iterator[ReadPiece]:
+    for piece in _TAG.split(text):
+        if piece in _TAGS:
+            yield _TAGS[piece], ""
+        elif piece:
+            yield "text", piece
+
+
+def _plain(answer: str) -> str:
+    if tag := _TAG.search(answer):
+        raise _wrong(f"the answer holds {tag[0]}, which stands for a medium")
+    return answer
+
+
+def _wrong(what: str, remedy: str = "export again: `omnidata export`") -> DataError:
+    expected = "a row as `omnidata export` of this version writes it"
+    return DataError(what, expected=expected, remedy=remedy)
+
+
+# TRL: prompt and completion, of which `SFTTrainer` learns the completion alone.
+
+
+class _TrlPart(msgspec.Struct, frozen=True):
     type: Literal["text", "image"]
     text: str = ""
 
 
-class _Turn(msgspec.Struct, frozen=True):
+class _TrlTurn(msgspec.Struct, frozen=True):
     role: Role
-    content: list[_Part]
+    content: list[_TrlPart]
 
 
 class _Trl(msgspec.Struct, frozen=True):
     sample_id: str
-    prompt: list[_Turn]
-    completion: Annotated[list[_Turn], msgspec.Meta(min_length=1, max_length=1)]
+    prompt: list[_TrlTurn]
+    completion: Annotated[list[_TrlTurn], msgspec.Meta(min_length=1, max_length=1)]
     images: list[str]
     roles: list[str]
+
+    @classmethod
+    def of(
+        cls, turns: Turns, target: Target, objects: Objects | None, kinds: Collection[Modality]
+    ) -> Row:
+        prompt = [
+            {
+                "role": turn.role,
+                "content": [
+                    {"type": "text", "text": piece.text}
+                    if piece.kind == "text"
+                    else {"type": piece.kind}
+                    for piece in turn.parts
+                ],
+            }
+            for turn in turns
+        ]
+        said = {"role": "assistant", "content": [{"type": "text", "text": target.text}]}
+        return {"prompt": prompt, "completion": [said], "images": _names(turns, "image")}
+
+    @classmethod
+    def texts(cls, made: Row) -> list[str]:
+        contents = [turn["content"] for turn in (*made["prompt"], *made["completion"])]
+        # A NUL stands for each medium, so that no placeholder is made of the texts around it.
+        return ["".join(part.get("text", "\0") for part in content) for content in contents]
+
+    @classmethod
+    def placed(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
+        contents = [part["type"] for turn in made["prompt"] for part in turn["content"]]
+        yield PLACEHOLDERS["image"], contents.count("image"), made["images"]
+        texts = cls.texts(made)
+        yield from (_count(tag, texts, ()) for tag in PLACEHOLDERS.values())
 
     def written(self) -> Written:
         turns = [(turn.role, [(p.type, p.text) for p in turn.content]) for turn in self.prompt]
@@ -381,6 +309,9 @@ class _Trl(msgspec.Struct, frozen=True):
         if said.role != "assistant" or any(part.type != "text" for part in said.content):
             raise _wrong("the completion is no text of the assistant's")
         return Written(turns, "".join(part.text for part in said.content), {"image": self.images})
+
+
+# LLaMA-Factory and ms-swift: messages of texts with placeholders, and a list per modality.
 
 
 class _Message(msgspec.Struct, frozen=True):
@@ -397,6 +328,32 @@ class _Tagged(msgspec.Struct, frozen=True):
     audios: list[str] = []
     objects: Any = None
 
+    @classmethod
+    def of(
+        cls, turns: Turns, target: Target, objects: Objects | None, kinds: Collection[Modality]
+    ) -> Row:
+        apart = objects and target.places
+        answer = target.marked if apart else target.text
+        messages = [{"role": role, "content": text} for role, text in _texts(turns)]
+        return {
+            "messages": [*messages, {"role": "assistant", "content": answer}],
+            **{f"{kind}s": _names(turns, kind) for kind in PLACEHOLDERS if kind in kinds},
+            **({"objects": _objects(turns, target, objects)} if objects and apart else {}),
+        }
+
+    @classmethod
+    def texts(cls, made: Row) -> list[str]:
+        return [turn["content"] for turn in made["messages"]]
+
+    @classmethod
+    def placed(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
+        texts = cls.texts(made)
+        for kind, tag in PLACEHOLDERS.items():
+            yield _count(tag, texts, made.get(f"{kind}s", ()))
+        if objects := made.get("objects"):
+            yield _count(PLACE, texts, objects["bbox"])
+            yield _count("<ref-object>", texts, ())
+
     def written(self) -> Written:
         *asked, said = self.messages
         if said.role != "assistant":
@@ -407,12 +364,35 @@ class _Tagged(msgspec.Struct, frozen=True):
                 "export again without --objects",
             )
         turns = [(turn.role, list(_pieces(turn.content))) for turn in asked]
-        lists: dict[Modality, list[str]] = {
-            "image": self.images,
-            "video": self.videos,
-            "audio": self.audios,
-        }
+        lists: Lists = {"image": self.images, "video": self.videos, "audio": self.audios}
         return Written(turns, _plain(said.content), lists)
+
+
+def _objects(turns: Turns, target: Target, unit: Objects) -> Row:
+    pictures = [piece for turn in turns for piece in turn.parts if piece.kind == "image"]
+    number = [piece.role for piece in pictures].index("screenshot")
+    width, height = pictures[number].size if unit == "real" else (1, 1)
+    return {
+        "bbox": [[x / 1000 * width, y / 1000 * height] for x, y in target.places],
+        "bbox_type": unit,
+        "image_id": [number] * len(target.places),
+    }
+
+
+def by_swift(target: Target) -> str:
+    """The answer that ms-swift makes of one with `<bbox>`: whole parts of a thousand.
+
+    Examples:
+        >>> by_swift(Target("(33.4, 8)", "<bbox>", ((33.4, 8),)))
+        '[33, 8]'
+    """
+    text = target.marked
+    for x, y in target.places:
+        text = text.replace(PLACE, f"[{round(x)}, {round(y)}]", 1)
+    return text
+
+
+# Qwen-VL: a question and an answer; whoever is not "human" in these rows is taken for the model.
 
 
 class _Said(msgspec.Struct, frozen=True, rename={"author": "from"}):
@@ -427,6 +407,25 @@ class _Qwen(msgspec.Struct, frozen=True):
     image: list[str] = []
     video: list[str] = []
 
+    @classmethod
+    def of(
+        cls, turns: Turns, target: Target, objects: Objects | None, kinds: Collection[Modality]
+    ) -> Row:
+        asked = "\n\n".join(text for _, text in _texts(turns))
+        said = [{"from": "human", "value": asked}, {"from": "gpt", "value": target.text}]
+        media = {kind: _names(turns, kind) for kind in sorted(PLACEHOLDERS)}
+        return {"conversations": said, **{kind: names for kind, names in media.items() if names}}
+
+    @classmethod
+    def texts(cls, made: Row) -> list[str]:
+        return [turn["value"] for turn in made["conversations"]]
+
+    @classmethod
+    def placed(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
+        texts = cls.texts(made)
+        for kind, tag in PLACEHOLDERS.items():
+            yield _count(tag, texts, made.get(kind, ()))
+
     def written(self) -> Written:
         asked, said = self.conversations
         if (asked.author, said.author) != ("human", "gpt"):
@@ -435,12 +434,76 @@ class _Qwen(msgspec.Struct, frozen=True):
         return Written(turns, _plain(said.value), {"image": self.image, "video": self.video})
 
 
-_DECODERS: Mapping[FormatName, msgspec.json.Decoder[Any]] = {
-    "trl": msgspec.json.Decoder(_Trl),
-    "llamafactory": msgspec.json.Decoder(_Tagged),
-    "swift": msgspec.json.Decoder(_Tagged),
-    "qwen-vl": msgspec.json.Decoder(_Qwen),
+_FORMATS: Mapping[FormatName, type[_Format]] = {
+    "trl": _Trl,
+    "llamafactory": _Tagged,
+    "swift": _Tagged,
+    "qwen-vl": _Qwen,
 }
+_DECODERS = {name: msgspec.json.Decoder(form) for name, form in _FORMATS.items()}
+
+
+def row(
+    name: FormatName,
+    turns: Turns,
+    target: Target,
+    *,
+    objects: Objects | None,
+    kinds: Collection[Modality],
+) -> Row:
+    """One step in the form of a trainer.
+
+    Args:
+        name: of the format.
+        turns: the prompt.
+        target: the answer.
+        objects: of ms-swift: places apart from the answer, in [0, 1] ("norm1") or in pixels of the
+            picture ("real"); None leaves them in the answer. The answer's are norm1000 then.
+        kinds: modalities that any row of the export has; each row has a list of each.
+    """
+    return _FORMATS[name].of(turns, target, objects, kinds)
+
+
+def mismatch(name: FormatName, made: Row) -> str:
+    """Where placeholders and lists differ; empty where the trainer finds a medium for each.
+
+    A text of the data that holds a placeholder, of the trainer or of any model that is known
+    (`families.TOKENS`), makes the trainer or the model show a medium in its place.
+
+    Args:
+        name: of the format.
+        made: a row of it.
+
+    Examples:
+        >>> mismatch("qwen-vl", {"conversations": [{"from": "human", "value": "Tap <image>"}]})
+        '1 <image> in the texts, 0 in the list'
+    """
+    pairs = [*_FORMATS[name].placed(made)]
+    texts = _FORMATS[name].texts(made)
+    pairs += [_count(token, texts, ()) for token in sorted(TOKENS)]
+    return "; ".join(
+        f"{count} {tag} in the texts, {len(listed)} in the list"
+        for tag, count, listed in pairs
+        if count != len(listed)
+    )
+
+
+def control(name: FormatName, made: Row) -> str:
+    """A token in a text that some model obeys (`families.CONTROLS`); empty if there is none.
+
+    Chat templates write texts as they are, and trainers' tokenizers make one token of it: the
+    turn ends there, whoever wrote it.
+
+    Args:
+        name: of the format.
+        made: a row of it.
+
+    Examples:
+        >>> control("qwen-vl", {"conversations": [{"from": "human", "value": "Type <|im_end|>"}]})
+        '<|im_end|>'
+    """
+    texts = _FORMATS[name].texts(made)
+    return next((token for token in sorted(CONTROLS) for text in texts if token in text), "")
 
 
 def read(line: bytes, form: FormatName, root: Path) -> Example:
@@ -458,7 +521,7 @@ def read(line: bytes, form: FormatName, root: Path) -> Example:
         DataError: it is no such row. The place is left to the caller.
     """
     try:
-        row: _Row = _DECODERS[form].decode(line)
+        row: _Format = _DECODERS[form].decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _wrong(f"the row cannot be read ({error})") from None
     written = row.written()
@@ -495,27 +558,8 @@ def _difference(written: Written, roles: int) -> str:
     return "; ".join(found)
 
 
-def _pieces(text: str) -> Iterator[ReadPiece]:
-    for piece in _TAG.split(text):
-        if piece in _TAGS:
-            yield _TAGS[piece], ""
-        elif piece:
-            yield "text", piece
-
-
-def _plain(answer: str) -> str:
-    if tag := _TAG.search(answer):
-        raise _wrong(f"the answer holds {tag[0]}, which stands for a medium")
-    return answer
-
-
 def _ref(kind: Modality, name: str, root: Path) -> MediaRef:
     named = _NAME.fullmatch(name)
     if named is None:
         raise _wrong(f"{name[:_SHOWN]!r} is no medium of an export")
     return MediaRef(kind, root, name, sha256=named[1])
-
-
-def _wrong(what: str, remedy: str = "export again: `omnidata export`") -> DataError:
-    expected = "a row as `omnidata export` of this version writes it"
-    return DataError(what, expected=expected, remedy=remedy)

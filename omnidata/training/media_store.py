@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import math
 import os
-import re
-import shutil
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -25,15 +22,10 @@ import msgspec
 from omnidata import media
 from omnidata.actions import Screen
 from omnidata.errors import MediaError, UsageError
-from omnidata.run.selection import SPLITS
 from omnidata.storage import (
-    StagedFolder,
     atomic_write,
     drop_partial_line,
-    is_unfinished,
     open_own,
-    read_json,
-    write_json,
 )
 from omnidata.types import MediaRef
 
@@ -135,98 +127,8 @@ class Sizing:
         return width, height
 
 
-# An export in the making.
-
-MEDIA, REPORT, INFO = "media", "export.json", "dataset_info.json"
-SEEN, LEAKS, MODELS = "seen.txt", "leaks.txt", "models.jsonl"
-_PLAN, _JOURNAL = ".plan.json", ".media.jsonl"
-_OURS = {MEDIA, REPORT, INFO, SEEN, LEAKS, MODELS, _PLAN}
-_OURS |= {f"{split}.jsonl" for split in SPLITS}
-_PARTS = {_JOURNAL, *(f".{name}.rest" for name in _OURS)}
-"""What else lies in the folder while it is being made."""
-
-_HASHED = re.compile(r"[0-9a-f]{32}\.[0-9a-z]{2,4}")
-
-
-class ExportStaging(StagedFolder):
-    """See `StagedFolder`.
-
-    Args:
-        out, overwrite, inputs: as `StagedFolder`.
-        settings: all that the export depends on; what an interrupted call with others has left is
-            removed.
-
-    Attributes:
-        journal: a file in the folder that is not published.
-    """
-
-    noun = "an export"
-    work = "exporting"
-    hidden = (_PLAN,)
-
-    def __init__(
-        self, out: Path, *, overwrite: bool, inputs: Iterable[Path], settings: Mapping[str, Any]
-    ) -> None:
-        super().__init__(out, overwrite=overwrite, inputs=inputs)
-        self._settings = json.loads(json.dumps(settings))
-        self.journal = self.path / _JOURNAL
-
-    def is_ours(self, folder: Path) -> bool:
-        """Whether an export wrote the folder, and nobody else anything into it."""
-        return is_export(folder)
-
-    def begin(self) -> None:
-        """Keep what an interrupted call with the same settings has left, else make the folder."""
-        if self.path.exists() or self.path.is_symlink():
-            if not _holds(self.path, half=True):
-                raise self.foreign()
-            if read_json(self.path / _PLAN) == self._settings:
-                for part in (self.path / MEDIA).glob(".*"):
-                    part.unlink()
-                return
-            shutil.rmtree(self.path)
-        self.path.mkdir()
-        write_json(self.path / _PLAN, self._settings)
-
-    def publish(self, wanted: Iterable[str]) -> None:
-        """Move the folder to its place.
-
-        Args:
-            wanted: the files of the export, relative to it; what an earlier call left goes.
-
-        Raises:
-            UsageError: something has appeared there in the meantime.
-        """
-        kept = {self.path / name for name in wanted}
-        for path in [*self.path.iterdir(), *(self.path / MEDIA).iterdir()]:
-            if path.name not in (MEDIA, _PLAN) and path not in kept:
-                path.unlink()
-        self.move()
-
-
-def is_export(folder: Path) -> bool:
-    """Whether an export wrote the folder, and nobody else anything into it."""
-    return (folder / REPORT).is_file() and _holds(folder, half=False)
-
-
-def _holds(folder: Path, *, half: bool) -> bool:
-    """Whether a folder has nothing but an export's files; `half`, what a kill left among them."""
-    inside = folder / MEDIA
-    if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
-        return False
-    names = _OURS | _PARTS if half else _OURS
-    if not all(
-        path.name in names or (half and is_unfinished(path.name)) for path in folder.iterdir()
-    ):
-        return False
-    return not inside.exists() or (
-        inside.is_dir()
-        and all(
-            _HASHED.fullmatch(path.name) or (half and is_unfinished(path.name))
-            for path in inside.iterdir()
-        )
-    )
-
+MEDIA = "media"
+"""The folder of the media, in the export."""
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from omnidata.torch import Collate, Decoding, Padded, StepDataset, log_mel, resample
-from omnidata.training.sound import MelBins
+from omnidata.training.batches import MelBins
 from omnidata.types import Step
 
 TOLERANCE = 5e-4

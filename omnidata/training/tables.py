@@ -1,0 +1,398 @@
+"""Training data as tables of `datasets`: steps, rows of a Parquet repository, rows of an export.
+
+Trainers such as TRL's take such tables alone; DataLoader takes them, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import msgspec
+
+from omnidata.errors import DataError, MissingMediaError, OmnidataError
+from omnidata.files import STREAMED, open_file, read_file
+from omnidata.loaders import repository
+from omnidata.loaders.rows import BELONGING, DETAILS, Reader, features
+from omnidata.media import InMemoryMedia
+from omnidata.run.selection import Split
+from omnidata.training.datasets import PackedSteps
+from omnidata.training.export import PLAN, REPORT
+from omnidata.training.formats import Example, FormatName, read
+from omnidata.types import MediaRef, Source, Step, Task
+
+if TYPE_CHECKING:
+    import datasets
+    import numpy as np
+    import numpy.typing as npt
+
+
+_CHECKED = 4
+"""Steps in a batch that is made to see whether it can be made."""
+
+_NAMED = 5
+"""Steps that an error about many names."""
+
+
+def training_table(task: Task, steps: Source | Sequence[Step]) -> datasets.Dataset:
+    """Steps as a table whose row i is `{"step": steps[i]}`.
+
+    No medium is opened. The steps are kept as bytes, which forked workers share.
+
+    Args:
+        task: that they are steps of.
+        steps: what a loader found, or some of its steps.
+
+    Raises:
+        DataError: there is no step, or a step has no target.
+    """
+    import datasets
+
+    found = steps.steps if isinstance(steps, Source) else steps
+    if not found:
+        raise DataError("there is no step to train on", expected="at least one step")
+    _check_targets(task, found)
+    rows = datasets.Dataset.from_dict({"number": range(len(found))})
+    return rows.with_transform(_StepLookup(PackedSteps(found, whole=True)))
+
+
+def check(
+    data: datasets.Dataset | datasets.IterableDataset,
+    collator: Callable[[list[Any]], Mapping[str, Any]],
+    *,
+    workers: int = 0,
+) -> int:
+    """Make every batch once, so that training does not stop at the first step that has none.
+
+    Args:
+        data: from `training_table` or `training_stream`.
+        collator: the one that training uses.
+        workers: processes that decode; 0 decodes here.
+
+    Returns:
+        Tokens of the longest step, answer included.
+
+    Raises:
+        DataError, MediaError, UsageError: whatever the collator finds wrong; it names the step.
+    """
+    from torch.utils.data import DataLoader
+
+    lengths = DataLoader(
+        data, batch_size=_CHECKED, num_workers=workers, collate_fn=_Measure(collator)
+    )
+    longest = 0
+    for length in lengths:
+        if isinstance(length, OmnidataError):
+            raise length
+        longest = max(longest, length)
+    return longest
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    """Counts a batch's tokens; an error is returned, for of one raised DataLoader keeps the text.
+
+    That is a traceback, out of which no place and no remedy can be told.
+    """
+
+    collator: Callable[[list[Any]], Mapping[str, Any]]
+
+    def __call__(self, items: list[Any]) -> int | OmnidataError:
+        try:
+            return int(self.collator(items)["input_ids"].shape[1])
+        except OmnidataError as error:
+            return error
+
+
+@dataclass(frozen=True, slots=True)
+class _StepLookup:
+    """Gives rows their steps."""
+
+    steps: PackedSteps
+
+    def __call__(self, rows: Mapping[str, Sequence[int]]) -> dict[str, list[Step]]:
+        return {"step": [self.steps[number] for number in rows["number"]]}
+
+
+def training_stream(
+    task: Task, data: Path, name: str = "all", *, seed: int | None = None, buffer: int = 256
+) -> datasets.IterableDataset:
+    """The rows of a Parquet repository with embedded media, one after the other.
+
+    Nothing but these rows is held in memory, whatever the size of the repository. DataLoader
+    workers, and the processes of a cluster, share its shards.
+
+    Args:
+        task: whose repository it is.
+        data: its folder, as `omnidata convert --embed` wrote it.
+        name: the subset.
+        seed: shuffles the shards, and the rows through a buffer; None keeps their order. The order
+            of later epochs is another one: `stream.set_epoch(1)`, which trainers call.
+        buffer: rows among which the next one is chosen.
+
+    Returns:
+        Rows `{"step": step}`; the media of a step are in memory, undecoded.
+
+    Raises:
+        DataError: it is another benchmark's, its media are not embedded, a medium was broken when
+            it was written, or a step has no target.
+    """
+    manifest = repository.read_manifest(data)
+    if not manifest.embed:
+        raise DataError(
+            "the media of the repository are links",
+            where=str(data),
+            expected="media in the rows",
+            remedy="omnidata convert --embed, or train on the steps: training_table(task, "
+            "task.load(DATA))",
+        )
+    broken = [found for found in manifest.media_findings if found.severity == "error"]
+    if broken:
+        raise DataError(
+            f"{broken[0].where}: {broken[0].what} ({len(broken)} such media)",
+            where=str(data),
+            expected="media that can be decoded",
+            remedy="mend the source or leave these steps out, and convert again",
+        )
+    found = repository.open_dataset(data, task.name, name, split="test", streaming=True)
+    _check_targets(task, repository.subset_steps(data, manifest, name))
+    if seed is not None:
+        found = found.shuffle(seed=seed, buffer_size=buffer)
+    columns = [*features(manifest.tags, manifest.roles), *repository.extra_features()]
+    columns += [name for name in (*BELONGING, DETAILS) if name in (found.column_names or ())]
+    return found.map(_Rows(data, manifest), remove_columns=columns)
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Makes steps of a repository's rows."""
+
+    data: Path
+    manifest: repository.Manifest
+    reader: Reader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reader = Reader(self.manifest.tags, self.manifest.task)
+
+    def __call__(self, row: Mapping[str, Any]) -> dict[str, Step]:
+        media: dict[str, MediaRef | None] = dict.fromkeys(self.manifest.roles)
+        for role, kind in self.manifest.roles.items():
+            if (cell := row[role]) is not None:
+                name = cell["path"] or role
+                media[role] = InMemoryMedia(kind, self.data, name, content=cell["bytes"])
+        screens = tuple((screen["width"], screen["height"]) for screen in row["history_screens"])
+        try:
+            return {"step": self.reader.step(row, media=media, history_screens=screens)}
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise DataError(
+                f"a row is no step ({type(error).__name__}: {error})",
+                where=str(self.data),
+                expected="a repository as `omnidata convert` of this version writes it",
+                remedy="convert the source again",
+            ) from None
+
+
+def _check_targets(task: Task, steps: Iterable[Step]) -> None:
+    """Raise a DataError that names the first of these steps that lack one, if any do."""
+    names = [step.sample_id for step in steps if task.target(step) is None]
+    if names:
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        raise DataError(
+            f"{len(names)} steps have no target: {', '.join(names[:_NAMED])}{more}",
+            expected="steps that say what is right",
+            remedy="leave them out: [step for step in source.steps if task.target(step)]",
+        )
+
+
+# Rows of an export, read back: what `omnidata export` wrote, in any of its formats.
+
+_LONGEST = 64 * 1024**2
+"""Bytes of a row: a prompt has thousands."""
+
+
+class _Options(msgspec.Struct):
+    format: FormatName
+
+
+class _Written(msgspec.Struct):
+    steps: int
+
+
+class _Report(msgspec.Struct):
+    """What `export.json` says, as far as it is needed here."""
+
+    options: _Options
+    task_options: dict[str, str]
+    splits: dict[Split, _Written]
+
+
+def exported_table(out: Path, split: Split = "train") -> datasets.Dataset:
+    """The rows of an export as a table whose row i is `{"example": Example}`.
+
+    Every row is read once to see that it is one; no medium is opened before it is decoded, when it
+    must still have the hash that it is named after. Nothing but the places of the rows is held in
+    memory.
+
+    Args:
+        out: what `omnidata export` wrote, in any of its formats.
+        split: which of its files.
+
+    Raises:
+        DataError: it is no export, an unfinished one, of an unknown format or without such rows; a
+            row is none of the format, has more or fewer media than placeholders, names what is no
+            medium of an export, or leaves places of its answer to ms-swift; or there are more or
+            fewer rows than were written.
+        MissingMediaError: a medium is not there.
+    """
+    import datasets
+
+    report = _report(out)
+    if split not in report.splits:
+        raise DataError(
+            f"the export has no {split} rows",
+            where=str(out),
+            expected=f"one of {', '.join(report.splits)}",
+            remedy="name one of these, or export again with another --split",
+        )
+    pixels = report.task_options.get("coordinates") == "px"
+    file = _File(out.absolute() / f"{split}.jsonl", report.options.format, pixels)
+    starts = file.starts(report.splits[split].steps)
+    rows = datasets.Dataset.from_dict({"number": range(len(starts))})
+    return rows.with_transform(_ExampleLookup(file, starts))
+
+
+def _report(out: Path) -> _Report:
+    path = out / REPORT
+    try:
+        return msgspec.json.decode(read_file(path), type=_Report)
+    except OSError as error:
+        begun = (out / PLAN, out.with_name(f".{out.name}.unfinished"))
+        unfinished = any(place.exists() for place in begun)
+        what = "the export is unfinished" if unfinished else "this is no export"
+        reason = error.strerror
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        what, reason = "the export cannot be read", str(error)
+    raise DataError(
+        f"{what} ({reason})",
+        where=str(path),
+        expected="a folder that `omnidata export` of this version wrote to its end",
+        remedy="export again; the same command goes on with what an interrupted one has left",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """The rows of a split.
+
+    Attributes:
+        path: of the file, beside which the media lie.
+        form: the trainer that it was written for.
+        pixels: whether answers have coordinates in pixels.
+    """
+
+    path: Path
+    form: FormatName
+    pixels: bool
+
+    def starts(self, count: int) -> npt.NDArray[np.int64]:
+        """Look at all rows.
+
+        Args:
+            count: how many were written.
+
+        Returns:
+            (count,), the byte at which each begins.
+        """
+        import numpy as np
+
+        begins: list[int] = []
+        following = 0
+        there: set[str] = set()
+        with self.opened() as file:
+            while line := file.readline(_LONGEST + 1):
+                number = len(begins) + 1
+                begins.append(following)
+                following += len(line)
+                for ref in _media(self.example(line, number)):
+                    if ref.path not in there and not (ref.root / ref.path).is_file():
+                        raise self._missing(ref, number)
+                    there.add(ref.path)
+        if len(begins) != count:
+            raise DataError(
+                f"there are {len(begins)} rows",
+                where=str(self.path),
+                expected=f"{count}, as {REPORT} says",
+                remedy="export again",
+            )
+        return np.array(begins, dtype=np.int64)
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """The file; a DataError where it cannot be read, or a link leads elsewhere."""
+        try:
+            if self.path.exists() and not _is_own(self.path):
+                raise DataError(
+                    "the rows lie elsewhere, or in what is no regular file",
+                    where=str(self.path),
+                    expected="the file that the export wrote",
+                    remedy="copy the export with `cp -rL`, or export again",
+                )
+            with open_file(self.path, STREAMED) as file:
+                yield file
+        except OSError as error:
+            raise DataError(
+                f"the rows cannot be read ({error.strerror})",
+                where=str(self.path),
+                expected="the file that the export wrote",
+                remedy="export again",
+            ) from None
+
+    def example(self, line: bytes, number: int) -> Example:
+        """The row that stands in a line, counted from 1."""
+        where = f"{self.path}:{number}"
+        if len(line) > _LONGEST:
+            raise DataError(
+                "the row is too long", where=where, expected=f"{_LONGEST} bytes at most"
+            )
+        try:
+            found = read(line, self.form, self.path.parent)
+        except DataError as error:
+            error.where = where
+            raise
+        return replace(found, size="own") if self.pixels else found
+
+    def _missing(self, ref: MediaRef, number: int) -> MissingMediaError:
+        return MissingMediaError(
+            f"{ref.path} is missing",
+            where=f"{self.path}:{number}",
+            expected=f"a file below {ref.root}",
+            remedy="copy the export with its media, or export again",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _ExampleLookup:
+    """Gives rows their examples."""
+
+    file: _File
+    starts: npt.NDArray[np.int64]
+
+    def __call__(self, rows: Mapping[str, Sequence[int]]) -> dict[str, list[Example]]:
+        with self.file.opened() as file:
+            return {"example": [self._at(file, number) for number in rows["number"]]}
+
+    def _at(self, file: BinaryIO, number: int) -> Example:
+        file.seek(int(self.starts[number]))
+        return self.file.example(file.readline(_LONGEST + 1), number + 1)
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a regular file lies where its name says, and not behind a link."""
+    return path.is_file() and path.resolve().parent == path.parent.resolve()
+
+
+def _media(example: Example) -> Iterator[MediaRef]:
+    return (part.media for turn in example.prompt for part in turn.parts if part.media)
