@@ -21,7 +21,7 @@ from omnidata.run.run_files import Unit
 from omnidata.run.selection import read_exclude, select
 from omnidata.run.suite import Cell, ModelRow, Outcome, TaskRow, run_suite
 from omnidata.storage import atomic_write, wrap_os_error, write_json
-from omnidata.types import Source, Task
+from omnidata.types import LoadedDataset, Task
 
 # The runs of an ablation: modalities x instruction forms, and controls at full modalities.
 

@@ -24,7 +24,7 @@ from omnidata.metrics.episodes import codes
 from omnidata.metrics.paired import Mask, Measures, means
 from omnidata.run.run_files import Change, Run, Unit, changes, read_run
 from omnidata.run.selection import whole_episodes
-from omnidata.types import OUTCOMES, Source, Step, VerdictColumns
+from omnidata.types import OUTCOMES, LoadedDataset, Step, VerdictColumns
 
 # Two runs on the steps that both have.
 
@@ -66,7 +66,7 @@ class Pair:
         return {name: n for n, name in enumerate(name for name in self.order if name in run.scores)}
 
 
-def pair(a: Run, b: Run, *, data: Path | None = None, source: Source | None = None) -> Pair:
+def pair(a: Run, b: Run, *, data: Path | None = None, source: LoadedDataset | None = None) -> Pair:
     """Put two runs side by side.
 
     Args:
@@ -143,7 +143,7 @@ def _check_alike(a: Run, b: Run) -> None:
         )
 
 
-def _load(a: Run, b: Run, data: Path | None) -> Source:
+def _load(a: Run, b: Run, data: Path | None) -> LoadedDataset:
     """The data, from where the user or the first run says that they lie."""
     named = data or a.data or b.data
     if named is None:
@@ -164,7 +164,7 @@ def _load(a: Run, b: Run, data: Path | None) -> Source:
     return task.load(named, check_media=False)
 
 
-def _check_source(run: Run, source: Source) -> None:
+def _check_source(run: Run, source: LoadedDataset) -> None:
     if run.fingerprint and run.fingerprint != source.fingerprint:
         raise RunError(
             f"the run was made on other data: fingerprint {run.fingerprint[:16]}, and "

@@ -23,7 +23,7 @@ from omnidata.errors import Finding, MediaError
 from omnidata.media.encoding import AUDIO_RATE, encode_mp4, encode_wav
 from omnidata.media.probing import SILENCE
 from omnidata.storage import atomic_write, wrap_os_error
-from omnidata.types import MediaRef, Modality, Source, Step
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 # Whose sound or clip an episode gets: that of another one, whose answer differs where known.
 #

@@ -36,7 +36,7 @@ from omnidata.storage import (
     read_json,
     write_json,
 )
-from omnidata.types import MediaRef, Source, Step, VideoSegment
+from omnidata.types import LoadedDataset, MediaRef, Step, VideoSegment
 
 # What goes into a repository for one medium: its bytes or its path, and what is known of it.
 

@@ -35,10 +35,10 @@ from omnidata.types import (
     Adapter,
     Conversation,
     GenerationParams,
+    LoadedDataset,
     Part,
     Prepared,
     Request,
-    Source,
     Step,
     Task,
 )
@@ -334,7 +334,7 @@ _BYTES_PER_TOKEN = 4
 
 def dry_run(
     task: Task,
-    source: Source,
+    source: LoadedDataset,
     adapter: Adapter,
     out: Path,
     limits: Limits,

@@ -27,7 +27,7 @@ from omnidata.run.selection import select, shard
 from omnidata.storage import open_own
 from omnidata.tasks import get_task
 from omnidata.tasks.offline_scorer import OfflineScorer
-from omnidata.types import Outcome, Source, Step, Task
+from omnidata.types import LoadedDataset, Outcome, Step, Task
 
 _MOST: Final = 512 * 1024**2
 """Bytes of a file that is read as a whole."""
@@ -322,7 +322,7 @@ def recorded_task(
     return get_task(name, said | dict(options))
 
 
-def recorded_steps(info: Mapping[str, Any], source: Source, run: Path) -> list[Step]:
+def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) -> list[Step]:
     """The steps that the run asks about.
 
     Args:

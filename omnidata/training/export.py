@@ -26,7 +26,7 @@ from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
 from omnidata.training.media_store import MEDIA, Media, Sizing, Store, key
 from omnidata.training.rows import Line, Maker, Options, asked, unstated
-from omnidata.types import MediaRef, Modality, Source, Step, Task
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step, Task
 
 __all__ = ["Exported", "Options", "Sizing", "export"]
 

@@ -332,8 +332,8 @@ class _Tagged(msgspec.Struct, frozen=True):
     def of(
         cls, turns: Turns, target: Target, objects: Objects | None, kinds: Collection[Modality]
     ) -> Row:
-        apart = objects and target.places
-        answer = target.marked if apart else target.text
+        apart = objects and target.points
+        answer = target.template if apart else target.text
         messages = [{"role": role, "content": text} for role, text in _texts(turns)]
         return {
             "messages": [*messages, {"role": "assistant", "content": answer}],
@@ -373,9 +373,9 @@ def _objects(turns: Turns, target: Target, unit: Objects) -> Row:
     number = [piece.role for piece in pictures].index("screenshot")
     width, height = pictures[number].size if unit == "real" else (1, 1)
     return {
-        "bbox": [[x / 1000 * width, y / 1000 * height] for x, y in target.places],
+        "bbox": [[x / 1000 * width, y / 1000 * height] for x, y in target.points],
         "bbox_type": unit,
-        "image_id": [number] * len(target.places),
+        "image_id": [number] * len(target.points),
     }
 
 
@@ -386,8 +386,8 @@ def by_swift(target: Target) -> str:
         >>> by_swift(Target("(33.4, 8)", "<bbox>", ((33.4, 8),)))
         '[33, 8]'
     """
-    text = target.marked
-    for x, y in target.places:
+    text = target.template
+    for x, y in target.points:
         text = text.replace(PLACE, f"[{round(x)}, {round(y)}]", 1)
     return text
 

@@ -22,7 +22,7 @@ from omnidata.run.selection import Split
 from omnidata.training.datasets import PackedSteps
 from omnidata.training.export import PLAN, REPORT
 from omnidata.training.formats import Example, FormatName, read
-from omnidata.types import MediaRef, Source, Step, Task
+from omnidata.types import LoadedDataset, MediaRef, Step, Task
 
 if TYPE_CHECKING:
     import datasets
@@ -37,7 +37,7 @@ _NAMED = 5
 """Steps that an error about many names."""
 
 
-def training_table(task: Task, steps: Source | Sequence[Step]) -> datasets.Dataset:
+def training_table(task: Task, steps: LoadedDataset | Sequence[Step]) -> datasets.Dataset:
     """Steps as a table whose row i is `{"step": steps[i]}`.
 
     No medium is opened. The steps are kept as bytes, which forked workers share.
@@ -51,7 +51,7 @@ def training_table(task: Task, steps: Source | Sequence[Step]) -> datasets.Datas
     """
     import datasets
 
-    found = steps.steps if isinstance(steps, Source) else steps
+    found = steps.steps if isinstance(steps, LoadedDataset) else steps
     if not found:
         raise DataError("there is no step to train on", expected="at least one step")
     _check_targets(task, found)

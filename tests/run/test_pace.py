@@ -23,7 +23,7 @@ from omnidata.run.scheduling import (
     StageTimer,
     retry_delay,
 )
-from omnidata.types import Completion, Source, Step
+from omnidata.types import Completion, LoadedDataset, Step
 
 
 def test_no_more_are_open_than_there_are_places() -> None:
