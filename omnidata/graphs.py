@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, Final
 
 from omnidata.errors import DataError
+from omnidata.jsontext import is_integer
 
 __all__ = ["MAX_NODES", "STATES", "Graph", "places"]
 
@@ -130,7 +131,7 @@ def id_of(value: object) -> str | None:
         >>> id_of("C1"), id_of(12), id_of(True)
         ('C1', '12', None)
     """
-    if isinstance(value, int) and not isinstance(value, bool):
+    if is_integer(value):
         return str(value)
     return value if isinstance(value, str) else None
 

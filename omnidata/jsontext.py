@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, TypeGuard
 
 import msgspec
+
+from omnidata.files import STREAMED, open_file, read_file
 
 BROKEN: Final = object()
 """What `decode` gives for a text that is not JSON; no JSON value is this object."""
@@ -22,8 +25,18 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 _decoder = json.JSONDecoder()
 
+MAX_LINE: Final = 64 * 1024**2
+"""Bytes of the longest line of data that is decoded."""
+
+BOM: Final = b"\xef\xbb\xbf"
+"""The mark that some editors put at the beginning of a file in UTF-8."""
+
 _DEEPEST = 64
 """Levels of what is read from a run folder; what omnidata writes has fewer than ten."""
+
+_DEEPEST_OF_DATA = 200
+"""Levels of a value of data. Python's own limit depends on the place of the call: what could be
+read might not be written again."""
 
 _TRIED = 64
 """Places where an object may begin; a text of opening braces is not read in quadratic time."""
@@ -52,27 +65,77 @@ def decode(text: str) -> Any:
         return BROKEN
 
 
-def is_shallow(text: bytes, *values: Any) -> bool:
+def is_shallow(text: bytes, *values: Any, deepest: int = _DEEPEST) -> bool:
     """Whether values are nested so little that nothing which walks over them ends in an error.
 
     Args:
         text: the JSON text that they stand in; one with few brackets is not looked at twice.
         values: the values.
+        deepest: levels that they may have.
 
     Examples:
         >>> deep = "[" * 99 + "]" * 99
         >>> is_shallow(b"[[1]]", [[1]]), is_shallow(deep.encode(), decode(deep))
         (True, False)
     """
-    if text.count(b"[") + text.count(b"{") <= _DEEPEST:
+    if text.count(b"[") + text.count(b"{") <= deepest:
         return True
     level = [value for value in values if isinstance(value, list | dict)]
-    for _ in range(_DEEPEST):
+    for _ in range(deepest):
         inner = (each.values() if isinstance(each, dict) else each for each in level)
         level = [each for items in inner for each in items if isinstance(each, list | dict)]
         if not level:
             return True
     return False
+
+
+def decode_utf8(text: bytes) -> Any:
+    """The JSON value of bytes in UTF-8, or `BROKEN`, also for one of more than 200 levels.
+
+    Examples:
+        >>> decode_utf8(b"[1, 2]"), decode_utf8(b"[" * 201 + b"]" * 201) is BROKEN
+        ([1, 2], True)
+    """
+    try:
+        value = decode(text.decode("utf-8"))
+    except (UnicodeDecodeError, RecursionError):
+        return BROKEN
+    return value if is_shallow(text, value, deepest=_DEEPEST_OF_DATA) else BROKEN
+
+
+def json_file(path: Path, limit: int) -> Any:
+    """The JSON value that a file of data is, or `BROKEN` (see `decode_utf8`).
+
+    Args:
+        path: of the file.
+        limit: bytes that it may have.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    return decode_utf8(read_file(path, limit).removeprefix(BOM))
+
+
+def json_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Every line of a file of data and its place; `BROKEN` for one that is no JSON or too long.
+
+    Blank lines and the mark that some editors put at the beginning are passed over.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with open_file(path, STREAMED) as file:
+        number = 0
+        while text := file.readline(MAX_LINE + 1):
+            number += 1
+            if number == 1:
+                text = text.removeprefix(BOM)
+            whole = len(text) <= MAX_LINE
+            rest = text
+            while len(rest) > MAX_LINE and not rest.endswith(b"\n"):
+                rest = file.readline(MAX_LINE + 1)
+            if text.strip():
+                yield f"{path}:{number}", decode_utf8(text) if whole else BROKEN
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:
@@ -110,6 +173,26 @@ def encode(value: Any) -> bytes:
         return json.dumps(msgspec.to_builtins(value)).encode()
 
 
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value of JSON is a number; Python takes true and false for 1 and 0.
+
+    Examples:
+        >>> is_number(1.5), is_number(True), is_number("1")
+        (True, False, False)
+    """
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Whether a value of JSON is a number without a fraction; true and false are none.
+
+    Examples:
+        >>> is_integer(1), is_integer(1.0), is_integer(False)
+        (True, False, False)
+    """
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def as_name(value: object) -> str | None:
     """An id or a name as text; whole numbers count, empty texts do not.
 
@@ -117,7 +200,7 @@ def as_name(value: object) -> str | None:
         >>> as_name(7.0), as_name("T1"), as_name(""), as_name(None)
         ('7', 'T1', None, None)
     """
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if is_number(value):
         return str(int(value)) if value == value // 1 else None
     return value if isinstance(value, str) and value else None
 
@@ -129,9 +212,7 @@ def whole_number(value: object) -> int | None:
         >>> whole_number(3.0), whole_number(3.5), whole_number(True)
         (3, None, None)
     """
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
+    if is_integer(value):
         return value
     return int(value) if isinstance(value, float) and value.is_integer() else None
 

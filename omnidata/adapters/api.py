@@ -25,6 +25,7 @@ from omnidata.adapters.media_budget import arrange, lacking
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, render
 from omnidata.errors import CallError, UsageError
+from omnidata.jsontext import is_number
 from omnidata.types import (
     Completion,
     Conversation,
@@ -388,4 +389,4 @@ def _named(value: object, redact: Callable[[str], str]) -> dict[str, Any]:
 
 def _is_count(value: object) -> bool:
     # Compared, not converted: there are whole numbers in JSON that no float can hold.
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 2**53
+    return is_number(value) and 0 <= value < 2**53

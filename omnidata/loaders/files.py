@@ -13,8 +13,8 @@ from typing import Any, Final, Literal
 
 from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
-from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, read_file, real
-from omnidata.loaders.jsonl import BOM, decoded, values
+from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
+from omnidata.jsontext import json_file, json_lines
 from omnidata.media import around, closed, image_size, resolve, unsafe
 from omnidata.types import MediaRef, Step, VideoSegment
 
@@ -267,9 +267,9 @@ def json_rows(path: Path) -> Iterator[tuple[str, Any]]:
         OSError: the file cannot be read, or is one value and has more than 512 MiB.
     """
     if path.suffix != ".json":
-        yield from values(path)
+        yield from json_lines(path)
         return
-    value = decoded(read_file(path, _MAX_FILE).removeprefix(BOM))
+    value = json_file(path, _MAX_FILE)
     if isinstance(value, list):
         yield from ((f"{path}, item {number}", row) for number, row in enumerate(value))
     else:

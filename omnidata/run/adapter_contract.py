@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from omnidata.adapters.base import Model, untaken
 from omnidata.errors import AdapterError, CallError, MediaError, OmnidataError, UsageError
+from omnidata.jsontext import is_integer
 from omnidata.predictions import dropped
 from omnidata.types import (
     Adapter,
@@ -51,7 +52,7 @@ def _are_kinds(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return is_integer(value) and value >= 1
 
 
 def _is_json_object(value: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from omnidata.errors import PredictionError, UsageError
 from omnidata.files import LINE, STREAMED, lines, open_file
-from omnidata.jsontext import as_name, whole_number
+from omnidata.jsontext import as_name, is_integer, whole_number
 from omnidata.predictions import Prediction
 from omnidata.run.log_rows import Rows, Said, differing, leaves
 from omnidata.tasks import get_task
@@ -113,7 +113,7 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
 def _said(sample: Mapping[str, Any], where: str) -> Said:
     number, row, target = sample.get("doc_id"), sample.get("doc"), sample.get("target")
     return Said(
-        number if type(number) is int else None,
+        number if is_integer(number) else None,
         row if isinstance(row, dict) else {},
         [value for key, value in sample.items() if key not in _OWN and isinstance(value, dict)],
         list(_strings([sample.get("input"), sample.get("arguments")])),

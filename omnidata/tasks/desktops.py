@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple
 
 from omnidata.actions import Action, Button, Direction, Point, Space, Status
+from omnidata.jsontext import is_integer, is_number
 from omnidata.types import MediaRef, VideoSegment
 
 # Values that a text of Python states outright: literals, constants named before, plain sums.
@@ -102,7 +103,7 @@ def _scalar(value: Value) -> Scalar:
 
 
 def _number(value: Value) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise Unresolved("a sum of something that is no number")
     return value
 
@@ -114,7 +115,7 @@ def _finite(value: float) -> int | float:
 
 
 def _item(value: Value, index: Value) -> Scalar:
-    if not isinstance(value, tuple) or isinstance(index, bool) or not isinstance(index, int):
+    if not isinstance(value, tuple) or not is_integer(index):
         raise Unresolved("an item of something that is no list of constants")
     if not -len(value) <= index < len(value):
         raise Unresolved(f"there is no item {index}")
@@ -351,7 +352,7 @@ def _hotkey(given: Sequence[Value], named: Mapping[str, Value]) -> dict[str, Val
 def _as_number(value: Value, name: str) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+    if not is_number(value) or not abs(value) <= LARGEST:
         raise Unresolved(f"{name} is no number, or too large")
     return value
 
@@ -366,7 +367,7 @@ def _button(value: Value) -> _Button:
 
 
 def _times(value: Value) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_TIMES:
+    if not is_integer(value) or not 1 <= value <= _MOST_TIMES:
         raise Unresolved(f"repeated not once to {_MOST_TIMES} times")
     return value
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, cast, get_args
 
 from omnidata.actions import NUMBERS, Action, Box, Point, Region, Space
 from omnidata.errors import DataError, Finding
+from omnidata.jsontext import is_number
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, FARTHEST, Dependency, Dimension
 from omnidata.loaders.language_check import Language
 
@@ -326,7 +327,7 @@ def _seconds(row: Mapping[str, Any], name: str, where: str) -> float:
 
 def _is_number(value: object) -> bool:
     """A number as JSON has them: no truth value, no NaN, no infinity."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         return False
     return isinstance(value, int) or math.isfinite(value)
 

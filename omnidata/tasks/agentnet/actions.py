@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal, cast, get_args
 
 from omnidata.actions import Action, Box, Point, Region, Space, Status
+from omnidata.jsontext import is_number
 from omnidata.tasks.desktops import CLICKS, WHEEL, Call, Code
 
 ActionType = Literal[
@@ -266,7 +267,7 @@ def _sign(value: float) -> int:
 
 
 def _is_number(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         return False
     return abs(value) <= _FARTHEST  # False for NaN too
 

@@ -17,8 +17,8 @@ from typing import Any, Final, Literal
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, MediaError
 from omnidata.files import ANY, open_file
+from omnidata.jsontext import decode_utf8, is_number, json_lines
 from omnidata.loaders.files import HEAD, JsonFiles, Line, Look, images, walk
-from omnidata.loaders.jsonl import decoded, values
 from omnidata.loaders.load import Note, Place, about, short
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.media.segments import recorded_seconds
@@ -283,7 +283,7 @@ def timeline(root: Path, folder: Path, steps: Sequence[Sequence[Action]]) -> Tim
     try:
         zero = _began(MediaRef("video", root, f"{name}/{METADATA}"))
         kept = resolve(MediaRef("video", root, f"{name}/{RECORDED}"), budget=_BUDGET)
-        events = [row for _, row in values(kept)]
+        events = [row for _, row in json_lines(kept)]
         if len(events) != len(acting):
             return f"it has {len(events)} actions, and the trajectory {len(acting)}"
         spans = [_span(row, zero, done) for row, done in zip(events, acting, strict=True)]
@@ -303,7 +303,7 @@ def _began(ref: MediaRef) -> float:
         MediaError, OSError: the file cannot be read.
         ValueError: it does not say.
     """
-    value = decoded(resolve(ref, budget=_BUDGET).read_bytes())
+    value = decode_utf8(resolve(ref, budget=_BUDGET).read_bytes())
     return _moment(value.get("video_start_timestamp") if isinstance(value, dict) else None)
 
 
@@ -325,7 +325,7 @@ def _span(row: object, zero: float, actions: Sequence[Action]) -> tuple[float, f
 
 
 def _moment(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not isfinite(value):
+    if not is_number(value) or not isfinite(value):
         raise ValueError("a time in it is no number")
     return float(value)
 

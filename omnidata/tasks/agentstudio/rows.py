@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 
 from omnidata.actions import Box, Point, Region, Screen
 from omnidata.errors import Finding, Severity
+from omnidata.jsontext import is_number
 from omnidata.loaders.files import SKIPPED
 from omnidata.loaders.load import Place, short
 from omnidata.tasks.agentstudio.files import Row
@@ -48,7 +49,7 @@ def family(source: str) -> str:
 
 def number(value: object) -> float | None:
     """A coordinate as it is; None for what is none: NaN, a text, a number beyond `FARTHEST`."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         return None
     return value if -FARTHEST <= value <= FARTHEST else None  # NaN is in no interval
 
@@ -196,7 +197,7 @@ def screen_of(row: Row) -> Screen | None:
 
 
 def _whole(side: object) -> int | None:
-    if isinstance(side, bool) or not isinstance(side, int | float) or not 0 < side <= FARTHEST:
+    if not is_number(side) or not 0 < side <= FARTHEST:
         return None
     return int(side) if side == int(side) else None
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
+from omnidata.jsontext import is_integer
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import Note, Place, about, opened, short
 from omnidata.media import InMemoryMedia, image, image_size, read_bytes, unsafe
@@ -147,8 +148,8 @@ class StepReader:
 
     def _check_length(self, name: str, episode: _Episode, stated: object) -> None:
         there, last = len(episode.steps), max(episode.steps) + 1
-        if there < last or (type(stated) is int and stated != there):
-            said = f", and episode_length is {stated}" if type(stated) is int else ""
+        if there < last or (is_integer(stated) and stated != there):
+            said = f", and episode_length is {stated}" if is_integer(stated) else ""
             ids = (_sample_id(name, number) for number in episode.steps)
             Place(name, about(self.note, *ids)).warn(
                 "length-differs",
@@ -174,7 +175,7 @@ class StepReader:
         assert line.record is not None
         height, width = (one(line.row, f"image/{name}") for name in ("height", "width"))
         channels = one(line.row, "image/channels") if "image/channels" in line.row else _RGB
-        channels = channels if type(channels) is int else 0
+        channels = channels if is_integer(channels) else 0
         place = Place(sample_id, about(self.note, sample_id))
         screen = stated_size(width, height, place)
         if line.picture is None:
@@ -235,7 +236,7 @@ class StepReader:
 
 def _identity(row: Row) -> str | None:
     value: Any = one(row, "episode_id")
-    if isinstance(value, int) and not isinstance(value, bool):
+    if is_integer(value):
         return str(value)
     return value if isinstance(value, str) and value.strip() else None
 
@@ -265,7 +266,7 @@ def _tags(line: Line, subset: str) -> dict[str, str]:
         "form": line.form,
         "subset": subset,
         "device": device if isinstance(device, str) else "",
-        "android": str(android) if type(android) is int else "",
+        "android": str(android) if is_integer(android) else "",
     }
     return {tag: value for tag, value in found.items() if value}
 

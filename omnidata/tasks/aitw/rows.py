@@ -14,11 +14,10 @@ from typing import Any, Literal
 
 from omnidata.actions import Action, Pair, Point, Screen
 from omnidata.errors import DataError, Finding
-from omnidata.files import ANY, open_file, read_file
-from omnidata.jsontext import decode
+from omnidata.files import ANY, open_file
+from omnidata.jsontext import decode, is_integer, is_number, json_file
 from omnidata.loaders import files
 from omnidata.loaders.files import SKIPPED
-from omnidata.loaders.jsonl import BOM, decoded
 from omnidata.loaders.load import Note, short
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
 from omnidata.tasks.phones import files as phone_files
@@ -135,7 +134,7 @@ def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:
 
 
 def _steps(path: Path, note: Note) -> Iterator[Line]:
-    value = decoded(read_file(path, _MAX_FILE).removeprefix(BOM))
+    value = json_file(path, _MAX_FILE)
     if not isinstance(value, list):
         note(_broken(str(path), "the file is no list of steps", "one list of JSON objects"))
         return
@@ -227,7 +226,7 @@ def action_of(row: Row) -> Action:
     example = form == "aitw"
     value = one(row, "results/action_type" if example else "result_action_type")
     known = [code for code in Code if form == "cagui" or code not in _IN_CAGUI_ALONE]
-    code = next((c for c in known if type(value) is int and c == value), None)
+    code = next((c for c in known if is_integer(value) and c == value), None)
     if code is None:
         raise ValueError(
             f"the action type is {short(value)}, which Android in the Wild's enum "
@@ -283,7 +282,7 @@ def _is_rect(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         return False
     return abs(value) <= _FARTHEST  # False for NaN too
 

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from omnidata.errors import DataError, Finding
-from omnidata.files import ANY, STREAMED, open_file, read_file
-from omnidata.jsontext import BROKEN
+from omnidata.files import ANY, STREAMED, open_file
+from omnidata.jsontext import BROKEN, MAX_LINE, json_file, json_lines
 from omnidata.loaders.files import SKIPPED
-from omnidata.loaders.jsonl import BOM, MAX_LINE, decoded, values
 from omnidata.loaders.load import Note
 
 Row = Mapping[str, Any]
@@ -167,12 +166,12 @@ def _values(path: Path) -> Iterator[tuple[str, Any]]:
     if path.suffix == ".json":
         yield from _document(path)
         return
-    yield from values(path)
+    yield from json_lines(path)
 
 
 def _document(path: Path) -> Iterator[tuple[str, Any]]:
     """The rows of a JSON file: one object, or a list of them."""
-    value = decoded(read_file(path, MAX_FILE).removeprefix(BOM))
+    value = json_file(path, MAX_FILE)
     if not isinstance(value, list):
         yield str(path), value
         return

@@ -14,6 +14,7 @@ from typing import Any
 from omnidata.actions import Action, Box
 from omnidata.errors import DataError, Finding
 from omnidata.graphs import Graph, id_of
+from omnidata.jsontext import is_number
 from omnidata.loaders.files import SKIPPED
 from omnidata.loaders.load import Note, Place, about, short
 from omnidata.loaders.task_library import Subtask, TaskGraph, Trajectory, places
@@ -198,7 +199,7 @@ def rect_of(action: Mapping[str, Any]) -> Box | None:
     edges = action.get("rect")
     if not isinstance(edges, list | tuple) or len(edges) != 4:
         return None
-    if not all(isinstance(edge, int | float) and not isinstance(edge, bool) for edge in edges):
+    if not all(is_number(edge) for edge in edges):
         return None
     if not all(abs(edge) <= _FARTHEST for edge in edges):  # False for NaN too
         return None

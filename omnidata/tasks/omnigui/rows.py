@@ -9,7 +9,7 @@ from typing import Any
 
 from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen
 from omnidata.errors import DataError, Finding, MediaError
-from omnidata.jsontext import BROKEN, decode, whole_number
+from omnidata.jsontext import BROKEN, decode, is_number, whole_number
 from omnidata.loaders.episode_tree import FARTHEST, MEDIA_COLUMNS, TARGET_COLUMNS
 from omnidata.media import image_size, unsafe
 from omnidata.tasks.json_answers import LABELS
@@ -88,7 +88,7 @@ def _rectangle(corners: list[Any]) -> list[Any]:
 def _region(corners: list[Any], swapped: bool) -> Region:
     for corner in corners:
         for number in corner:
-            if isinstance(number, bool) or not isinstance(number, int | float):
+            if not is_number(number):
                 raise TargetError(f"a coordinate is a {type(number).__name__}")
             if not abs(number) <= FARTHEST:  # NaN too
                 raise TargetError("a coordinate is on no screen of this world")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from omnidata.actions import Action, Pair, Point, Region, Screen, centre
-from omnidata.jsontext import BROKEN, decode
+from omnidata.jsontext import BROKEN, decode, is_number
 from omnidata.loaders.load import short
 from omnidata.tasks.desktops import (
     WHEEL,
@@ -105,7 +105,7 @@ def _read(action: object, space: str, reading: Reading, depth: int) -> None:
     elif isinstance(action, list) and depth < _DEEPEST:
         for one in action:
             _read(one, space, reading, depth + 1)
-    elif isinstance(action, int | float) and not isinstance(action, bool):
+    elif is_number(action):
         reading.flags["action-foreign"] = f"the action is the number {short(action)}"
         reading.calls.append(Code(short(action), "a number of another dataset's actions"))
     else:

@@ -15,10 +15,10 @@ from typing import Any, Final, Literal
 
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, FileError, Finding, MediaError, MissingMediaError
+from omnidata.jsontext import json_lines
 from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.jsonl import values
 from omnidata.loaders.load import Note, Place, about, refuse_findings
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.desktops import Code, as_action
@@ -487,7 +487,7 @@ def _runs(rollout: Rollout, file: str, note: Note) -> list[Run]:
     """The runs of a rollout; none where there is no trajectory, or none that can be read."""
     ref = MediaRef("image", rollout.root, rollout.name(file))
     try:
-        runs = read_runs(values(resolve(ref, budget=_BUDGET)), note)
+        runs = read_runs(json_lines(resolve(ref, budget=_BUDGET)), note)
     except MissingMediaError:
         return []
     except (MediaError, OSError) as error:

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from omnidata.errors import Finding, MediaError, MissingMediaError
 from omnidata.files import bounds, inside, real
+from omnidata.jsontext import decode_utf8, json_lines
 from omnidata.loaders.files import check_depth, is_walked, refuse_far
-from omnidata.loaders.jsonl import decoded, values
 from omnidata.loaders.load import Note, Place, short
 from omnidata.media import Budget, resolve
 from omnidata.types import MediaRef
@@ -232,7 +232,7 @@ class _Namer:
     def _read(self, name: str) -> Mapping[str, Any]:
         try:
             path = resolve(MediaRef("image", self._root, name), budget=_SMALL)
-            found = decoded(path.read_bytes())
+            found = decode_utf8(path.read_bytes())
         except (MediaError, OSError):
             return {}
         return found if isinstance(found, dict) else {}
@@ -298,7 +298,7 @@ def _files(data: Path, depth: int = 0) -> Iterator[Path]:
 
 
 def _is_trajectory(path: Path) -> bool:
-    return any(is_line(row) for _, row in islice(values(path), _LINES))
+    return any(is_line(row) for _, row in islice(json_lines(path), _LINES))
 
 
 def is_line(row: Any) -> bool:
@@ -358,7 +358,7 @@ class Instructions:
         name = f"{rollout.domain}/{rollout.example_id}.json"
         try:
             path = resolve(MediaRef("image", self.examples, name), budget=_SMALL)
-            found = decoded(path.read_bytes())
+            found = decode_utf8(path.read_bytes())
         except (MediaError, OSError):
             return ""
         text = found.get("instruction") if isinstance(found, dict) else None

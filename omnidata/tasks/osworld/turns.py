@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from omnidata.errors import MediaError
-from omnidata.jsontext import BROKEN
+from omnidata.jsontext import BROKEN, is_integer
 from omnidata.loaders.load import Note, Place, short
 from omnidata.media import image
 from omnidata.media.containers import opened, video_stream
@@ -129,7 +129,7 @@ def read_runs(lines: Iterable[tuple[str, Any]], note: Note) -> list[Run]:
     it stays after a line that says it is done, and after an error unless it goes on.
 
     Args:
-        lines: as `json_lines.values` gives them.
+        lines: as `json_lines` gives them.
         note: takes the findings.
     """
     runs: list[Run] = [Run()]
@@ -192,7 +192,7 @@ def _crash(run: Run, row: Row, place: Place) -> None:
 
 def _number(row: Row, run: Run, place: Place | None) -> int:
     value = row.get("step_num")
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TURNS:
+    if is_integer(value) and 0 <= value <= MOST_TURNS:
         return value
     if place:
         place.warn(

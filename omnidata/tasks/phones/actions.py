@@ -26,6 +26,7 @@ from omnidata.actions import (
     centre,
     convert,
 )
+from omnidata.jsontext import is_number
 
 Rect = tuple[float, float, float, float]
 """y, x, height and width of an element, from 0 to 1, as Android in the Wild has them."""
@@ -208,7 +209,7 @@ CALLS: Final = (
 def _place(action: Mapping[str, Any], space: Space) -> tuple[Point]:
     x, y = action.get("x"), action.get("y")
     for value in (x, y):
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if not is_number(value):
             raise ValueError(f"x and y are {x!r:.40} and {y!r:.40}, no numbers")
         if not abs(value) <= _FARTHEST:  # NaN too
             raise ValueError("x or y is no place on any screen")

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from omnidata.actions import Action, Box, Pair, Point, Region, Space
-from omnidata.jsontext import decode, objects
+from omnidata.jsontext import decode, is_number, objects
 from omnidata.tasks.json_answers import (
     LABELS,
     CannotReadError,
@@ -129,7 +129,7 @@ def name_of(body: Mapping[str, Any]) -> str:
     key = next(key for key in NAME_KEYS if key in body)
     name = body[key]
     if not isinstance(name, str) or not name.strip() or name.strip().lstrip("-").isdigit():
-        kind = "number " if not isinstance(name, bool) and isinstance(name, int | float) else ""
+        kind = "number " if is_number(name) else ""
         raise ValueError(f"{key} is the {kind or 'value '}{name!r:.40}, not a name")
     return name.strip()
 
@@ -188,10 +188,7 @@ def _is_prompted(body: Mapping[str, Any], label: str) -> bool:
 def _is_pair(value: object) -> bool:
     if not isinstance(value, list) or len(value) != 2:
         return False
-    return all(
-        isinstance(n, int | float) and not isinstance(n, bool) and abs(n) <= _FARTHEST
-        for n in value
-    )
+    return all(is_number(n) and abs(n) <= _FARTHEST for n in value)
 
 
 def read_call(body: Mapping[str, Any]) -> Action:

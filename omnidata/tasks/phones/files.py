@@ -7,6 +7,7 @@ from pathlib import Path
 
 from omnidata.actions import Screen
 from omnidata.errors import DataError
+from omnidata.jsontext import is_integer
 from omnidata.loaders.files import Look
 from omnidata.loaders.load import Place, short
 from omnidata.loaders.tfrecord import is_tfrecord, read_example, records
@@ -47,7 +48,7 @@ def stated_size(width: object, height: object, place: Place) -> Screen:
         place: where a finding goes about values that are no size.
     """
     sides = range(1, _LONGEST_SIDE + 1)
-    if type(width) is int and type(height) is int and width in sides and height in sides:
+    if is_integer(width) and is_integer(height) and width in sides and height in sides:
         return width, height
     if width is not None or height is not None:
         place.warn(

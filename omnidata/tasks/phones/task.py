@@ -24,6 +24,7 @@ from omnidata.actions import (
     history_text,
 )
 from omnidata.errors import UsageError
+from omnidata.jsontext import is_integer
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Resizing, place, resizing
 from omnidata.tasks.json_answers import ParseFailure
@@ -353,7 +354,7 @@ class PhoneProfile(EpisodeProfile):
         value = step.source.get("episode_length")
         if isinstance(value, list):
             value = value[0] if value else None
-        return value if type(value) is int else None
+        return value if is_integer(value) else None
 
 
 def relative(action: Action, screen: Screen, resized: Resizing | None) -> Action:

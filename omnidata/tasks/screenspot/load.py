@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, get_args
 from omnidata.actions import Action, Box, Screen, Space
 from omnidata.errors import DataError, MediaError
 from omnidata.files import ANY, open_file
+from omnidata.jsontext import is_integer, is_number
 from omnidata.loaders.files import HEAD, JsonFiles, Line, Look, images
 from omnidata.loaders.load import Note, Place, about, short
 from omnidata.media import image_size, unsafe
@@ -100,7 +101,7 @@ def stated_size(row: Row) -> Screen | None:
     if not isinstance(value, list) or len(value) != 2:
         return None
     width, height = value
-    whole = type(width) is int and type(height) is int and min(value) > 0
+    whole = is_integer(width) and is_integer(height) and min(value) > 0
     return (width, height) if whole else None
 
 
@@ -111,7 +112,7 @@ def instruction_of(row: Row, language: Language) -> str | None:
 
 
 def _is_number(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         return False
     return abs(value) <= _FARTHEST  # False for NaN too
 
