@@ -19,7 +19,6 @@ from typer.core import TyperGroup
 from omnidata.cli import (
     ablate,
     audit,
-    compare,
     convert,
     demo,
     doctor,
@@ -29,7 +28,6 @@ from omnidata.cli import (
     report,
     score,
     segment,
-    suite,
     synth,
     terminal,
     validate,
@@ -78,11 +76,11 @@ _VERBS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
     "Models": {
         "evaluate": evaluate.evaluate,
         "score": score.score,
-        "suite": suite.suite,
+        "suite": evaluate.suite,
         "ablate": ablate.ablate,
         "merge": evaluate.merge,
     },
-    "Results": {"report": report.report, "compare": compare.compare},
+    "Results": {"report": report.report, "compare": report.compare},
     "Training": {"export": export.export, "synth": synth.app},
 }
 for _group in _VERBS.values():

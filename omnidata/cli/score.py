@@ -11,15 +11,12 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import reading_data
-from omnidata.errors import RunError, UsageError
-from omnidata.storage import is_unfinished
+from omnidata.errors import UsageError
 
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
     from omnidata.tasks.offline_scorer import OfflineScorer
     from omnidata.types import Step
-
-_LINES = "predictions.jsonl"
 
 
 @reading_data
@@ -67,8 +64,8 @@ def score(
     """
     from omnidata.predictions import read
     from omnidata.run.logs import read_log
-    from omnidata.run.run_files import read_info, recorded_steps, recorded_task
-    from omnidata.run.scoring import get_profile
+    from omnidata.run.run_files import ANSWERS, read_info, recorded_steps, recorded_task
+    from omnidata.run.scoring import check_scores_folder, get_profile
     from omnidata.run.scoring import score as run
     from omnidata.run.selection import whole_episodes
     from omnidata.tasks import get_task
@@ -91,11 +88,11 @@ def score(
     source = benchmark.load(data, check_media=False, strict=strict)
     terminal.print_findings(source)
     steps = recorded_steps(info, source, predictions) if is_run else list(source.steps)
-    lines = predictions / _LINES if is_run else predictions
+    lines = predictions / ANSWERS if is_run else predictions
     answers = read_log(harness, predictions, source) if harness else read(lines, of_run=is_run)
     answers = _checked(answers, steps, allowed=changed_media, where=predictions)
     if out is not None:
-        _check_out(out, predictions)
+        check_scores_folder(out, predictions)
     chosen = {step.sample_id for step in steps}
     results = run(
         benchmark,
@@ -178,13 +175,13 @@ def _score_recorded(
     as_json: bool,
 ) -> None:
     """Score without any text, and print: each agent by itself."""
-    from omnidata.run.scoring import agent_folders, write_scored
+    from omnidata.run.scoring import agent_folders, check_agent_folders, write_scored
 
     name = profile or next(iter(scorer.profiles))
     scored, findings = scorer.score(data, answers, profile=name, strict=strict)
     if out is not None:
         found = agent_folders(scored, out)
-        _check_outs(out, list(found), answers)
+        check_agent_folders(out, list(found), answers)
         for place, one in found.items():
             write_scored(place, one)
     terminal.print_doubts(findings)
@@ -194,42 +191,3 @@ def _score_recorded(
         return
     for one in scored:
         terminal.print_results(one.results, scorer.profiles[name])
-
-
-def _check_outs(out: Path, outs: Sequence[Path], answers: Path | None) -> None:
-    """Refuse folders as `_check_out` does, and one with scores of others beside the agents'."""
-    for place in outs:
-        _check_out(place, answers)
-    if outs != [out] and out.exists():
-        names = {path.name for path in out.iterdir()} if out.is_dir() else {""}
-        if names - {place.name for place in outs}:
-            raise RunError(
-                "the place holds other things than these agents' scores",
-                where=f"--out {out}",
-                expected=f"a new folder: there are {len(outs)} agents, and each gets one below it",
-                remedy="give another --out",
-            )
-
-
-def _check_out(out: Path, predictions: Path | None) -> None:
-    """Refuse a folder whose content the scores would be taken to belong to."""
-    if not out.exists() or (predictions is not None and _is_run(out, predictions)):
-        return
-    ours = ("scores.jsonl", "results.json")
-    if out.is_dir() and all(
-        path.name in ours or is_unfinished(path.name) for path in out.iterdir()
-    ):
-        return
-    raise RunError(
-        "the place holds other things",
-        where=f"--out {out}",
-        expected="a new folder, one of earlier scores, or the run that is scored",
-        remedy="give another --out",
-    )
-
-
-def _is_run(out: Path, predictions: Path) -> bool:
-    """Whether the folder is the run that the predictions are of."""
-    run = predictions if predictions.is_dir() else predictions.parent
-    is_run = (run / "run.json").is_file() and (run == predictions or predictions.name == _LINES)
-    return is_run and out.resolve() == run.resolve()

@@ -34,6 +34,8 @@ _MOST: Final = 512 * 1024**2
 
 _AGAIN: Final = "score the run again: omnidata score TASK DATA RUN --out RUN"
 
+INFO, ANSWERS, SCORES, RESULTS = "run.json", "predictions.jsonl", "scores.jsonl", "results.json"
+
 # Every number is finite, and none is beyond what sums and products of them can hold.
 _Number = Annotated[float, Meta(ge=-1e18, le=1e18)]
 _Count = Annotated[int, Meta(ge=0, le=2**53)]
@@ -143,7 +145,7 @@ def read_info(run: Path) -> dict[str, Any]:
     Raises:
         RunError: it is missing, cannot be read, or a value is not of its kind.
     """
-    path, remedy = run / "run.json", "name a run folder, or start the run again in another one"
+    path, remedy = run / INFO, "name a run folder, or start the run again in another one"
     expected = "the file that `omnidata evaluate` writes"
     found = _whole(path, expected, remedy)
     _convert(found, _Info, str(path), expected, remedy)
@@ -162,7 +164,7 @@ def read_results(run: Path) -> dict[str, Any]:
     Raises:
         RunError: it is missing, cannot be read, or a value is not of its kind.
     """
-    path, remedy = run / "results.json", _AGAIN
+    path, remedy = run / RESULTS, _AGAIN
     expected = "the file that `omnidata score` writes"
     found = _whole(path, expected, remedy)
 
@@ -193,7 +195,7 @@ def read_scores(run: Path, profile: str) -> dict[str, Mapping[str, Any]]:
         RunError: the file is missing, a line cannot be read, a value of it is not of its kind, or
             it is of another profile; or a step has two lines.
     """
-    path, remedy = run / "scores.jsonl", _AGAIN
+    path, remedy = run / SCORES, _AGAIN
     found: dict[str, Mapping[str, Any]] = {}
     for number, line in enumerate(_lines(path, remedy), 1):
         where = f"{path}:{number}"
@@ -354,7 +356,6 @@ def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) ->
 # A run as others left it on disk: settings, results, scores and answers.
 
 Unit = Literal["share", "number"]
-_RESULTS, _SCORES, _ANSWERS = "results.json", "scores.jsonl", "predictions.jsonl"
 
 
 @dataclass(frozen=True)
@@ -452,7 +453,7 @@ class Run:
         if profile is None:
             raise RunError(
                 f'{self.task} has no profile "{self.profile}"',
-                where=str(self.path / _RESULTS),
+                where=str(self.path / RESULTS),
                 expected=f"one of {', '.join(self.benchmark.profiles)}",
                 remedy="score the run again with this version: omnidata score",
             )
@@ -474,7 +475,7 @@ class Run:
         Raises:
             PredictionError: a line is no prediction, or a step has two.
         """
-        path = self.path / _ANSWERS
+        path = self.path / ANSWERS
         if not path.exists():
             return {}
         found: dict[str, Prediction] = {}
@@ -508,8 +509,8 @@ def read_run(folder: Path) -> Run:
             expected="a run folder, as `omnidata evaluate --out` or `score --out` make it",
             remedy="name a folder that is there",
         )
-    has_info = (folder / "run.json").exists()
-    if not (folder / _RESULTS).exists():
+    has_info = (folder / INFO).exists()
+    if not (folder / RESULTS).exists():
         raise _without_results(folder, has_info)
     info = read_info(folder) if has_info else {}
     return Run(folder, info, read_results(folder))
@@ -521,10 +522,10 @@ def _without_results(folder: Path, has_info: bool) -> RunError:
         what = "the run is unfinished: it has no results"
         expected = "a run that went to its end"
         remedy = "repeat its `omnidata evaluate` command: it goes on where it stopped"
-    elif (folder / _ANSWERS).exists() or (folder / _SCORES).exists():
+    elif (folder / ANSWERS).exists() or (folder / SCORES).exists():
         what = "the answers were never scored"
-        expected = _RESULTS
-        remedy = f"omnidata score TASK DATA {folder / _ANSWERS} --out SCORED, and name SCORED"
+        expected = RESULTS
+        remedy = f"omnidata score TASK DATA {folder / ANSWERS} --out SCORED, and name SCORED"
     else:
         what = "the folder holds no run"
         expected = "a folder with run.json or results.json"

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.errors import DataError, PredictionError, UsageError
+from omnidata.errors import DataError, PredictionError, RunError, UsageError
 from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction, lacked
 from omnidata.run.folder import file_name
-from omnidata.storage import atomic_write, wrap_os_error, write_json
+from omnidata.run.run_files import ANSWERS, RESULTS, SCORES
+from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
 from omnidata.tasks.offline_scorer import Scored
 from omnidata.types import OUTCOMES, Outcome, Profile, Step, Task, Verdict, VerdictColumns
 
@@ -101,7 +102,7 @@ def score(
     else:
         with wrap_os_error(out):
             out.mkdir(parents=True, exist_ok=True)
-            with atomic_write(out / "scores.jsonl") as file:
+            with atomic_write(out / SCORES) as file:
                 file.writelines(judged.lines(answers, ignored))
     results = {
         "task": task.name,
@@ -116,7 +117,7 @@ def score(
         results["stopped"] = stopped
     if out is not None:
         with wrap_os_error(out):
-            write_json(out / "results.json", results)
+            write_json(out / RESULTS, results)
     return results
 
 
@@ -245,6 +246,48 @@ def write_scored(place: Path, scored: Scored) -> None:
     """
     with wrap_os_error(place):
         place.mkdir(parents=True, exist_ok=True)
-        with atomic_write(place / "scores.jsonl") as file:
+        with atomic_write(place / SCORES) as file:
             file.writelines(encode(line) + b"\n" for line in scored.lines)
-        write_json(place / "results.json", scored.results)
+        write_json(place / RESULTS, scored.results)
+
+
+# Where scores may be written.
+
+
+def check_agent_folders(out: Path, outs: Sequence[Path], answers: Path | None) -> None:
+    """Refuse folders as `_check_out` does, and one with scores of others beside the agents'."""
+    for place in outs:
+        check_scores_folder(place, answers)
+    if outs != [out] and out.exists():
+        names = {path.name for path in out.iterdir()} if out.is_dir() else {""}
+        if names - {place.name for place in outs}:
+            raise RunError(
+                "the place holds other things than these agents' scores",
+                where=f"--out {out}",
+                expected=f"a new folder: there are {len(outs)} agents, and each gets one below it",
+                remedy="give another --out",
+            )
+
+
+def check_scores_folder(out: Path, predictions: Path | None) -> None:
+    """Refuse a folder whose content the scores would be taken to belong to."""
+    if not out.exists() or (predictions is not None and _is_run(out, predictions)):
+        return
+    ours = (SCORES, RESULTS)
+    if out.is_dir() and all(
+        path.name in ours or is_unfinished(path.name) for path in out.iterdir()
+    ):
+        return
+    raise RunError(
+        "the place holds other things",
+        where=f"--out {out}",
+        expected="a new folder, one of earlier scores, or the run that is scored",
+        remedy="give another --out",
+    )
+
+
+def _is_run(out: Path, predictions: Path) -> bool:
+    """Whether the folder is the run that the predictions are of."""
+    run = predictions if predictions.is_dir() else predictions.parent
+    is_run = (run / "run.json").is_file() and (run == predictions or predictions.name == ANSWERS)
+    return is_run and out.resolve() == run.resolve()
