@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from omnidata.analysis.comparison import Slice, compare, correct
-from omnidata.analysis.comparison_tables import Shown, number, span, table_markdown
+from omnidata.analysis.comparison_tables import span
 from omnidata.analysis.controls import CONTROLS, MEDIUM, Altered, Control, altered
 from omnidata.analysis.inference import RESAMPLES
-from omnidata.analysis.tables import csv_text, markdown_text
+from omnidata.analysis.tables import csv_text, markdown_text, number, text_markdown
 from omnidata.errors import Finding, OmnidataError, UsageError, counted
 from omnidata.jsontext import encode
+from omnidata.metrics.paired import Unit
 from omnidata.run.cost import Limits
 from omnidata.run.engine import Progress
-from omnidata.run.run_files import Unit
 from omnidata.run.selection import read_exclude, select
 from omnidata.run.suite import Cell, ModelRow, Outcome, TaskRow, run_suite
 from omnidata.storage import atomic_write, wrap_os_error, write_json
+from omnidata.tasks.overview import Table as TextTable
 from omnidata.types import LoadedDataset, Task
 
 # The runs of an ablation: modalities x instruction forms, and controls at full modalities.
@@ -426,14 +427,14 @@ _LEVELS = {
 _SURE = 0.05
 
 
-def tables(found: Ablation) -> list[Shown]:
+def tables(found: Ablation) -> list[TextTable]:
     """One table per metric: a row per setting, a value and its difference per level."""
     levels = found.levels()
     header = ["setting"]
     for level in levels:
         header += [_LEVELS.get(level, level), "change"]
     return [
-        Shown(
+        TextTable(
             f"{metric} (%)" if unit == "share" else metric,
             tuple(header),
             [_cells(row, levels, metric, unit) for row in found.rows],
@@ -478,7 +479,7 @@ def notes(found: Ablation) -> list[str]:
 def markdown(found: Ablation) -> str:
     """The ablation as Markdown."""
     return (
-        "\n\n".join([*map(table_markdown, tables(found)), *map(markdown_text, notes(found))]) + "\n"
+        "\n\n".join([*map(text_markdown, tables(found)), *map(markdown_text, notes(found))]) + "\n"
     )
 
 

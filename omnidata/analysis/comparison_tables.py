@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from omnidata.analysis.comparison import Comparison, Direction, Flip, Pair, Slice
 from omnidata.analysis.inference import Estimate
-from omnidata.analysis.tables import csv_text, markdown_text
+from omnidata.analysis.tables import DASH, csv_text, markdown_text, number, text_markdown
 from omnidata.errors import counted
-from omnidata.run.run_files import Unit, brief
+from omnidata.metrics.paired import Unit
+from omnidata.run.run_files import brief
+from omnidata.tasks.overview import Table as TextTable
 
 _FLIPS = 50
 """So many of each direction are listed in tables; JSON has all."""
-
-
-class Shown(NamedTuple):
-    """A table of texts; the first column is a label, the others are numbers."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-
-
-def number(value: float | None, unit: Unit, *, sign: bool = False) -> str:
-    """A value as tables print it: shares in percent, a dash for what is not defined.
-
-    Examples:
-        >>> number(0.1234, "share"), number(-0.5, "number", sign=True), number(None, "share")
-        ('12.3', '-0.50', '-')
-    """
-    if value is None:
-        return "-"
-    shown = f"{100 * value:+.1f}" if unit == "share" else f"{value:+.2f}"
-    if not float(shown):
-        return shown[1:]  # minus nothing is nothing
-    return shown if sign else shown.removeprefix("+")
 
 
 def span(found: Estimate, unit: Unit) -> str:
@@ -57,7 +36,7 @@ def probability(p: float | None) -> str:
         ('0.037', '<0.001', '-')
     """
     if p is None:
-        return "-"
+        return DASH
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
@@ -110,12 +89,12 @@ def method(found: Comparison) -> str:
     return text
 
 
-def tables(found: Comparison) -> list[Shown]:
+def tables(found: Comparison) -> list[TextTable]:
     """One table per metric: a row per slice."""
     return [_table(found, metric, unit) for metric, unit in found.columns.items()]
 
 
-def _table(found: Comparison, metric: str, unit: Unit) -> Shown:
+def _table(found: Comparison, metric: str, unit: Unit) -> TextTable:
     header = ["", "A", "B", "B - A", "95 % interval", "p", "q"]
     flips = metric == found.flipping
     if flips:
@@ -142,7 +121,7 @@ def _table(found: Comparison, metric: str, unit: Unit) -> Shown:
             ]
         rows.append((*row, *map(str, (value.episodes, each.steps)[: len(sized)])))
     title = f"{metric} (%)" if unit == "share" else metric
-    return Shown(title, (*header, *sized), rows)
+    return TextTable(title, (*header, *sized), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +167,7 @@ def flips(
 def markdown(found: Comparison, reports: Reports = NO_REPORTS) -> str:
     """The comparison as Markdown."""
     parts = ["\n".join(f"- {markdown_text(line)}" for line in facts(found))]
-    parts += map(table_markdown, tables(found))
+    parts += map(text_markdown, tables(found))
     for direction in DIRECTIONS if found.flipping else ():
         lines = [f"### {direction}: {count(found, direction)}", ""]
         for name, links in flips(found, direction, reports):
@@ -203,16 +182,6 @@ DIRECTIONS: tuple[Direction, ...] = ("right->wrong", "wrong->right")
 def count(found: Comparison, direction: Direction) -> int:
     """How many steps flipped that way."""
     return sum(flip.direction == direction for flip in found.flips)
-
-
-def table_markdown(shown: Shown) -> str:
-    """A table as Markdown, with its title."""
-    rule = "|" + "|".join(["---", *["---:"] * (len(shown.header) - 1)]) + "|"
-    return "\n".join([f"### {shown.title}", "", _line(shown.header), rule, *map(_line, shown.rows)])
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(markdown_text(cell) for cell in cells) + " |"
 
 
 _FIELDS = (

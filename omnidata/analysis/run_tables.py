@@ -9,11 +9,11 @@ from typing import Any
 from omnidata.analysis.runs import labels, unlike
 from omnidata.analysis.tables import (
     Cell,
+    CellUnit,
     Column,
     Head,
     Row,
     Table,
-    Unit,
     marked_best,
 )
 from omnidata.run.run_files import Run
@@ -298,7 +298,7 @@ def _beside(
 ) -> tuple[list[Head], list[Row]]:
     """The tables with columns of published values, whose groups may be spelled otherwise."""
     metrics = [name for name in run.columns if any(name == metric for _, metric in other.values)]
-    units: list[Unit] = [run.columns[name] for name in metrics]
+    units: list[CellUnit] = [run.columns[name] for name in metrics]
     columns = [
         Column(name, name, unit, source=other.source)
         for name, unit in zip(metrics, units, strict=True)

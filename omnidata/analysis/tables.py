@@ -13,7 +13,9 @@ from typing import Any, Literal
 import msgspec
 from rich.cells import cell_len
 
-Unit = Literal["share", "number", "count", "episode"]
+from omnidata.tasks.overview import Table as TextTable
+
+CellUnit = Literal["share", "number", "count", "episode"]
 """Shares are fractions and printed as percent; `episode` is a number of a step, from 1."""
 Mark = Literal["", "best", "drop", "gain"]
 
@@ -33,7 +35,7 @@ class Column:
 
     header: str
     metric: str
-    unit: Unit = "share"
+    unit: CellUnit = "share"
     group: str = ""
     run: str = ""
     source: str = ""
@@ -173,23 +175,26 @@ _WIDEST_LABEL = 28
 _GAP = "  "
 
 
-def number(value: float | None, unit: Unit) -> str:
-    """A value as the papers print it.
+def number(value: float | None, unit: CellUnit, *, sign: bool = False) -> str:
+    """A value as the papers print it: shares in percent, a dash for what is not defined.
 
     Examples:
         >>> number(0.6361, "share"), number(2.3, "number"), number(2579, "count")
         ('63.6', '2.30', '2579')
-        >>> number(None, "share")
-        '-'
+        >>> number(-0.5, "number", sign=True), number(None, "share")
+        ('-0.50', '-')
     """
     if value is None:
         return DASH
-    if unit == "share":
-        return f"{100 * value:.1f}"
-    return f"{value:.0f}" if unit == "count" else f"{value:.2f}"
+    if unit == "count":
+        return f"{value:.0f}"
+    shown = f"{100 * value:+.1f}" if unit == "share" else f"{value:+.2f}"
+    if not float(shown):
+        return shown[1:]  # minus nothing is nothing
+    return shown if sign else shown.removeprefix("+")
 
 
-def change(of: Cell, unit: Unit) -> str:
+def change(of: Cell, unit: CellUnit) -> str:
     """The change in brackets, in points for shares; empty where there is none.
 
     Examples:
@@ -202,7 +207,7 @@ def change(of: Cell, unit: Unit) -> str:
     return f"({round(value, places) + 0.0:+.{places}f})"  # 0.0 added: no -0.0
 
 
-def interval(of: Cell, unit: Unit) -> str:
+def interval(of: Cell, unit: CellUnit) -> str:
     """Both ends of the interval in brackets; empty where there is none.
 
     Examples:
@@ -212,7 +217,7 @@ def interval(of: Cell, unit: Unit) -> str:
     return f"[{number(of.ci95[0], unit)}, {number(of.ci95[1], unit)}]" if of.ci95 else ""
 
 
-def beside(table: Table, of: Cell, unit: Unit) -> str:
+def beside(table: Table, of: Cell, unit: CellUnit) -> str:
     """What stands next to a number: its change, or its interval in the tables that show them."""
     shows_intervals = table.name in ("overall", "history-compounding")
     return change(of, unit) or (interval(of, unit) if shows_intervals else "")
@@ -565,6 +570,13 @@ def as_json(table: Table) -> Mapping[str, Any]:
     """The table as JSON values: fractions, unrounded."""
     found: dict[str, Any] = msgspec.to_builtins(table)
     return found
+
+
+def text_markdown(table: TextTable) -> str:
+    """A table of texts as Markdown, with its title; the first column is a label."""
+    rule = "|" + "|".join(["---", *["---:"] * (len(table.header) - 1)]) + "|"
+    rows = [_pipes([*map(markdown_text, row)]) for row in (table.header, *table.rows)]
+    return "\n".join([f"### {table.title}", "", rows[0], rule, *rows[1:]])
 
 
 # Texts of data and models inside Markdown and CSV: what reads them is not to obey.

@@ -117,7 +117,7 @@ def _show(found: Ablation, form: Format) -> None:
         terminal.print_json(found.as_dict())
     elif form == "terminal":
         for table in shown.tables(found):
-            terminal.print_table(*table)
+            terminal.print_table(table.title, table.header, table.rows)
         for line in shown.notes(found):
             terminal.note(line)
     else:

@@ -179,7 +179,7 @@ def _print(found: Comparison, reports: Reports) -> None:
     for line in shown.facts(found):
         terminal.note(line)
     for table in shown.tables(found):
-        terminal.print_table(*table)
+        terminal.print_table(table.title, table.header, table.rows)
     for direction in shown.DIRECTIONS if found.flipping else ():
         terminal.say(f"{direction}: {shown.count(found, direction)}")
         for name, links in shown.flips(found, direction, reports):

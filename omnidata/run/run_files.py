@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Required, TypedDict
+from typing import Annotated, Any, Final, Required, TypedDict
 
 import msgspec
 from msgspec import Meta
@@ -22,6 +22,7 @@ from omnidata import predictions
 from omnidata.errors import PredictionError, RunError, UsageError
 from omnidata.files import LINE, lines
 from omnidata.jsontext import BROKEN, decode, is_shallow
+from omnidata.metrics.paired import Unit
 from omnidata.predictions import Prediction
 from omnidata.run.selection import select, shard
 from omnidata.storage import open_own
@@ -354,8 +355,6 @@ def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) ->
 
 
 # A run as others left it on disk: settings, results, scores and answers.
-
-Unit = Literal["share", "number"]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from omnidata.metrics import episodes
 from omnidata.metrics.episodes import Ints
 from omnidata.metrics.intervals import named_methods
-from omnidata.metrics.paired import Fractions, Measures, Sums, known
+from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, known
 from omnidata.metrics.paired import means as paired_means
 from omnidata.metrics.row_tables import by_group, means
 from omnidata.types import OUTCOMES, Outcome, Step, Verdict, VerdictColumns
@@ -263,8 +263,6 @@ class EpisodeProfile(ABC):
 # The way from verdicts on rows to a table of rows, which several profiles share.
 #
 # `episode_profiles` has the same for steps of episodes.
-
-Unit = Literal["share", "number"]
 
 
 class RowProfile(ABC):

@@ -14,13 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import quote
 
 import jinja2
 
 from omnidata.actions import NUMBERS
 from omnidata.errors import counted
+from omnidata.metrics.paired import Unit
 from omnidata.types import NOTHING, OUTCOMES, UNREAD, Mark
 from omnidata.viewer.media_index import Addresses
 from omnidata.viewer.report_data import Book
@@ -39,7 +40,6 @@ MARKS: Final[Mapping[Mark, str]] = {
 }
 """The marks, as a reader sees them."""
 
-Unit = Literal["share", "number"]
 _MOST_VALUES = 400
 """A tag with more values than this is no filter: nobody reads such a list."""
 

@@ -30,7 +30,8 @@ from omnidata.tasks.explaining import (
     quoted,
     shown,
 )
-from omnidata.tasks.profiles import RowProfile, Unit
+from omnidata.tasks.profiles import RowProfile
+from omnidata.metrics.paired import Unit
 from omnidata.types import (
     PLACE,
     Explanation,

@@ -13,7 +13,7 @@ import numpy as np
 from omnidata.actions import Action, Point, Screen, Space, convert
 from omnidata.errors import UsageError
 from omnidata.metrics.classification import RATES, Confusion, Floats, rates
-from omnidata.metrics.paired import Measures, Sums, known
+from omnidata.metrics.paired import Measures, Sums, Unit, known
 from omnidata.metrics.row_tables import PLATFORMS, critic_table, summed
 from omnidata.tasks.agentstudio import load as loader
 from omnidata.tasks.agentstudio.answers import judge_point, judge_released
@@ -32,7 +32,7 @@ from omnidata.tasks.agentstudio.rules import (
 )
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
-from omnidata.tasks.profiles import Mask, RowProfile, Unit, owners, sized
+from omnidata.tasks.profiles import Mask, RowProfile, owners, sized
 from omnidata.tasks.published import Published
 from omnidata.types import (
     PLACE,

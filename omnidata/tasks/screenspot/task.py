@@ -25,7 +25,8 @@ from omnidata.tasks.explaining import (
     pair_on_screen,
     placed,
 )
-from omnidata.tasks.profiles import Mask, RowProfile, Unit, owners
+from omnidata.tasks.profiles import Mask, RowProfile, owners
+from omnidata.metrics.paired import Unit
 from omnidata.tasks.screenspot import load as loader
 from omnidata.tasks.screenspot.load import BOXES, FORMS, box_of, file_of, is_negative
 from omnidata.tasks.screenspot.rules import NEGATIVE, ParsedResponse, Reading, hits, read
