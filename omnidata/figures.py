@@ -132,7 +132,6 @@ def _fonts() -> dict[str, str]:
 
 
 def _letters(path: str) -> set[str]:
-    """The characters that a font has."""
     from matplotlib.ft2font import FT2Font
 
     try:

@@ -15,15 +15,15 @@ from omnidata.analysis.audit_learning import (
     ALPHA,
     FOLDS,
     LEARNERS,
-    Chance,
-    Exam,
+    CrossValidation,
     Ints,
+    PermutationTest,
     by_feature,
-    chance,
     cross_validated,
     described_tree,
     features,
     groups,
+    permutation_test,
     ranked,
 )
 from omnidata.errors import DataError
@@ -179,7 +179,7 @@ class Report:
     rules: Sequence[Rule]
     unlearned: Rule
     learned: Rule | None
-    chance: Chance | None
+    chance: PermutationTest | None
     leak: bool
     carriers: Mapping[str, float]
     tree: str
@@ -235,14 +235,14 @@ def audit(
     group = groups(kept, prompts)
     plain = [each for each in known if is_constant(each, steps)]
     offered = choices([*plain, *_others(plain, fixed)])
-    exam = _exam(prompts, [each.hits[judged] for each in offered], group, seed)
+    cv = _validation(prompts, [each.hits[judged] for each in offered], group, seed)
     learned = []
-    for name, picks in _picks(exam).items() if exam else ():
+    for name, picks in _picks(cv).items() if cv else ():
         learned.append(table.rule(_chosen(name, offered, judged, picks, steps), "learned"))
     best = max(learned, key=lambda rule: rule.metric, default=None)
     luck = None
-    if exam and best and best.metric > unlearned.metric:
-        luck = chance(exam, group, best.metric, seed=seed, progress=progress)
+    if cv and best and best.metric > unlearned.metric:
+        luck = permutation_test(cv, group, best.metric, seed=seed, progress=progress)
     leak = luck is not None and luck.p <= ALPHA
     rules += learned
     return Report(
@@ -259,8 +259,8 @@ def audit(
         learned=best,
         chance=luck,
         leak=leak,
-        carriers=_carriers(exam, unlearned.metric) if exam and leak else {},
-        tree=_tree(exam, offered) if exam and leak else "",
+        carriers=_leaking_features(cv, unlearned.metric) if cv and leak else {},
+        tree=_tree(cv, offered) if cv and leak else "",
     )
 
 
@@ -300,21 +300,21 @@ def _column(profile: Profile, rules: Sequence[Rule]) -> str:
     return ""
 
 
-def _exam(
+def _validation(
     prompts: Sequence[Conversation], hits: Sequence[Floats], group: Ints, seed: int
-) -> Exam | None:
+) -> CrossValidation | None:
     """What is to be learned; None where there is nothing to choose, or too little to learn from."""
     if len(hits) < 2 or len(set(group.tolist())) < LEAST_GROUPS:
         return None
     seen = features(prompts)
-    return Exam.of(seen, np.array(hits), group, seed=seed) if seen.names else None
+    return CrossValidation.of(seen, np.array(hits), group, seed=seed) if seen.names else None
 
 
-def _picks(exam: Exam) -> dict[str, Ints]:
+def _picks(cv: CrossValidation) -> dict[str, Ints]:
     """The picks of the best single feature, then of every learner."""
-    best, _ = ranked(exam)[0]
-    alone = {f"{exam.features.names[best]}, alone": by_feature(exam)[:, best]}
-    return alone | {name: cross_validated(exam, learner) for name, learner in LEARNERS.items()}
+    best, _ = ranked(cv)[0]
+    alone = {f"{cv.features.names[best]}, alone": by_feature(cv)[:, best]}
+    return alone | {name: cross_validated(cv, learner) for name, learner in LEARNERS.items()}
 
 
 def _chosen(
@@ -329,13 +329,13 @@ def _chosen(
     return Blind(name, lambda step: rules[step.sample_id].answer(step), hits)
 
 
-def _carriers(exam: Exam, mark: float) -> dict[str, float]:
+def _leaking_features(cv: CrossValidation, mark: float) -> dict[str, float]:
     """The best features that do better than the mark alone."""
-    names = exam.features.names
-    return {names[number]: share for number, share in ranked(exam)[:CARRIERS] if share > mark}
+    names = cv.features.names
+    return {names[number]: share for number, share in ranked(cv)[:CARRIERS] if share > mark}
 
 
-def _tree(exam: Exam, offered: Sequence[Blind]) -> str:
+def _tree(cv: CrossValidation, offered: Sequence[Blind]) -> str:
     """The tree's text, with the choices by their names, each in one line."""
     names = [rule.name.replace("\n", "\\n") for rule in offered]
-    return described_tree(exam, names)
+    return described_tree(cv, names)

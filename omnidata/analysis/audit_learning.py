@@ -200,7 +200,7 @@ def _assemble(columns: Sequence[_Column], rows: int) -> Features:
     )
 
 
-# Shallow learners that choose an answer by the form of the prompt, and their cross-validation.
+# Shallow learners that choose an answer by the form of the prompt, and their cross-cv.
 
 FOLDS = 5
 DEPTH = 3
@@ -210,7 +210,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Exam:
+class CrossValidation:
     """What is to be learned: which of C choices is right on each of N prompts.
 
     Attributes:
@@ -226,7 +226,7 @@ class Exam:
     folds: Ints
 
     @classmethod
-    def of(cls, features: Features, hits: Floats, groups: Ints, *, seed: int) -> Exam:
+    def of(cls, features: Features, hits: Floats, groups: Ints, *, seed: int) -> CrossValidation:
         """Choices in order of their hits; groups of prompts drawn into `FOLDS` folds.
 
         Args:
@@ -250,26 +250,26 @@ class Exam:
 class Learner(Protocol):
     """Learns from some prompts which choice to give on others."""
 
-    def __call__(self, exam: Exam, rows: Ints, train: Bools, test: Bools) -> Ints:
+    def __call__(self, cv: CrossValidation, rows: Ints, train: Bools, test: Bools) -> Ints:
         """The picks for the prompts in `test`; prompt i has the features of prompt `rows[i]`."""
 
 
-def tree(exam: Exam, rows: Ints, train: Bools, test: Bools) -> Ints:
+def tree(cv: CrossValidation, rows: Ints, train: Bools, test: Bools) -> Ints:
     """A decision tree of depth 3."""
-    numbers = exam.features.numbers
-    known = train & (exam.labels >= 0)
-    grown = _grown(numbers[rows[known]], exam.labels[known])
+    numbers = cv.features.numbers
+    known = train & (cv.labels >= 0)
+    grown = _grown(numbers[rows[known]], cv.labels[known])
     picks: Ints = grown.predict(numbers[rows[test]])
     return picks
 
 
-def linear(exam: Exam, rows: Ints, train: Bools, test: Bools) -> Ints:
+def linear(cv: CrossValidation, rows: Ints, train: Bools, test: Bools) -> Ints:
     """A linear classifier (ridge regression on the choices) over the bins of all features."""
     from sklearn.linear_model import Ridge
 
-    matrix = exam.features.matrix
-    known = train & (exam.labels >= 0)
-    wanted = np.eye(len(exam.hits))[exam.labels[known]]
+    matrix = cv.features.matrix
+    known = train & (cv.labels >= 0)
+    wanted = np.eye(len(cv.hits))[cv.labels[known]]
     model = Ridge(alpha=RIDGE).fit(matrix[rows[known]], wanted)
     picks: Ints = model.predict(matrix[rows[test]]).argmax(axis=1)
     return picks
@@ -281,63 +281,67 @@ LEARNERS: Mapping[str, Learner] = {
 }
 
 
-def cross_validated(exam: Exam, learner: Learner, rows: Ints | None = None) -> Ints:
+def cross_validated(cv: CrossValidation, learner: Learner, rows: Ints | None = None) -> Ints:
     """The pick for each prompt, (N,), learned from the other folds.
 
     Args:
-        exam: what is asked.
+        cv: what is asked.
         learner: who answers.
         rows: int64 (N,), whose features each prompt has; its own unless given.
     """
-    rows = np.arange(len(exam.labels)) if rows is None else rows
-    picks = np.zeros(len(exam.labels), dtype=np.int64)
-    for fold in np.unique(exam.folds):
-        test = exam.folds == fold
-        if (exam.labels[~test] >= 0).any():
-            picks[test] = learner(exam, rows, ~test, test)
+    rows = np.arange(len(cv.labels)) if rows is None else rows
+    picks = np.zeros(len(cv.labels), dtype=np.int64)
+    for fold in np.unique(cv.folds):
+        test = cv.folds == fold
+        if (cv.labels[~test] >= 0).any():
+            picks[test] = learner(cv, rows, ~test, test)
     return picks
 
 
-def by_feature(exam: Exam, rows: Ints | None = None) -> Ints:
+def by_feature(cv: CrossValidation, rows: Ints | None = None) -> Ints:
     """The pick for each prompt by each feature alone, (N, F), learned from the other folds.
 
     For each value of the feature it is the choice that is right most often; where that is a tie, or
     the value is new, the one that is best over all.
     """
-    rows = np.arange(len(exam.labels)) if rows is None else rows
-    starts, codes, matrix = exam.features.starts, exam.features.codes, exam.features.matrix
+    rows = np.arange(len(cv.labels)) if rows is None else rows
+    starts, codes, matrix = (
+        cv.features.starts,
+        cv.features.codes,
+        cv.features.matrix,
+    )
     picks = np.zeros(codes.shape, dtype=np.int64)
-    for fold in np.unique(exam.folds):
-        test = exam.folds == fold
-        counts = matrix[rows[~test]].T @ exam.hits[:, ~test].T
-        overall = exam.hits[:, ~test].mean(axis=1)
+    for fold in np.unique(cv.folds):
+        test = cv.folds == fold
+        counts = matrix[rows[~test]].T @ cv.hits[:, ~test].T
+        overall = cv.hits[:, ~test].mean(axis=1)
         best = (counts + 0.5 * overall).argmax(axis=1)
         picks[test] = best[starts + codes[rows[test]]]
     return picks
 
 
-def marks(exam: Exam, rows: Ints | None = None) -> Floats:
+def marks(cv: CrossValidation, rows: Ints | None = None) -> Floats:
     """What each feature alone gets, (F,)."""
-    picks = by_feature(exam, rows)
-    found: Floats = exam.hits[picks, np.arange(len(picks))[:, None]].mean(axis=0)
+    picks = by_feature(cv, rows)
+    found: Floats = cv.hits[picks, np.arange(len(picks))[:, None]].mean(axis=0)
     return found
 
 
-def ranked(exam: Exam) -> list[tuple[int, float]]:
+def ranked(cv: CrossValidation) -> list[tuple[int, float]]:
     """Every feature with what it gets alone; the best first, of equal ones that with few values."""
-    levels = exam.features.codes.max(axis=0).tolist()
-    alone = enumerate(marks(exam).tolist())
+    levels = cv.features.codes.max(axis=0).tolist()
+    alone = enumerate(marks(cv).tolist())
     return sorted(alone, key=lambda item: (-item[1], levels[item[0]]))
 
 
-def described_tree(exam: Exam, names: Sequence[str]) -> str:
+def described_tree(cv: CrossValidation, names: Sequence[str]) -> str:
     """The tree over all prompts as text, with the choices by their names, (C,)."""
     from sklearn.tree import export_text
 
-    known = exam.labels >= 0
-    grown = _grown(exam.features.numbers[known], exam.labels[known])
+    known = cv.labels >= 0
+    grown = _grown(cv.features.numbers[known], cv.labels[known])
     met = [names[choice] for choice in grown.classes_]
-    text: str = export_text(grown, feature_names=exam.features.cuts, class_names=met)
+    text: str = export_text(grown, feature_names=cv.features.cuts, class_names=met)
     return text
 
 
@@ -417,7 +421,7 @@ def shuffled(group: Ints, rng: np.random.Generator) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
+class PermutationTest:
     """How often shuffled features do as well.
 
     Attributes:
@@ -432,14 +436,14 @@ class Chance:
     highest: float
 
 
-def chance(
-    exam: Exam,
+def permutation_test(
+    cv: CrossValidation,
     group: Ints,
     observed: float,
     *,
     seed: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Chance:
+) -> PermutationTest:
     """The test of the best score: every learner and feature runs on every shuffle, the best counts.
 
     Trying many of them therefore costs nothing in error. The draw ends as soon as the level
@@ -447,7 +451,7 @@ def chance(
     Sequential Monte Carlo p-values, 1991).
 
     Args:
-        exam: what was learned.
+        cv: what was learned.
         group: int64 (N,), near-duplicates.
         observed: the highest cross-validated score, of a learner or of a feature alone.
         seed: of the shuffles.
@@ -461,15 +465,15 @@ def chance(
     # Many small matrices: threads would only wait for each other, and checks cost more than fits.
     with threadpool_limits(1), config_context(assume_finite=True, skip_parameter_validation=True):
         for done in range(1, SHUFFLES + 1):
-            found = _best(exam, shuffled(group, rng))
+            found = _best(cv, shuffled(group, rng))
             highest = max(highest, found)
             as_high += found >= observed
             progress(done, SHUFFLES)
             if as_high > most:
-                return Chance(as_high / done, done, highest)
-    return Chance((1 + as_high) / (SHUFFLES + 1), SHUFFLES, highest)
+                return PermutationTest(as_high / done, done, highest)
+    return PermutationTest((1 + as_high) / (SHUFFLES + 1), SHUFFLES, highest)
 
 
-def _best(exam: Exam, rows: Ints) -> float:
-    learned = [exam.score(cross_validated(exam, learn, rows)) for learn in LEARNERS.values()]
-    return max(float(marks(exam, rows).max()), *learned)
+def _best(cv: CrossValidation, rows: Ints) -> float:
+    learned = [cv.score(cross_validated(cv, learn, rows)) for learn in LEARNERS.values()]
+    return max(float(marks(cv, rows).max()), *learned)

@@ -78,7 +78,6 @@ def report(runs: Sequence[Run], *, with_published: bool = False, by: Sequence[st
 
 
 def _tables(runs: Sequence[Run], with_published: bool, by: Sequence[str]) -> list[Table]:
-    """The tables of one task and profile."""
     found = [
         run_tables.by_spec(spec, runs, with_published=with_published)
         for spec in run_tables.specs(runs[0])
@@ -220,7 +219,6 @@ def _result(run: Run, dataset: str) -> dict[str, Any]:
 
 
 def _totals(run: Run) -> Iterator[tuple[str, float]]:
-    """The totals that there are."""
     for metric in run.columns:
         value = run.results["overall"].get(metric)
         if value is not None:

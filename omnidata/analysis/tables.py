@@ -380,7 +380,6 @@ def _row(
     widths: Sequence[int],
     band: Sequence[tuple[_Block, tuple[list[str], list[str]]]],
 ) -> list[str]:
-    """The lines of a table's row."""
     tall = max(len(lines) for lines in row)
     found = []
     values = [cell for block, (above, _) in band for cell in _aligned(block, above)]
@@ -399,7 +398,6 @@ def _wrapped(label: str) -> list[str]:
 
 
 def _line_of(text: str) -> str:
-    """The text without line breaks."""
     return " ".join(text.splitlines())
 
 

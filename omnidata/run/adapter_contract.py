@@ -31,16 +31,12 @@ from omnidata.types import (
 
 
 class _Line(msgspec.Struct):
-    """What is read of a medium's line in a receipt."""
-
     role: str = ""
     kind: str = ""
     dropped: Any = UNSET
 
 
 class _Receipt(msgspec.Struct):
-    """What is read of a receipt."""
-
     parts: list[_Line] = []
 
 

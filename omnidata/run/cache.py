@@ -175,7 +175,6 @@ class ResponseCache:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn errors of SQLite into ours."""
         try:
             yield
         except sqlite3.Error as error:

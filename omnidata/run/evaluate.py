@@ -301,7 +301,6 @@ async def _ask(
     meter: StageTimer,
     progress: Progress | None,
 ) -> Engine:
-    """Ask about all steps."""
     engine = Engine(
         task, adapter, run, params, limits=limits, budget=budget, cache=cache, meter=meter
     )

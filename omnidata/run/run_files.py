@@ -225,7 +225,6 @@ def read_scores(run: Path, profile: str) -> dict[str, Mapping[str, Any]]:
 def _convert(
     value: Any, kind: Any, where: str, expected: str, remedy: str, place: str = ""
 ) -> None:
-    """Make sure that a value is of its kind."""
     try:
         msgspec.convert(value, kind)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:  # a key no file can hold
@@ -239,7 +238,6 @@ def _convert(
 
 
 def _whole(path: Path, expected: str, remedy: str) -> dict[str, Any]:
-    """The object in a file."""
     try:
         with open_own(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -261,7 +259,6 @@ def _whole(path: Path, expected: str, remedy: str) -> dict[str, Any]:
 
 
 def _lines(path: Path, remedy: str) -> Iterator[bytes]:
-    """The lines of a file."""
     try:
         with open_own(path, "rb") as file:
             for line in lines(file):
@@ -287,7 +284,6 @@ def _unreadable(path: Path, error: OSError, remedy: str) -> RunError:
 
 
 def _object(text: bytes, where: str, expected: str, remedy: str) -> dict[str, Any]:
-    """The JSON object that a text is."""
     try:
         value = decode(text.decode("utf-8"))
     except (UnicodeDecodeError, RecursionError):

@@ -287,7 +287,6 @@ def check_scores_folder(out: Path, predictions: Path | None) -> None:
 
 
 def _is_run(out: Path, predictions: Path) -> bool:
-    """Whether the folder is the run that the predictions are of."""
     run = predictions if predictions.is_dir() else predictions.parent
     is_run = (run / "run.json").is_file() and (run == predictions or predictions.name == ANSWERS)
     return is_run and out.resolve() == run.resolve()

@@ -231,7 +231,6 @@ def _limits(folder: Path, *rows: LimitsRow) -> Limits:
 
 
 def _load(cell: Cell, task: Task) -> LoadedDataset:
-    """The data that the suite names."""
     return task.load(cell.folder / cell.task.data)
 
 

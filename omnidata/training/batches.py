@@ -416,7 +416,6 @@ class Batch:
 
 
 def _changed(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """The value with every tensor in it changed."""
     if isinstance(value, Tensor):
         return change(value)
     if isinstance(value, Padded):

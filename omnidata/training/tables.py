@@ -109,8 +109,6 @@ class _Measure:
 
 @dataclass(frozen=True, slots=True)
 class _StepLookup:
-    """Gives rows their steps."""
-
     steps: PackedSteps
 
     def __call__(self, rows: Mapping[str, Sequence[int]]) -> dict[str, list[Step]]:
@@ -168,8 +166,6 @@ def training_stream(
 
 @dataclass(slots=True)
 class _Rows:
-    """Makes steps of a repository's rows."""
-
     data: Path
     manifest: repository.Manifest
     reader: Reader = field(init=False)
@@ -375,8 +371,6 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _ExampleLookup:
-    """Gives rows their examples."""
-
     file: _File
     starts: npt.NDArray[np.int64]
 
