@@ -127,6 +127,25 @@ def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
             yield found
 
 
+def read_final(path: Path) -> Iterator[Prediction]:
+    """The lines of a run folder's predictions, one per step.
+
+    Raises:
+        PredictionError: see `read`; or a step has two lines.
+    """
+    known: set[str] = set()
+    for line in read(path, of_run=True):
+        if line.sample_id in known:
+            raise PredictionError(
+                f"step {line.sample_id} has two lines",
+                where=str(path),
+                expected="one final line per step",
+                remedy="remove one of them, or start again in another folder",
+            )
+        known.add(line.sample_id)
+        yield line
+
+
 def _decode_slowly(line: bytes, path: Path, number: int) -> Prediction:
     """In Python's dialect of JSON, which has the lone surrogates that msgspec refuses."""
     if len(line) >= LINE:

@@ -200,7 +200,7 @@ def _assemble(columns: Sequence[_Column], rows: int) -> Features:
     )
 
 
-# Shallow learners that choose an answer by the form of the prompt, and their cross-cv.
+# Shallow learners that choose an answer by the form of the prompt, and their cross-validation.
 
 FOLDS = 5
 DEPTH = 3

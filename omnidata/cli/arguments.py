@@ -166,7 +166,47 @@ _LIMITS: dict[str, Any] = {
     ],
 }
 _FIELDS = {"rpm": "requests_per_minute", "tpm": "tokens_per_minute", "timeout": "timeout_s"}
-_DEFAULTS = {"model_options": inspect.Parameter.empty, "attempts": 6}
+_DEFAULTS = {
+    "model_options": inspect.Parameter.empty,
+    "media_root": inspect.Parameter.empty,
+    "attempts": 6,
+}
+"""Of options that have another default than None; an empty one is made by the option itself."""
+
+
+def _with_options(
+    verb: Callable[..., None],
+    call: Callable[..., None],
+    options: dict[str, Any],
+    *,
+    instead_of: str = "",
+) -> Callable[..., None]:
+    """A verb as the command line sees it, with more options than its own.
+
+    Args:
+        verb: the verb.
+        call: what is called in its place, with the options as well.
+        options: their types by name.
+        instead_of: the parameter of the verb at whose place they stand; behind all if empty.
+    """
+    hints = get_type_hints(verb, include_extras=True) | options
+    added = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS.get(name), annotation=hint
+        )
+        for name, hint in options.items()
+    ]
+    parameters: list[inspect.Parameter] = []
+    for own in inspect.signature(verb).parameters.values():
+        if own.name == instead_of:
+            parameters += added
+        else:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(own.replace(kind=kind, annotation=hints[own.name]))
+    wraps(verb)(call)
+    call.__annotations__ = hints
+    vars(call)["__signature__"] = inspect.Signature(parameters + ([] if instead_of else added))
+    return call
 
 
 def asks(verb: Callable[..., None]) -> Callable[..., None]:
@@ -176,28 +216,8 @@ def asks(verb: Callable[..., None]) -> Callable[..., None]:
         UsageError: when called, a model option is no KEY=VALUE, or a limit lets nothing through.
     """
     verb.__annotations__.pop("asking")  # the classes it names are imported when the verb runs
-    hints = get_type_hints(verb, include_extras=True) | _WAY | _LIMITS
-    parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(verb).parameters.values():
-        if parameter.name != "asking":
-            parameters.append(
-                parameter.replace(
-                    kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[parameter.name]
-                )
-            )
-            continue
-        parameters += [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=_DEFAULTS.get(name),
-                annotation=hint,
-            )
-            for name, hint in (_WAY | _LIMITS).items()
-        ]
 
-    @wraps(verb)
-    def taking_options(**given: Any) -> None:
+    def call(**given: Any) -> None:
         from omnidata.run.cost import Limits
         from omnidata.tasks.base import parse
 
@@ -206,15 +226,12 @@ def asks(verb: Callable[..., None]) -> Callable[..., None]:
         options = parse(way.pop("model_options"), "-M")
         verb(**given, asking=Asking(options, limits=limits, **way))
 
-    taking_options.__annotations__ = hints
-    vars(taking_options)["__signature__"] = inspect.Signature(parameters)
-    return taking_options
+    return _with_options(verb, call, _WAY | _LIMITS, instead_of="asking")
 
 
 # The option that lets data lead outside, the same for every verb that reads data.
 
-_NAME = "media_root"
-_HINT = Annotated[
+_ROOTS = Annotated[
     list[Path],
     typer.Option(
         "--media-root",
@@ -232,27 +249,17 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
     Raises:
         UsageError: when called, a folder is none.
     """
-    hints = get_type_hints(verb, include_extras=True) | {_NAME: _HINT}
-    parameters = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[parameter.name])
-        for parameter in inspect.signature(verb).parameters.values()
-    ]
-    parameters.append(inspect.Parameter(_NAME, inspect.Parameter.KEYWORD_ONLY, annotation=_HINT))
 
-    @wraps(verb)
-    def taking_roots(**given: Any) -> None:
+    def call(media_root: list[Path], **given: Any) -> None:
         from omnidata.files import following
 
-        roots: list[Path] = given.pop(_NAME)
-        with following(roots):
-            if roots:
-                told = ", ".join(str(root.resolve()) for root in roots)
+        with following(media_root):
+            if media_root:
+                told = ", ".join(str(root.resolve()) for root in media_root)
                 terminal.note(f"files outside the data may be opened below {told}")
             verb(**given)
 
-    taking_roots.__annotations__ = hints
-    vars(taking_roots)["__signature__"] = inspect.Signature(parameters)
-    return taking_roots
+    return _with_options(verb, call, {"media_root": _ROOTS})
 
 
 # The benchmark that data are rows of, where the user does not name it.

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from omnidata import predictions
-from omnidata.errors import PredictionError, RunError
+from omnidata.errors import RunError
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
 from omnidata.run.run_files import changes, described, read_info
@@ -117,14 +117,7 @@ class RunFolder:
         """What needs no second try; transient failures move to `attempts.jsonl`."""
         final: list[Prediction] = []
         failed: list[Prediction] = []
-        for line in predictions.read(self.predictions, of_run=True):
-            if line.sample_id in self.done:
-                raise PredictionError(
-                    f"step {line.sample_id} has two lines",
-                    where=str(self.predictions),
-                    expected="one final line per step",
-                    remedy="remove one of them, or start again in another folder",
-                )
+        for line in predictions.read_final(self.predictions):
             if line.delivery in TRANSIENT:
                 failed.append(line)
             else:

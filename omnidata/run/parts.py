@@ -300,11 +300,10 @@ def _answers(run: Path, steps: Sequence[Step]) -> dict[str, Prediction]:
     path = run / "predictions.jsonl"
     due = {step.sample_id for step in steps}
     found: dict[str, Prediction] = {}
-    for line in predictions.read(path, of_run=True):
-        if line.sample_id in found or line.sample_id not in due:
+    for line in predictions.read_final(path):
+        if line.sample_id not in due:
             raise PredictionError(
-                f"step {line.sample_id} "
-                + ("has two lines" if line.sample_id in found else "is none of this part's"),
+                f"step {line.sample_id} is none of this part's",
                 where=str(path),
                 expected="one final line for each step of the part",
                 remedy="remove the line, or run the part again in another folder",

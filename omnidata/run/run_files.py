@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Meta
 
 from omnidata import predictions
-from omnidata.errors import PredictionError, RunError, UsageError
+from omnidata.errors import RunError, UsageError
 from omnidata.files import LINE, lines
 from omnidata.jsontext import BROKEN, decode, is_shallow
 from omnidata.metrics.paired import Unit
@@ -473,17 +473,7 @@ class Run:
         path = self.path / ANSWERS
         if not path.exists():
             return {}
-        found: dict[str, Prediction] = {}
-        for line in predictions.read(path, of_run=True):
-            if line.sample_id in found:
-                raise PredictionError(
-                    f"step {line.sample_id} has two lines",
-                    where=str(path),
-                    expected="one final line per step",
-                    remedy="remove one of them",
-                )
-            found[line.sample_id] = line
-        return found
+        return {line.sample_id: line for line in predictions.read_final(path)}
 
 
 def read_run(folder: Path) -> Run:

@@ -11,6 +11,7 @@ import numpy as np
 
 from omnidata.actions import Action, Point, Region, Screen, Space
 from omnidata.errors import Finding, OmnidataError
+from omnidata.metrics.paired import Unit
 from omnidata.metrics.row_tables import by_group
 from omnidata.tasks.agentnet import load as loader
 from omnidata.tasks.agentnet.actions import POINTED, boxes_of, place_of, spelled, turn_of, type_of
@@ -31,7 +32,6 @@ from omnidata.tasks.explaining import (
     shown,
 )
 from omnidata.tasks.profiles import RowProfile
-from omnidata.metrics.paired import Unit
 from omnidata.types import (
     PLACE,
     Explanation,

@@ -14,6 +14,7 @@ import numpy as np
 from omnidata.actions import Screen, Space
 from omnidata.errors import Finding
 from omnidata.metrics.intervals import named_methods
+from omnidata.metrics.paired import Unit
 from omnidata.metrics.row_tables import means
 from omnidata.tasks.base import Benchmark, hash_of
 from omnidata.tasks.coordinates import place, resizing
@@ -26,7 +27,6 @@ from omnidata.tasks.explaining import (
     placed,
 )
 from omnidata.tasks.profiles import Mask, RowProfile, owners
-from omnidata.metrics.paired import Unit
 from omnidata.tasks.screenspot import load as loader
 from omnidata.tasks.screenspot.load import BOXES, FORMS, box_of, file_of, is_negative
 from omnidata.tasks.screenspot.rules import NEGATIVE, ParsedResponse, Reading, hits, read
