@@ -758,7 +758,7 @@ def as_action(
         return None
     found: list[Action] = []
     for call, before, at, _ in in_place(statements, space=space):
-        action = _action(call, before, at)
+        action = action_of(call, before, at)
         if action is None and not found:
             return None
         action = action or Action("done")
@@ -831,8 +831,14 @@ def pointer_after(call: Call, pointer: Point | None, *, space: Space) -> Point |
     return None if call.tag or call.x is not None or call.y is not None else pointer
 
 
-def _action(call: Call, before: Point | None, at: Point | None) -> Action | None:
-    """What one call does; None for an end with a word that nobody knows."""
+def action_of(call: Call, before: Point | None, at: Point | None) -> Action | None:
+    """What one call does; None for an end with a word that nobody knows.
+
+    Args:
+        call: any call but a pause.
+        before: where the pointer was, from which a drag begins; None where nobody says.
+        at: where the call is done, or where a drag ends.
+    """
     place = (at,) if at else ()
     button = call.button or "left"
     if call.kind in ("move", "move_by"):

@@ -163,6 +163,11 @@ def test_turns_may_be_counted_from_0(tmp_path: Path) -> None:
     assert [step.step_index for step in load(tmp_path).steps] == [0, 1]
 
 
+def about(source: LoadedDataset, code: str) -> list[str]:
+    """The steps that findings of a code name."""
+    return [own for found in source.findings if found.code == code for own in found.sample_ids]
+
+
 def test_several_lines_of_one_turn_are_one_step(tmp_path: Path) -> None:
     one, other = line(1, **TASKED), line(1, "pyautogui.press('enter')", **TASKED)
     folder = rollout(tmp_path, one, other, line(2, "DONE", **TASKED))
@@ -175,6 +180,7 @@ def test_several_lines_of_one_turn_are_one_step(tmp_path: Path) -> None:
         "TAP", "pyautogui.click(96, 54)\npyautogui.press('enter')",
     )  # fmt: skip
     assert codes(source).count("screenshot-shared") == 1, "one second, one name: the later stays"
+    assert about(source, "screenshot-shared") == [source.steps[0].sample_id]
     (back,) = osworld.dump(source.steps).values()
     assert back == lines_of(folder)
 
@@ -203,6 +209,7 @@ def test_a_run_that_was_appended_is_an_episode_of_its_own(tmp_path: Path) -> Non
     assert [step.tags["outcome"] for step in source.steps] == ["unfinished"] * 2 + ["success"] * 2
     assert [step.media["video"] is None for step in source.steps] == [True, True, False, False]
     assert sorted(codes(source)) == ["observation-missing", "run-crashed", "runs-appended"]
+    assert about(source, "run-crashed") == [step.sample_id for step in source.steps[:2]]
     (back,) = osworld.dump(source.steps).values()
     assert back == lines_of(folder)
 
@@ -348,6 +355,7 @@ def test_a_number_that_no_run_has_is_not_believed(tmp_path: Path) -> None:
     source = load(tmp_path, check_media=False)
     assert [step.step_index for step in source.steps] == list(range(7))
     assert codes(source).count("step-number") == 6
+    assert about(source, "step-number") == [step.sample_id for step in source.steps[1:]]
 
 
 def test_an_endless_run_is_cut(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from omnidata.actions import Action, Point
 from omnidata.metrics.rollouts import Example, grouped, published, total
 from omnidata.tasks.desktops import read_turn
-from omnidata.tasks.osworld.actions import NEAR, Said, actions_of, judge, parse
+from omnidata.tasks.osworld.actions import NEAR, ParsedResponse, actions_of, judge, parse
 from omnidata.tasks.osworld.tree import groups, read_score, sets
 
 SIZES = sets()["osworld"]
@@ -205,7 +205,7 @@ def test_no_answer_is_wrong_and_an_unknown_screen_judges_no_place() -> None:
 )
 def test_the_code_of_an_answer_is_found(text: str, code: str) -> None:
     found = parse(text)
-    assert isinstance(found, Said)
+    assert isinstance(found, ParsedResponse)
     assert found.code == code
 
 
@@ -228,13 +228,13 @@ def test_an_answer_without_code_says_why(text: str, why: str) -> None:
 def test_only_code_that_is_understood_is_as_the_prompt_asks() -> None:
     for text, good in (("```\npyautogui.click(1, 2)\n```", True), ("```\nimport os\n```", False)):
         found = parse(text)
-        assert isinstance(found, Said)
+        assert isinstance(found, ParsedResponse)
         assert found.as_prompted is good
 
 
 @given(st.text(alphabet="`DONE \nclick(1)", max_size=60))
 def test_any_answer_is_read_without_an_error(text: str) -> None:
-    assert isinstance(parse(text), Said | str)
+    assert isinstance(parse(text), ParsedResponse | str)
 
 
 @pytest.mark.parametrize("text", ["0_1", "\uff11", "1_0e-1", "true", "0x1", "", "1 0"])

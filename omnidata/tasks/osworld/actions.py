@@ -20,6 +20,7 @@ from omnidata.tasks.desktops import (
     Code,
     Unresolved,
     Value,
+    action_of,
     bind,
     in_place,
     read_turn,
@@ -265,41 +266,22 @@ def actions_of(statements: Sequence[Call | Code]) -> list[Action] | None:
     return found if found or not statements else [Action("wait")]
 
 
-def _places(point: Point | None) -> tuple[Point, ...]:
-    return (point,) if point else ()
-
-
 def _action(call: Call, before: Point | None, at: Point | None) -> Action:
-    start, button = _places(at), call.button or "left"
-    if call.kind in ("move", "move_by"):
-        return Action("move", start)
-    if call.kind in ("drag", "drag_by"):
-        return Action("drag", _places(before), start, button=button, words=call.button)
-    if call.kind in ("scroll", "hscroll"):
+    """The action as it is judged: the button as it is named, one name for each key."""
+    if call.kind in ("scroll", "hscroll"):  # a wheel that does not turn has a direction too
         way = WHEEL[call.kind][math.copysign(1, call.amount) < 0]
-        return Action("scroll", start, direction=way, amount=abs(call.amount))
-    if call.kind == "click":
-        return Action("tap", start, button=button, count=call.times, words=call.button)
-    if call.kind in ("mouse_down", "mouse_up"):
-        return Action(
-            "hold" if call.kind == "mouse_down" else "release",
-            start,
-            button=button,
-            words=call.button,
-        )
+        return Action("scroll", (at,) if at else (), direction=way, amount=abs(call.amount))
     if call.kind == "terminate":
         failed = call.status.lower().startswith("fail")
         return Action("done", status="failure" if failed else "success")
-    return Action("wait") if call.kind == "wait" else _typed(call)
-
-
-def _typed(call: Call) -> Action:
     keys = tuple(map(_key, call.text if call.text is not None else call.keys))
+    if call.kind in ("write", "press"):
+        return Action("keys", keys=keys * call.times)
     if call.kind == "hotkey":
-        return Action("hotkey", keys=tuple(sorted(set(keys))))
-    if call.kind in ("key_down", "key_up"):
-        return Action("hold" if call.kind == "key_down" else "release", keys=keys)
-    return Action("keys", keys=keys * call.times)
+        keys = tuple(sorted(set(keys)))
+    action = action_of(call, before, at)
+    assert action is not None  # only ends may be unknown
+    return replace(action, keys=keys, words=call.button)
 
 
 def _key(name: str) -> str:
@@ -418,7 +400,7 @@ _LANGUAGES: Final = frozenset({"python", "py", "python3", "code"})
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ParsedResponse:
     """What a text says to do.
 
     Attributes:
@@ -436,7 +418,7 @@ class Said:
         return not any(isinstance(one, Code) for one in self.statements)
 
 
-def parse(text: str) -> Said | str:
+def parse(text: str) -> ParsedResponse | str:
     r"""What a model's text says to do.
 
     Args:
@@ -452,7 +434,7 @@ def parse(text: str) -> Said | str:
         ('success', 'there is no block of code')
     """
     if text.strip() in WORDS:
-        return Said((WORDS[text.strip()],), text.strip())
+        return ParsedResponse((WORDS[text.strip()],), text.strip())
     parts = text.split(_FENCE)
     blocks = [_unnamed(part) for part in parts[1:-1:2]]
     if not blocks:
@@ -460,7 +442,7 @@ def parse(text: str) -> Said | str:
     found = [one for block in blocks for one in read_turn(block)]
     if not found:
         return "the block of code is empty"
-    return Said(tuple(found), "\n".join(filter(None, blocks)))
+    return ParsedResponse(tuple(found), "\n".join(filter(None, blocks)))
 
 
 def _unnamed(block: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -99,8 +99,11 @@ class Told:
     @property
     def sample_ids(self) -> list[str]:
         """Of the steps, one for each turn."""
-        first = self.run.first_number
-        return [f"{self.episode_id}/{turn.number - first}" for turn in self.run.turns]
+        return [self.sample_id(turn.number) for turn in self.run.turns]
+
+    def sample_id(self, number: int) -> str:
+        """Of the step of the turn that has this number."""
+        return f"{self.episode_id}/{number - self.run.first_number}"
 
     @property
     def episode_id(self) -> str:
@@ -154,7 +157,7 @@ class StepReader:
             gap = index - len(history)  # turns in which the agent said nothing that could be run
             history += [None] * gap
             screens += [screen] * gap
-            step = Step(
+            yield Step(
                 sample_id=sample_id,
                 episode_id=told.episode_id,
                 step_index=index,
@@ -167,8 +170,8 @@ class StepReader:
                 action=action,
                 tags=tags,
                 source=_source(told, number, line),
+                group=told.rollout.example_id,
             )
-            yield named(step)
             history.append(action)
             screens.append(screen)
 
@@ -304,11 +307,6 @@ class StepReader:
                 "the step has no action; its source keeps the text, which is never run",
             )
         return action
-
-
-def named(step: Step) -> Step:
-    """The step with its group: all rollouts of one example, whichever agent made them."""
-    return replace(step, group=step.source["example_id"])
 
 
 def said(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -465,7 +463,10 @@ def _read(data: Path, instructions: Instructions, align: AlignBy, *, check_media
         results[rollout.path] = rollout, result
         runs = _runs(rollout, data.name if data.is_file() else TRAJECTORY, note)
         for number, run in enumerate(runs):
-            steps += reader.steps(Told(rollout, run, number, len(runs), result))
+            told = Told(rollout, run, number, len(runs), result)
+            for turn, finding in run.doubts:
+                about(note, *(told.sample_ids if turn is None else [told.sample_id(turn)]))(finding)
+            steps += reader.steps(told)
     findings += _doubts(instructions, data)
     if check_media and steps:
         check_media_files(steps, note, always_shown=False)

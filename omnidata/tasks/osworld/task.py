@@ -6,35 +6,46 @@ What the paper scores, the share of examples that succeed, needs no model's text
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from omnidata.actions import Action, Pair, Point, Screen, Space
-from omnidata.errors import UsageError
-from omnidata.tasks.base import Benchmark
+from omnidata.actions import Action, Pair, Point, Screen, Space, centre
+from omnidata.errors import OmnidataError, UsageError, counted
+from omnidata.tasks import overview
+from omnidata.tasks.base import Benchmark, hash_of
 from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.desktops import WORDS, Call, Code, as_action, is_told, spelled
+from omnidata.tasks.explaining import (
+    SCREENSHOT,
+    Turn,
+    explained,
+    fenced,
+    gap,
+    of_turns,
+    quoted,
+    shown,
+)
 from omnidata.tasks.osworld import load as loader
 from omnidata.tasks.osworld.actions import (
-    Said,
+    ParsedResponse,
     actions_of,
     calls_of,
+    details_of,
     is_whole,
     judge,
     moved,
     needs_places,
     parse,
+    type_of,
 )
-from omnidata.tasks.osworld.explanations import explain
-from omnidata.tasks.osworld.load import AlignBy
-from omnidata.tasks.osworld.overview import View
+from omnidata.tasks.osworld.load import Results
 from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.tree import groups, recognises, sets
+from omnidata.tasks.overview import Table, share
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.types import (
     PLACE,
@@ -47,8 +58,13 @@ from omnidata.types import (
     Profile,
     Step,
     Target,
+    Task,
     Verdict,
 )
+
+OUTCOMES: Final = ("success", "partial", "failure", "unfinished")
+"""How a rollout may end."""
+
 
 # `osworld-step`: does an answer do what the recorded agent did? Ours; the paper has no such rule.
 #
@@ -64,7 +80,7 @@ class StepProfile(EpisodeProfile):
         "group": tuple(groups()),
         "domain": tuple(sets()["osworld"]),
         "model": (),
-        "outcome": ("success", "partial", "failure", "unfinished"),
+        "outcome": OUTCOMES,
     }
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
@@ -72,25 +88,73 @@ class StepProfile(EpisodeProfile):
 
         Pixels are those of the screenshot as the model was shown it, which the receipt tells.
         """
-        said = parse(text)
-        if isinstance(said, str):
-            return Verdict("unparsed", self._values(step, None, None), None, said)
-        found = actions_of(said.statements)
+        read = parse(text)
+        if isinstance(read, str):
+            return Verdict("unparsed", self._values(step, None, None), None, read)
+        found = actions_of(read.statements)
         resized = resizing(receipt, where=step.sample_id)
         if found is not None and resized is not None:
             found = moved(found, resized.to_screen)
-        return Verdict("ok", self._values(step, said, found), {"code": said.code})
+        return Verdict("ok", self._values(step, read, found), {"code": read.code})
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
         """The verdict on a step without an answer: wrong, with the reason as its outcome."""
         return Verdict(outcome, self._values(step, None, None))
 
     def _values(
-        self, step: Step, said: Said | None, found: Sequence[Action] | None
+        self, step: Step, read: ParsedResponse | None, found: Sequence[Action] | None
     ) -> tuple[bool | None, bool | None, bool]:
         recorded = actions_of(calls_of(step.source).calls)
         match = judge(recorded, found, step.screen)
-        return *match, said is not None and said.as_prompted
+        return *match, read is not None and read.as_prompted
+
+
+# What `omnidata info` counts: rollouts by domain, how many finished, and their turns.
+
+
+class View(overview.View):
+    """The rollouts, and how many steps they have.
+
+    A Parquet repository holds the steps alone.
+    """
+
+    def __init__(self, source: LoadedDataset) -> None:
+        super().__init__(source)
+        self.rollouts = _rollouts(source) if isinstance(source, Results) else {}
+
+    @classmethod
+    def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
+        """The data; results without a single turn are shown too."""
+        return loader.load(data, strict=strict, needs_steps=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts as JSON values."""
+        return {"counts": self.counts, "rollouts": self.rollouts}
+
+    def tables(self) -> list[Table]:
+        """The rollouts, then the steps if there are any."""
+        rows = [
+            [domain, *(str(found[name]) for name in OUTCOMES)]
+            for domain, found in self.rollouts.items()
+        ]
+        found = [Table("Rollouts", ("", *OUTCOMES), rows)] if rows else []
+        return [*found, *(super().tables() if self.source.steps else ())]
+
+    def remarks(self) -> list[str]:
+        """How many rollouts there are, and how many of them finished."""
+        total = sum(sum(found.values()) for found in self.rollouts.values())
+        done = total - sum(found["unfinished"] for found in self.rollouts.values())
+        rollouts = counted(total, "rollout")
+        return [f"{rollouts}, {done} finished ({share(done, total)})"] if total else []
+
+
+def _rollouts(source: Results) -> Mapping[str, Mapping[str, int]]:
+    """By domain: how many rollouts came to which end."""
+    found: dict[str, dict[str, int]] = {}
+    for rollout, result in source.results.values():
+        row = found.setdefault(rollout.domain or "unknown", dict.fromkeys(OUTCOMES, 0))
+        row[result.outcome] += 1
+    return dict(sorted(found.items()))
 
 
 # OSWorld's prompt for agents that see the screenshot alone (paper, Appendix C.2.1).
@@ -116,6 +180,10 @@ _UNSAID: Final = "(an action that cannot be shown)"
 _LAST: Final = 3
 """Rounds that an agent is reminded of (section 4.1)."""
 
+_USUAL: Final[Screen] = (1920, 1080)  # paper, Appendix C.3
+_HOLE: Final = "\0"  # which no code has: Python spells it out
+_BY: Final = frozenset({"move_by", "drag_by"})
+
 
 @cache
 def system_prompt() -> str:
@@ -129,83 +197,157 @@ def system_prompt() -> str:
     return folder.joinpath("osworld.txt").read_text(encoding="utf-8")
 
 
-class Prompt:
-    """The conversation about a step.
+class OsWorld(Benchmark):
+    """OSWorld: what does the agent do next on the desktop, given the screenshot?
 
     Args:
-        options: resolved (`OPTIONS`).
+        options: `history`, `alignment`, `examples`; unknown ones are a `UsageError`.
     """
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._history = options["history"]
-        said = [self._history, system_prompt(), _TASK, _NEXT, _BEFORE, _UNSAID, _LAST]
-        self.hash = hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    title = "OSWorld"
+    detailed_actions = True
+    holds = "rollouts of agents on desktops: screenshots, recordings, results; the next action"
+    tags = loader.TAGS
+    roles = loader.ROLES
+    subsets = (*groups(), *sets()["osworld"])
+    overview = View
+    score_files = RolloutScorer()
+    baselines: Sequence[str] = ("oracle", "center")
+    allowed: Mapping[str, Sequence[str]] = OPTIONS
 
-    def conversation(
-        self, step: Step, predicted: Sequence[Action | None] | None = None
-    ) -> Conversation:
-        """The system and user message for one step.
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
+        super().__init__(name, options)
+        self._examples = Path(self.options["examples"]) if self.options["examples"] else None
+        if self._examples is not None and not self._examples.is_dir():
+            raise UsageError(
+                "there is no such folder",
+                where=f"-T examples={self._examples}",
+                expected="OSWorld's evaluation_examples/examples",
+            )
+        self.prompt_hash = hash_of(
+            [self.options["history"], system_prompt(), _TASK, _NEXT, _BEFORE, _UNSAID, _LAST]
+        )
+        profile = StepProfile()
+        self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
-        Args:
-            step: of OSWorld.
-            predicted: the model's own actions so far; used with `history=predicted` only.
-        """
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
+        """Read the rollouts."""
+        return loader.load(
+            data,
+            examples=self._examples,
+            align="pictures" if self.options["alignment"] == "pictures" else "clock",
+            check_media=check_media,
+            strict=strict,
+        )
+
+    def detect(self, data: Path) -> bool:
+        """Whether a trajectory is there, or a result of a known domain."""
+        return recognises(data)
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over trajectories, results and instructions."""
+        return loader.fingerprint(data)
+
+    def named(self, step: Step) -> Step:
+        """The step with its group: all rollouts of one example, whichever agent made them."""
+        return replace(step, group=step.source["example_id"])
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """The system and user message for one step."""
         shot = step.media.get("screenshot")
         shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
         return (
             Message("system", (Part("text", system_prompt() + _TASK.format(step.instruction)),)),
-            Message("user", (Part("text", _NEXT + self._past(step, predicted)), *shown)),
+            Message("user", (Part("text", _NEXT + self._history(step, predicted)), *shown)),
         )
 
-    def _past(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
-        past = step.history if self._history == "gold" else predicted or ()
-        if self._history == "none" or not past:
-            return ""
+    def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
+        past = self.earlier(step, predicted)
         first = max(0, len(past) - _LAST)
-        said = [
+        lines = [
             f"\n{number}. {action.words if action and is_told(action) else _UNSAID}"
             for number, action in enumerate(past[first:], first + 1)
         ]
-        return _BEFORE + "".join(said)
+        return _BEFORE + "".join(lines) if lines else ""
 
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        """The recorded turn as code, also where it was said in another action space.
 
-# What the recorded agent did, in the form that OSWorld's prompt asks for, and the baselines.
+        Args:
+            step: of OSWorld.
+            space: "px" or None.
+            size: width and height of the screenshot as the model is shown it, in pixels.
 
-BASELINES: Final = ("oracle", "center")
-"""`oracle` answers with what the recorded agent did; `center` clicks the middle of the screen."""
+        Returns:
+            None where the turn is not understood, or does something at a place that nobody says,
+            or on a screen of unknown size.
 
-_USUAL: Final[Screen] = (1920, 1080)  # paper, Appendix C.3
-_HOLE: Final = "\0"  # which no code has: Python spells it out
-_BY: Final = frozenset({"move_by", "drag_by"})
+        Raises:
+            UsageError: a unit other than pixels, in which code has its places.
+        """
+        if space not in (None, "px"):
+            raise UsageError(
+                f"code has its places in pixels, not in {space}",
+                expected="px",
+                remedy="leave the unit out",
+            )
+        size = size or step.screen
+        calls = calls_of(step.source).calls
+        found = actions_of(calls)
+        if not found or not is_whole(found):
+            return None
+        by = any(isinstance(call, Call) and call.kind in _BY for call in calls)
+        if (needs_places(found) and min(step.screen) < 1) or (by and size != step.screen):
+            return None
+        lines, template, points = [], [], []
+        for call in calls:
+            assert not isinstance(call, Code)  # `actions_of` understood them all
+            pair = _place(call, step.screen, size)
+            lines.append(spelled(call, f"{pair[0]:g}, {pair[1]:g}" if pair else ""))
+            held = spelled(call, _HOLE if pair else "")
+            template.append(held.replace(PLACE, "bbox").replace(_HOLE, PLACE))
+            points += [pair] if pair else []
+        return Target(_fenced(lines), _fenced(template), tuple(points))
 
+    def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
+        """`oracle` answers with what the recorded agent did; `center` clicks the middle."""
+        return super().policy(name, steps) if name == "oracle" else _center
 
-def target(step: Step, *, size: Screen) -> Target | None:
-    """The recorded turn as code, also where it was said in another action space.
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
+        """A model's text as an action, for histories of predictions; None if it is none.
 
-    Args:
-        step: of OSWorld.
-        size: width and height of the screenshot as the model is shown it, in pixels.
+        Its words are the model's code, with places as it wrote them.
+        """
+        found = parse(text)
+        if isinstance(found, str):
+            return None
+        return as_action(found.statements, space="px", said=found.code)
 
-    Returns:
-        None where the turn is not understood, or does something at a place that nobody says, or
-        on a screen of unknown size.
-    """
-    calls = calls_of(step.source).calls
-    found = actions_of(calls)
-    if not found or not is_whole(found):
-        return None
-    by = any(isinstance(call, Call) and call.kind in _BY for call in calls)
-    if (needs_places(found) and min(step.screen) < 1) or (by and size != step.screen):
-        return None
-    lines, marked, places = [], [], []
-    for call in calls:
-        assert not isinstance(call, Code)  # `actions_of` understood them all
-        pair = _place(call, step.screen, size)
-        lines.append(spelled(call, f"{pair[0]:g}, {pair[1]:g}" if pair else ""))
-        shown = spelled(call, _HOLE if pair else "")
-        marked.append(shown.replace(PLACE, "bbox").replace(_HOLE, PLACE))
-        places += [pair] if pair else []
-    return Target(_fenced(lines), _fenced(marked), tuple(places))
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Why a verdict is what it is, and what can be drawn of it."""
+        done = actions_of(calls_of(step.source).calls)
+        parsed = verdict.parsed if verdict else None
+        read = _read(parsed["code"]) if parsed and "code" in parsed else None
+        said = _placed(read, step, receipt)
+        target = _turn(done)
+        return explained(
+            verdict,
+            self.profiles[profile],
+            lambda parsed, right: _cause(done or [], said, step.screen, right=right),
+            target_label=target.label if target else "",
+            answer_label=lambda parsed: turn.label if (turn := _turn(read)) else "",
+            places={SCREENSHOT: of_turns(target, _turn(said))},
+            noun="action",
+        )
 
 
 def _place(call: Call, screen: Screen, size: Screen) -> Pair | None:
@@ -230,137 +372,80 @@ def _fenced(lines: Sequence[str]) -> str:
     return "\n".join(blocks)
 
 
-def policy(name: str, options: Mapping[str, str]) -> Callable[[Step], str]:
-    """The rule of that name: a step's answer.
-
-    Args:
-        name: one of `BASELINES`.
-        options: as given with `-M key=value`; there are none.
-
-    Raises:
-        UsageError: there is no such rule, or an option is given.
-    """
-    if name not in BASELINES:
-        raise UsageError(
-            f'osworld has no baseline "{name}"',
-            where=f"--model baseline:{name}",
-            expected=f"one of {', '.join(BASELINES)}",
-        )
-    for option in options:
-        raise UsageError(f"baseline:{name} has no options", where=f"-M {option}={options[option]}")
-    return _oracle if name == "oracle" else _center
-
-
-def _oracle(step: Step) -> str:
-    found = target(step, size=step.screen)
-    return found.text if found else ""
-
-
 def _center(step: Step) -> str:
     width, height = step.screen if min(step.screen) > 0 else _USUAL
     return _fenced([f"pyautogui.click({width // 2}, {height // 2})"])
 
 
-class OsWorld(Benchmark):
-    """OSWorld: what does the agent do next on the desktop, given the screenshot?
+# How an answer differs from what the recorded agent did.
 
-    Args:
-        options: `history`, `alignment`, `examples`; unknown ones are a `UsageError`.
-    """
 
-    title = "OSWorld"
-    detailed_actions = True
-    holds = "rollouts of agents on desktops: screenshots, recordings, results; the next action"
-    tags = loader.TAGS
-    roles = loader.ROLES
-    subsets = (*groups(), *sets()["osworld"])
-    overview = View
-    score_files = RolloutScorer()
-    baselines: Sequence[str] = BASELINES
-    allowed: Mapping[str, Sequence[str]] = OPTIONS
+def _read(code: str) -> Sequence[Action] | None:
+    """What an answer does; None where it is not understood."""
+    found = parse(fenced(code))
+    return None if isinstance(found, str) else actions_of(found.statements)
 
-    def __init__(self, name: str, options: Mapping[str, str]) -> None:
-        super().__init__(name, options)
-        self._examples = Path(self.options["examples"]) if self.options["examples"] else None
-        if self._examples is not None and not self._examples.is_dir():
-            raise UsageError(
-                "there is no such folder",
-                where=f"-T examples={self._examples}",
-                expected="OSWorld's evaluation_examples/examples",
-            )
-        self._align: AlignBy = "pictures" if self.options["alignment"] == "pictures" else "clock"
-        self._prompt = Prompt(self.options)
-        self.prompt_hash = self._prompt.hash
-        profile = StepProfile()
-        self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
-    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the rollouts."""
-        return loader.load(
-            data,
-            examples=self._examples,
-            align=self._align,
-            check_media=check_media,
-            strict=strict,
-        )
+def _placed(
+    said: Sequence[Action] | None, step: Step, receipt: Mapping[str, Any] | None
+) -> Sequence[Action] | None:
+    """The same with places in pixels of the screen; None where the receipt cannot be read."""
+    try:
+        resized = resizing(receipt, where=step.sample_id)
+    except OmnidataError:
+        return None
+    return moved(said, resized.to_screen) if said is not None and resized else said
 
-    def detect(self, data: Path) -> bool:
-        """Whether a trajectory is there, or a result of a known domain."""
-        return recognises(data)
 
-    def fingerprint(self, data: Path) -> str:
-        """SHA-256 over trajectories, results and instructions."""
-        return loader.fingerprint(data)
+def _turn(found: Sequence[Action] | None) -> Turn | None:
+    if found is None:
+        return None
+    starts = tuple(region for one in found for region in one.start)
+    ends = tuple(region for one in found for region in one.end)
+    return Turn(tuple(map(type_of, found)), starts, ends)
 
-    def named(self, step: Step) -> Step:
-        """The step with its group: all rollouts of one example."""
-        return loader.named(step)
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation for one step; `predicted` is used with `history=predicted` only."""
-        return self._prompt.conversation(step, predicted)
-
-    def target(
-        self, step: Step, *, space: Space | None = None, size: Screen | None = None
-    ) -> Target | None:
-        """What the recorded agent did, as code; None where it cannot be said.
-
-        Raises:
-            UsageError: a unit other than pixels, in which code has its places.
-        """
-        if space not in (None, "px"):
-            raise UsageError(
-                f"code has its places in pixels, not in {space}",
-                expected="px",
-                remedy="leave the unit out",
-            )
-        return target(step, size=size or step.screen)
-
-    def baseline(
-        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
-    ) -> Callable[[Step], str]:
-        """The rule of that name: a step's answer."""
-        return policy(name, options)
-
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """A model's text as an action, for histories of predictions; None if it is none.
-
-        Its words are the model's code, with places as it wrote them.
-        """
-        said = parse(text)
+def _cause(
+    done: Sequence[Action], said: Sequence[Action] | None, screen: Screen, *, right: bool
+) -> str:
+    """How an answer differs from what the recorded agent did."""
+    if said is None:
+        return "a line of the answer is not understood"
+    if right:
+        return f"the answer does what the recorded agent did: {_listed(done)}"
+    if list(map(type_of, said)) != list(map(type_of, done)):
         return (
-            None
-            if isinstance(said, str)
-            else as_action(said.statements, space="px", said=said.code)
+            f"the answer is {_listed(said) or 'nothing'}, the recorded agent's is {_listed(done)}"
         )
+    pairs = zip(done, said, strict=True)
+    unlike = ((one, other) for one, other in pairs if not judge([one], [other], screen)[1])
+    return next((_unlike(one, other, screen) for one, other in unlike), "what is done differs")
 
-    def explain(
-        self,
-        step: Step,
-        verdict: Verdict | None,
-        *,
-        profile: str,
-        receipt: Mapping[str, Any] | None = None,
-    ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
-        return explain(step, verdict, self.profiles[profile], receipt=receipt)
+
+def _listed(found: Sequence[Action]) -> str:
+    return ", ".join(map(type_of, found))
+
+
+def _unlike(done: Action, said: Action, screen: Screen) -> str:
+    if details_of(done) != details_of(said):
+        return f"{type_of(done)}: {quoted(_detail(said))} in place of {quoted(_detail(done))}"
+    found = []
+    for name, wanted_at, given_at in (
+        ("point", done.start, said.start),
+        ("end", done.end, said.end),
+    ):
+        if wanted_at and given_at and wanted_at != given_at:
+            point = centre(given_at[0])
+            where = gap(point, wanted_at, screen, noun="recorded")
+            found.append(f"the {name} {shown(point)} is {where}")
+        elif wanted_at and not given_at:
+            found.append(f"{type_of(done)} is at no place")
+    return "; ".join(found)
+
+
+def _detail(action: Action) -> str:
+    """Keys that are typed one after the other as a text; other things with spaces between."""
+    if action.kind != "keys":
+        return " ".join(map(str, details_of(action)))
+    keys = (" " if key == "space" else key for key in action.keys)
+    return "".join(key if len(key) == 1 else f"[{key}]" for key in keys)

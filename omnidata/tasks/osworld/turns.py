@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from omnidata.errors import MediaError
+from omnidata.errors import Finding, MediaError
 from omnidata.jsontext import BROKEN, is_integer
 from omnidata.loaders.load import Note, Place, short
 from omnidata.media import image
 from omnidata.media.containers import opened, video_stream
 from omnidata.media.segments import RECORDING, recorded_seconds
+from omnidata.tasks.desktops import clip_of
 from omnidata.types import MediaRef, VideoSegment
 
 if TYPE_CHECKING:
@@ -75,11 +77,17 @@ class Run:
         turns: in order.
         before: lines before the first turn: the reset of a fork, errors.
         crashed: the error that ended it; empty if none did.
+        doubts: findings about its rows, each with the number of the turn; None for the whole run.
     """
 
     turns: list[Turn] = field(default_factory=list)
     before: list[Row] = field(default_factory=list)
     crashed: str = ""
+    doubts: list[tuple[int | None, Finding]] = field(default_factory=list)
+
+    def doubt(self, turn: int | None, finding: Finding) -> None:
+        """Keep a finding about one of the turns, or about the run."""
+        self.doubts.append((turn, finding))
 
     @property
     def first_number(self) -> int:
@@ -129,8 +137,8 @@ def read_runs(lines: Iterable[tuple[str, Any]], note: Note) -> list[Run]:
     it stays after a line that says it is done, and after an error unless it goes on.
 
     Args:
-        lines: as `json_lines` gives them.
-        note: takes the findings.
+        lines: as `omnidata.jsontext.json_lines` gives them.
+        note: takes the findings about lines that become no part of a turn.
     """
     runs: list[Run] = [Run()]
     for where, row in lines:
@@ -140,17 +148,25 @@ def read_runs(lines: Iterable[tuple[str, Any]], note: Note) -> list[Run]:
                 "json-invalid", "the line is not a JSON object", "one JSON object in UTF-8"
             )
         elif _is_error(row):
-            _crash(runs[-1], row, place)
+            _crash(runs[-1], row, where)
         elif is_reset(row):
             if runs[-1].turns or runs[-1].before:
                 runs.append(Run())
             runs[-1].before.append(row)
         else:
-            number = _number(row, runs[-1], place)
+            number, odd = _number(row, runs[-1])
             if _begins(runs[-1], number):
                 runs.append(Run())
-                number = _number(row, runs[-1], None)
-            _add(runs[-1], Turn(number, [row], where), place)
+                number, _ = _number(row, runs[-1])
+            if not _add(runs[-1], Turn(number, [row], where)):
+                place.refuse("turns-many", "the run goes on", f"at most {MOST_TURNS} turns")
+            elif odd:
+                Place(where, partial(runs[-1].doubt, number)).warn(
+                    "step-number",
+                    f"step_num is {short(row.get('step_num'))}",
+                    f"a whole number from 0 to {MOST_TURNS}",
+                    "mend the row; until then it counts as the one after the row before",
+                )
     return _with_turns(runs)
 
 
@@ -160,18 +176,21 @@ def _with_turns(runs: Iterable[Run]) -> list[Run]:
     Such a go is a run only where it is the last, for recording and result are about it.
     """
     kept: list[Run] = []
-    lines: list[Row] = []
+    rest = Run()
     for run in runs:
         if run.turns:
-            run.before[:0], lines = lines, []
+            run.before[:0], run.doubts[:0] = rest.before, rest.doubts
             kept.append(run)
+            rest = Run()
         else:
-            lines += run.before
-    if not lines:
+            rest.before += run.before
+            rest.doubts += run.doubts
+    if not rest.before:
         return kept
     if not kept:
-        return [Run(before=lines)]
-    kept[-1].turns[-1].after += lines
+        return [rest]
+    kept[-1].turns[-1].after += rest.before
+    kept[-1].doubts += rest.doubts
     return [*kept, Run()]
 
 
@@ -179,10 +198,10 @@ def _is_error(row: Row) -> bool:
     return "Error" in row and row.keys().isdisjoint(("action", "actions", "step_num"))
 
 
-def _crash(run: Run, row: Row, place: Place) -> None:
+def _crash(run: Run, row: Row, where: str) -> None:
     run.crashed = short(row.get("Error"))
     (run.turns[-1].after if run.turns else run.before).append(row)
-    place.warn(
+    Place(where, partial(run.doubt, None)).warn(
         "run-crashed",
         f"the run ended with an error: {run.crashed}",
         "a run that ends by itself",
@@ -190,18 +209,12 @@ def _crash(run: Run, row: Row, place: Place) -> None:
     )
 
 
-def _number(row: Row, run: Run, place: Place | None) -> int:
+def _number(row: Row, run: Run) -> tuple[int, bool]:
+    """The number of a row's turn, and whether the row itself does not say one."""
     value = row.get("step_num")
     if is_integer(value) and 0 <= value <= MOST_TURNS:
-        return value
-    if place:
-        place.warn(
-            "step-number",
-            f"step_num is {short(value)}",
-            f"a whole number from 0 to {MOST_TURNS}",
-            "mend the row; until then it counts as the one after the row before",
-        )
-    return run.turns[-1].number + 1 if run.turns else 1
+        return value, False
+    return (run.turns[-1].number + 1 if run.turns else 1), True
 
 
 def _begins(run: Run, number: int) -> bool:
@@ -212,21 +225,23 @@ def _begins(run: Run, number: int) -> bool:
     return number < last.number or (number == last.number and (done or bool(run.crashed)))
 
 
-def _add(run: Run, turn: Turn, place: Place) -> None:
+def _add(run: Run, turn: Turn) -> bool:
+    """Put a row into its turn; False where the run has too many."""
     last = run.turns[-1] if run.turns else None
     if last and last.number == turn.number:
         if last.shown_after and last.shown_after == turn.shown_after:
-            place.warn(
+            Place(turn.where, partial(run.doubt, last.number)).warn(
                 "screenshot-shared",
                 f"two actions of one turn name the screenshot {short(last.shown_after)}",
                 "a screenshot for each",
                 "nothing is lost for the step: the file shows the screen after the last of them",
             )
         last.rows += turn.rows
-    elif len(run.turns) < MOST_TURNS:
+        return True
+    if len(run.turns) < MOST_TURNS:
         run.turns.append(turn)
-    else:
-        place.refuse("turns-many", "the run goes on", f"at most {MOST_TURNS} turns")
+        return True
+    return False
 
 
 # OSWorld's screen recordings: where in them each turn lies.
@@ -246,7 +261,6 @@ _ODD_CELLS: Final = 4
 more than that, a menu or a window many times as much."""
 _LEAST: Final = 2
 _STAMP_S: Final = 1.0
-_SHORTEST_S: Final = 1 / 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,13 +313,9 @@ class Timeline:
         Returns:
             None for less than a frame, or for what lies outside the recording.
         """
-        ref, last = self.recording.ref, self.recording.seconds
-        bounds = (0.0, *self.starts, last)[number : number + 2]
-        start, end = (round(min(max(moment, 0.0), last), 6) for moment in bounds)
-        if end - start < _SHORTEST_S:
-            return None
-        name = f"{ref.path.removesuffix('.mp4')}_{number}.mp4"
-        return MediaRef("video", ref.root, name, cell=VideoSegment(ref.path, start, end))
+        seconds = self.recording.seconds
+        start, end = (0.0, *self.starts, seconds)[number : number + 2]
+        return clip_of(self.recording.ref, number, start, end, seconds=seconds)
 
 
 def estimated(recording: Recording, times: Sequence[datetime]) -> Timeline:
