@@ -1,3 +1,15 @@
-"""Where pytest collects: the links at the top level show rooms of the package, not packages."""
+"""Where pytest collects, and which modules it looks through for examples."""
 
+from __future__ import annotations
+
+from pathlib import Path
+
+# The links at the top level show rooms of the package, not packages.
 collect_ignore = ["loaders", "metrics", "adapters"]
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave modules without an example alone: to look for one, pytest would import them."""
+    if collection_path.suffix != ".py" or collection_path.name.startswith(("test_", "conftest")):
+        return None
+    return None if ">>>" in collection_path.read_text("utf-8") else True

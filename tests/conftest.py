@@ -7,6 +7,8 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import certifi
@@ -16,6 +18,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.full import FULL
 
+ROOT = Path(__file__).resolve().parents[1]
 os.environ["HF_HUB_OFFLINE"] = "1"  # nothing imports `datasets` before this line
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side already
 
@@ -41,6 +44,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not FULL and (mark := item.get_closest_marker("full")):
             (why,) = mark.args
             item.add_marker(pytest.mark.skip(reason=f"{why}: `make test-full` runs it"))
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Let every other worker import the modules of tests from the last to the first.
+
+    Where nothing is compiled yet, to rewrite assertions takes longer than all else of a collection;
+    workers that begin at two ends read what the other has written.
+    """
+    if int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 2:
+        roots = [Path(argument.partition("::")[0]) for argument in session.config.args]
+        for path in sorted((p for root in roots for p in root.rglob("test_*.py")), reverse=True):
+            with suppress(Exception, pytest.skip.Exception):  # said when it is collected
+                import_module(".".join(path.absolute().relative_to(ROOT).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from omnidata.analysis.inference import Estimate, corrected, estimate, mcnemar
 from omnidata.metrics.paired import Floats, Sums
@@ -28,6 +27,8 @@ def shares(a: Sequence[int], b: Sequence[int], steps: Sequence[int]) -> Sums:
 
 def drawn(seed: int, episodes: int, *, a: float, b: float, alike: float = 0.0) -> Sums:
     """Two runs of such accuracy, whose steps follow their episode's luck to that share."""
+    from scipy import stats
+
     rng = np.random.default_rng(seed)
     steps = rng.integers(1, 7, episodes)
     luck = rng.normal(0, 1, (2, episodes))
@@ -77,6 +78,8 @@ def test_correction_is_that_of_the_paper() -> None:
 
 
 def test_the_interval_is_that_of_scipys_paired_bootstrap() -> None:
+    from scipy import stats
+
     sums = drawn(3, 200, a=0.55, b=0.62, alike=0.4)
     found = only(sums)
 
@@ -96,6 +99,8 @@ def test_the_interval_is_that_of_scipys_paired_bootstrap() -> None:
 @pytest.mark.parametrize("episodes", [9, 60])
 def test_p_is_that_of_scipys_permutation_test(episodes: int) -> None:
     """Exact for few episodes, by chance for many."""
+    from scipy import stats
+
     sums = drawn(5, episodes, a=0.5, b=0.6, alike=0.3)
     found = only(sums)
 

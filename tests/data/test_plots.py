@@ -6,12 +6,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from matplotlib import font_manager
-from matplotlib.container import BarContainer
-from matplotlib.figure import Figure
 from PIL import Image
 
 from omnidata import figures
@@ -22,6 +19,9 @@ from omnidata.types import LoadedDataset
 from tests.cli.running import as_json, omnidata
 from tests.trees import row, write_app, write_rows
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 HOSTILE = ("微信", "$\\frac{$", "a\nb\x1b[2J", "\ud800", "x" * 300, "😀", "_^{")
 
 
@@ -31,6 +31,8 @@ def drawn(source: LoadedDataset) -> Figure:
 
 def heights(figure: Figure, panel: int) -> dict[str, list[float]]:
     """The lengths of the bars by the first word of their legend."""
+    from matplotlib.container import BarContainer
+
     found = {}
     for bars in figure.axes[panel].containers:
         assert isinstance(bars, BarContainer)
@@ -176,6 +178,8 @@ def test_names_that_no_font_has_are_spelled_out(tmp_path: Path) -> None:
 
 
 def fonts() -> set[str]:
+    from matplotlib import font_manager
+
     return {font.name for font in font_manager.fontManager.ttflist}
 
 
@@ -184,6 +188,7 @@ def chinese_font(tmp_path: Path) -> Iterator[str]:
     """A font with two Chinese characters, installed for the test."""
     from fontTools.fontBuilder import FontBuilder
     from fontTools.pens.ttGlyphPen import TTGlyphPen
+    from matplotlib import font_manager
 
     pen = TTGlyphPen(None)
     pen.moveTo((0, 0))

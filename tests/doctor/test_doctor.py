@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from tests.doctor.broken import doctor, follow, loads
 from tests.full import in_gate
 
 torch = pytest.importorskip("torch", reason="needs the extra `local`")
-pytest.importorskip("torchvision", reason="needs the extra `local`")
+if find_spec("torchvision") is None:
+    pytest.skip("needs the extra `local`", allow_module_level=True)
 without_cuda = pytest.mark.skipif(
     torch.version.cuda is not None, reason="needs torch without CUDA, where CUDA builds break"
 )

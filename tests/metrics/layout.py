@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 from omnidata.metrics.episodes import StepVerdicts
 
@@ -157,6 +156,8 @@ def solve(
             return None
     if not publish(everything, overall, np.concatenate([part.lengths for part in parts])):
         return None
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
     found = milp(
         np.zeros(width),
         constraints=LinearConstraint(np.array(rows), lows, highs),

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import precision_recall_fscore_support
 
 from omnidata.metrics.classification import RATES, Confusion, rates
 from omnidata.metrics.intervals import wilson
@@ -102,6 +101,8 @@ def test_the_rates_are_scikit_learns(pairs: list[tuple[bool, bool | None]]) -> N
     """With an unread response as a class of its own."""
     truth, said = [truth for truth, _ in pairs], [said for _, said in pairs]
     table = critic_table(Confusion.of(truth, said))
+    from sklearn.metrics import precision_recall_fscore_support
+
     precision, recall, f1, _ = precision_recall_fscore_support(
         [int(value) for value in truth],
         [2 if value is None else int(value) for value in said],

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
 
 from omnidata.metrics.intervals import share, wilson
 
 
 @given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_the_interval_is_scipys(counts: tuple[int, int]) -> None:
+    from scipy.stats import binomtest
+
     found = wilson(*counts)
     wanted = binomtest(*counts).proportion_ci(method="wilson")
     assert found == pytest.approx((wanted.low, wanted.high), abs=1e-9)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from matplotlib import colors
-from matplotlib.container import BarContainer
-from matplotlib.figure import Figure
 from PIL import Image
 
 from omnidata.analysis.figures import draw, drawings
 from omnidata.errors import UsageError
 from omnidata.run.run_files import Run
 from tests.report.made import totals, write_run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 DIMENSIONS = ("localization", "semantic_understanding", "temporal_reasoning")
 
@@ -52,6 +53,9 @@ def test_each_run_is_a_closed_line_through_its_numbers(runs: list[Run]) -> None:
 
 
 def test_lines_and_bars_differ_without_colour(runs: list[Run]) -> None:
+    from matplotlib import colors
+    from matplotlib.container import BarContainer
+
     (radar,) = made(runs, "omnigui-radar-dimension").axes
     looks = {(line.get_linestyle(), str(line.get_marker())) for line in radar.lines}
     assert len(looks) == len(radar.lines)
@@ -65,6 +69,8 @@ def test_lines_and_bars_differ_without_colour(runs: list[Run]) -> None:
 
 
 def test_bars_are_ranked_by_exact_match_with_averages_and_sizes(runs: list[Run]) -> None:
+    from matplotlib.container import BarContainer
+
     figure = made(runs, "omnigui-bars-app-1")
     axes = figure.axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == [

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from sklearn.neighbors import KNeighborsClassifier
 
 from omnidata.errors import PlatformError
 from omnidata.media import frames, image, samples
@@ -84,6 +83,8 @@ def _ref(step: Step, role: str) -> MediaRef:
 def test_the_nearest_example_in_the_deciding_medium_gets_held_out_steps_right(
     tmp_path: Path, cue: str
 ) -> None:
+    from sklearn.neighbors import KNeighborsClassifier
+
     medium = CUES[cue].medium
     chosen = only(
         medium, cues=(cue,), questions=("leave",), shuffled=False, max_steps=1, apps=1,
