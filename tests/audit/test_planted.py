@@ -24,25 +24,21 @@ NAMES = {
 }
 
 
-LEAKS = [*((cue, 1.0, 60) for cue in CUES if cue != "word"), ("word", 0.65, 500)]
-OTHERS = [
-    (cue, *other)
-    for cue in CUES
-    for other in ((1.0, 60), (0.65, 500), (0.75, 200))
-    if (cue, *other) not in LEAKS
+IN_GATE: list[tuple[Cue, float, int]] = [("length", 1.0, 60), ("word", 0.75, 200)]
+LEAKS = [
+    *IN_GATE,
+    *(
+        (cue, *other)
+        for cue in CUES
+        for other in ((1.0, 60), (0.65, 500), (0.75, 200))
+        if (cue, *other) not in IN_GATE
+    ),
 ]
 
 
-@pytest.mark.parametrize(
-    ("cue", "strength", "count"),
-    [
-        *LEAKS,
-        *(pytest.param(*leak, marks=pytest.mark.full("seconds of learning")) for leak in OTHERS),
-    ],
-)
-def test_a_planted_leak_is_found_and_named(
-    tmp_path: Path, cue: Cue, strength: float, count: int
-) -> None:
+@pytest.mark.parametrize("leak", in_gate(LEAKS, len(IN_GATE), "seconds of learning"))
+def test_a_planted_leak_is_found_and_named(tmp_path: Path, leak: tuple[Cue, float, int]) -> None:
+    cue, strength, count = leak
     report = audited(tmp_path / "rows.jsonl", rows(cue, strength, count=count, seed=5))
     assert report.leak
     assert report.learned is not None

@@ -24,6 +24,8 @@ MODULES = {
     "torchaudio": "torchaudio",
     "transformers": "transformers",
     "accelerate": "accelerate",
+    "peft": "peft",
+    "trl": "trl",
     "openai": "openai",
     "google-genai": "google",
     "matplotlib": "matplotlib",
@@ -43,7 +45,7 @@ BELOW_TRANSFORMERS = (
 """It imports them, or looks into their folders, where they are installed."""
 
 DEAR = (
-    *("datasets", "torchvision", "transformers", "accelerate", "peft", "trl"),
+    *("datasets", "torchvision", "torchaudio", "transformers", "accelerate", "peft", "trl"),
     *("openai", "google-genai", "matplotlib"),
 )
 """Each takes more than a second to import."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from omnidata.data.doctor import Check
 from tests.cli.running import omnidata
 from tests.doctor import broken
 from tests.doctor.broken import doctor, follow, loads
@@ -153,26 +154,6 @@ def test_a_torchvision_for_another_torch_is_told_from_one_for_cuda(tmp_path: Pat
     assert check.remedy.endswith(f"'torchvision==0.{minor + 15}.*'")
 
 
-def test_a_version_that_omnidata_does_not_take_is_broken_though_it_loads(tmp_path: Path) -> None:
-    working = "class Dataset:\n    @staticmethod\n    def from_dict(rows): pass"
-    broken.install(tmp_path, "datasets", working, version="2.0")
-    broken.out_of_order(tmp_path)
-    check = doctor(tmp_path)["datasets"]
-    assert check.detail.startswith("omnidata needs >=")
-    assert "--upgrade 'datasets>=" in check.remedy
-
-
-def test_a_gpu_that_does_not_compute_is_broken_beside_one_that_does(tmp_path: Path) -> None:
-    broken.install(tmp_path, "torch", _TORCH_WITH_TWO_GPUS)
-    broken.out_of_order(tmp_path)
-    checks = doctor(tmp_path)
-    assert checks["torch"].detail == "CUDA 13.0 build, 2 GPUs"
-    assert checks["GPU 0"].state == "ok"
-    assert checks["GPU 0"].detail == "Big, 80.0 GiB"
-    assert checks["GPU 1"].state == "broken"
-    assert checks["GPU 1"].detail.endswith("RuntimeError: no kernel image is available")
-
-
 _TORCH_WITH_TWO_GPUS = """
 from types import SimpleNamespace
 
@@ -193,9 +174,35 @@ cuda = SimpleNamespace(
 """
 
 
-def test_an_absent_package_is_no_fault_unless_omnidata_always_needs_it() -> None:
-    from omnidata.data.doctor import Check
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Check]:
+    """What is said of an old version and of two GPUs, one of which does not compute."""
+    folder = tmp_path_factory.mktemp("odd")
+    working = "class Dataset:\n    @staticmethod\n    def from_dict(rows): pass"
+    broken.install(folder, "datasets", working, version="2.0")
+    broken.install(folder, "torch", _TORCH_WITH_TWO_GPUS)
+    broken.out_of_order(folder)
+    return doctor(folder)
 
+
+def test_a_version_that_omnidata_does_not_take_is_broken_though_it_loads(
+    odd: dict[str, Check],
+) -> None:
+    assert odd["datasets"].detail.startswith("omnidata needs >=")
+    assert "--upgrade 'datasets>=" in odd["datasets"].remedy
+
+
+def test_a_gpu_that_does_not_compute_is_broken_beside_one_that_does(
+    odd: dict[str, Check],
+) -> None:
+    assert odd["torch"].detail == "CUDA 13.0 build, 2 GPUs"
+    assert odd["GPU 0"].state == "ok"
+    assert odd["GPU 0"].detail == "Big, 80.0 GiB"
+    assert odd["GPU 1"].state == "broken"
+    assert odd["GPU 1"].detail.endswith("RuntimeError: no kernel image is available")
+
+
+def test_an_absent_package_is_no_fault_unless_omnidata_always_needs_it() -> None:
     assert not Check("local", "torch", "absent").fault
     assert Check("base", "isal", "absent").fault
 

@@ -81,7 +81,7 @@ READINGS: list[Callable[[str], Any]] = [
 ]
 
 
-LONG = 800_000 if FULL else 200_000
+LONG = 800_000 if FULL else 60_000
 
 
 def kinds(found: Any) -> Any:
