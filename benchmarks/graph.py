@@ -25,8 +25,7 @@ from graph_pool import INTENTS, SUBTASKS, write_pool
 from omnidata.data.media_checks import cores
 from omnidata.graphs import Graph
 from omnidata.jsontext import decode
-from omnidata.metrics.graph_coherence import Bounds, coherence, most_coherent
-from omnidata.metrics.graphs import TaskScore, score_task, total
+from omnidata.metrics.graphs import Bounds, TaskScore, coherence, most_coherent, score_task, total
 from omnidata.synth.compose import Settings, compose
 from omnidata.synth.compose.levels import Levels
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from omnidata.actions import Action
     from omnidata.errors import OmnidataError
     from omnidata.files import following
-    from omnidata.loaders.hub import load_dataset, register
+    from omnidata.loaders.builders import load_dataset, register
     from omnidata.run.evaluate import evaluate
     from omnidata.run.scoring import score
     from omnidata.tasks import get_task
@@ -40,8 +40,8 @@ _HOMES = {
     "evaluate": "omnidata.run.evaluate",
     "following": "omnidata.files",
     "get_task": "omnidata.tasks",
-    "load_dataset": "omnidata.loaders.hub",
-    "register": "omnidata.loaders.hub",
+    "load_dataset": "omnidata.loaders.builders",
+    "register": "omnidata.loaders.builders",
     "score": "omnidata.run.scoring",
 }
 

@@ -21,7 +21,8 @@ from omnidata.analysis.inference import (
 )
 from omnidata.errors import RunError, UsageError, counted
 from omnidata.metrics.episodes import codes
-from omnidata.metrics.paired import Mask, Measures, Unit, means
+from omnidata.metrics.intervals import Mask
+from omnidata.metrics.paired import Measures, Unit, means
 from omnidata.run.run_files import Change, Run, changes, read_run
 from omnidata.run.selection import whole_episodes
 from omnidata.types import OUTCOMES, LoadedDataset, Step, VerdictColumns

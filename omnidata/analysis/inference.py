@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from omnidata.metrics.paired import Floats, Ints, Mask, Rates, Sums
+from omnidata.metrics.intervals import Floats, Ints, Mask
+from omnidata.metrics.paired import Rates, Sums
 
 RESAMPLES = 10_000
 MIN_EPISODES = 10

@@ -7,15 +7,15 @@ are sought only where few of a long clip are wanted.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal
 
 from omnidata.errors import MediaError, UsageError
-from omnidata.media.containers import broken, opened, video_stream
+from omnidata.media.containers import RECORDING, broken, timed, video_stream
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
+from omnidata.media.storage import opened
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
@@ -255,6 +255,22 @@ def _spread_over(
     return found if len(found.indices) == len(wanted) else None
 
 
+def recorded_seconds(ref: MediaRef) -> float:
+    """How long a recording is by its header; nothing is decoded.
+
+    Raises:
+        MediaError: it is missing or no recording, or its header does not say.
+    """
+    with opened(ref, RECORDING) as container:
+        video = video_stream(container, ref, RECORDING, None)
+        base = video.time_base
+        seconds = float(video.duration * base) if video.duration and base else 0.0
+        seconds = seconds or (container.duration or 0) / 1e6
+    if seconds <= 0:
+        raise broken(ref, "the header does not say how long it is", "a whole recording")
+    return seconds
+
+
 Decoded = tuple[int, float, "VideoFrame"]
 """Number, seconds, frame."""
 
@@ -295,28 +311,6 @@ def decode(
                 fault="refused",
             )
         yield number, seconds, frame
-
-
-def timed(
-    container: InputContainer, video: VideoStream
-) -> Iterator[tuple[float | None, VideoFrame]]:
-    """Frames with the seconds at which they are shown, None where the file does not say.
-
-    AVI has no times for frames but their place in the file. Where B-frames are stored in another
-    order than they are shown in, FFmpeg gives each frame the time of another; the packets' times in
-    their own order are right.
-    """
-    if container.format.name != "avi" or video.codec_context.skip_frame == "NONKEY":
-        for frame in container.decode(video):
-            yield frame.time, frame
-        return
-    stamps: deque[int] = deque()
-    for packet in container.demux(video):
-        if packet.size and packet.pts is not None:
-            stamps.append(packet.pts)
-        for frame in packet.decode():
-            stamp = stamps.popleft() if stamps else None
-            yield None if stamp is None else float(stamp * (video.time_base or 0)), frame
 
 
 def _at(decoded: Iterator[Decoded], wanted: list[int]) -> Iterator[Decoded]:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 from omnidata.errors import MediaError, MissingMediaError
 from omnidata.media.clip import decode
-from omnidata.media.containers import audio_stream, broken, opened, video_stream
+from omnidata.media.containers import audio_stream, broken, video_stream
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.media.picture import image, image_size
 from omnidata.media.sound import samples
-from omnidata.media.storage import InMemoryMedia, read_bytes, stored
+from omnidata.media.storage import InMemoryMedia, opened, read_bytes, stored
 from omnidata.media.truncation import cut_short, torn
 from omnidata.types import MediaRef
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import MediaError, UsageError
-from omnidata.media.containers import audio_stream, broken, opened
+from omnidata.media.containers import audio_stream, broken
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
+from omnidata.media.storage import opened
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:

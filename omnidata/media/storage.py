@@ -8,6 +8,7 @@ import zlib
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from omnidata.errors import MediaError, MediaFault
 from omnidata.files import ANY, check_file
+from omnidata.media.containers import open_container, read_cut
+from omnidata.media.encoding import png
 from omnidata.media.parquet_pages import look
 from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, place, resolve
 from omnidata.types import ByteRange, MediaRef, ParquetLocation, VideoSegment
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     import pyarrow.parquet as pq
+    from av.container import InputContainer
 
 
 # A medium whose bytes are in memory.
@@ -204,8 +208,6 @@ def read_stretch(ref: MediaRef, cell: ByteRange, budget: Budget) -> bytes:
 def _png(ref: MediaRef, content: bytes, shape: tuple[int, int, int], budget: Budget) -> bytes:
     import numpy as np
 
-    from omnidata.media.encoding import png
-
     if shape[2] != _RGB or min(shape) < 1 or prod(shape) != len(content):
         height, width, channels = shape
         what = f"{len(content)} bytes are no {width} x {height} pixels of {channels} channels"
@@ -290,12 +292,21 @@ def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
     if isinstance(ref, InMemoryMedia):
         return ref.content
     if isinstance(ref.cell, VideoSegment):
-        from omnidata.media.segments import read_cut  # decodes, and so needs this module
-
         return read_cut(ref, ref.cell, budget)
     if isinstance(ref.cell, ByteRange):
         return read_stretch(ref, ref.cell, budget)
     return resolve(ref, budget=budget) if ref.cell is None else _read_cell(ref, ref.cell, budget)
+
+
+@contextmanager
+def opened(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
+    """The container of a clip or a track, closed again when the block is left.
+
+    Raises:
+        MediaError: as `stored`; or the container, or anything decoded in the block, is broken.
+    """
+    with open_container(stored(ref, budget=budget), ref, budget) as container:
+        yield container
 
 
 def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from omnidata.metrics.intervals import Floats
 
 RATES = ("accuracy", "precision", "recall", "f1")
 

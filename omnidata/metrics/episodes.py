@@ -13,13 +13,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.metrics.intervals import named_methods, spread
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from omnidata.metrics.intervals import (
+    Floats,
+    Ints,
+    named_methods,
+    percentiles,
+    resampled,
+    spread,
+    summed,
+)
 
 METRICS = ("TM", "EM", "SR", "GP_ratio", "GP_prefix", "format_ok")
-RESAMPLES = 1000
 _BY_STEP = ("TM", "EM", "format_ok")
 
 
@@ -111,7 +115,7 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
 
     Returns:
         The six `METRICS` as fractions, None over nothing; `ci95` with a pair or None for each;
-        `ci95_method` where one of them is no bootstrap's interval (see `proportion.spread`);
+        `ci95_method` where one of them is no bootstrap's interval (see `intervals.spread`);
         `steps`, `episodes`, and `whole_episodes`, over which SR and GP go.
     """
     per_episode = counts(verdicts)
@@ -174,10 +178,7 @@ def by_owner(verdicts: StepVerdicts, per_episode: Ints) -> dict[str, tuple[Float
     if verdicts.group is None or not len(per_episode):
         return added
     _, first = np.unique(verdicts.episode, return_index=True)
-    _, owner = np.unique(verdicts.group[first], return_inverse=True)
-    sums = np.zeros((int(owner.max()) + 1, 2 * len(added)))
-    np.add.at(sums, owner, _side_by_side(added))
-    return _in_pairs(added, sums)
+    return _in_pairs(added, summed(_side_by_side(added), verdicts.group[first]))
 
 
 def _side_by_side(added: Mapping[str, tuple[Floats, Floats]]) -> Floats:
@@ -277,14 +278,14 @@ def _ratios(
     episodes = int(frequency.sum())
     if not episodes:
         return dict.fromkeys(terms, (None, None, ""))
-    draws = np.random.default_rng(seed).multinomial(episodes, frequency / episodes, size=RESAMPLES)
+    draws = resampled(frequency, seed)
     above = np.column_stack([part for part, _ in terms.values()])
     below = np.column_stack([part for _, part in terms.values()])
     values = (frequency @ above) / (frequency @ below)
-    intervals = np.percentile((draws @ above) / (draws @ below), [2.5, 97.5], axis=0).T
+    intervals = percentiles((draws @ above) / (draws @ below))
     return {
         name: (value, *spread(value, interval, episodes))
-        for name, value, interval in zip(terms, values.tolist(), intervals.tolist(), strict=True)
+        for name, value, interval in zip(terms, values.tolist(), intervals, strict=True)
     }
 
 

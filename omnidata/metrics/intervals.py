@@ -1,4 +1,4 @@
-"""How far a share that was counted can be from the true one."""
+"""Resampling, and how far a share that was counted can be from the true one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+RESAMPLES = 1000
+"""Of the bootstrap of a table."""
 
 Method = Literal["bootstrap", "wilson", "none: one group"]
 _NAMED: tuple[Method, ...] = ("wilson", "none: one group")
@@ -37,6 +47,26 @@ def wilson(hits: int, total: int) -> tuple[float, float] | None:
     low, high = ((middle + sign * half) / (1 + weight) for sign in (-1, 1))
     # Rounding must not put the share itself outside, or an end beyond 0 and 1.
     return max(0.0, min(low, found)), min(1.0, max(high, found))
+
+
+def summed(added: Floats, owner: Ints) -> Floats:
+    """(G, C): what the rows (N, C) of each owner add up to."""
+    _, numbers = np.unique(owner, return_inverse=True)
+    sums = np.zeros((int(numbers.max(initial=-1)) + 1, added.shape[1]))
+    np.add.at(sums, numbers, added)
+    return sums
+
+
+def resampled(frequency: Ints, seed: int) -> Ints:
+    """(RESAMPLES, K): how often each of K kinds is drawn, as many draws as there are of all."""
+    number = int(frequency.sum())
+    return np.random.default_rng(seed).multinomial(number, frequency / number, size=RESAMPLES)
+
+
+def percentiles(draws: Floats) -> list[list[float]]:
+    """The 95 % interval of each column of draws, (D, M): both ends."""
+    found: list[list[float]] = np.percentile(draws, [2.5, 97.5], axis=0).T.tolist()
+    return found
 
 
 def bootstrapped(drawn: Sequence[float], trials: int) -> tuple[list[float] | None, Method]:

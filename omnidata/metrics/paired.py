@@ -10,13 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from omnidata.metrics.row_tables import summed
+from omnidata.metrics.intervals import Floats, Ints, Mask, summed
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Unit = Literal["share", "number"]
 Rates = Callable[[Floats], Floats]
 """Sums over episodes, (..., C), to metrics, (..., M); NaN where a metric is undefined."""

@@ -13,11 +13,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.metrics.classification import RATES, Confusion, Floats, Ints, rates
+from omnidata.metrics.classification import RATES, Confusion, rates
 from omnidata.metrics.episodes import codes
-from omnidata.metrics.intervals import Method, bootstrapped, named_methods, spread
+from omnidata.metrics.intervals import (
+    Floats,
+    Ints,
+    Method,
+    bootstrapped,
+    named_methods,
+    percentiles,
+    resampled,
+    spread,
+    summed,
+)
 
-RESAMPLES = 1000
 PLATFORMS = ("web", "desktop", "mobile")
 
 
@@ -39,7 +48,7 @@ def means(
 
     Returns:
         The means by name, None over nothing; `ci95` with a pair or None for each; `ci95_method`
-        where one of them is no bootstrap's interval (see `proportion.spread`); `rows`, how many
+        where one of them is no bootstrap's interval (see `intervals.spread`); `rows`, how many
         were judged.
 
     Examples:
@@ -61,21 +70,13 @@ def means(
     kinds, frequency = np.unique(added, axis=0, return_counts=True)
     sums = frequency @ kinds
     values_by_name = dict(zip(columns, (sums[:-1] / sums[-1]).tolist(), strict=True))
-    draws = _draws(frequency, seed) @ kinds
-    drawn = _intervals(draws[:, :-1] / draws[:, -1:])
+    draws = resampled(frequency, seed) @ kinds
+    drawn = percentiles(draws[:, :-1] / draws[:, -1:])
     return {
         **values_by_name,
         **_told(values_by_name, drawn, shares=shares, trials=len(added)),
         "rows": rows,
     }
-
-
-def summed(added: Floats, owner: Ints) -> Floats:
-    """(G, C): what the rows (N, C) of each owner add up to."""
-    _, numbers = np.unique(owner, return_inverse=True)
-    sums = np.zeros((int(numbers.max(initial=-1)) + 1, added.shape[1]))
-    np.add.at(sums, numbers, added)
-    return sums
 
 
 def critic_table(
@@ -109,10 +110,10 @@ def critic_table(
         table = dict(zip(RATES, np.nan_to_num(found).tolist(), strict=True))
         if per_group:
             kinds, frequency = np.unique(np.array(per_group), axis=0, return_counts=True)
-            drawn = _draws(frequency, seed) @ kinds
+            drawn = resampled(frequency, seed) @ kinds
         else:
-            drawn = _draws(cells, seed)
-        drawn_rates = _intervals(np.nan_to_num(rates(drawn)))
+            drawn = resampled(cells, seed)
+        drawn_rates = percentiles(np.nan_to_num(rates(drawn)))
         trials = len(per_group) or int(cells.sum())
         told = _told(table, drawn_rates, shares=("accuracy",), trials=trials)
     return {
@@ -146,12 +147,6 @@ def by_group(
     return {name: table(numbers == code) for code, name in enumerate(names)}
 
 
-def _draws(frequency: Ints, seed: int) -> Ints:
-    """(RESAMPLES, K): how often each of K kinds is drawn, as many draws as there are of all."""
-    number = int(frequency.sum())
-    return np.random.default_rng(seed).multinomial(number, frequency / number, size=RESAMPLES)
-
-
 def _told(
     found: Mapping[str, float],
     drawn: Sequence[list[float]],
@@ -173,8 +168,3 @@ def _told(
         interval = spread(value, ends, trials) if name in shares else bootstrapped(ends, trials)
         intervals[name], methods[name] = interval
     return {"ci95": intervals, **named_methods(methods)}
-
-
-def _intervals(draws: Floats) -> list[list[float]]:
-    found: list[list[float]] = np.percentile(draws, [2.5, 97.5], axis=0).T.tolist()
-    return found

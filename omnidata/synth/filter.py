@@ -120,7 +120,7 @@ def precision(
         `known`, `unanswered` (of them: no full answer came, and they count for nothing below),
         `confusion`, `precision` (of the accepted, those that succeeded), `recall` (of those that
         succeeded, the accepted; an answer that cannot be read accepts nothing), each as
-        `metrics.proportion.share`, and `accept_all`, the precision of accepting everything. None if
+        `metrics.intervals.share`, and `accept_all`, the precision of accepting everything. None if
         nothing is known.
     """
     asked = [step for step in steps if step.sample_id in said]

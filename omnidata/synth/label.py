@@ -157,7 +157,7 @@ def precision(asked: Iterable[tuple[Step, Label]]) -> dict[str, Any] | None:
 
     Returns:
         `known` (steps), `labelled`, `coverage` (its share), `type` and `exact` (of the labels, the
-        right ones: see `metrics.proportion.share`), `by_extension`
+        right ones: see `metrics.intervals.share`), `by_extension`
         (labels that a rule of ours judged, since the known action is a point), and
         `most_frequent` (`primitive`, `share`: what answering nothing else would get for the type).
         None if no action is known.

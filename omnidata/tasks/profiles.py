@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.metrics import episodes
-from omnidata.metrics.episodes import Ints
-from omnidata.metrics.intervals import named_methods
+from omnidata.metrics.intervals import Ints, named_methods
 from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, known
 from omnidata.metrics.paired import means as paired_means
 from omnidata.metrics.row_tables import by_group, means

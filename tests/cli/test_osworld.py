@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from omnidata.loaders.hub import load_dataset
+from omnidata.loaders.builders import load_dataset
 from omnidata.media import probe
 from omnidata.tasks import get_task
 from omnidata.tasks.osworld import load

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.analysis.inference import Estimate, corrected, estimate, mcnemar
-from omnidata.metrics.paired import Floats, Sums
+from omnidata.metrics.intervals import Floats
+from omnidata.metrics.paired import Sums
 from tests.full import FULL
 
 

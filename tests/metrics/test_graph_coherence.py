@@ -9,9 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnidata.graphs import MAX_NODES, Graph
-from omnidata.metrics.graph_coherence import Bounds, coherence, most_coherent
 from omnidata.metrics.graph_complexity import complexity
-from omnidata.metrics.graphs import longest_possible_run, longest_run
+from omnidata.metrics.graphs import (
+    Bounds,
+    coherence,
+    longest_possible_run,
+    longest_run,
+    most_coherent,
+)
 from tests.full import FULL
 from tests.task_graphs import CROSSED, Task, all_orders, graphs, tasks
 

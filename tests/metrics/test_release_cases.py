@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from omnidata.metrics import episodes
+from omnidata.metrics.intervals import Floats
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.rows import TargetError, read_target
 from omnidata.types import Profile, Step, VerdictColumns
@@ -146,7 +147,7 @@ def table(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: 0.0 if value is None else value for name, value in found.items()}
 
 
-def column(rows: list[dict[str, Any]], name: str) -> episodes.Floats:
+def column(rows: list[dict[str, Any]], name: str) -> Floats:
     return np.array([row.get(name, False) for row in rows], dtype=np.float64)
 
 

@@ -48,7 +48,7 @@ class _Modules(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Put the builder of the task into the module."""
-        from omnidata.loaders.hub import Builder
+        from omnidata.loaders.builders import Builder
 
         assert module.__spec__ is not None
         task = registry.get_task(module.__spec__.loader_state)

@@ -14,8 +14,8 @@ from omnidata.errors import OmnidataError
 from omnidata.figures import save, spellings
 from omnidata.graphs import Graph
 from omnidata.jsontext import encode
-from omnidata.metrics.graph_coherence import coherence
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, Complexity, complexity
+from omnidata.metrics.graphs import coherence
 from omnidata.storage import atomic_write
 from omnidata.synth.compose.instructions import instruct
 from omnidata.synth.compose.partial_plan import node_names

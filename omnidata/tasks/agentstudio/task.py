@@ -12,9 +12,10 @@ import numpy as np
 
 from omnidata.actions import Action, Point, Screen, Space, convert
 from omnidata.errors import UsageError
-from omnidata.metrics.classification import RATES, Confusion, Floats, rates
+from omnidata.metrics.classification import RATES, Confusion, rates
+from omnidata.metrics.intervals import Floats, Mask, summed
 from omnidata.metrics.paired import Measures, Sums, Unit, known
-from omnidata.metrics.row_tables import PLATFORMS, critic_table, summed
+from omnidata.metrics.row_tables import PLATFORMS, critic_table
 from omnidata.tasks.agentstudio import load as loader
 from omnidata.tasks.agentstudio.answers import judge_point, judge_released
 from omnidata.tasks.agentstudio.explanations import critic, ground, multiple, single
@@ -32,7 +33,7 @@ from omnidata.tasks.agentstudio.rules import (
 )
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
-from omnidata.tasks.profiles import Mask, RowProfile, owners, sized
+from omnidata.tasks.profiles import RowProfile, owners, sized
 from omnidata.tasks.published import Published
 from omnidata.types import (
     PLACE,

@@ -29,7 +29,7 @@ from omnidata.errors import Finding, UsageError
 from omnidata.jsontext import whole_number
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
 from omnidata.loaders.language_check import Language
-from omnidata.metrics.episodes import Ints
+from omnidata.metrics.intervals import Ints, Mask
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place
 from omnidata.tasks.json_answers import LABELS, Answer, Pair, ParseFailure
@@ -44,7 +44,7 @@ from omnidata.tasks.omnigui.prompt import OPTIONS, Prompt, spoken
 from omnidata.tasks.omnigui.published import TABLES, VARIATIONS
 from omnidata.tasks.omnigui.rows import ROLES
 from omnidata.tasks.omnigui.rules import PredictedSpace, on_screen
-from omnidata.tasks.profiles import EpisodeProfile, Mask, Runs, numbered
+from omnidata.tasks.profiles import EpisodeProfile, Runs, numbered
 from omnidata.tasks.published import Published, read_published
 from omnidata.types import (
     PLACE,

@@ -15,8 +15,9 @@ from omnidata.errors import Finding, MediaError
 from omnidata.jsontext import BROKEN, is_integer
 from omnidata.loaders.load import Note, Place, short
 from omnidata.media import image
-from omnidata.media.containers import opened, video_stream
-from omnidata.media.segments import RECORDING, recorded_seconds
+from omnidata.media.clip import recorded_seconds
+from omnidata.media.containers import RECORDING, video_stream
+from omnidata.media.storage import opened
 from omnidata.tasks.desktops import clip_of
 from omnidata.types import MediaRef, VideoSegment
 

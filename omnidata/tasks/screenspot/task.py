@@ -13,7 +13,7 @@ import numpy as np
 
 from omnidata.actions import Screen, Space
 from omnidata.errors import Finding
-from omnidata.metrics.intervals import named_methods
+from omnidata.metrics.intervals import Mask, named_methods
 from omnidata.metrics.paired import Unit
 from omnidata.metrics.row_tables import means
 from omnidata.tasks.base import Benchmark, hash_of
@@ -26,7 +26,7 @@ from omnidata.tasks.explaining import (
     pair_on_screen,
     placed,
 )
-from omnidata.tasks.profiles import Mask, RowProfile, owners
+from omnidata.tasks.profiles import RowProfile, owners
 from omnidata.tasks.screenspot import load as loader
 from omnidata.tasks.screenspot.load import BOXES, FORMS, box_of, file_of, is_negative
 from omnidata.tasks.screenspot.rules import NEGATIVE, ParsedResponse, Reading, hits, read

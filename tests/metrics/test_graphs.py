@@ -13,9 +13,16 @@ import pytest
 
 from omnidata.errors import DataError
 from omnidata.graphs import Graph
-from omnidata.metrics.graph_coherence import Bounds, most_coherent
 from omnidata.metrics.graph_complexity import DIMENSIONS, capabilities, complexity, eligible, level
-from omnidata.metrics.graphs import TaskScore, score_task, sensitivity, states, total
+from omnidata.metrics.graphs import (
+    Bounds,
+    TaskScore,
+    most_coherent,
+    score_task,
+    sensitivity,
+    states,
+    total,
+)
 from omnidata.metrics.row_tables import means
 from tests.task_graphs import CHAIN, CROSSED, MEETING, TABLE_10, TWICE, Task
 
