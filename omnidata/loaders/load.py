@@ -32,7 +32,7 @@ def about(note: Note, *sample_ids: str) -> Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RowContext:
     """Where a row lies, and where its findings go."""
 
     where: str
@@ -106,7 +106,7 @@ def refuse_findings(findings: Sequence[Finding], data: Path) -> None:
         )
 
 
-def opened(
+def load_data(
     data: Path,
     task: str,
     tags: Sequence[str],

@@ -15,7 +15,7 @@ from omnidata.actions import Action, Screen, Space, history_text
 from omnidata.errors import DataError, Finding, UsageError
 from omnidata.loaders import files
 from omnidata.loaders.files import JsonFiles
-from omnidata.loaders.load import opened
+from omnidata.loaders.load import load_data
 from omnidata.loaders.task_library import Library
 from omnidata.tasks.coordinates import answer_space, centred
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
@@ -251,7 +251,7 @@ class Benchmark:
         Raises:
             DataError: nothing readable as this benchmark is there.
         """
-        return opened(
+        return load_data(
             data,
             self.name,
             self.tags or (),

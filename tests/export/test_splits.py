@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from omnidata.data.convert import convert
 from omnidata.errors import UsageError
-from omnidata.loaders.load import opened
+from omnidata.loaders.load import load_data
 from omnidata.run.selection import SHARES, Split, parse_shares, split_of
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.apps import app_key
@@ -236,7 +236,7 @@ def test_a_benchmark_of_another_distribution_keeps_what_belongs_together(
     names = [step.sample_id for step in steps]
     source = LoadedDataset("words", tmp_path, steps, [], 0, "0", names, ("group",), {})
     convert(source, tmp_path / "repository", embed=False)
-    held = opened(
+    held = load_data(
         tmp_path / "repository", "words", ("group",), lambda: source, strict=False,
         check_media=False,
     )  # fmt: skip

@@ -701,10 +701,10 @@ def test_what_it_detects_is_found_without_its_name(
 
 def test_one_that_reads_the_data_to_detect_them_is_asked_once(site: Path, rows: Path) -> None:
     (site / "words_plugin.py").write_text(
-        PLUGIN + "\n\nfrom omnidata.loaders.load import opened\n\n\nclass Reads(Words):\n"
+        PLUGIN + "\n\nfrom omnidata.loaders.load import load_data\n\n\nclass Reads(Words):\n"
         "    def load(self, data, **given):\n"
         "        read = lambda: super(Reads, self).load(data, **given)\n"
-        '        return opened(data, "words", (), read, strict=False, check_media=False)\n\n'
+        '        return load_data(data, "words", (), read, strict=False, check_media=False)\n\n'
         "    def detect(self, data):\n"
         "        return bool(self.load(data).steps)\n",
         encoding="utf-8",

@@ -19,7 +19,7 @@ from omnidata.errors import DataError, MediaError
 from omnidata.files import ANY, open_file
 from omnidata.jsontext import decode_utf8, is_number, json_lines
 from omnidata.loaders.files import HEAD, JsonFiles, Line, Look, images, walk
-from omnidata.loaders.load import Note, Place, about, short
+from omnidata.loaders.load import Note, RowContext, about, short
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.media.clip import recorded_seconds
 from omnidata.tasks.agentnet.actions import (
@@ -363,7 +363,7 @@ class StepReader:
 
     def steps(self, found: Line) -> Iterator[Step]:
         """The steps of a trajectory, in order; none where it cannot be used."""
-        place, form = Place(found.where, self.note), _SIGNS[found.path.suffix][0]
+        place, form = RowContext(found.where, self.note), _SIGNS[found.path.suffix][0]
         rows = found.row.get(STEPS[form])
         if not isinstance(rows, list):
             what = f"it has no list {STEPS[form]}"
@@ -376,9 +376,9 @@ class StepReader:
         told = {key: value for key, value in found.row.items() if key != STEPS[form]}
         sources: list[dict[str, Any]] = [{"form": form, "task": told, "step": row} for row in rows]
         names = [f"{own}/{number}" for number in range(len(rows))]
-        place = Place(found.where, about(self.note, *names))
+        place = RowContext(found.where, about(self.note, *names))
         done = [self._truth(source, name) for source, name in zip(sources, names, strict=True)]
-        line = self._timeline(found, done, Place(own, place.note))
+        line = self._timeline(found, done, RowContext(own, place.note))
         instruction = self._instruction(found.row, place)
         tags = _tags(found, form)
         history: list[Action | None] = []
@@ -403,7 +403,7 @@ class StepReader:
             history.append(action)
             screens.append(screen)
 
-    def _identity(self, row: Mapping[str, Any], place: Place) -> str | None:
+    def _identity(self, row: Mapping[str, Any], place: RowContext) -> str | None:
         own = row.get("task_id")
         if not isinstance(own, str) or not own.strip():
             place.refuse("id-missing", f"task_id is {short(own)}", "a text")
@@ -413,7 +413,7 @@ class StepReader:
             return None
         return own
 
-    def _are_usable(self, rows: Sequence[Any], place: Place) -> bool:
+    def _are_usable(self, rows: Sequence[Any], place: RowContext) -> bool:
         if not 0 < len(rows) <= MAX_STEPS:
             what = f"it has {len(rows)} steps"
         elif not all(isinstance(row, dict) for row in rows):
@@ -424,7 +424,7 @@ class StepReader:
 
     def _truth(self, source: Mapping[str, Any], name: str) -> Sequence[Action]:
         """What a step does; empty with a finding where nobody can tell."""
-        place = Place(name, about(self.note, name))
+        place = RowContext(name, about(self.note, name))
         try:
             truths = truths_of(source)
         except ValueError as error:
@@ -456,7 +456,7 @@ class StepReader:
     ) -> Action | None:
         found = action_of(source, truth)
         if found is None:
-            Place(name, about(self.note, name)).warn(
+            RowContext(name, about(self.note, name)).warn(
                 "action-inexpressible",
                 "the code does nothing, or cannot be read",
                 "calls of pyautogui or `computer`",
@@ -465,7 +465,7 @@ class StepReader:
         return found
 
     def _timeline(
-        self, found: Line, done: Sequence[Sequence[Action]], place: Place
+        self, found: Line, done: Sequence[Sequence[Action]], place: RowContext
     ) -> Timeline | None:
         line = timeline(self.root, found.path.parent, done)
         if not isinstance(line, str):
@@ -478,7 +478,7 @@ class StepReader:
         )
         return None
 
-    def _instruction(self, row: Mapping[str, Any], place: Place) -> str:
+    def _instruction(self, row: Mapping[str, Any], place: RowContext) -> str:
         for name in _INSTRUCTIONS:
             value = row.get(name)
             if isinstance(value, str) and value:
@@ -493,7 +493,7 @@ class StepReader:
         if not isinstance(value, str) or not value:
             return None, UNKNOWN
         if reason := unsafe(value):
-            Place(name, about(self.note, name)).refuse(
+            RowContext(name, about(self.note, name)).refuse(
                 "path-unsafe",
                 f"image: {reason}",
                 "a path below the folder of pictures",

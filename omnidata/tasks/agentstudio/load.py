@@ -18,7 +18,7 @@ from omnidata.errors import DataError, Finding, MediaError
 from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import Note, Place, about, check_screen, refuse_findings, short
+from omnidata.loaders.load import Note, RowContext, about, check_screen, refuse_findings, short
 from omnidata.media import image_size, unsafe
 from omnidata.tasks.agentstudio import files as agentstudio_files
 from omnidata.tasks.agentstudio import rows
@@ -151,7 +151,7 @@ class _Reader:
     def step(self, line: Line, number: int) -> Step | None:
         """The step of a row; None for one that is skipped."""
         sample_id = f"{self.files.stem}/{number}"
-        place = Place(f"{sample_id} ({line.where})", about(self.note, sample_id))
+        place = RowContext(f"{sample_id} ({line.where})", about(self.note, sample_id))
         row = line.row
         if row is None or not self._check(row, place) or not self._is_new(row, place):
             return None
@@ -175,14 +175,14 @@ class _Reader:
         )
         return named(step)
 
-    def _check(self, row: Row, place: Place) -> bool:
+    def _check(self, row: Row, place: RowContext) -> bool:
         if self.task == "groundui":
             return rows.check_groundui(row, place)
         if self.task == "idm-single":
             return rows.check_single(row, place)
         return rows.check_trajectory(row, self.task, place)
 
-    def _is_new(self, row: Row, place: Place) -> bool:
+    def _is_new(self, row: Row, place: RowContext) -> bool:
         """Look for repetitions; False for a row that no JSON can hold, which is skipped."""
         try:
             canonical = json.dumps(row, sort_keys=True)
@@ -193,13 +193,13 @@ class _Reader:
         self.repeats.look(row, canonical, place)
         return True
 
-    def _instruction(self, row: Row, place: Place) -> str | None:
+    def _instruction(self, row: Row, place: RowContext) -> str | None:
         if self.task == "groundui":
             return rows.instruction_of(row, self.instructions, place)
         text = row.get("instruction")
         return text if isinstance(text, str) else ""
 
-    def _media(self, line: Line, row: Row, place: Place) -> dict[str, MediaRef | None]:
+    def _media(self, line: Line, row: Row, place: RowContext) -> dict[str, MediaRef | None]:
         """References by role; None where the row names no image."""
         if self.task in _COLUMNS:
             return {
@@ -222,7 +222,7 @@ class _Reader:
         self,
         name: object,
         role: str,
-        place: Place,
+        place: RowContext,
         held: Held | None,
         at: tuple[str, int | None],
     ) -> MediaRef | None:

@@ -15,7 +15,7 @@ from omnidata.actions import Box, Point, Region, Screen
 from omnidata.errors import Finding, Severity
 from omnidata.jsontext import is_number
 from omnidata.loaders.files import SKIPPED
-from omnidata.loaders.load import Place, short
+from omnidata.loaders.load import RowContext, short
 from omnidata.tasks.agentstudio.files import Row
 
 # What the boxes of AgentStudio's rows mean; every family of sources means something else.
@@ -163,7 +163,7 @@ _LETTERS = 26
 _NOISE = re.compile(r"-> (HOVER|ENTER)\s*$")
 
 
-def check_groundui(row: Row, place: Place) -> bool:
+def check_groundui(row: Row, place: RowContext) -> bool:
     """Whether a row of GroundUI can be scored."""
     if not isinstance(row.get("instruction"), str):
         return place.refuse(
@@ -202,7 +202,7 @@ def _whole(side: object) -> int | None:
     return int(side) if side == int(side) else None
 
 
-def instruction_of(row: Row, which: Instructions, place: Place | None = None) -> str | None:
+def instruction_of(row: Row, which: Instructions, place: RowContext | None = None) -> str | None:
     """The instruction of a GroundUI row, recaptioned or as the original dataset had it.
 
     Returns:
@@ -226,7 +226,7 @@ def instruction_of(row: Row, which: Instructions, place: Place | None = None) ->
     return raw
 
 
-def check_single(row: Row, place: Place) -> bool:
+def check_single(row: Row, place: RowContext) -> bool:
     """Whether a row of IDM-Single can be scored."""
     if not _check_space(row, place) or not _check_operation(row, row, place):
         return False
@@ -234,7 +234,7 @@ def check_single(row: Row, place: Place) -> bool:
     return True
 
 
-def check_trajectory(row: Row, task: Trajectory, place: Place) -> bool:
+def check_trajectory(row: Row, task: Trajectory, place: RowContext) -> bool:
     """Whether a row of IDM-Multiple or CriticBench can be scored."""
     if not _check_space(row, place) or not _check_actions(row, place):
         return False
@@ -270,7 +270,7 @@ def check_trajectory(row: Row, task: Trajectory, place: Place) -> bool:
     return True
 
 
-def _check_space(row: Row, place: Place) -> bool:
+def _check_space(row: Row, place: RowContext) -> bool:
     space = row.get("action_space")
     named = isinstance(space, list) and all(isinstance(op, str) and op for op in space)
     if isinstance(space, list) and named and 0 < len(set(space)) == len(space) <= _LETTERS:
@@ -282,7 +282,7 @@ def _check_space(row: Row, place: Place) -> bool:
     )
 
 
-def _check_actions(row: Row, place: Place) -> bool:
+def _check_actions(row: Row, place: RowContext) -> bool:
     actions = row.get("actions")
     if not isinstance(actions, list) or not all(isinstance(action, Mapping) for action in actions):
         return place.refuse("column-wrong", f"actions is {short(actions)}", "a list of actions")
@@ -296,7 +296,7 @@ def _check_actions(row: Row, place: Place) -> bool:
 
 
 def _check_operation(
-    row: Row, action: Row, place: Place, name: str = "", *, skip: bool = True
+    row: Row, action: Row, place: RowContext, name: str = "", *, skip: bool = True
 ) -> bool:
     operation, space = action.get("operation"), row["action_space"]
     if isinstance(operation, str) and operation in space:
@@ -315,7 +315,7 @@ def _check_operation(
     return False
 
 
-def _check_action(row: Row, action: Row, place: Place, name: str) -> None:
+def _check_action(row: Row, action: Row, place: RowContext, name: str) -> None:
     """Boxes and label noise; nothing here decides about a verdict."""
     box = action.get("bbox")
     region = action_box(row, action)
@@ -343,7 +343,7 @@ def _check_action(row: Row, action: Row, place: Place, name: str) -> None:
         )
 
 
-def _check_chain(actions: list[Row], place: Place) -> None:
+def _check_chain(actions: list[Row], place: RowContext) -> None:
     for position, (action, following) in enumerate(pairwise(actions)):
         if action.get("obs_after") != following.get("obs_before"):
             place.warn(
@@ -355,7 +355,7 @@ def _check_chain(actions: list[Row], place: Place) -> None:
             )
 
 
-def _check_box(box: Box, size: Screen, place: Place) -> None:
+def _check_box(box: Box, size: Screen, place: RowContext) -> None:
     if is_flat(box):
         place.warn(
             "box-flat",
@@ -366,7 +366,7 @@ def _check_box(box: Box, size: Screen, place: Place) -> None:
     _check_inside(box, size, place)
 
 
-def _check_inside(region: Region, size: Screen, place: Place, name: str = "") -> None:
+def _check_inside(region: Region, size: Screen, place: RowContext, name: str = "") -> None:
     left, top, right, bottom = _edges(region)
     if min(left, top) < 0 or right > size[0] or bottom > size[1]:
         place.warn(
@@ -383,7 +383,7 @@ def _edges(region: Region) -> list[float]:
     return [region.left, region.top, region.right, region.bottom]
 
 
-def tags_of(row: Row, place: Place) -> dict[str, str]:
+def tags_of(row: Row, place: RowContext) -> dict[str, str]:
     """Platform, source family and the row's own source; those that the row has."""
     tags: dict[str, str] = {}
     platform, source = row.get("platform"), row.get("source")
@@ -416,7 +416,7 @@ class Repeats:
     def __init__(self) -> None:
         self._seen: dict[str, dict[Hashable, str]] = {}
 
-    def look(self, row: Row, canonical: str, place: Place) -> None:
+    def look(self, row: Row, canonical: str, place: RowContext) -> None:
         """Hold a row against those before it.
 
         Args:
@@ -439,10 +439,10 @@ class Repeats:
             if first and not answered:
                 self._tell("target-ambiguous", f"{first} asks the same with another box", place)
 
-    def _first(self, kind: str, key: Hashable, place: Place) -> str | None:
+    def _first(self, kind: str, key: Hashable, place: RowContext) -> str | None:
         known = self._seen.setdefault(kind, {})
         first = known.setdefault(key, place.where)
         return None if first == place.where else first
 
-    def _tell(self, code: str, what: str, place: Place) -> None:
+    def _tell(self, code: str, what: str, place: RowContext) -> None:
         place.warn(code, what, "every row once", "never key anything by it; both rows are used")

@@ -15,7 +15,7 @@ from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.jsontext import is_integer
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import Note, Place, about, opened, short
+from omnidata.loaders.load import Note, RowContext, about, load_data, short
 from omnidata.media import InMemoryMedia, image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
@@ -75,7 +75,7 @@ class StepReader:
     def add(self, line: Line) -> None:
         """Take a row; its record is not kept."""
         self.row_ids.append(None)
-        place = Place(line.where, self.note)
+        place = RowContext(line.where, self.note)
         own, number = _identity(line.row), one(line.row, "step_id")
         if own is None or type(number) is not int or not 0 <= number < MAX_STEPS:
             place.refuse(
@@ -94,11 +94,11 @@ class StepReader:
         sample_id = _sample_id(name, number)
         shot, screen = self._picture(line, number, sample_id)
         note = about(self.note, sample_id)
-        action = self._action(line.row, Place(f"{sample_id} ({line.where})", note))
+        action = self._action(line.row, RowContext(f"{sample_id} ({line.where})", note))
         episode.steps[number] = (line.row, shot, screen, line.where, action)
         self.row_ids[-1] = sample_id
 
-    def _action(self, row: Row, place: Place) -> Action | None:
+    def _action(self, row: Row, place: RowContext) -> Action | None:
         try:
             action = action_of(row)
         except ValueError as error:
@@ -134,7 +134,7 @@ class StepReader:
                 episode_id=name,
                 step_index=number,
                 num_steps=len(rows),
-                instruction=self._instruction(row, Place(where, about(self.note, sample_id))),
+                instruction=self._instruction(row, RowContext(where, about(self.note, sample_id))),
                 screen=screen,
                 media={"screenshot": shot},
                 history=tuple(history),
@@ -151,14 +151,14 @@ class StepReader:
         if there < last or (is_integer(stated) and stated != there):
             said = f", and episode_length is {stated}" if is_integer(stated) else ""
             ids = (_sample_id(name, number) for number in episode.steps)
-            Place(name, about(self.note, *ids)).warn(
+            RowContext(name, about(self.note, *ids)).warn(
                 "length-differs",
                 f"there are {there} steps up to number {last - 1}{said}",
                 "every step of the episode",
                 "add the missing steps; the episode counts as incomplete until then",
             )
 
-    def _instruction(self, row: Row, place: Place) -> str:
+    def _instruction(self, row: Row, place: RowContext) -> str:
         value = one(row, "goal_info" if "goal_info" in row else "instruction")
         if not isinstance(value, str) or not value:
             place.warn("instruction-missing", f"the instruction is {short(value)}", "a text")
@@ -176,7 +176,7 @@ class StepReader:
         height, width = (one(line.row, f"image/{name}") for name in ("height", "width"))
         channels = one(line.row, "image/channels") if "image/channels" in line.row else _RGB
         channels = channels if is_integer(channels) else 0
-        place = Place(sample_id, about(self.note, sample_id))
+        place = RowContext(sample_id, about(self.note, sample_id))
         screen = stated_size(width, height, place)
         if line.picture is None:
             if self.check_media:
@@ -196,7 +196,7 @@ class StepReader:
         return ref, screen
 
     def _check(
-        self, ref: MediaRef, stretch: ByteRange, content: bytes, stated: Screen, place: Place
+        self, ref: MediaRef, stretch: ByteRange, content: bytes, stated: Screen, place: RowContext
     ) -> None:
         what = ""
         if stretch.pixels is not None:
@@ -221,7 +221,7 @@ class StepReader:
         if isinstance(own, str) and own and not unsafe(own):
             names.append(own)
         width, height = (line.row.get(f"image_{name}") for name in ("width", "height"))
-        stated = stated_size(width, height, Place(sample_id, about(self.note, sample_id)))
+        stated = stated_size(width, height, RowContext(sample_id, about(self.note, sample_id)))
         for name in names:
             ref = MediaRef("image", self.root, name.removeprefix("./"))
             try:
@@ -293,7 +293,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
             finding.
     """
     data = Path(data)
-    return opened(
+    return load_data(
         data,
         "aitw",
         TAGS,

@@ -18,7 +18,7 @@ from omnidata.errors import DataError, Finding, MediaError
 from omnidata.files import read_file
 from omnidata.loaders import files
 from omnidata.loaders.files import SKIPPED
-from omnidata.loaders.load import Note, Place, about, opened
+from omnidata.loaders.load import Note, RowContext, about, load_data
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
 from omnidata.media import InMemoryMedia, image_size, read_bytes
 from omnidata.tasks.androidcontrol.rows import (
@@ -140,7 +140,7 @@ class EpisodeReader:
             stated_size(
                 item(features, "screenshot_widths", n),
                 item(features, "screenshot_heights", n),
-                Place(where, notes.screen(n)),
+                RowContext(where, notes.screen(n)),
             )
             for n in range(count)
         ]
@@ -189,7 +189,7 @@ class EpisodeReader:
             screens.append(screen)
 
     def _action(self, row: Row, screen: Screen, sample_id: str) -> Action | None:
-        place = Place(sample_id, about(self.note, sample_id))
+        place = RowContext(sample_id, about(self.note, sample_id))
         try:
             action = call_of(row)
         except ValueError as error:
@@ -221,7 +221,7 @@ class EpisodeReader:
             wrong["step_instructions"] = len(features.get("step_instructions", ()))
         if wrong:
             said = ", ".join(f"{length} {name}" for name, length in wrong.items())
-            Place(where, notes.episode()).warn(
+            RowContext(where, notes.episode()).warn(
                 "lengths-differ",
                 f"there are {count} actions, but {said}",
                 "one step_instruction for each action, and one more of everything else",
@@ -230,7 +230,7 @@ class EpisodeReader:
             try:
                 bounds_of(example.data[part])
             except ValueError as error:
-                Place(where, notes.screen(number)).warn(
+                RowContext(where, notes.screen(number)).warn(
                     "forest-broken",
                     f"accessibility tree {number}: {error}",
                     "an AndroidAccessibilityForest",
@@ -256,11 +256,11 @@ class EpisodeReader:
             ref = MediaRef("image", self.root, f"{name}.png", cell=place)
             found.append(ref)
             if self.check_media:
-                told = Place(name, notes.screen(number))
+                told = RowContext(name, notes.screen(number))
                 self._check(ref, example.data[part], sizes[number], told)
         return found
 
-    def _check(self, ref: MediaRef, content: bytes, stated: Screen, place: Place) -> None:
+    def _check(self, ref: MediaRef, content: bytes, stated: Screen, place: RowContext) -> None:
         try:
             size = image_size(InMemoryMedia("image", ref.root, ref.path, content=content))
             what = f"it has {size[0]} x {size[1]} pixels, the row says {stated[0]} x {stated[1]}"
@@ -282,7 +282,7 @@ class EpisodeReader:
         try:
             return _episodes(json.loads(read_file(path, _MAX_SPLITS)))
         except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-            Place(str(path), self.note).warn(
+            RowContext(str(path), self.note).warn(
                 "splits-unusable", f"it cannot be read ({error})", "split -> list of episode ids"
             )
             return {}
@@ -339,7 +339,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         DataError: no readable episode is there, or `strict` and there is a finding.
     """
     data = Path(data)
-    return opened(
+    return load_data(
         data,
         "androidcontrol",
         TAGS,

@@ -15,7 +15,7 @@ from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
 from omnidata.loaders.files import SKIPPED, check_media_files
-from omnidata.loaders.load import Note, Place, about, refuse_findings, tag_of
+from omnidata.loaders.load import Note, RowContext, about, refuse_findings, tag_of
 from omnidata.loaders.task_library import EVALUATIONS, Library, Subtask, TaskGraph, Trajectory
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.omnibench import files
@@ -61,7 +61,7 @@ class StepReader:
         """All steps, in the order of the trajectories."""
         for trajectory in self.library.trajectories:
             if not trajectory.actions:
-                Place(trajectory.id, self.note).warn(
+                RowContext(trajectory.id, self.note).warn(
                     "trajectory-empty", "the trajectory has no action", "one action at least"
                 )
             yield from self._steps(trajectory)
@@ -146,7 +146,7 @@ class StepReader:
         if box is None or screen == UNKNOWN:
             return
         if min(box.left, box.top) < 0 or box.right > screen[0] or box.bottom > screen[1]:
-            Place(sample_id, about(self.note, sample_id)).warn(
+            RowContext(sample_id, about(self.note, sample_id)).warn(
                 "rect-outside",
                 f"the rect [{box.left}, {box.top}, {box.right}, {box.bottom}] leaves the screen of "
                 f"{screen[0]} x {screen[1]}",
@@ -223,7 +223,7 @@ def read_library(data: Path | str, *, check_orders: bool = True) -> Library:
     lines: dict[Kind, list[Line]] = {"subtask": [], "task": [], "trajectory": []}
     for line in files.read(files.find(data), note):
         if line.kind is None:
-            Place(line.where, note).refuse(
+            RowContext(line.where, note).refuse(
                 "columns-unknown",
                 f"the row has {', '.join(list(line.row)[:5]) or 'no columns'}",
                 " or ".join(files.COLUMNS.values()),
@@ -276,12 +276,12 @@ def _unique(
 
 
 def _subtask(line: Line, root: Path, note: Note) -> Subtask | None:
-    place = Place(line.where, note)
+    place = RowContext(line.where, note)
     subtask = read_subtask(line, place)
     return subtask and replace(subtask, evaluation=_evaluation(subtask.id, root, place))
 
 
-def _evaluation(own: str, root: Path, place: Place) -> str | None:
+def _evaluation(own: str, root: Path, place: RowContext) -> str | None:
     """The text of a subtask's evaluation function; None where there is no such file."""
     for name in (f"{EVALUATIONS}/{own}.txt", f"{own}.txt"):
         try:
@@ -304,12 +304,12 @@ def _evaluation(own: str, root: Path, place: Place) -> str | None:
 def _trajectory(
     line: Line, subtasks: Mapping[str, Subtask], tasks: Mapping[str, TaskGraph], note: Note
 ) -> Trajectory | None:
-    place = Place(line.where, note)
+    place = RowContext(line.where, note)
     trajectory = read_trajectory(line, place)
     if trajectory is None:
         return None
     ids = (f"{trajectory.id}/{number}" for number in range(len(trajectory.actions)))
-    place = Place(line.where, about(note, *ids))
+    place = RowContext(line.where, about(note, *ids))
     owners = (("subtask", trajectory.subtask_id, subtasks), ("task", trajectory.task_id, tasks))
     for kind, own, known in owners:
         if own and known and own not in known:

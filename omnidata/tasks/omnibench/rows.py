@@ -16,7 +16,7 @@ from omnidata.errors import DataError, Finding
 from omnidata.graphs import Graph, id_of
 from omnidata.jsontext import is_number
 from omnidata.loaders.files import SKIPPED
-from omnidata.loaders.load import Note, Place, about, short
+from omnidata.loaders.load import Note, RowContext, about, short
 from omnidata.loaders.task_library import Subtask, TaskGraph, Trajectory, places
 from omnidata.tasks.omnibench.actions import FUNCTIONS, read_call, words
 from omnidata.tasks.omnibench.files import Line, Row, categories_of, category_of
@@ -51,7 +51,7 @@ def text_of(row: Row, *keys: str) -> str:
     return next((row[key] for key in keys if isinstance(row.get(key), str)), "")
 
 
-def read_subtask(line: Line, place: Place) -> Subtask | None:
+def read_subtask(line: Line, place: RowContext) -> Subtask | None:
     """The subtask of a row; None for one without id or template. Its evaluation is not here."""
     row = line.row
     own, template = identity(row, "id", "subtask_id"), row["instruction_template"]
@@ -80,7 +80,7 @@ def read_subtask(line: Line, place: Place) -> Subtask | None:
     )
 
 
-def _parameters(row: Row, template: str, place: Place) -> Iterator[Mapping[str, Any]]:
+def _parameters(row: Row, template: str, place: RowContext) -> Iterator[Mapping[str, Any]]:
     """The bindings; one alone need not be in a list."""
     value = row.get("available_parameters")
     given = [value] if isinstance(value, Mapping) else [] if value is None else value
@@ -102,7 +102,7 @@ def _parameters(row: Row, template: str, place: Place) -> Iterator[Mapping[str, 
         yield binding
 
 
-def _names(row: Row, key: str, place: Place) -> tuple[str, ...]:
+def _names(row: Row, key: str, place: RowContext) -> tuple[str, ...]:
     value = row.get(key)
     if value is None:
         return ()
@@ -112,7 +112,7 @@ def _names(row: Row, key: str, place: Place) -> tuple[str, ...]:
     return ()
 
 
-def read_trajectory(line: Line, place: Place) -> Trajectory | None:
+def read_trajectory(line: Line, place: RowContext) -> Trajectory | None:
     """The trajectory of a row; None for one without id or actions."""
     row = line.row
     own, actions = identity(row, "trajectory_id", "id"), row["actions"]
@@ -129,7 +129,7 @@ def read_trajectory(line: Line, place: Place) -> Trajectory | None:
         return None
     rows = tuple(action if isinstance(action, Mapping) else {} for action in actions)
     steps = [f"{own}/{number}" for number in range(len(rows))]
-    place = Place(place.where, about(place.note, *steps))
+    place = RowContext(place.where, about(place.note, *steps))
     found = Trajectory(
         id=own,
         instruction=text_of(row, "instruction", "task_instruction"),
@@ -147,11 +147,11 @@ def read_trajectory(line: Line, place: Place) -> Trajectory | None:
     if not found.subtask_id and not found.task_id:
         place.warn("owner-missing", "it names neither subtask nor task", "subtask_id or task_id")
     for step, action in zip(steps, found.actions, strict=True):
-        _check_action(action, Place(f"{step} ({place.where})", about(place.note, step)))
+        _check_action(action, RowContext(f"{step} ({place.where})", about(place.note, step)))
     return found
 
 
-def _observations(row: Row, actions: int, place: Place) -> tuple[str, ...]:
+def _observations(row: Row, actions: int, place: RowContext) -> tuple[str, ...]:
     """The pictures' names; empty where a picture has none."""
     value = row.get("observations")
     names = value if isinstance(value, list) else []
@@ -168,7 +168,7 @@ def _observations(row: Row, actions: int, place: Place) -> tuple[str, ...]:
     return tuple(name if isinstance(name, str) and name != DOTS else "" for name in names)
 
 
-def _order(row: Row, place: Place) -> tuple[str, ...]:
+def _order(row: Row, place: RowContext) -> tuple[str, ...]:
     value = row.get("topological_order")
     order = () if value is None else ids_of(value)
     if order is None:
@@ -212,7 +212,7 @@ def control_of(action: Mapping[str, Any]) -> str:
     return text_of(action, "control_text").strip()
 
 
-def _check_action(action: Mapping[str, Any], place: Place) -> None:
+def _check_action(action: Mapping[str, Any], place: RowContext) -> None:
     try:
         read = _read(action)
     except ValueError as error:
@@ -246,7 +246,7 @@ _STATES = 10_000
 _NUMBERED = re.compile(r".*\((?P<number>\d{1,9})\)", re.DOTALL)
 
 
-def valid_orders(row: Row, graph: Graph, place: Place) -> tuple[tuple[str, ...], ...]:
+def valid_orders(row: Row, graph: Graph, place: RowContext) -> tuple[tuple[str, ...], ...]:
     """The valid ones of the row's list; all, where there are few and the list lacks some.
 
     A row may say in `orders_total` that its list is a sample; nothing is found in that.
@@ -270,7 +270,7 @@ def valid_orders(row: Row, graph: Graph, place: Place) -> tuple[tuple[str, ...],
     return (*listed, *(order for order in graph.orders() if order not in known))
 
 
-def _valid(value: object, graph: Graph, place: Place) -> tuple[tuple[str, ...], ...]:
+def _valid(value: object, graph: Graph, place: RowContext) -> tuple[tuple[str, ...], ...]:
     """The listed orders that are orders of the graph, each once."""
     if not isinstance(value, list):
         if value is not None:
@@ -289,12 +289,14 @@ def _valid(value: object, graph: Graph, place: Place) -> tuple[tuple[str, ...], 
             place.note(Finding("order-wrong", "warning", where, error.what, error.expected, remedy))
             continue
         if order in found:
-            Place(where, place.note).warn("order-repeated", "the order is there twice", "each once")
+            RowContext(where, place.note).warn(
+                "order-repeated", "the order is there twice", "each once"
+            )
         found[order] = None
     return tuple(found)
 
 
-def check_trajectory(trajectory: Trajectory, task: TaskGraph, place: Place) -> None:
+def check_trajectory(trajectory: Trajectory, task: TaskGraph, place: RowContext) -> None:
     """Hold the order of a task's trajectory against the task.
 
     Its id ends in the number of the order: "12(0)" is the first of task 12 (Appendix C.5).
@@ -380,7 +382,7 @@ class TaskReader:
 
     def task(self, line: Line) -> TaskGraph | None:
         """The task of a row; None for one whose graph cannot be used."""
-        row, place = line.row, Place(line.where, self.note)
+        row, place = line.row, RowContext(line.where, self.note)
         own = identity(row, "task_id", "id") or line.name
         try:
             graph = Graph.read(row["dag"], where=f"task {own} ({line.where})")
@@ -407,7 +409,7 @@ class TaskReader:
         )
 
     def _applications(
-        self, row: Row, subtasks: Mapping[str, Subtask | None], place: Place
+        self, row: Row, subtasks: Mapping[str, Subtask | None], place: RowContext
     ) -> Iterator[tuple[str, str]]:
         """What the row itself says of a node, else what its subtask does."""
         given = _texts(row.get("application"))
@@ -439,7 +441,7 @@ class TaskReader:
                 "add it; the task cannot be scored until then",
             )
 
-    def _check_apps(self, apps: Any, given: Mapping[str, str], place: Place) -> None:
+    def _check_apps(self, apps: Any, given: Mapping[str, str], place: RowContext) -> None:
         """Say of every application without a category that it is its own; once each."""
         for app in apps:
             if app in given or app in self._apps or category_of(app):

@@ -26,7 +26,7 @@ from omnidata.loaders.episode_tree import (
     label,
 )
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import about, check_screen, opened, tag_of
+from omnidata.loaders.load import about, check_screen, load_data, tag_of
 from omnidata.tasks.omnigui import files as omnigui_files
 from omnidata.tasks.omnigui import rows as omnigui_rows
 from omnidata.tasks.omnigui.apps import app_key, language_of
@@ -56,7 +56,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         DataError: nothing readable as OmniGUI is there, or `strict` and there is a finding.
     """
     data = Path(data)
-    source = opened(
+    source = load_data(
         data,
         "omnigui",
         TAGS,

@@ -19,7 +19,7 @@ from omnidata.jsontext import json_lines
 from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import Note, Place, about, refuse_findings
+from omnidata.loaders.load import Note, RowContext, about, refuse_findings
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.desktops import Code, as_action
 from omnidata.tasks.osworld.actions import Reading, calls_of
@@ -210,7 +210,7 @@ class StepReader:
             return kept
         if recording is not None:
             return recording.first_frame(told.rollout.name("first_frame.png"))
-        Place(told.episode_id, about(self.note, told.sample_ids[0])).warn(
+        RowContext(told.episode_id, about(self.note, told.sample_ids[0])).warn(
             "observation-missing",
             "the first screenshot is not kept, and "
             + ("no recording can be read" if told.is_last else "the recording is of a later run"),
@@ -230,7 +230,7 @@ class StepReader:
             return None
 
     def _broken(self, told: Told, error: MediaError) -> None:
-        Place(told.episode_id, about(self.note, *told.sample_ids)).refuse(
+        RowContext(told.episode_id, about(self.note, *told.sample_ids)).refuse(
             "recording-broken",
             f"{RECORDING}: {error.what}",
             error.expected,
@@ -246,7 +246,7 @@ class StepReader:
         times = [turn.time for turn in told.run.turns]
         known = [time for time in times if time is not None]
         if len(known) < len(times) or known != sorted(known):
-            Place(told.episode_id, about(self.note, *told.sample_ids)).warn(
+            RowContext(told.episode_id, about(self.note, *told.sample_ids)).warn(
                 "times-unusable",
                 "the turns have no times, or times that go back",
                 "action_timestamp YYYYmmdd@HHMMSS, with or without microseconds",
@@ -284,7 +284,7 @@ class StepReader:
 
     def _action(self, reading: Reading, turn: Turn, sample_id: str) -> Action | None:
         """What the turn does; what cannot be read is a finding."""
-        place = Place(f"{sample_id} ({turn.where})", about(self.note, sample_id))
+        place = RowContext(f"{sample_id} ({turn.where})", about(self.note, sample_id))
         for code, what in reading.flags.items():
             if code == "action-foreign":
                 place.refuse(

@@ -21,7 +21,7 @@ from omnidata.errors import Finding, MediaError, MissingMediaError
 from omnidata.files import bounds, inside, real
 from omnidata.jsontext import decode_utf8, json_lines
 from omnidata.loaders.files import check_depth, is_walked, refuse_far
-from omnidata.loaders.load import Note, Place, short
+from omnidata.loaders.load import Note, RowContext, short
 from omnidata.media import Budget, resolve
 from omnidata.types import MediaRef
 
@@ -430,7 +430,7 @@ def read_result(rollout: Rollout, note: Note) -> Result:
         rollout: the folder.
         note: takes the findings.
     """
-    place = Place(rollout.name(RESULT), note)
+    place = RowContext(rollout.name(RESULT), note)
     try:
         text = rollout.text(RESULT, budget=_BUDGET).decode("utf-8").strip()
     except MissingMediaError:
@@ -446,7 +446,7 @@ def read_result(rollout: Rollout, note: Note) -> Result:
         return Result(None, text)
 
 
-def _refuse(place: Place, what: str) -> None:
+def _refuse(place: RowContext, what: str) -> None:
     place.refuse(
         "result-broken", what, _EXPECTED, "mend the file; the example counts as unfinished"
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from omnidata.errors import Finding, MediaError
 from omnidata.jsontext import BROKEN, is_integer
-from omnidata.loaders.load import Note, Place, short
+from omnidata.loaders.load import Note, RowContext, short
 from omnidata.media import image
 from omnidata.media.clip import recorded_seconds
 from omnidata.media.containers import RECORDING, video_stream
@@ -143,7 +143,7 @@ def read_runs(lines: Iterable[tuple[str, Any]], note: Note) -> list[Run]:
     """
     runs: list[Run] = [Run()]
     for where, row in lines:
-        place = Place(where, note)
+        place = RowContext(where, note)
         if row is BROKEN or not isinstance(row, Mapping):
             place.refuse(
                 "json-invalid", "the line is not a JSON object", "one JSON object in UTF-8"
@@ -162,7 +162,7 @@ def read_runs(lines: Iterable[tuple[str, Any]], note: Note) -> list[Run]:
             if not _add(runs[-1], Turn(number, [row], where)):
                 place.refuse("turns-many", "the run goes on", f"at most {MOST_TURNS} turns")
             elif odd:
-                Place(where, partial(runs[-1].doubt, number)).warn(
+                RowContext(where, partial(runs[-1].doubt, number)).warn(
                     "step-number",
                     f"step_num is {short(row.get('step_num'))}",
                     f"a whole number from 0 to {MOST_TURNS}",
@@ -202,7 +202,7 @@ def _is_error(row: Row) -> bool:
 def _crash(run: Run, row: Row, where: str) -> None:
     run.crashed = short(row.get("Error"))
     (run.turns[-1].after if run.turns else run.before).append(row)
-    Place(where, partial(run.doubt, None)).warn(
+    RowContext(where, partial(run.doubt, None)).warn(
         "run-crashed",
         f"the run ended with an error: {run.crashed}",
         "a run that ends by itself",
@@ -231,7 +231,7 @@ def _add(run: Run, turn: Turn) -> bool:
     last = run.turns[-1] if run.turns else None
     if last and last.number == turn.number:
         if last.shown_after and last.shown_after == turn.shown_after:
-            Place(turn.where, partial(run.doubt, last.number)).warn(
+            RowContext(turn.where, partial(run.doubt, last.number)).warn(
                 "screenshot-shared",
                 f"two actions of one turn name the screenshot {short(last.shown_after)}",
                 "a screenshot for each",

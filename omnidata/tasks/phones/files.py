@@ -9,7 +9,7 @@ from omnidata.actions import Screen
 from omnidata.errors import DataError
 from omnidata.jsontext import is_integer
 from omnidata.loaders.files import Look
-from omnidata.loaders.load import Place, short
+from omnidata.loaders.load import RowContext, short
 from omnidata.loaders.tfrecord import is_tfrecord, read_example, records
 
 _LONGEST_SIDE = 65_535  # more than pictures of any format here can have
@@ -39,7 +39,7 @@ def look(path: Path, features: frozenset[str]) -> Look:
     return "other"
 
 
-def stated_size(width: object, height: object, place: Place) -> Screen:
+def stated_size(width: object, height: object, place: RowContext) -> Screen:
     """Width and height of a screenshot as a row states them; (0, 0) where they are no size.
 
     Args:
@@ -60,7 +60,7 @@ def stated_size(width: object, height: object, place: Place) -> Screen:
     return 0, 0
 
 
-def picture_broken(place: Place, what: str, expected: str) -> None:
+def picture_broken(place: RowContext, what: str, expected: str) -> None:
     """Tell of a screenshot within a TFRecord that no model can take.
 
     Args:

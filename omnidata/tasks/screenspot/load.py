@@ -18,7 +18,7 @@ from omnidata.errors import DataError, MediaError
 from omnidata.files import ANY, open_file
 from omnidata.jsontext import is_integer, is_number
 from omnidata.loaders.files import HEAD, JsonFiles, Line, Look, images
-from omnidata.loaders.load import Note, Place, about, short
+from omnidata.loaders.load import Note, RowContext, about, short
 from omnidata.media import image_size, unsafe
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
@@ -237,7 +237,7 @@ class _Reader:
 
     def step(self, line: Line) -> Step | None:
         name = f"{self.names[line.path]}/{line.number}"
-        place = Place(line.where, about(self.note, name))
+        place = RowContext(line.where, about(self.note, name))
         row = line.row
         boxes = self._boxes(line)
         instruction = instruction_of(row, self.language)
@@ -283,7 +283,7 @@ class _Reader:
         return found
 
     def _box(
-        self, row: Mapping[str, Any], boxes: Boxes, screen: Screen, place: Place
+        self, row: Mapping[str, Any], boxes: Boxes, screen: Screen, place: RowContext
     ) -> Box | None:
         if is_negative(row):
             return None
@@ -308,7 +308,7 @@ class _Reader:
             )
         return box
 
-    def _picture(self, line: Line, place: Place) -> tuple[MediaRef | None, Screen]:
+    def _picture(self, line: Line, place: RowContext) -> tuple[MediaRef | None, Screen]:
         stated = stated_size(line.row)
         value = file_of(line.row)
         if not isinstance(value, str) or not value:

@@ -1,11 +1,13 @@
 """Benchmarks through Hugging Face `datasets`: `load_dataset("omnigui", "TED", data_dir=...)`.
 
 Written against what `datasets` 3.6 to 5.2 really do. A builder that yields Arrow tables needs no
-torchcodec, media columns stay undecoded, and the cache folder carries a fingerprint of the
-annotations and of this code: `datasets` itself would go on serving edited data from its cache.
+torchcodec, media columns (screenshots, clips, audio) stay undecoded, and the cache folder carries a
+fingerprint of the annotations and of this code: `datasets` itself would go on serving edited data
+from its cache.
 
-`datasets` takes the one builder that a module defines, so each task has a module of its own, see
-`omnidata.loaders.builders`.
+`datasets` takes the one builder that a module defines, and its worker processes import that module
+by its name. So each task has one, `omnidata.loaders.builders.<task>`, made when it is imported; its
+name begins with this module, which is therefore imported first in every process.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar
 
 import datasets
@@ -28,7 +33,6 @@ import pyarrow as pa
 from omnidata import registry
 from omnidata.errors import DataError, MediaError, PlatformError, UsageError
 from omnidata.files import bounds, following, remember_bounds
-from omnidata.loaders import builders
 from omnidata.loaders.detect import reading
 from omnidata.loaders.files import refuse_closed
 from omnidata.loaders.repository import is_repository, open_dataset
@@ -48,6 +52,12 @@ from omnidata.types import LoadedDataset, MediaRef, Step, Task
 _SHARDS = 8
 _BATCH, _BATCH_STORED = 500, 20  # rows; with media in them, some tens of megabytes
 _log = logging.getLogger("omnidata")
+
+__path__: list[str] = []
+"""A package, whose modules no folder holds: `_Modules` makes them."""
+
+BUILDER = "TaskBuilder"
+"""The name of the builder in its module."""
 
 
 @dataclass
@@ -234,7 +244,7 @@ def _code_below(folder: Path) -> list[Path]:
 
 @lru_cache(maxsize=2)  # the builder asks once per shard; two, so that old data is not kept for long
 def _load(module: str, root: str, fingerprint: str) -> LoadedDataset:
-    task: Task = getattr(import_module(module), builders.BUILDER).task
+    task: Task = getattr(import_module(module), BUILDER).task
     with _reads(task, Path(root)):
         return task.load(Path(root), check_media=False)
 
@@ -265,6 +275,46 @@ def _medium(ref: MediaRef) -> dict[str, Any] | None:
         return None
 
 
+# The modules of the builders.
+
+
+def module_of(task: str) -> str:
+    """The module with the builder of a task; a dot in its name is no step into a package.
+
+    Examples:
+        >>> module_of("idm-single"), module_of("words.v2")
+        ('omnidata.loaders.builders.idm-single', 'omnidata.loaders.builders.words%2Ev2')
+    """
+    return f"{__name__}.{task.replace('%', '%25').replace('.', '%2E')}"
+
+
+class _Modules(MetaPathFinder, Loader):
+    """Finds the modules, and makes them."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """What to make the module from, if a task has it."""
+        if not fullname.startswith(f"{__name__}."):
+            return None
+        for task in registry.names():
+            if module_of(task) == fullname:
+                spec = ModuleSpec(fullname, self, origin=str(Path(__file__)), loader_state=task)
+                spec.has_location = True  # `datasets` looks into the file of a builder
+                return spec
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the builder of the task into the module."""
+        assert module.__spec__ is not None
+        task = registry.get_task(module.__spec__.loader_state)
+        said = {"__module__": module.__name__, "__doc__": f"Builds {task.title}.", "task": task}
+        setattr(module, BUILDER, type(BUILDER, (Builder,), said))
+
+
+sys.meta_path.append(_Modules())
+
+
 # The two ways into `datasets`: a name in its table of builders, and a function of our own.
 
 
@@ -283,7 +333,6 @@ def register() -> None:
         >>> "omnigui" in datasets.packaged_modules._PACKAGED_DATASETS_MODULES
         True
     """
-    import datasets
     import datasets.packaged_modules as packaged
 
     table = getattr(packaged, "_PACKAGED_DATASETS_MODULES", None)
@@ -295,7 +344,7 @@ def register() -> None:
             remedy="call omnidata.load_dataset instead, which needs no table",
         )
     for name in registry.names():
-        module = builders.module_of(name)
+        module = module_of(name)
         if table.get(name, (module,))[0] != module:
             _log.warning('"%s" is a builder of `datasets` itself, which keeps that name', name)
             continue
@@ -347,7 +396,7 @@ def load_dataset(
                 Path(data), task, name, split=split, streaming=streaming, num_proc=num_proc,
                 cache_dir=None if cache_dir is None else str(cache_dir),
             )  # fmt: skip
-    builder = getattr(import_module(builders.module_of(task)), builders.BUILDER)(
+    builder = getattr(import_module(module_of(task)), BUILDER)(
         config_name=name,
         data_dir=str(data),
         media_roots=[str(root) for root in media_roots],
