@@ -544,7 +544,11 @@ class Adapter(Protocol):
 
 
 class Task(Protocol):
-    """A benchmark: loader, prompt and profiles wired together."""
+    """A benchmark as everything but itself sees it.
+
+    `omnidata.tasks.base.Benchmark`, from which benchmarks derive, has the defaults and says more of
+    each member: arguments, errors, and what follows where a benchmark says nothing.
+    """
 
     @property
     def name(self) -> str:
@@ -605,32 +609,16 @@ class Task(Protocol):
         """Read the dataset's annotations."""
 
     def detect(self, data: Path) -> bool | None:
-        """Whether rows of the task are there, by a look at their beginning.
-
-        None where the task does not say it. `DataError` or `OSError` mean no.
-        """
+        """Whether rows of the task are there, by a look at their beginning; None = not said."""
 
     def fingerprint(self, data: Path) -> str:
         """SHA-256 over the annotations, which need not be read as steps; changes with them."""
 
     def named(self, step: Step) -> Step | None:
-        """The step with its episode and its group, for rows that come without the task's loader.
-
-        A Parquet repository of omnidata has no column for them where there is such a rule: it reads
-        the tags and the untouched row. None where there is no rule; such steps belong to their
-        episodes, as `Step` names them, or to what columns of the repository say.
-
-        Raises:
-            UnusableRowError: the step lacks what every step of the task has.
-        """
+        """The step with its episode and its group, by the task's rule; None where it has none."""
 
     def together(self, steps: Sequence[Step], note: Callable[[Finding], None]) -> Sequence[Step]:
-        """The steps, `named`, with those of one episode in one group.
-
-        Args:
-            steps: of a dataset, each episode's in order.
-            note: is told of the episodes whose rows disagree.
-        """
+        """The steps, `named`, with those of one episode in one group."""
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step; `predicted` is used with `history=predicted` only."""
@@ -638,14 +626,7 @@ class Task(Protocol):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The right answer; None where the source has none that can be used.
-
-        Args:
-            step: one of the task's.
-            space: the unit of coordinates; None = that of the task's options.
-            size: width and height of the screenshot as the model is shown it, whose pixels "px"
-                means; None = the step's screen.
-        """
+        """The right answer; None where the source has none that can be used."""
 
     @property
     def baselines(self) -> Sequence[str]:
@@ -671,16 +652,7 @@ class Task(Protocol):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it.
-
-        Args:
-            step: one of the task's.
-            verdict: on an answer to it; None tells of the step alone.
-            profile: whose verdict it is.
-            receipt: of the answer: the sizes of what was sent.
-        """
-
-    # What follows has defaults in `omnidata.tasks.base.Benchmark`, which says more of its types.
+        """Why a verdict is what it is, and what can be drawn of it; without one, of the step."""
 
     @property
     def overview(self) -> type[Any]:

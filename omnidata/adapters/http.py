@@ -187,11 +187,7 @@ class BoundedResponse(aiohttp.ClientResponse):
         if self._body is None:
             body = await self._up_to(MAX_ANSWER_BYTES)
             if len(body) > MAX_ANSWER_BYTES:
-                raise CallError(
-                    f"the answer is longer than {MAX_ANSWER_BYTES:,} bytes",
-                    where=address(self.url),
-                    transient=False,
-                )
+                raise too_long(address(self.url))
             self._body = self.key.redact_bytes(body)
         return await super().read()
 
@@ -215,7 +211,7 @@ class BoundedResponse(aiohttp.ClientResponse):
                     break
         except (aiohttp.ClientError, OSError) as error:
             self.close()
-            raise _broken(error, self.url) from error
+            raise broken(error, address(self.url)) from error
         except BaseException:
             self.close()
             raise
@@ -245,7 +241,7 @@ def open_session(key: Key, *, bearer: bool = False) -> aiohttp.ClientSession:
         try:
             response = await handler(request)
         except (aiohttp.ClientError, OSError) as error:
-            raise _broken(error, request.url) from error
+            raise broken(error, address(request.url)) from error
         assert isinstance(response, BoundedResponse)  # as `response_class` says
         response.key = key
         if 200 <= response.status < 300:
@@ -274,11 +270,19 @@ def address(url: yarl.URL) -> str:
     return str(url.with_user(None).with_query(None))
 
 
-def _broken(error: Exception, url: yarl.URL) -> CallError:
+def too_long(where: str) -> CallError:
+    """The error for an answer of more than `MAX_ANSWER_BYTES`."""
+    return CallError(
+        f"the answer is longer than {MAX_ANSWER_BYTES:,} bytes", where=where, transient=False
+    )
+
+
+def broken(error: BaseException, where: str) -> CallError:
+    """The error for a connection that broke, or was never made."""
     certificate = isinstance(error, aiohttp.ClientConnectorCertificateError)
     return CallError(
         f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
-        where=address(url),
+        where=where,
         remedy="check the address and that the server is up",
         transient=not certificate,
         hopeless=certificate,

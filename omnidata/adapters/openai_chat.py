@@ -11,7 +11,14 @@ import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.api import ApiModel, delivered, reasoned_alone, reported, tool_called
-from omnidata.adapters.http import MAX_ANSWER_BYTES, MAX_ERROR_BYTES, fault, parsed
+from omnidata.adapters.http import (
+    MAX_ANSWER_BYTES,
+    MAX_ERROR_BYTES,
+    broken,
+    fault,
+    parsed,
+    too_long,
+)
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart
@@ -137,11 +144,7 @@ class OpenAIChat(ApiModel):
             cause = error.__cause__ or error
             if isinstance(cause, CallError):
                 raise cause from None
-            raise CallError(
-                f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__,
-                where=self._url,
-                remedy="check the address and that the server is up",
-            ) from None
+            raise broken(cause, self._url) from None
         return _completion(text, params, self._where(response.headers))
 
     async def _judge(self, response: httpx2.Response) -> None:
@@ -172,11 +175,7 @@ class OpenAIChat(ApiModel):
             async for chunk in response.aiter_bytes():
                 body += chunk
                 if len(body) > MAX_ANSWER_BYTES:
-                    raise CallError(
-                        f"the answer is longer than {MAX_ANSWER_BYTES:,} bytes",
-                        where=self._url,
-                        transient=False,
-                    )
+                    raise too_long(self._url)
         finally:
             await response.aclose()
         return self.key.redact_bytes(bytes(body)).decode(errors="replace")

@@ -222,7 +222,7 @@ def _broken(ref: MediaRef, what: str, fault: MediaFault = "unreadable") -> Media
         what,
         where=place(ref),
         expected=f"the bytes of the {ref.kind}",
-        remedy="download the file again, or leave the step out with --exclude",
+        remedy="convert or download the dataset again, or leave the step out with --exclude",
         fault=fault,
     )
 
@@ -343,23 +343,13 @@ def _read_cell(ref: MediaRef, cell: ParquetLocation, budget: Budget) -> bytes:
     except MediaError:
         raise
     except Exception as error:  # hostile bytes make Arrow raise whatever it likes
-        raise _unreadable(ref, f"the cell cannot be read ({type(error).__name__})") from None
+        raise _broken(ref, f"the cell cannot be read ({type(error).__name__})") from None
     if not value:
-        raise _unreadable(ref, "the cell is empty", fault="empty")
+        raise _broken(ref, "the cell is empty", fault="empty")
     if len(value) > budget.max_bytes:
         what = f"the cell has {len(value)} bytes, more than {budget.max_bytes}"
-        raise _unreadable(ref, what, fault="refused")
+        raise _broken(ref, what, fault="refused")
     return bytes(value)
-
-
-def _unreadable(ref: MediaRef, what: str, *, fault: MediaFault = "unreadable") -> MediaError:
-    return MediaError(
-        what,
-        where=place(ref),
-        expected=f"the bytes of the {ref.kind}",
-        remedy="convert or download the dataset again, or leave the step out with --exclude",
-        fault=fault,
-    )
 
 
 @lru_cache(maxsize=32)

@@ -403,7 +403,17 @@ class Benchmark:
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The right answer, for training data and `oracle`."""
+        """The right answer, for training data and `oracle`.
+
+        Args:
+            step: one of the task's.
+            space: the unit of coordinates; None = that of the task's options.
+            size: width and height of the screenshot as the model is shown it, whose pixels "px"
+                means; None = the step's screen.
+
+        Returns:
+            None where the source has none that can be used.
+        """
         text = self.answer(step)
         return None if text is None else Target(text, text)
 
