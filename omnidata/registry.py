@@ -16,15 +16,12 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, cast
 
-from omnidata.errors import Finding, UsageError, meant
+from omnidata.errors import UsageError, meant
 from omnidata.files import staying_in
 from omnidata.plugins import Blame, Kind, origin_of
 from omnidata.types import (
-    Conversation,
     LoadedDataset,
-    Questions,
     Step,
-    Target,
     Task,
 )  # fmt: skip
 
@@ -115,6 +112,21 @@ def _staying(data: Path, task: str) -> AbstractContextManager[None]:
     return staying_in(data)
 
 
+def _id(step: Step) -> str:
+    return step.sample_id
+
+
+_CALLED_FOR: Mapping[str, Callable[[Any], str]] = {
+    "ask_about": lambda source: str(source.root),
+    "named": _id,
+    "together": lambda steps: f"{len(steps)} steps",
+    "prompt": _id,
+    "target": _id,
+    "read": lambda text: f"the answer {text[:60]!r}",
+}
+"""Functions of a task that take what they are called for first, and how messages name that."""
+
+
 @dataclass(frozen=True, slots=True)
 class PluginTask:
     """The task as it is, but for what it raises.
@@ -131,20 +143,20 @@ class PluginTask:
     reading: Callable[[Path, str], AbstractContextManager[None]] = _staying
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else the task has."""
+        """Whatever else the task has; what it calls is called for a step or for data."""
         if name in ("task", "blame", "reading") or name.startswith("__"):
             raise AttributeError(name)
-        return getattr(self.task, name)
+        found, where = getattr(self.task, name), _CALLED_FOR.get(name)
+        if where is None:
+            return found
+        return lambda first, *others, **options: self.blame.call(
+            found, where(first), first, *others, **options
+        )
 
     def load(self, data: Path, **options: Any) -> LoadedDataset:
         """Read the dataset's annotations, and nothing outside the data."""
         with self.reading(data, self.task.name):
             found: LoadedDataset = self.blame.call(self.task.load, str(data), data, **options)
-        return found
-
-    def ask_about(self, source: LoadedDataset) -> Questions:
-        """What it asks about data of another task."""
-        found: Questions = self.blame.call(self.task.ask_about, str(source.root), source)
         return found
 
     def detect(self, data: Path) -> bool | None:
@@ -157,29 +169,6 @@ class PluginTask:
         """SHA-256 over the annotations."""
         with self.reading(data, self.task.name):
             found: str = self.blame.call(self.task.fingerprint, str(data), data)
-        return found
-
-    def named(self, step: Step) -> Step | None:
-        """The step with its episode and its group."""
-        found: Step | None = self.blame.call(self.task.named, step.sample_id, step)
-        return found
-
-    def together(self, steps: Sequence[Step], note: Callable[[Finding], None]) -> Sequence[Step]:
-        """The steps, those of one episode in one group."""
-        where = f"{len(steps)} steps"
-        found: Sequence[Step] = self.blame.call(self.task.together, where, steps, note)
-        return found
-
-    def prompt(self, step: Step, *predicted: Any, **options: Any) -> Conversation:
-        """The conversation for one step."""
-        said: Conversation = self.blame.call(
-            self.task.prompt, step.sample_id, step, *predicted, **options
-        )
-        return said
-
-    def target(self, step: Step, **options: Any) -> Target | None:
-        """The right answer."""
-        found: Target | None = self.blame.call(self.task.target, step.sample_id, step, **options)
         return found
 
     def baseline(
@@ -197,7 +186,3 @@ class PluginTask:
     def spoken(self, step: Step) -> Sequence[str]:
         """The texts of a step that may be asked for as speech."""
         return list(map(str, self.blame.call(self.task.spoken, step.sample_id, step)))
-
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Any:
-        """A model's text as an action."""
-        return self.blame.call(self.task.read, f"the answer {text[:60]!r}", text, receipt)

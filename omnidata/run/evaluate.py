@@ -26,7 +26,7 @@ from omnidata.run.cache import ResponseCache
 from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.engine import Engine, Progress
 from omnidata.run.folder import TRANSIENT, RunFolder
-from omnidata.run.media_stamps import check_unchanged, media_of
+from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.scheduling import StageTimer
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import Shard, select, shard, whole_episodes
@@ -194,13 +194,11 @@ def evaluate(
     with kept as cache, RunFolder(out, settings) as run:
         if task.needs_predictions:
             run.reopen(_stale(steps, run))
-        changed = check_unchanged(
-            steps,
-            run.done,
-            lambda step: media_of(task.prompt(step, [])),
-            allowed=changed_media,
-            where=str(out),
-        )
+        seen = Seen(lambda step: media_of(task.prompt(step, [])))
+        for step in steps:
+            if done := run.done.get(step.sample_id):
+                seen.look(step, done.delivery, done.receipt)
+        changed = seen.check(allowed=changed_media, where=str(out))
         for completion in run.done.values():
             if completion.usage:  # an answer out of the cache has none
                 budget.spend(completion.usage)

@@ -8,7 +8,7 @@ decides. Receipts of older runs have none, and nothing is said of those.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from omnidata.media import Budget
 from omnidata.media.paths import around
 from omnidata.run.folder import TRANSIENT
 from omnidata.types import (
-    Completion,
     Conversation,
     Delivery,
     MediaRef,
@@ -74,43 +73,12 @@ def stamps(conversation: Conversation, accepts: frozenset[Modality]) -> dict[str
     return found
 
 
-def check_unchanged(
-    steps: Iterable[Step],
-    answers: Mapping[str, Completion],
-    prompted: Callable[[Step], Refs] = lambda step: {},
-    *,
-    allowed: bool,
-    where: str,
-) -> int:
-    """Hold the files against the receipts of the answers.
-
-    Args:
-        steps: those that were asked about.
-        answers: by sample id.
-        prompted: media of a step's prompt, for those that are not the step's own; where nobody
-            knows them, nothing is said of them.
-        allowed: whether to go on where some have changed.
-        where: the run folder, for the message.
-
-    Returns:
-        How many media have changed.
-
-    Raises:
-        RunError: some have, and that is not allowed.
-    """
-    seen = Seen(prompted)
-    for step in steps:
-        if step.sample_id in answers:
-            answer = answers[step.sample_id]
-            seen.look(step, answer.delivery, answer.receipt)
-    return seen.check(allowed=allowed, where=where)
-
-
 class Seen:
     """The media that answers were given to, held against the files one answer after another.
 
     Args:
-        prompted: as `check_unchanged`.
+        prompted: media of a step's prompt, for those that are not the step's own; where nobody
+            knows them, nothing is said of them.
     """
 
     def __init__(self, prompted: Callable[[Step], Refs] = lambda step: {}) -> None:
@@ -136,7 +104,11 @@ class Seen:
                 self._changed.setdefault(place, []).append(step.sample_id)
 
     def check(self, *, allowed: bool, where: str) -> int:
-        """How many media have changed; see `check_unchanged`.
+        """Say how many media have changed.
+
+        Args:
+            allowed: whether to go on where some have.
+            where: the run folder, for the message.
 
         Raises:
             RunError: some have, and that is not allowed.

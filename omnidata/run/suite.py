@@ -28,13 +28,18 @@ Options = dict[str, Value | list[Value]]
 """Option -> its value, or several, each of which makes a run of its own."""
 
 
-class LimitsRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Limits of each run, named as the flags of `omnidata evaluate`; see `Limits`."""
+class LimitsRow(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    rename={"requests_per_minute": "rpm", "tokens_per_minute": "tpm", "timeout_s": "timeout"},
+):
+    """Limits of each run, called in the file as the flags of `omnidata evaluate`; see `Limits`."""
 
     concurrency: int | None = None
-    rpm: float | None = None
-    tpm: float | None = None
-    timeout: float | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    timeout_s: float | None = None
     attempts: int | None = None
     max_cost: float | None = None
     max_tokens: int | None = None
@@ -217,13 +222,6 @@ def _limits(folder: Path, *rows: LimitsRow) -> Limits:
         given |= {
             name: value for name, value in msgspec.structs.asdict(row).items() if value is not None
         }
-    for flag, name in (
-        ("rpm", "requests_per_minute"),
-        ("tpm", "tokens_per_minute"),
-        ("timeout", "timeout_s"),
-    ):
-        if flag in given:
-            given[name] = given.pop(flag)
     for name in ("prices", "cache"):
         if name in given:
             given[name] = folder / given[name]
