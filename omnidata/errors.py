@@ -80,6 +80,8 @@ class MediaError(OmnidataError):
             folder, is no regular file, or exceeds a limit.
     """
 
+    fault: MediaFault = "unreadable"
+
     def __init__(
         self,
         what: str,
@@ -87,17 +89,17 @@ class MediaError(OmnidataError):
         where: str = "",
         expected: str = "",
         remedy: str = "",
-        fault: MediaFault = "unreadable",
+        fault: MediaFault | None = None,
     ) -> None:
         super().__init__(what, where=where, expected=expected, remedy=remedy)
-        self.fault: MediaFault = fault
+        if fault:
+            self.fault = fault
 
 
 class MissingMediaError(MediaError):
     """There is no file where a row says that one is."""
 
-    def __init__(self, what: str, *, where: str = "", expected: str = "", remedy: str = "") -> None:
-        super().__init__(what, where=where, expected=expected, remedy=remedy, fault="missing")
+    fault = "missing"
 
 
 class UsageError(OmnidataError):

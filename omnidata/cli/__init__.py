@@ -31,7 +31,6 @@ from omnidata.cli import (
     synth,
     terminal,
     validate,
-    view,
     voice,
 )
 from omnidata.errors import OmnidataError, UnansweredWarning
@@ -66,7 +65,7 @@ _VERBS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
     "Start": {"demo": demo.demo, "doctor": doctor.doctor},
     "Data": {
         "info": info.info,
-        "view": view.view,
+        "view": info.view,
         "validate": validate.validate,
         "audit": audit.audit,
         "convert": convert.convert,
