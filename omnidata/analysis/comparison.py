@@ -125,6 +125,7 @@ def _check_alike(a: Run, b: Run) -> None:
             f"the runs are of different tasks: {a.task} and {b.task}",
             where=f"{a.path} and {b.path}",
             expected="two runs of one task",
+            remedy="name runs of the same task",
         )
     if a.profile != b.profile:
         raise RunError(
@@ -490,6 +491,7 @@ def _measures(compared: Pair) -> Measures:
             f"runs of the profile {run.profile} cannot be compared",
             where=str(run.path),
             expected="a profile derived from EpisodeProfile or RowProfile, or with `measures`",
+            remedy="look at the totals side by side: omnidata report",
         )
     found: Measures = measures(compared.steps, *both)
     return found

@@ -69,6 +69,7 @@ def draw(runs: Sequence[Run], folder: Path) -> list[Path]:
             f"the folder cannot be made ({error.strerror})",
             where=f"--figures {folder}",
             expected="a folder that can be written",
+            remedy="name another folder",
         ) from None
     written = []
     for drawing in drawings(runs):

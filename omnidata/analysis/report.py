@@ -69,6 +69,7 @@ def report(runs: Sequence[Run], *, with_published: bool = False, by: Sequence[st
                 f'the runs have no groups by "{axis}"',
                 where=f"--by {axis}",
                 expected=f"one of {', '.join(known)}" if known else "no --by with these runs",
+                remedy="name one of these, or leave --by out" if known else "leave --by out",
             )
     for task in dict.fromkeys(run.task for run in runs):
         told += warnings([run for run in runs if run.task == task])

@@ -280,6 +280,7 @@ def _verdicts(run: Run) -> dict[str, dict[int, bool]]:
                 "the scores do not say how steps of an episode follow each other",
                 where=f"{run.path / 'scores.jsonl'}: {sample_id}",
                 expected=f"ids like app/episode/step, and {_EXACT}",
+                remedy="score the run again with this version: omnidata score",
             )
         if score[_EXACT] is not None:
             episodes.setdefault(episode, {})[int(index)] = bool(score[_EXACT])

@@ -133,6 +133,7 @@ def export(
                 "the unit is given twice",
                 where=f"--coordinates {coordinates}, -T coordinates={chosen['coordinates']}",
                 expected="one of the two",
+                remedy="leave --coordinates out",
             )
         chosen["coordinates"] = coordinates
     benchmark = get_task(task, chosen)

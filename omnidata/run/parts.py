@@ -80,6 +80,7 @@ def visible_gpus(count: int) -> list[str]:
             f"CUDA_VISIBLE_DEVICES names {len(visible)}",
             where=f"--gpus {count}",
             expected="as many GPUs as processes",
+            remedy="name more of them, or ask for fewer processes",
         )
     return visible[:count] or [""] * count
 
@@ -245,6 +246,7 @@ def _check_parts(runs: Sequence[Path], infos: Sequence[Info]) -> None:
                 "the run is no part of one",
                 where=str(run),
                 expected="a folder made with --shard i/n",
+                remedy="name the folders of the parts; a whole run needs no merging",
             )
         number, count = info["shard"]
         if number in parts and count == first["shard"][1]:
@@ -252,6 +254,7 @@ def _check_parts(runs: Sequence[Path], infos: Sequence[Info]) -> None:
                 f"part {number}/{count} is given twice",
                 where=f"{parts[number]}, {run}",
                 expected="each part once",
+                remedy="leave one of them out",
             )
         parts[number] = run
         _check_alike(runs[0], first, run, info)
@@ -280,6 +283,7 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
             + described(found, "{name}: {a} and {b}"),
             where=f"{one}, {other}",
             expected="parts of one run",
+            remedy="leave out what is of another run, or run that part again",
         )
 
 

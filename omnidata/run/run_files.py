@@ -155,7 +155,12 @@ def read_info(run: Path) -> dict[str, Any]:
     except UnicodeEncodeError:
         named = False
     if not named:
-        raise RunError("no place can be named as `data` is", where=str(path), expected=expected)
+        raise RunError(
+            "no file can have the name that `data` has",
+            where=str(path),
+            expected=expected,
+            remedy=remedy,
+        )
     return found
 
 

@@ -44,6 +44,7 @@ def get_profile(task: Task, name: str | None) -> Profile:
             f'{task.name} has no profile "{name}" with these options',
             where=f"--profile {name}",
             expected=f"one of {', '.join(profiles_of(task))}",
+            remedy="name one of these, or leave --profile out",
         )
     return profile
 

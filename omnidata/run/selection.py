@@ -60,6 +60,7 @@ def select(
             "no step is left to ask about",
             where="--where, --exclude, --limit",
             expected="a choice that keeps at least one step",
+            remedy="leave one of them out, or choose more",
         )
     return chosen
 
@@ -84,6 +85,7 @@ def read_exclude(path: Path, steps: Sequence[Step]) -> frozenset[str]:
             f"the file cannot be read ({error.strerror if isinstance(error, OSError) else error})",
             where=f"--exclude {path}",
             expected="a text file with one sample id per line",
+            remedy="name a file that can be read",
         ) from None
     known = {step.sample_id for step in steps}
     excluded = set()
@@ -161,6 +163,7 @@ def shard(steps: Sequence[Step], number: int, count: int) -> list[Step]:
             f"the steps are of {len(episodes)} episodes",
             where=f"--shard {number}/{count}",
             expected=f"at most {len(episodes)} parts: an episode is never cut",
+            remedy="cut the run into fewer parts",
         )
     return [step for step in steps if episodes[step.episode] % count == number - 1]
 

@@ -174,7 +174,10 @@ def read_suite(path: Path) -> list[Cell]:
             raise
     if not cells:
         raise UsageError(
-            "the suite asks for no run", where=str(path), expected="a task and a model at least"
+            "the suite asks for no run",
+            where=str(path),
+            expected="a task and a model at least",
+            remedy="`docs/evaluate.md` has an example",
         )
     return cells
 

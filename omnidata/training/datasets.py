@@ -411,6 +411,7 @@ def _check_role(role: str, steps: Iterable[Step]) -> None:
         f'no step has a medium "{role}"',
         where="Decoding(roles=...)",
         expected=f"some of {', '.join(sorted(known))}",
+        remedy="name roles that the steps have, or leave `roles` out for all",
     )
 
 

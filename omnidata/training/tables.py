@@ -53,7 +53,11 @@ def training_table(task: Task, steps: LoadedDataset | Sequence[Step]) -> dataset
 
     found = steps.steps if isinstance(steps, LoadedDataset) else steps
     if not found:
-        raise DataError("there is no step to train on", expected="at least one step")
+        raise DataError(
+            "there is no step to train on",
+            expected="at least one step",
+            remedy="hand over the steps of a loader: task.load(DATA)",
+        )
     _check_targets(task, found)
     rows = datasets.Dataset.from_dict({"number": range(len(found))})
     return rows.with_transform(_StepLookup(PackedSteps(found, whole=True)))
@@ -351,7 +355,10 @@ class _File:
         where = f"{self.path}:{number}"
         if len(line) > _LONGEST:
             raise DataError(
-                "the row is too long", where=where, expected=f"{_LONGEST} bytes at most"
+                "the row is too long",
+                where=where,
+                expected=f"{_LONGEST} bytes at most",
+                remedy="export again: a row of an export is never so long",
             )
         try:
             found = read(line, self.form, self.path.parent)
