@@ -68,7 +68,7 @@ class ExportStaging(StagedFolder):
 
     def is_ours(self, folder: Path) -> bool:
         """Whether an export wrote the folder, and nobody else anything into it."""
-        return is_export(folder)
+        return (folder / REPORT).is_file() and _holds(folder, half=False)
 
     def begin(self) -> None:
         """Keep what an interrupted call with the same settings has left, else make the folder."""
@@ -97,11 +97,6 @@ class ExportStaging(StagedFolder):
             if path.name not in (MEDIA, PLAN) and path not in kept:
                 path.unlink()
         self.move()
-
-
-def is_export(folder: Path) -> bool:
-    """Whether an export wrote the folder, and nobody else anything into it."""
-    return (folder / REPORT).is_file() and _holds(folder, half=False)
 
 
 def _holds(folder: Path, *, half: bool) -> bool:
