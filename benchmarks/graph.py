@@ -22,12 +22,12 @@ from typing import Any
 
 from graph_pool import INTENTS, SUBTASKS, write_pool
 
-from omnidata.data.media_checks import cores
+from omnidata.data.processes import cores
 from omnidata.graphs import Graph
 from omnidata.jsontext import decode
 from omnidata.metrics.graphs import Bounds, TaskScore, coherence, most_coherent, score_task, total
 from omnidata.synth.compose import Settings, compose
-from omnidata.synth.compose.levels import Levels
+from omnidata.synth.compose.settings import Levels
 
 TASKS = 36_076  # OmniBench, section 3.4
 PATIENCE_S = 20.0  # CPU time that enumeration may take per size

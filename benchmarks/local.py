@@ -23,8 +23,8 @@ from typing import Any
 
 from omnidata.adapters import hf
 from omnidata.adapters.tiny import make_tiny
-from omnidata.data.sample import make_sample
 from omnidata.run.evaluate import evaluate
+from omnidata.synth.sample import make_sample
 from omnidata.tasks import get_task
 from omnidata.tasks.base import parse
 from omnidata.types import GenerationParams, LoadedDataset, Request

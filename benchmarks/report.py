@@ -22,8 +22,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from omnidata.data.sample import make_sample
 from omnidata.run.evaluate import evaluate
+from omnidata.synth.sample import make_sample
 from omnidata.tasks import get_task
 from omnidata.viewer import MOST_IN_FILE
 

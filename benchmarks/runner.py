@@ -110,7 +110,7 @@ def ceiling(folder: Path) -> None:
 
 def start(folder: Path) -> None:
     """The command line, from nothing to the first request."""
-    from omnidata.data.sample import make_sample
+    from omnidata.synth.sample import make_sample
 
     make_sample(folder / "sample")
     with served(5.0) as url:

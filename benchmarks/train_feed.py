@@ -25,7 +25,7 @@ from torch.utils.data import DataLoader
 
 from omnidata.adapters.tiny import make_tiny
 from omnidata.data.convert import convert
-from omnidata.data.sample import make_sample
+from omnidata.synth.sample import make_sample
 from omnidata.tasks import get_task
 from omnidata.torch import OmniCollator, training_stream, training_table
 

@@ -112,7 +112,7 @@ def once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Once:
 @pytest.fixture(scope="session")
 def sample(once: Once) -> Path:
     """The sample dataset of seed 0, made once per test run; nobody writes into it."""
-    from omnidata.data.sample import make_sample
+    from omnidata.synth.sample import make_sample
 
     return once("sample", make_sample)
 

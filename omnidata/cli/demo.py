@@ -83,8 +83,8 @@ def _sample(out: Path, seed: int) -> Path:
     """The sample dataset, made unless the last call made the same one."""
     from importlib.metadata import version
 
-    from omnidata.data.sample import make_sample
     from omnidata.storage import atomic_write
+    from omnidata.synth.sample import make_sample
 
     made, data, unfinished = out / "demo.json", out / "data", out / ".data.unfinished"
     wanted = {"seed": seed, "omnidata": version("omnidata")}

@@ -101,7 +101,7 @@ def episodes(
 
     Example: omnidata synth episodes train --episodes 1000 --size 112x168 --fps 8 --seconds 1
     """
-    from omnidata.data.media_checks import cores
+    from omnidata.data.processes import cores
     from omnidata.synth.episodes import Settings, make_episodes, with_speech
 
     screen = _size("--size", size)
@@ -176,7 +176,7 @@ def _half(size: tuple[int, int]) -> tuple[int, int]:
 
 def _print(report: Mapping[str, Any]) -> None:
     """What was made, as a table."""
-    from omnidata.synth.episodes.parts import AXES_OF_STEPS
+    from omnidata.synth.episodes import AXES_OF_STEPS
 
     made = report["made"]
     sizes, total = made["sizes"], made["sizes"]["steps"]

@@ -16,7 +16,7 @@ from omnidata.errors import Finding, counted
 
 if TYPE_CHECKING:
     from omnidata.synth.compose import Author
-    from omnidata.synth.compose.partial_plan import EdgeRule
+    from omnidata.synth.compose.settings import EdgeRule
 
 _SHOWN = 10
 _DIMENSIONS = ("dependency", "instruction", "knowledge", "hierarchy", "branch")
@@ -114,10 +114,10 @@ def compose(
 
     Example: omnidata synth compose pool tasks --tasks 1000 --level hierarchy=hard
     """
-    from omnidata.data.media_checks import cores
+    from omnidata.data.processes import cores
     from omnidata.synth.compose import REPORT, Settings, run_folder
     from omnidata.synth.compose import compose as run
-    from omnidata.synth.compose.levels import parse_levels
+    from omnidata.synth.compose.settings import parse_levels
 
     settings = Settings(
         seed=seed,

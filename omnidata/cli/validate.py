@@ -14,8 +14,7 @@ from omnidata.cli.arguments import Data, TaskName, reading_data
 from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
-    from omnidata.data.media_checks import Outcome
-    from omnidata.data.validate import Report
+    from omnidata.data.validate import Outcome, Report
     from omnidata.errors import Finding
 
 _HEAD = "# Steps to leave out, by omnidata validate"
@@ -47,8 +46,7 @@ def validate(
 
     Example: omnidata validate omnigui omnidata-demo/data --quarantine bad.txt
     """
-    from omnidata.data.media_checks import LIMIT_S, key, look, references
-    from omnidata.data.validate import report
+    from omnidata.data.validate import LIMIT_S, key, look, references, report
     from omnidata.tasks import get_task
 
     if quarantine is not None:

@@ -1,15 +1,23 @@
-"""The folder that a synth verb makes: its plan while it is made, its report when it is whole."""
+"""The folder that a synth verb makes: its plan while it is made, its report when it is whole.
+
+Large results are made in parts, by processes, so that an interrupted call goes on with the parts
+that are whole.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from omnidata.errors import DataError, UsageError
+from omnidata.data.processes import Lost, each
+from omnidata.errors import DataError, RunError, UsageError
 from omnidata.run.run_files import changes, described
 from omnidata.storage import (
     StagedFolder,
@@ -20,6 +28,83 @@ from omnidata.storage import (
 )
 
 PLAN = ".plan.json"
+
+Progress = Callable[[int, int], None]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_processes(
+    function: Callable[[Item], Result], items: Sequence[Item], workers: int
+) -> Generator[Result | Lost, None, None]:
+    """Call a function on every item, in this process where one is enough; answers in order."""
+    if workers == 1 or len(items) == 1:
+        yield from map(function, items)
+    else:
+        yield from each(function, items, workers=workers, limit_s=math.inf)
+
+
+class Part(Protocol):
+    """A part of a result, to be made by a process of its own; picklable."""
+
+    @property
+    def path(self) -> Path:
+        """Where it goes."""
+
+    @property
+    def size(self) -> int:
+        """How much there is in it, in the unit of the progress."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has been made."""
+
+
+PartType = TypeVar("PartType", bound=Part)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a part was not made."""
+
+    why: str
+
+
+def make_parts(
+    make: Callable[[PartType], Failure | None],
+    parts: Sequence[PartType],
+    *,
+    workers: int,
+    progress: Progress,
+) -> None:
+    """Make the parts that are missing.
+
+    Args:
+        make: makes one; of a module, so that another process can import it.
+        parts: all of them.
+        workers: processes; 1 = this one.
+        progress: called with what is there and with all, in the unit of `Part.size`.
+
+    Raises:
+        RunError: a part could not be made.
+    """
+    missing = [part for part in parts if not part.whole]
+    total = sum(part.size for part in parts)
+    done = total - sum(part.size for part in missing)
+    progress(done, total)
+    # Closed here and not by the collector of garbage, which ignores Ctrl-C while it ends processes.
+    with closing(in_processes(make, missing, workers)) as answers:
+        for part, failed in zip(missing, answers, strict=True):
+            if failed is not None:
+                raise RunError(
+                    f"a part could not be made: {failed.why}",
+                    where=str(part.path),
+                    expected="room on the disk and in memory",
+                    remedy="mend what is said above; the same command goes on where this one "
+                    "stopped",
+                )
+            done += part.size
+            progress(done, total)
 
 
 class SynthStaging(StagedFolder):

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from omnidata.actions import NUMBERS
-from omnidata.data.sample import chirp, make_sample
 from omnidata.errors import DataError
 from omnidata.loaders.episode_tree import DIMENSIONS
+from omnidata.synth.sample import chirp, make_sample
 from tests.full import FULL
 
 LABELS = {number: label for label, number in NUMBERS.items()}
@@ -96,7 +96,7 @@ def again(tmp_path_factory: pytest.TempPathFactory, progress: list[tuple[int, in
     out = tmp_path_factory.mktemp("again") / "tree"
     with pytest.MonkeyPatch.context() as patch:
         if not FULL:
-            patch.setattr("omnidata.data.sample._APPS", (chirp,))
+            patch.setattr("omnidata.synth.sample._APPS", (chirp,))
         return make_sample(out, seed=0, progress=lambda *both: progress.append(both))
 
 

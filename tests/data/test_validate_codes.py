@@ -10,15 +10,14 @@ from typing import get_args
 
 import pytest
 
-from omnidata.data.media_checks import NoAnswer
-from omnidata.data.validate import CODES
+from omnidata.data.validate import CODES, NoAnswer
 from omnidata.errors import MediaFault
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "docs" / "validate.md"
 ROOMS = (
     *("loaders", "tasks", "types.py"),
-    *(f"data/{name}.py" for name in ("validate", "media_checks", "convert", "convert_shards")),
+    *(f"data/{name}.py" for name in ("validate", "convert", "convert_shards")),
 )
 pytestmark = pytest.mark.skipif(not TABLE.is_file(), reason="needs a checkout: no docs here")
 
@@ -101,7 +100,7 @@ def test_the_table_has_the_severities_of_the_code() -> None:
 
 def test_every_threshold_in_the_table_is_that_of_the_code() -> None:
     from omnidata.data import validate as steps
-    from omnidata.data.media_checks import LIMIT_S
+    from omnidata.data.validate import LIMIT_S
     from omnidata.media import DEFAULT_BUDGET, probing
 
     text = TABLE.read_text("utf-8")

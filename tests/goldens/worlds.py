@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from omnidata.data.sample import make_sample
+from omnidata.synth.sample import make_sample
 from tests.data.converting import small
 from tests.loaders import agentstudio, desk, omnibench, osworld, phones
 

@@ -12,7 +12,7 @@ import av
 import pytest
 from PIL import Image
 
-from omnidata.data.media_checks import Fault, look
+from omnidata.data.validate import Fault, look
 from omnidata.errors import MediaError
 from omnidata.media import Budget, examine, frames, glance, hold, image, image_size
 from omnidata.training.media_store import Broken, Kept, Sizing, Store, key

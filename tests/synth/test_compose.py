@@ -17,8 +17,8 @@ from omnidata.metrics.graph_complexity import DIMENSIONS
 from omnidata.run.selection import split_of
 from omnidata.synth.compose import Settings, compose
 from omnidata.synth.compose.instructions import infer
-from omnidata.synth.compose.levels import parse_levels
-from omnidata.synth.compose.pool_reader import read_pool
+from omnidata.synth.compose.pool import read_pool
+from omnidata.synth.compose.settings import parse_levels
 from omnidata.tasks import get_task
 from omnidata.tasks.omnibench.load import load
 from tests.full import FULL

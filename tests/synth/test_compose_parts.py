@@ -15,11 +15,11 @@ from omnidata.errors import UsageError
 from omnidata.graphs import Graph
 from omnidata.loaders.task_library import Subtask
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, complexity
+from omnidata.synth.compose.graph_sampler import node_names
 from omnidata.synth.compose.instructions import infer, instruct
-from omnidata.synth.compose.levels import aim, parse_levels
-from omnidata.synth.compose.partial_plan import node_names
-from omnidata.synth.compose.pool_index import resources
+from omnidata.synth.compose.pool import resources
 from omnidata.synth.compose.search import identity
+from omnidata.synth.compose.settings import aim, parse_levels
 from omnidata.synth.compose.trajectories import Recorded, orders_of, stitch
 from omnidata.tasks.omnibench.rows import subtask_of
 from tests.synth.oracle import connected

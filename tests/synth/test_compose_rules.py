@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 
 from omnidata.errors import DataError
 from omnidata.graphs import Graph
-from omnidata.synth.compose.levels import aim
-from omnidata.synth.compose.partial_plan import EdgeRule, Serial
-from omnidata.synth.compose.pool_index import Pool, Stock
-from omnidata.synth.compose.pool_reader import read_pool
+from omnidata.synth.compose.graph_sampler import Serial
+from omnidata.synth.compose.pool import Pool, Stock, read_pool
 from omnidata.synth.compose.search import Job, Search, Sketch, try_lot
-from omnidata.synth.compose.settings import Settings
+from omnidata.synth.compose.settings import EdgeRule, Settings, aim
 from tests.full import FULL
 from tests.synth.composing import EMILY, subtask, write_pool
 from tests.synth.oracle import check_graph, check_orders, node_of

@@ -13,7 +13,7 @@ import pytest
 from omnidata.errors import PlatformError
 from omnidata.media import frames, image, samples
 from omnidata.synth.episodes import Settings, make_episodes, with_speech
-from omnidata.synth.episodes.theme import CUES
+from omnidata.synth.episodes.settings import CUES
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef, Step
 from tests.cli.running import as_json, omnidata
@@ -136,7 +136,7 @@ def test_the_spoken_numbers_differ_and_are_never_required(
     assert with_speech(longer).all_cues == (*longer.all_cues, "speech")
     assert with_speech(TINY) == TINY  # there is no time to say a number
     monkeypatch.setitem(sys.modules, "espeakng_loader", None)
-    from omnidata.synth.episodes.signals import speech
+    from omnidata.synth.sounds import speech
 
     speech.cache_clear()
     assert with_speech(longer) == longer

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from omnidata.errors import UsageError
 from omnidata.synth.episodes import Settings, make_episodes
 from omnidata.synth.episodes.plans import plan
-from omnidata.synth.episodes.settings import MOST_APPS
-from omnidata.synth.episodes.theme import CUES, look, places
+from omnidata.synth.episodes.screens import look, places
+from omnidata.synth.episodes.settings import CUES, MOST_APPS
 from omnidata.tasks.omnigui.load import load
 from omnidata.types import Step
 from tests.synth.making import TINY, digests, made

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from omnidata.actions import NUMBERS
 from omnidata.media import frames, image, samples
 from omnidata.synth.episodes import Settings
-from omnidata.synth.episodes.theme import CUES, QUESTIONS
+from omnidata.synth.episodes.settings import CUES, QUESTIONS
 from omnidata.types import MediaRef, Step
 from tests.synth.making import ROLES, TINY, content, made, only, right, twins
 

@@ -7,27 +7,24 @@ when it is whole, so an interrupted call goes on; OUT appears when all is whole.
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from omnidata.data.media_checks import Lost, each
-from omnidata.errors import DataError, RunError, UsageError
+from omnidata.errors import DataError, UsageError
 from omnidata.loaders.task_library import CONTENTS, Library, write_library
 from omnidata.media import resolve
 from omnidata.storage import atomic_write, copy_file, read_json, refused, wrap_os_error
 from omnidata.synth.compose import parts
 from omnidata.synth.compose.instructions import Author, Draft, Written, explain, write_instructions
 from omnidata.synth.compose.parts import Tally
-from omnidata.synth.compose.pool_index import Pool
-from omnidata.synth.compose.pool_reader import read_pool
+from omnidata.synth.compose.pool import Pool, read_pool
 from omnidata.synth.compose.search import Found, Search, Sketch, find_tasks
 from omnidata.synth.compose.settings import MOST_TASKS, Settings
-from omnidata.synth.folder import SynthStaging
+from omnidata.synth.folder import Progress, SynthStaging, make_parts
 from omnidata.types import MediaRef
 
 __all__ = ["REPORT", "Author", "Settings", "compose", "run_folder"]
@@ -36,8 +33,6 @@ REPORT = "compose.json"
 _LOTS, _PARTS = "lots", "parts"
 _MADE_BY = ("omnidata",)
 _JOINED = ("tasks.jsonl", "trajectories.jsonl")
-
-Progress = Callable[[int, int], None]
 
 
 class ComposeStaging(SynthStaging):
@@ -118,7 +113,7 @@ def compose(
         if author is not None:  # parts of an earlier call may have other answers
             shutil.rmtree(staging.path / _PARTS, ignore_errors=True)
         jobs = list(_jobs(staging.path / _PARTS, found, texts, stock, settings))
-        _write(jobs, workers, show)
+        make_parts(parts.write, jobs, workers=workers, progress=show)
         pictures = _join(jobs, staging.path, stock)
         made = _report(stock, found, jobs, written)
         staging.publish({"pictures": pictures, "made": made}, scratch=(_LOTS, _PARTS))
@@ -201,28 +196,6 @@ def _jobs(
         )
 
 
-def _write(jobs: Sequence[parts.Job], workers: int, progress: Progress) -> None:
-    missing = [job for job in jobs if not job.whole]
-    total = sum(len(job.sketches) for job in jobs)
-    done = total - sum(len(job.sketches) for job in missing)
-    progress(done, total)
-    answers = (
-        map(parts.write, missing)
-        if workers == 1 or len(missing) == 1
-        else each(parts.write, missing, workers=workers, limit_s=math.inf)
-    )
-    for job, made in zip(missing, answers, strict=True):
-        if isinstance(made, Lost | parts.Failure):
-            raise RunError(
-                f"a part could not be written: {made.why}",
-                where=str(job.folder),
-                expected="room on the disk and in memory",
-                remedy="mend what is said above; the same command goes on where this one stopped",
-            )
-        done += made
-        progress(done, total)
-
-
 def _join(jobs: Sequence[parts.Job], folder: Path, pool: Pool) -> list[str]:
     """The files of all parts become one each; subtasks and pictures are added.
 
@@ -232,7 +205,7 @@ def _join(jobs: Sequence[parts.Job], folder: Path, pool: Pool) -> list[str]:
     for name in _JOINED:
         with atomic_write(folder / name) as file:
             for job in jobs:
-                with job.path(name).open("rb") as part:
+                with job.file(name).open("rb") as part:
                     shutil.copyfileobj(part, file)
         if not (folder / name).stat().st_size:
             (folder / name).unlink()
@@ -275,7 +248,7 @@ def _report(
 ) -> dict[str, Any]:
     tally = Tally()
     for job in jobs:
-        tally.merge(read_json(job.path("tally.json")))
+        tally.merge(read_json(job.file("tally.json")))
     instructions: dict[str, Any] = {"by": "template"}
     if written is not None:
         instructions = {

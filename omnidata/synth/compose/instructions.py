@@ -25,8 +25,8 @@ from omnidata.run.engine import Engine, Progress
 from omnidata.run.evaluate import run_loop
 from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.scheduling import StageTimer
-from omnidata.synth.compose.partial_plan import EdgeRule
 from omnidata.synth.compose.search import identity
+from omnidata.synth.compose.settings import EdgeRule
 from omnidata.tasks.base import Benchmark
 from omnidata.types import (
     Adapter,

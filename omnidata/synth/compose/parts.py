@@ -17,11 +17,12 @@ from omnidata.jsontext import encode
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, Complexity, complexity
 from omnidata.metrics.graphs import coherence
 from omnidata.storage import atomic_write
+from omnidata.synth.compose.graph_sampler import node_names
 from omnidata.synth.compose.instructions import instruct
-from omnidata.synth.compose.partial_plan import node_names
-from omnidata.synth.compose.pool_index import Card
+from omnidata.synth.compose.pool import Card
 from omnidata.synth.compose.search import Sketch
 from omnidata.synth.compose.trajectories import Orders, orders_of, stitch
+from omnidata.synth.folder import Failure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,40 +148,43 @@ class Job:
     orders: int
     trajectories: int
 
-    def path(self, kind: str) -> Path:
+    @property
+    def path(self) -> Path:
+        """What the names of the part's files begin with."""
+        return self.folder / f"{self.number:07d}"
+
+    def file(self, kind: str) -> Path:
         """One of the part's files; the tally is the last to appear."""
-        return self.folder / f"{self.number:07d}.{kind}"
+        return self.path.with_suffix(f".{kind}")
+
+    @property
+    def size(self) -> int:
+        """Tasks of the part."""
+        return len(self.sketches)
 
     @property
     def whole(self) -> bool:
         """Whether the part has been written."""
-        return self.path("tally.json").is_file()
+        return self.file("tally.json").is_file()
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a part was not written."""
-
-    why: str
-
-
-def write(job: Job) -> int | Failure:
-    """Write a part; the number of its tasks, or why there are none."""
+def write(job: Job) -> Failure | None:
+    """Write a part."""
     tally = Tally()
     try:
         with (
-            atomic_write(job.path("tasks.jsonl")) as tasks,
-            atomic_write(job.path("trajectories.jsonl")) as trajectories,
+            atomic_write(job.file("tasks.jsonl")) as tasks,
+            atomic_write(job.file("trajectories.jsonl")) as trajectories,
         ):
             for sketch, text in zip(job.sketches, job.texts, strict=True):
                 row, done = _task(job, sketch, text, tally)
                 tasks.write(encode(row) + b"\n")
                 trajectories.writelines(encode(one) + b"\n" for one in done)
-        with atomic_write(job.path("tally.json")) as file:
+        with atomic_write(job.file("tally.json")) as file:
             file.write(json.dumps(tally.as_dict()).encode())
     except (OSError, OmnidataError) as error:
         return Failure(str(error))
-    return len(job.sketches)
+    return None
 
 
 def _task(

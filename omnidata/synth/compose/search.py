@@ -16,15 +16,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from omnidata.data.media_checks import Lost, each
+from omnidata.data.processes import Lost
 from omnidata.errors import DataError, RunError
 from omnidata.graphs import Graph
 from omnidata.metrics.graph_complexity import DIMENSIONS, Complexity, complexity, level
 from omnidata.storage import atomic_write
-from omnidata.synth.compose.graph_sampler import grow
-from omnidata.synth.compose.levels import Aim
-from omnidata.synth.compose.partial_plan import EdgeRule, Serial
-from omnidata.synth.compose.pool_index import Stock
+from omnidata.synth.compose.graph_sampler import Serial, grow
+from omnidata.synth.compose.pool import Stock
+from omnidata.synth.compose.settings import Aim, EdgeRule
+from omnidata.synth.folder import in_processes
 
 # What two tasks have in common that differ in the names of their nodes only.
 
@@ -371,15 +371,8 @@ def _batch(
     paths = {number: folder / f"{number:07d}.msgpack" for number in numbers}
     open_ = [number for number, path in paths.items() if not path.is_file()]
     jobs = [Job(stock, search, number) for number in open_]
-    with closing(_tried(jobs, workers)) as answers:
+    with closing(in_processes(try_lot, jobs, workers)) as answers:
         yield from _kept(paths, set(open_), answers)
-
-
-def _tried(jobs: Sequence[Job], workers: int) -> Generator[Lot | Lost]:
-    if workers == 1 or len(jobs) == 1:
-        yield from map(try_lot, jobs)
-    else:
-        yield from each(try_lot, jobs, workers=workers, limit_s=math.inf)
 
 
 def _kept(

@@ -1,14 +1,237 @@
-"""What decides composed tasks; equal settings and an equal pool make equal bytes."""
+"""What decides composed tasks; equal settings and an equal pool make equal bytes.
+
+The levels that are asked for are those of OmniBench, section 3.1, Table 2. What no graph can have
+is told before anything is tried.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from itertools import combinations
+from typing import Any, Literal
 
 from omnidata.errors import UsageError
-from omnidata.synth.compose.levels import Aim, Levels, aim
-from omnidata.synth.compose.partial_plan import EdgeRule
+from omnidata.metrics.graph_complexity import (
+    DIMENSIONS,
+    LEVELS,
+    LIMITS,
+    Complexity,
+    Dimension,
+    Level,
+)
+
+EdgeRule = Literal["latest", "every"]
+Levels = Mapping[Dimension, Level]
+LEAST = 2
+"""Subtasks of a task: one alone is no composition."""
+
+MOST = 16
+"""The most subtasks that can be asked for: what is counted of a graph doubles with each."""
+
+_WHAT: Mapping[Dimension, str] = {
+    "dependency": "edges",
+    "instruction": "subtasks",
+    "knowledge": "categories of applications",
+    "hierarchy": "subtasks one after another",
+    "branch": "subtasks side by side",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a value may be.
+
+    Attributes:
+        low, high: both included.
+    """
+
+    low: int
+    high: int
+
+    def gap(self, value: int) -> int:
+        """How far a value is from the span; 0 inside."""
+        return max(self.low - value, value - self.high, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a task is to be like.
+
+    Attributes:
+        levels: those that were asked for.
+        most: subtasks.
+        connected: whether no part may stand alone.
+        spans: of the values of all dimensions.
+    """
+
+    levels: Levels
+    most: int
+    connected: bool
+    spans: Mapping[Dimension, Span]
+
+    def gap(self, found: Complexity) -> int:
+        """How far a graph is from it, summed over the dimensions; 0 for a graph that meets it."""
+        return sum(span.gap(getattr(found, name)) for name, span in self.spans.items())
+
+
+def parse_levels(items: Iterable[str]) -> dict[Dimension, Level]:
+    """Levels as they are written on the command line.
+
+    Raises:
+        UsageError: an unknown dimension or level, or a dimension twice.
+
+    Examples:
+        >>> parse_levels(["dependency=hard", "branch=easy"])
+        {'dependency': 'hard', 'branch': 'easy'}
+    """
+    found: dict[Dimension, Level] = {}
+    for item in items:
+        name, _, value = item.partition("=")
+        dimension = next((known for known in DIMENSIONS if known == name.strip()), None)
+        level = next((known for known in LEVELS if known == value.strip()), None)
+        if dimension is None or level is None or dimension in found:
+            raise UsageError(
+                "this is no level, or the dimension is there twice",
+                where=f"--level {item}",
+                expected=f"one of {', '.join(DIMENSIONS)}, and one of {', '.join(LEVELS)}",
+                remedy="e.g. --level dependency=hard --level branch=medium",
+            )
+        found[dimension] = level
+    return found
+
+
+def aim(levels: Levels, *, most: int) -> Aim:
+    """What tasks of these levels are like; parts may stand alone only where they must.
+
+    Args:
+        levels: asked for.
+        most: subtasks of a task.
+
+    Raises:
+        UsageError: no graph can have these levels; the message names those that exclude each other.
+
+    Examples:
+        >>> aim({"hierarchy": "hard"}, most=10).spans["instruction"]
+        Span(low=5, high=10)
+        >>> aim({"dependency": "easy", "instruction": "hard"}, most=10).connected
+        False
+    """
+    if not LEAST <= most <= MOST:
+        raise UsageError(
+            f"{most} subtasks are asked for", where="--most", expected=f"{LEAST} to {MOST}"
+        )
+    for connected in (True, False):
+        found = _tightened(levels, most, connected)
+        if found is not None:
+            return Aim(levels, most, connected, found)
+    raise UsageError(
+        f"no graph of at most {most} subtasks has {_spelled(_culprits(levels, most))}",
+        where=" ".join(f"--level {name}={level}" for name, level in levels.items()),
+        expected="levels that one graph can have: n subtasks with a longest chain of d and w side "
+        "by side have n >= w + d - 1, and at least d - 1 and at least n - w edges",
+        remedy="ask for other levels, or for more subtasks with --most",
+    )
+
+
+def _culprits(levels: Levels, most: int) -> Levels:
+    """As few of the levels as exclude each other."""
+    for size in range(1, len(levels)):
+        for names in combinations(levels, size):
+            some = {name: levels[name] for name in names}
+            if _tightened(some, most, False) is None:
+                return some
+    return levels
+
+
+def _spelled(levels: Levels) -> str:
+    spans = _asked(levels, MOST)
+    parts = []
+    for name, level in levels.items():
+        low, high = spans[name].low, spans[name].high
+        size = f"at least {low}" if level == "hard" else f"{low} to {high}"
+        parts.append(f"{name}={level} ({size} {_WHAT[name]})")
+    return " and ".join(parts)
+
+
+def span_of(name: Dimension, level: Level, *, highest: int) -> Span:
+    """The values of a level (Table 2).
+
+    Examples:
+        >>> span_of("branch", "medium", highest=10)
+        Span(low=3, high=4)
+    """
+    easy, medium = LIMITS[name]
+    return {
+        "easy": Span(0 if name == "dependency" else 1, easy),
+        "medium": Span(easy + 1, medium),
+        "hard": Span(medium + 1, highest),
+    }[level]
+
+
+def _asked(levels: Levels, most: int) -> dict[Dimension, Span]:
+    """The values that the levels alone allow."""
+    highest = dict.fromkeys(DIMENSIONS, most)
+    highest["dependency"] = most * (most - 1) // 2
+    return {
+        name: span_of(name, levels[name], highest=highest[name])
+        if name in levels
+        else Span(0 if name == "dependency" else 1, highest[name])
+        for name in DIMENSIONS
+    }
+
+
+def _tightened(levels: Levels, most: int, connected: bool) -> dict[Dimension, Span] | None:
+    """The values that occur together in a graph; None if there are none.
+
+    Only what every graph obeys is asked here (Mirsky, Dilworth): whether a pool has such a graph is
+    seen when it is composed.
+    """
+    spans = _asked(levels, most)
+    possible = [
+        found
+        for found in _shapes(spans, connected)
+        if all(spans[name].gap(value) == 0 for name, value in found.items())
+    ]
+    if not possible:
+        return None
+    return {
+        name: Span(min(shape[name] for shape in possible), max(shape[name] for shape in possible))
+        for name in DIMENSIONS
+    }
+
+
+def _shapes(spans: Mapping[Dimension, Span], connected: bool) -> Iterator[dict[Dimension, int]]:
+    """Values at the ends of what the sizes of a graph allow."""
+    sizes = spans["instruction"]
+    for nodes in range(max(LEAST, sizes.low), sizes.high + 1):
+        for depth in _within(spans["hierarchy"], nodes):
+            for width in _within(spans["branch"], nodes):
+                if not width + depth - 1 <= nodes <= width * depth:
+                    continue
+                fewest = max(nodes - width, depth - 1, nodes - 1 if connected else 0)
+                levels = [nodes // depth + (place < nodes % depth) for place in range(depth)]
+                highest = (nodes**2 - sum(size**2 for size in levels)) // 2  # Turan
+                for edges in _ends(spans["dependency"], fewest, highest):
+                    for kinds in _ends(spans["knowledge"], 1, nodes):
+                        yield {
+                            "dependency": edges,
+                            "instruction": nodes,
+                            "knowledge": kinds,
+                            "hierarchy": depth,
+                            "branch": width,
+                        }
+
+
+def _within(span: Span, most: int) -> Sequence[int]:
+    return range(span.low, min(span.high, most) + 1)
+
+
+def _ends(span: Span, low: int, high: int) -> list[int]:
+    """The smallest and the largest value of both spans, if they meet."""
+    low, high = max(span.low, low), min(span.high, high)
+    return sorted({low, high}) if low <= high else []
+
 
 MOST_TASKS = 10_000_000
 
@@ -21,7 +244,7 @@ class Settings:
         seed: of everything that chance decides.
         levels: of Table 2 that every task has.
         intents: texts, one of which an intent must contain, whatever the case; empty = all.
-        edges: which edges there are, see `omnidata.synth.compose.partial_plan`.
+        edges: which edges there are, see `omnidata.synth.compose.graph_sampler`.
         most: subtasks of a task.
         orders: topological orders that a task lists at most; all, where there are no more.
         trajectories: of a task, each along another order; 0 = graphs alone.

@@ -8,28 +8,33 @@ interrupted run goes on; at the end they are joined.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
-from omnidata.data.media_checks import Lost, each
-from omnidata.errors import PlatformError, RunError, UsageError
-from omnidata.loaders.episode_tree import join
-from omnidata.storage import wrap_os_error
-from omnidata.synth.episodes import parts
-from omnidata.synth.episodes.parts import REPORT, EpisodesStaging, Tally
-from omnidata.synth.episodes.settings import Settings
-from omnidata.synth.episodes.signals import speech
-from omnidata.synth.episodes.theme import CODES, MEDIA
+from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError
+from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter, join
+from omnidata.storage import read_json, wrap_os_error, write_json
+from omnidata.synth.episodes.media import Files, make_files
+from omnidata.synth.episodes.plans import GroupPlan, plan
+from omnidata.synth.episodes.settings import CODES, MEDIA, Settings
+from omnidata.synth.folder import Failure, SynthStaging, make_parts
+from omnidata.synth.sounds import speech
 
 __all__ = ["MOST_EPISODES", "REPORT", "Settings", "make_episodes", "with_speech"]
 
 MOST_EPISODES = 9_999_999
+REPORT = "synth.json"
 _MADE_BY = ("omnidata", "av", "isal", "numpy", "pillow")
+_PARTS, _TREE, _TALLY, _UNFINISHED = ".parts", "tree", "tally.json", ".unfinished"
+_GROUPS = 4
+"""Groups of twins in a part: so much is lost where a process is killed."""
 
 
 def make_episodes(
@@ -74,9 +79,9 @@ def make_episodes(
     with wrap_os_error(out), staging:
         made = staging.made()
         if made is None:
-            todo = parts.jobs(settings, staging.parts, first=first, episodes=episodes)
-            _make(todo, workers, progress or (lambda done, total: None))
-            join([part.path / parts.TREE for part in todo], staging.path)
+            todo = jobs(settings, staging.parts, first=first, episodes=episodes)
+            make_parts(make, todo, workers=workers, progress=progress or (lambda done, total: None))
+            join([part.path / _TREE for part in todo], staging.path)
             made = _counted(settings, todo)
         staging.publish({"made": made}, scratch=(staging.parts.name,))
     return {**staging.plan, "made": made}
@@ -116,39 +121,11 @@ def _plan(settings: Settings, first: int, episodes: int) -> dict[str, Any]:
     }
 
 
-def _make(todo: list[parts.Job], workers: int, progress: Callable[[int, int], None]) -> None:
-    missing = [job for job in todo if not job.path.is_dir()]
-    total = sum(job.size for job in todo)
-    done = total - sum(job.size for job in missing)
-    progress(done, total)
-    with closing(_made(missing, workers)) as answers:
-        for job, made in zip(missing, answers, strict=True):
-            if isinstance(made, Lost | parts.Failure):
-                raise RunError(
-                    f"a part could not be made: {made.why}",
-                    where=str(job.path),
-                    expected="room on the disk and in memory",
-                    remedy="mend what is said above; the same command goes on where this one "
-                    "stopped",
-                )
-            done += made
-            progress(done, total)
-
-
-def _made(
-    jobs: Sequence[parts.Job], workers: int
-) -> Generator[int | parts.Failure | Lost, None, None]:
-    if workers == 1:
-        yield from map(parts.make, jobs)
-    else:
-        yield from each(parts.make, jobs, workers=workers, limit_s=math.inf)
-
-
-def _counted(settings: Settings, todo: list[parts.Job]) -> dict[str, Any]:
+def _counted(settings: Settings, todo: list[Job]) -> dict[str, Any]:
     """What is in all parts."""
     tally = Tally()
     for job in todo:
-        tally.merge(json.loads((job.path / parts.TALLY).read_text(encoding="utf-8")))
+        tally.merge(json.loads((job.path / _TALLY).read_text(encoding="utf-8")))
     counts = tally.as_dict()
     steps = counts["sizes"]["steps"]
     return {
@@ -162,3 +139,234 @@ def _counted(settings: Settings, todo: list[parts.Job]) -> dict[str, Any]:
         },
         "bytes_per_step": round(sum(counts["bytes"].values()) / steps),
     }
+
+
+# What was made, counted; counts of parts add up to those of the whole.
+
+AXES_OF_STEPS = (
+    "media",
+    "cues",
+    "questions",
+    "primitives",
+    "apps",
+    "languages",
+    "words",
+    "distractors",
+)
+"""What is counted by steps."""
+
+AXES = (*AXES_OF_STEPS, "steps_per_episode")
+"""What is counted; the last by episodes."""
+
+
+class Tally:
+    """Counts of episodes and steps."""
+
+    def __init__(self) -> None:
+        self._sizes: Counter[str] = Counter()
+        self._axes: dict[str, Counter[str]] = {axis: Counter() for axis in AXES}
+        self._bytes: Counter[str] = Counter()
+
+    def add(self, group: GroupPlan, files: Sequence[Sequence[Files]], *, twins: int) -> None:
+        """Count the first twins of a group; `files` by step and twin."""
+        self._sizes.update(
+            groups=1,
+            incomplete_groups=int(twins < CODES),
+            episodes=twins,
+            steps=twins * len(group.steps),
+        )
+        self._axes["steps_per_episode"][str(len(group.steps))] += twins
+        for step, made in zip(group.steps, files, strict=True):
+            for twin in range(twins):
+                self._axes["primitives"][step.action(twin).label] += 1
+                self._bytes["screenshot"] += len(made[twin].screenshot)
+                self._bytes["video"] += len(made[twin].video)
+                self._bytes["audio"] += len(made[twin].audio)
+            for axis, name in (
+                ("media", step.medium),
+                ("cues", step.cue),
+                ("questions", step.question),
+                ("apps", group.look.name),
+                ("languages", group.look.language),
+                ("words", group.look.words),
+                *(("distractors", name) for name in step.distraction.names()),
+            ):
+                self._axes[axis][name] += twins
+
+    def merge(self, other: Mapping[str, Any]) -> None:
+        """Add what `as_dict` gave of another one."""
+        self._sizes.update(other["sizes"])
+        self._bytes.update(other["bytes"])
+        for axis in AXES:
+            self._axes[axis].update(other[axis])
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts as JSON values, every axis in the order of its names."""
+        return {
+            "sizes": dict(sorted(self._sizes.items())),
+            "bytes": dict(sorted(self._bytes.items())),
+            **{axis: dict(sorted(counts.items())) for axis, counts in self._axes.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A part to be made.
+
+    Attributes:
+        settings: of all parts.
+        folder: of all parts.
+        number: of the part, from 0 on.
+        first, end: the dataset's first episode, and the one after its last.
+    """
+
+    settings: Settings
+    folder: Path
+    number: int
+    first: int
+    end: int
+
+    @property
+    def path(self) -> Path:
+        """The folder of the part; it is there when the part is whole."""
+        return self.folder / f"{self.number:07d}"
+
+    @property
+    def size(self) -> int:
+        """Episodes of the part."""
+        return min(_GROUPS * CODES, self.end - self.group * CODES)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the part has been made."""
+        return self.path.is_dir()
+
+    @property
+    def group(self) -> int:
+        """The first group of the part."""
+        return self.first // CODES + self.number * _GROUPS
+
+
+def jobs(settings: Settings, folder: Path, *, first: int, episodes: int) -> list[Job]:
+    """All parts of a dataset."""
+    count = -(-episodes // (_GROUPS * CODES))
+    end = first + episodes
+    return [Job(settings, folder, number, first, end) for number in range(count)]
+
+
+def make(job: Job) -> Failure | None:
+    """Make a part."""
+    # Named after the process: one whose parent was killed may still be at the same part.
+    unfinished = job.path.with_suffix(f".{os.getpid()}{_UNFINISHED}")
+    try:
+        tally = Tally()
+        with TreeWriter(unfinished / _TREE) as tree:
+            for episode in _episodes(job, tally):
+                _check_parent()
+                tree.add(episode)
+        write_json(unfinished / _TALLY, tally.as_dict())
+        _check_parent()
+        _put(unfinished, job.path)
+    except (OSError, OmnidataError) as error:
+        return Failure(str(error))
+    return None
+
+
+def _check_parent() -> None:
+    """Stop where nobody waits any more.
+
+    The same command may be at work again, and has removed what it found unfinished: whatever is
+    written from now on would be half a part.
+    """
+    parent = parent_process()
+    if parent is not None and not parent.is_alive():
+        raise RunError("the process that asked for the part has ended")
+
+
+def _put(unfinished: Path, path: Path) -> None:
+    try:
+        unfinished.rename(path)
+    except OSError:
+        if not path.is_dir():
+            raise
+        shutil.rmtree(unfinished)  # another process was faster, and made the same bytes
+
+
+def _episodes(job: Job, tally: Tally) -> Iterator[TreeEpisode]:
+    for number in range(job.group, job.group + _GROUPS):
+        twins = min(CODES, job.end - number * CODES)
+        if twins <= 0:
+            return
+        group = plan(job.settings, number)
+        files = [make_files(job.settings, group, index) for index in range(len(group.steps))]
+        tally.add(group, files, twins=twins)
+        for twin in range(twins):
+            yield _episode(job.settings, group, twin, [made[twin] for made in files])
+
+
+def _episode(settings: Settings, group: GroupPlan, twin: int, files: list[Files]) -> TreeEpisode:
+    """The names have the settings' digest: episodes of two datasets are told apart by their ids."""
+    twins = f"G{settings.digest}-{group.number:07d}"
+    steps = []
+    for step, media in zip(group.steps, files, strict=True):
+        extra: dict[str, Any] = {
+            "cue": step.medium,
+            "cue_kind": step.cue,
+            "question": step.question,
+            "answers": CODES,
+            "twins": twins,
+            "distractors": step.distraction.names(),
+        }
+        steps.append(
+            TreeStep(
+                step.action(twin),
+                screen=settings.size,
+                screenshot=media.screenshot,
+                video=media.video,
+                audio=media.audio,
+                extra=extra,
+            )
+        )
+    return TreeEpisode(
+        f"E{settings.digest}-{group.number * CODES + twin:07d}",
+        app=group.look.name,
+        dimension=group.dimension,
+        steps=steps,
+        instruction_en=group.instruction("en"),
+        instruction_zh=group.instruction("zh"),
+        dependency=group.dependency,
+        language=group.look.language,
+        extra={"twins": twins},
+    )
+
+
+class EpisodesStaging(SynthStaging):
+    """See `SynthStaging`.
+
+    Attributes:
+        parts: the folder of the parts.
+    """
+
+    noun = "episodes"
+    work = "writing episodes"
+    report = REPORT
+    contents = frozenset()  # the apps have the names that they have
+
+    def __init__(self, out: Path, *, plan: Mapping[str, Any]) -> None:
+        super().__init__(out, plan=plan)
+        self.parts = self.path / _PARTS
+
+    def is_ours(self, folder: Path) -> bool:
+        """Whether episodes were made there."""
+        return not folder.is_symlink() and "made" in read_json(folder / REPORT)
+
+    def begin(self) -> None:
+        """Keep the whole parts that an interrupted call has left; see `SynthStaging`."""
+        super().begin()
+        self.parts.mkdir(exist_ok=True)
+        for left in self.parts.glob(f"*{_UNFINISHED}"):
+            shutil.rmtree(left, ignore_errors=True)  # its process may be about to notice
+
+    def made(self) -> Mapping[str, Any] | None:
+        """What an interrupted call counted that had only to publish its work; else None."""
+        return read_json(self.path / REPORT).get("made")

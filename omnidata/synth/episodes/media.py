@@ -5,65 +5,27 @@ from __future__ import annotations
 import random
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from PIL import Image, ImageDraw
 
-from omnidata.data.sample.media import over
 from omnidata.loaders.language_check import Language
-from omnidata.media.encoding import Samples, encode_wav, png
-from omnidata.synth.episodes import signals
-from omnidata.synth.episodes.pages import Drawing, Page
-from omnidata.synth.episodes.plans import GroupPlan, StepPlan
-from omnidata.synth.episodes.settings import Settings
-from omnidata.synth.episodes.signals import Motion, encode_clip
-from omnidata.synth.episodes.theme import CODES
-
-# Files of one size: how many bytes a picture or a clip takes must not tell what it shows.
-
-_END = 12  # bytes of a PNG file's last chunk
-
-
-def pad_png(files: Sequence[bytes]) -> list[bytes]:
-    """PNG files of equal length, by a private chunk that decoders pass over (PNG, 5.4)."""
-    return [
-        file[:-_END] + _chunk(b"paDd", bytes(count)) + file[-_END:]
-        for file, count in zip(files, _missing(files), strict=True)
-    ]
-
-
-def pad_mp4(files: Sequence[bytes]) -> list[bytes]:
-    """MP4 files of equal length, by a box of free space (ISO/IEC 14496-12, 8.1.2)."""
-    return [
-        file + struct.pack(">I4s", 8 + count, b"free") + bytes(count)
-        for file, count in zip(files, _missing(files), strict=True)
-    ]
-
-
-def _missing(files: Sequence[bytes]) -> list[int]:
-    longest = max(map(len, files))
-    return [longest - len(file) for file in files]
-
-
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    check = struct.pack(">I", zlib.crc32(kind + content))
-    return struct.pack(">I", len(content)) + kind + content + check
-
+from omnidata.media.encoding import Frame, Samples, encode_mp4, encode_wav, png
+from omnidata.synth import sounds
+from omnidata.synth.drawing import BADGES, Rect, Span, paint_disc, paint_mark, paint_text
+from omnidata.synth.episodes.plans import Drift, GroupPlan, Motion
+from omnidata.synth.episodes.screens import Drawing, Look, Page
+from omnidata.synth.episodes.settings import CODES, Settings
 
 _CUE_SHARE = 0.6  # of the sound, that a cue takes
 _LATEST = 0.3  # of the sound, when a cue begins
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
-    """The media of a step in one twin.
-
-    Attributes:
-        screenshot: a PNG file.
-        video: an MP4 file.
-        audio: a WAV file.
-    """
+class Files(NamedTuple):
+    """The media of a step in one twin: a PNG, an MP4 and a WAV file."""
 
     screenshot: bytes
     video: bytes
@@ -81,12 +43,12 @@ def make_files(settings: Settings, group: GroupPlan, index: int) -> Sequence[Fil
     step = group.steps[index]
     maker = _Maker(settings, group, index)
     shots = (
-        pad_png([png(np.asarray(maker.drawing.with_sign(step.cue, code))) for code in step.codes])
+        _pad_png([png(np.asarray(maker.drawing.with_sign(step.cue, code))) for code in step.codes])
         if step.medium == "screen"
         else [png(np.asarray(maker.screen))] * CODES
     )
     clips = (
-        pad_mp4([maker.clip(Motion(step.cue, code, step.seed & 0xFFFFFF)) for code in step.codes])
+        _pad_mp4([maker.clip(Motion(step.cue, code, step.seed & 0xFFFFFF)) for code in step.codes])
         if step.medium == "video"
         else [maker.clip(step.distraction.motion)] * CODES
     )
@@ -98,69 +60,200 @@ def make_files(settings: Settings, group: GroupPlan, index: int) -> Sequence[Fil
     return [Files(*files) for files in zip(shots, clips, tracks, strict=True)]
 
 
+# Files of one size: how many bytes a picture or a clip takes must not tell what it shows.
+
+_END = 12  # bytes of a PNG file's last chunk
+
+
+def _pad_png(files: Sequence[bytes]) -> list[bytes]:
+    """PNG files of equal length, by a private chunk that decoders pass over (PNG, 5.4)."""
+    padded = []
+    for file, count in zip(files, _missing(files), strict=True):
+        chunk = b"paDd" + bytes(count)
+        whole = struct.pack(">I", count) + chunk + struct.pack(">I", zlib.crc32(chunk))
+        padded.append(file[:-_END] + whole + file[-_END:])
+    return padded
+
+
+def _pad_mp4(files: Sequence[bytes]) -> list[bytes]:
+    """MP4 files of equal length, by a box of free space (ISO/IEC 14496-12, 8.1.2)."""
+    return [
+        file + struct.pack(">I4s", 8 + count, b"free") + bytes(count)
+        for file, count in zip(files, _missing(files), strict=True)
+    ]
+
+
+def _missing(files: Sequence[bytes]) -> list[int]:
+    longest = max(map(len, files))
+    return [longest - len(file) for file in files]
+
+
 class _Maker:
     """Draws and mixes what a step's twins share, once."""
 
     def __init__(self, settings: Settings, group: GroupPlan, index: int) -> None:
         self._settings = settings
         self._group = group
-        self._step: StepPlan = group.steps[index]
-        name = group.look.name
-        count = len(group.steps)
+        self._step = step = group.steps[index]
+        name, count = group.look.name, len(group.steps)
         page = Page(
             group.look,
             group.places,
-            self._step.question,
-            self._step.labels,
-            self._step.icons,
+            step.question,
+            step.labels,
+            step.icons,
             name if count == 1 else f"{name} {index + 1}/{count}",
             (index + 1) / count,
         )
         self.drawing = Drawing(page, settings.size)
-        sign = self._step.distraction.sign
+        sign = step.distraction.sign
         self.screen = self.drawing.with_sign(*sign) if sign else self.drawing.plain
-        chance = random.Random(self._step.seed)
+        chance = random.Random(step.seed)
         self._vary = chance.uniform(-1, 1)
         self._volume = chance.uniform(0.6, 1.2)
         self._at = chance.uniform(0.05, _LATEST) * settings.seconds
         self._language: Language = "zh" if chance.random() < 0.5 else "en"
-        self._ground = self._mixed_ground(np.random.default_rng(self._step.seed))
+        self._ground = self._mixed_ground()
 
     def clip(self, motion: Motion | None) -> bytes:
-        """The clip; where the screenshot decides, of the screen before the sign appears."""
-        settings, places = self._settings, self._group.places
-        return encode_clip(
-            self.screen,
-            plain=self.drawing.plain,
-            size=settings.clip_size,
-            fps=settings.fps,
-            count=settings.frames,
-            stage=places.stage,
-            panel=places.panel,
-            look=self._group.look,
-            motion=motion,
-            drift=self._step.distraction.drift,
+        """An MP4 file whose last frame is the screen alone.
+
+        A sign that does not matter is gone while there is a motion: on a sign of the same colour
+        nobody would see it. A sign that decides is not there yet.
+        """
+        size, places = self._settings.clip_size, self._group.places
+        small = self.screen.resize(size, Image.Resampling.BOX)
+        behind = small
+        if motion is not None:
+            behind = self.drawing.plain.resize(size, Image.Resampling.BOX)
+        ratio = (size[0] / self.screen.width, size[1] / self.screen.height)
+        scene = _Scene(
+            small,
+            behind,
+            _scaled(places.stage, ratio),
+            _scaled(places.panel, ratio),
+            self._group.look,
+            motion,
+            self._step.distraction.drift,
         )
+        return encode_mp4(scene.frames(self._settings.frames), fps=self._settings.fps)
 
     def track(self, cue: str | None, code: int) -> bytes:
-        """The sound, with a cue or without."""
+        """A WAV file, with a cue or without."""
         if cue is None:
             return encode_wav(self._ground)
-        sound = signals.saying(
+        sound = sounds.saying(
             cue,
             code,
             seconds=self._settings.seconds * _CUE_SHARE,
             language=self._language,
             vary=self._vary,
         )
-        return encode_wav(over(self._ground, sound * self._volume, at=self._at))
+        return encode_wav(sounds.over(self._ground, sound * self._volume, at=self._at))
 
-    def _mixed_ground(self, rng: np.random.Generator) -> Samples:
-        seconds = self._settings.seconds
-        ground = signals.ground(rng, seconds=seconds)
+    def _mixed_ground(self) -> Samples:
+        rng, seconds = np.random.default_rng(self._step.seed), self._settings.seconds
+        ground = sounds.room(rng, seconds=seconds, level=float(rng.uniform(0.002, 0.01)))
         kind = self._step.distraction.noise
         if kind is None:
             return ground
         volume = 0.15 if self._step.medium == "audio" else 0.6
-        noise = signals.noise(kind, rng, seconds=seconds, volume=volume)
-        return over(ground, noise, at=0.0)
+        noise = sounds.noise(kind, rng, seconds=seconds)
+        return sounds.over(ground, noise * volume, at=0.0)
+
+
+# What is seen for a moment: clips of a screen on which something happens and is gone again.
+
+_ARRIVED = 0.12  # of the clip: before that the screen comes in, as after an action
+_FROM, _TO = 0.15, 0.85  # of the clip: something happens; then it shows the screen alone
+_FLASHES = 3
+_RUNS = 6  # numbers that a counter shows
+_LIT = (255, 214, 64)
+_DARK = (40, 42, 50)
+
+
+def _scaled(rect: Rect, ratio: tuple[float, float]) -> Span:
+    left, top, right, bottom = rect
+    return (left * ratio[0], top * ratio[1], right * ratio[0], bottom * ratio[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    screen: Image.Image
+    behind: Image.Image
+    stage: Span
+    panel: Span
+    look: Look
+    motion: Motion | None
+    drift: Drift | None
+
+    def frames(self, count: int) -> Iterator[Frame]:
+        still = np.asarray(self.screen)
+        empty = Image.new("RGB", self.screen.size, self.look.theme.ground)
+        for number in range(count):
+            passed = number / (count - 1)
+            if passed < _ARRIVED:
+                yield np.asarray(Image.blend(empty, self.screen, passed / _ARRIVED))
+                continue
+            share = (passed - _FROM) / (_TO - _FROM)
+            if not 0 <= share < 1 or (self.motion is None and self.drift is None):
+                yield still
+                continue
+            picture = self.behind.copy()
+            draw = ImageDraw.Draw(picture)
+            if self.drift is not None:
+                _paint_drift(draw, self.drift, share, self.panel, self.look)
+            if self.motion is not None:
+                _paint_motion(draw, self.motion, share, self.stage, self.look)
+            yield np.asarray(picture)
+
+
+def _paint_drift(
+    draw: ImageDraw.ImageDraw, drift: Drift, share: float, panel: Span, look: Look
+) -> None:
+    left, top, right, bottom = panel
+    size = min(right - left, bottom - top) * 0.18
+    x = left + (right - left) * (share * drift.turns % 1)
+    y = top + (bottom - top) * drift.height
+    paint_mark(draw, drift.icon, centre=(x, y), size=size, fill=look.theme.faint)
+
+
+def _paint_motion(
+    draw: ImageDraw.ImageDraw, motion: Motion, share: float, stage: Span, look: Look
+) -> None:
+    """One moment of a motion, of whose time a share in [0, 1) has passed."""
+    left, top, right, bottom = stage
+    x, y = (left + right) / 2, (top + bottom) / 2
+    size = min(right - left, bottom - top)
+    code = motion.code
+    if motion.kind == "lamp":
+        _paint_lamps(draw, code, stage)
+    elif motion.kind == "colour":
+        if int(share * 2 * _FLASHES) % 2 == 0:
+            paint_disc(draw, (x, y), size * 0.4, BADGES[code])
+    elif motion.kind == "move":
+        radius = size * 0.14
+        along = 2 * share - 1
+        dx, dy = ((0, -1), (0, 1), (-1, 0), (1, 0))[code]
+        reach = ((right - left) / 2 - radius, (bottom - top) / 2 - radius)
+        at = (x + dx * along * reach[0], y + dy * along * reach[1])
+        paint_disc(draw, at, radius, look.theme.accent)
+    elif motion.kind == "blink":
+        slot = share * CODES
+        if slot < code + 1 and slot % 1 < 0.5:
+            paint_disc(draw, (x, y), size * 0.4, look.theme.accent)
+    else:
+        number = min(int(share * _RUNS), _RUNS - 1)
+        digits = [random.Random(motion.seed + k).randrange(10) for k in range(_RUNS - 2)]
+        shown = digits[number] if number < len(digits) else code + 1
+        pixels = max(5, round(size * 0.7))
+        paint_text(draw, str(shown), (x, y), pixels=pixels, fill=look.theme.ink, face=look.type)
+
+
+def _paint_lamps(draw: ImageDraw.ImageDraw, lit: int, stage: Span) -> None:
+    left, top, right, bottom = stage
+    wide = (right - left) / CODES
+    radius = min(wide, bottom - top) * 0.38
+    for number in range(CODES):
+        at = (left + wide * (number + 0.5), (top + bottom) / 2)
+        paint_disc(draw, at, radius, _LIT if number == lit else _DARK)

@@ -14,26 +14,30 @@ from dataclasses import dataclass
 from typing import get_args
 
 from omnidata.actions import Action, Box, Direction
-from omnidata.data.sample.canvas import Rect
-from omnidata.data.sample.story import BACK, COMPLETE, HOME, IMPOSSIBLE, WAIT, across, type_in
 from omnidata.loaders.episode_tree import Dependency, Dimension
 from omnidata.loaders.language_check import Language
-from omnidata.synth.episodes.settings import Settings
-from omnidata.synth.episodes.signals import NOISES, Drift, Motion, Noise
-from omnidata.synth.episodes.theme import (
+from omnidata.synth.drawing import (
+    BACK,
+    COMPLETE,
+    HOME,
+    IMPOSSIBLE,
+    WAIT,
+    Rect,
+    across,
+    type_in,
+)
+from omnidata.synth.episodes.screens import ICON_NAMES, Look, Places, look, places
+from omnidata.synth.episodes.settings import (
     CODES,
     CUES,
     FIXED,
-    ICON_NAMES,
     WORDS,
-    Look,
     Medium,
-    Places,
     QuestionKind,
-    look,
+    Settings,
     of_medium,
-    places,
 )
+from omnidata.synth.sounds import NOISES, Noise
 
 _TOUCHES = ("TAP", "DOUBLE_TAP", "LONG_PRESS")
 _DIMENSIONS: dict[Medium, Dimension] = {
@@ -41,6 +45,36 @@ _DIMENSIONS: dict[Medium, Dimension] = {
     "video": "temporal_reasoning",
     "screen": "localization",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """Something that says a code.
+
+    Attributes:
+        kind: a video cue.
+        code: 0 to 3.
+        seed: of what is the same for all codes: the numbers before the last one.
+    """
+
+    kind: str
+    code: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Something that moves all the time and does not matter.
+
+    Attributes:
+        icon: a name of `ICONS`.
+        turns: how often it crosses the screen; negative = from the right to the left.
+        height: where, in [0, 1] of the panel.
+    """
+
+    icon: str
+    turns: float
+    height: float
 
 
 @dataclass(frozen=True, slots=True)

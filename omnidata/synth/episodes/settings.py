@@ -1,4 +1,7 @@
-"""What decides an episode; two runs with equal settings make equal bytes."""
+"""What decides an episode: the cues and questions that there are, and the settings.
+
+Two runs with equal settings make equal bytes.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,213 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from omnidata.actions import Screen
 from omnidata.errors import UsageError
-from omnidata.synth.episodes.theme import CUES, MEDIA, QUESTIONS, Medium, QuestionKind, of_medium
+
+# What a step can say and what it can ask, with the words of the instruction.
+#
+# A cue says one of four things, the codes 0 to 3, in one medium. A question has four possible
+# answers. The instruction tells which code stands for which answer, so that any cue can go with any
+# question.
+
+Medium = Literal["audio", "video", "screen"]
+MEDIA: tuple[Medium, ...] = ("audio", "video", "screen")
+
+CODES = 4
+"""What a cue can say, the answers of a question, and the episodes of a group of twins."""
+
+
+@dataclass(frozen=True, slots=True)
+class CueKind:
+    """A way to say a code.
+
+    Attributes:
+        medium: the only one in which it is said.
+        en, zh: what to look or listen for.
+        codes: what each code is called, in English and Chinese.
+        frames: pictures that a clip needs for it to be seen; 0 for other media.
+        seconds: that it takes, and a little more.
+    """
+
+    medium: Medium
+    en: str
+    zh: str
+    codes: tuple[tuple[str, str], ...]
+    frames: int = 0
+    seconds: float = 0.0
+
+
+_NUMBERS = (("one", "一"), ("two", "二"), ("three", "三"), ("four", "四"))
+_COLOURS = (("red", "红色"), ("green", "绿色"), ("blue", "蓝色"), ("yellow", "黄色"))
+_WAYS = (("up", "向上"), ("down", "向下"), ("left", "向左"), ("right", "向右"))
+
+CUES: Mapping[str, CueKind] = {
+    "pitch": CueKind(
+        "audio",
+        "Listen to how high the tone is",
+        "听提示音的高低",
+        (
+            ("lowest", "最低"),
+            ("second lowest", "第二低"),
+            ("second highest", "第二高"),
+            ("highest", "最高"),
+        ),
+    ),
+    "count": CueKind(
+        "audio",
+        "Count the beeps",
+        "数一数提示音的次数",
+        tuple((en, f"{zh}次") for en, zh in _NUMBERS),
+    ),
+    "glide": CueKind(
+        "audio",
+        "Listen to how the tone moves",
+        "听提示音的音调变化",
+        (
+            ("it rises", "上升"),
+            ("it falls", "下降"),
+            ("it rises, then falls", "先升后降"),
+            ("it falls, then rises", "先降后升"),
+        ),
+    ),
+    "timbre": CueKind(
+        "audio",
+        "Listen to the kind of sound",
+        "听声音的种类",
+        (
+            ("a steady tone", "平稳的长音"),
+            ("a fast trill", "急促的颤音"),
+            ("a bell that dies away", "渐弱的铃声"),
+            ("a hiss", "嘶嘶声"),
+        ),
+    ),
+    "speech": CueKind(
+        "audio",
+        "Listen to the number that is spoken",
+        "听读出的数字",
+        _NUMBERS,
+        seconds=1.0,
+    ),
+    "lamp": CueKind(
+        "video",
+        "Watch which of four lamps lights up",
+        "看四盏灯中哪一盏亮起",
+        (
+            ("the first", "第一"),
+            ("the second", "第二"),
+            ("the third", "第三"),
+            ("the last", "最后"),
+        ),
+        frames=3,
+    ),
+    "colour": CueKind(
+        "video",
+        "Watch the colour of the badge that flashes",
+        "看闪烁标记的颜色",
+        _COLOURS,
+        frames=4,
+    ),
+    "move": CueKind(
+        "video",
+        "Watch where the ball moves",
+        "看小球移动的方向",
+        _WAYS,
+        frames=6,
+    ),
+    "blink": CueKind(
+        "video",
+        "Count how often the badge blinks",
+        "数一数标记闪烁的次数",
+        tuple((en, f"{zh}次") for en, zh in _NUMBERS),
+        frames=16,
+    ),
+    "number": CueKind(
+        "video",
+        "Watch the changing number; what counts is the last one",
+        "看变化的数字，以最后一个为准",
+        tuple((digit, digit) for digit in "1234"),
+        frames=12,
+    ),
+    "digit": CueKind(
+        "screen",
+        "Look at the number on the screen",
+        "看屏幕上的数字",
+        tuple((digit, digit) for digit in "1234"),
+    ),
+    "badge": CueKind(
+        "screen",
+        "Look at the colour of the badge on the screen",
+        "看屏幕上标记的颜色",
+        _COLOURS,
+    ),
+    "arrow": CueKind(
+        "screen",
+        "Look where the arrow on the screen points",
+        "看屏幕上箭头的方向",
+        _WAYS,
+    ),
+    "dots": CueKind(
+        "screen",
+        "Count the dots on the screen",
+        "数一数屏幕上的圆点",
+        tuple((en, f"{zh}个") for en, zh in _NUMBERS),
+    ),
+}
+"""By name: tones, patterns and speech; things that are seen for a moment; signs that stay."""
+
+QuestionKind = Literal["tap", "swipe", "touch", "input", "leave"]
+QUESTIONS: tuple[QuestionKind, ...] = ("tap", "swipe", "touch", "input", "leave")
+"""Which button; which way; how to touch; what to type; how to go on without a touch."""
+
+FIXED: Mapping[QuestionKind, tuple[tuple[str, str], ...]] = {
+    "swipe": (
+        ("swipe up", "向上滑动"),
+        ("swipe down", "向下滑动"),
+        ("swipe left", "向左滑动"),
+        ("swipe right", "向右滑动"),
+    ),
+    "touch": (
+        ("tap the big button", "点击大按钮"),
+        ("double-tap the big button", "双击大按钮"),
+        ("long-press the big button", "长按大按钮"),
+        ("wait", "等待"),
+    ),
+    "leave": (
+        ("go back", "返回"),
+        ("go to the home screen", "回到主屏幕"),
+        ("report the task as complete", "报告任务完成"),
+        ("report the task as impossible", "报告任务无法完成"),
+    ),
+}
+"""The wording of answers that are always the same."""
+
+# Pillow's built-in font has the letters of ASCII alone, so the words do without others.
+_LABELS = {
+    "en": "Mail Music Photos Maps Clock Books Films Games Notes Radio Sport Travel",
+    "de": "Post Musik Bilder Karten Uhr Wetter Filme Spiele Notizen Sport Reise",
+    "es": "Correo Radio Fotos Mapas Reloj Libros Cine Juegos Notas Viajes Tienda",
+    "fr": "Courrier Musique Photos Cartes Livres Films Jeux Notes Sport Voyages",
+    "it": "Posta Musica Mappe Orologio Libri Giochi Note Sport Viaggi Negozio",
+    "nl": "Muziek Kaarten Klok Boeken Films Spellen Notities Sport Reizen Winkel",
+    "pt": "Correio Rede Fotos Mapas Livros Filmes Jogos Notas Viagens Loja",
+}
+WORDS: Mapping[str, tuple[str, ...]] = {
+    language: tuple(labels.split()) for language, labels in _LABELS.items()
+}
+"""Labels of buttons and texts to type, by the language of the screen."""
+
+
+def of_medium(medium: Medium) -> tuple[str, ...]:
+    """The names of the cues of a medium.
+
+    Examples:
+        >>> of_medium("audio")
+        ('pitch', 'count', 'glide', 'timbre', 'speech')
+    """
+    return tuple(name for name, kind in CUES.items() if kind.medium == medium)
+
 
 MOST_APPS = 96
 MOST_STEPS = 8

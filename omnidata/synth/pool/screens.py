@@ -10,8 +10,7 @@ from typing import Literal
 
 from PIL import Image, ImageDraw
 
-from omnidata.data.sample.canvas import WHITE, Colour, Rect, Theme, paint_icon, shade
-from omnidata.synth.episodes.pages import paint_text
+from omnidata.synth.drawing import WHITE, Colour, Rect, Theme, paint_icon, paint_text, shade
 
 # The made-up desktop apps: names, categories of Table 10, buttons and what they list.
 
@@ -28,7 +27,7 @@ class App:
         category: one of Table 10's (OmniBench, appendix A.4).
         buttons: of the tool bar, at most six.
         listed: what its window lists.
-        icon: a name of `omnidata.data.sample.canvas.ICONS`.
+        icon: a name of `omnidata.synth.drawing.ICONS`.
     """
 
     name: str

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from omnidata.data.sample import chirp, homely, parcelo, reelio, sonora
-from omnidata.data.sample.canvas import HEIGHT, WIDTH, Screen
-from omnidata.data.sample.media import Clip
-from omnidata.data.sample.story import WAIT, Book, Plan, tap
 from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
 from omnidata.media.encoding import AUDIO_RATE, encode_wav
+from omnidata.synth.drawing import WAIT
+from omnidata.synth.sample import chirp, homely, parcelo, reelio, sonora
+from omnidata.synth.sample.phone import HEIGHT, WIDTH, Screen
+from omnidata.synth.sample.script import Clip, Plan, Script, tap
 
 __all__ = ["make_sample"]
 
@@ -47,16 +47,18 @@ def make_sample(
         DataError: if `out` holds something already.
     """
     with TreeWriter(out) as tree:
-        books = [app.episodes(seed=seed) for app in _APPS]
-        total = sum(len(plan.moments) for book in books for plan in book.plans)
+        scripts = [app.episodes(seed=seed) for app in _APPS]
+        total = sum(len(plan.moments) for script in scripts for plan in script.plans)
         written = 0
         encoder = _Encoder()
         try:
             waiting = [
-                (book, plan, encoder.start(book, plan)) for book in books for plan in book.plans
+                (script, plan, encoder.start(script, plan))
+                for script in scripts
+                for plan in script.plans
             ]
-            for book, plan, media in waiting:
-                tree.add(_episode(book, plan, media))
+            for script, plan, media in waiting:
+                tree.add(_episode(script, plan, media))
                 written += len(plan.moments)
                 if progress is not None:
                     progress(written, total)
@@ -73,11 +75,11 @@ class _Encoder:
         self._screens: dict[Screen, Future[bytes]] = {}
         self._clips: dict[Clip, Future[bytes]] = {}
 
-    def start(self, book: Book, plan: Plan) -> list[tuple[Future[bytes], Future[bytes]]]:
+    def start(self, script: Script, plan: Plan) -> list[tuple[Future[bytes], Future[bytes]]]:
         """Begin with the screenshots and clips of an episode."""
         first = plan.moments[0].screen
-        before = book.start
-        last = WAIT if first is before else tap(before, book.app)
+        before = script.start
+        last = WAIT if first is before else tap(before, script.app)
         media = []
         for moment in plan.moments:
             clip = Clip(
@@ -86,7 +88,7 @@ class _Encoder:
                 moment.screen,
                 moment.cue,
                 seconds=moment.sound.size / AUDIO_RATE,
-                fps=_FPS.get(book.app, _USUAL_FPS),
+                fps=_FPS.get(script.app, _USUAL_FPS),
             )
             media.append((self._screen(moment.screen), self._clip(clip)))
             before, last = moment.screen, moment.action
@@ -108,7 +110,7 @@ class _Encoder:
 
 
 def _episode(
-    book: Book, plan: Plan, media: list[tuple[Future[bytes], Future[bytes]]]
+    script: Script, plan: Plan, media: list[tuple[Future[bytes], Future[bytes]]]
 ) -> TreeEpisode:
     twin = plan.twin
     steps = (
@@ -124,7 +126,7 @@ def _episode(
     )
     return TreeEpisode(
         plan.id,
-        app=book.app,
+        app=script.app,
         dimension=plan.task.dimension,
         steps=steps,
         instruction_en=plan.task.en,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from omnidata.actions import Direction
-from omnidata.data.sample import canvas as phone
-from omnidata.data.sample import media
-from omnidata.data.sample.canvas import WHITE, Canvas, Screen, Theme, shade
-from omnidata.data.sample.story import BACK, COMPLETE, WAIT, Book, Moment, Task, across, tap
+from omnidata.synth import sounds
+from omnidata.synth.drawing import BACK, COMPLETE, WAIT, WHITE, Theme, across, shade
+from omnidata.synth.sample import phone
+from omnidata.synth.sample.phone import Canvas, Screen
+from omnidata.synth.sample.script import Moment, Script, Task, tap
 
 _SONGS = (
     ("Paper Lanterns", "Mira Sol"),
@@ -17,20 +18,20 @@ _SONGS = (
 )
 
 
-def episodes(*, seed: int) -> Book:
+def episodes(*, seed: int) -> Script:
     """Songs to judge by ear, and a player to steer."""
-    book = Book("Sonora", seed=seed)
-    theme = Theme.dark("Sonora", hue=0.77 + book.rng.uniform(-0.04, 0.04))
-    songs = book.rng.sample(_SONGS, 5)
+    script = Script("Sonora", seed=seed)
+    theme = Theme.dark("Sonora", hue=0.77 + script.rng.uniform(-0.04, 0.04))
+    songs = script.rng.sample(_SONGS, 5)
     library = phone.rows(
         theme, title="Library", entries=[("note", title, artist) for title, artist in songs]
     )
-    _counting(book, theme)
-    _gliding(book, theme, songs)
-    _plucked(book, theme, library, songs[0])
-    _steering(book, theme, library, songs)
-    _looking_around(book, theme, library, songs)
-    return book
+    _counting(script, theme)
+    _gliding(script, theme, songs)
+    _plucked(script, theme, library, songs[0])
+    _steering(script, theme, library, songs)
+    _looking_around(script, theme, library, songs)
+    return script
 
 
 def _player(theme: Theme, song: tuple[str, str], *, playing: bool, position: float) -> Screen:
@@ -84,20 +85,20 @@ def _quiz(theme: Theme, *, chosen: int | None = None) -> Screen:
     return canvas.finish()
 
 
-def _counting(book: Book, theme: Theme) -> None:
+def _counting(script: Script, theme: Theme) -> None:
     quiz = _quiz(theme)
-    frequency = book.rng.uniform(700, 1100)
+    frequency = script.rng.uniform(700, 1100)
     endings = []
     for number in (2, 3, 4):
-        sound = book.hear(media.beeps(number, frequency=frequency), seconds=2.0, at=0.5)
+        sound = script.hear(sounds.beeps(number, frequency=frequency), seconds=2.0, at=0.5)
         after = _quiz(theme, chosen=number)
         endings.append(
             [
                 Moment(quiz, tap(quiz, f"option{number}"), sound),
-                Moment(after, COMPLETE, book.hear(media.chime((784, 1047)))),
+                Moment(after, COMPLETE, script.hear(sounds.chime((784, 1047)))),
             ]
         )
-    book.twins(
+    script.twins(
         Task(
             "cross_modal_discrimination",
             "critical",
@@ -106,15 +107,15 @@ def _counting(book: Book, theme: Theme) -> None:
             "听并数一数提示音的次数，然后点击对应数字的方块。",
         ),
         "audio",
-        start=[Moment(quiz, WAIT, book.hear())],
+        start=[Moment(quiz, WAIT, script.hear())],
         endings=endings,
     )
 
 
-def _gliding(book: Book, theme: Theme, songs: list[tuple[str, str]]) -> None:
+def _gliding(script: Script, theme: Theme, songs: list[tuple[str, str]]) -> None:
     now = _player(theme, songs[1], playing=True, position=0.4)
-    tune = book.hear(media.music(book.noise, seconds=1.2) * 0.5)
-    low, high = 300 * book.rng.uniform(0.9, 1.1), 1200 * book.rng.uniform(0.9, 1.1)
+    tune = script.hear(sounds.music(script.noise, seconds=1.2) * 0.5)
+    low, high = 300 * script.rng.uniform(0.9, 1.1), 1200 * script.rng.uniform(0.9, 1.1)
     cover = now.targets["cover"]
     endings = []
     glides: tuple[tuple[Direction, tuple[float, float], tuple[str, str]], ...] = (
@@ -122,12 +123,12 @@ def _gliding(book: Book, theme: Theme, songs: list[tuple[str, str]]) -> None:
         ("down", (high, low), songs[0]),
     )
     for way, ends, song in glides:
-        sound = book.hear(media.glide(*ends), seconds=2.0)
+        sound = script.hear(sounds.glide(*ends), seconds=2.0)
         after = _player(theme, song, playing=True, position=0.0)
         endings.append(
-            [Moment(now, across(way, cover), sound), Moment(after, COMPLETE, book.hear())]
+            [Moment(now, across(way, cover), sound), Moment(after, COMPLETE, script.hear())]
         )
-    book.twins(
+    script.twins(
         Task(
             "temporal_reasoning",
             "critical",
@@ -142,19 +143,19 @@ def _gliding(book: Book, theme: Theme, songs: list[tuple[str, str]]) -> None:
     )
 
 
-def _plucked(book: Book, theme: Theme, library: Screen, song: tuple[str, str]) -> None:
+def _plucked(script: Script, theme: Theme, library: Screen, song: tuple[str, str]) -> None:
     now = _player(theme, song, playing=True, position=0.1)
     endings = []
     for name, held in (("heart", False), ("share", True)):
-        tune = media.music(book.noise, seconds=1.4, held=held)
+        tune = sounds.music(script.noise, seconds=1.4, held=held)
         after = phone.done(theme, title="Thank you", note=song[0])
         endings.append(
             [
-                Moment(now, tap(now, name), book.hear(tune, seconds=2.0, at=0.5)),
-                Moment(after, COMPLETE, book.hear()),
+                Moment(now, tap(now, name), script.hear(tune, seconds=2.0, at=0.5)),
+                Moment(after, COMPLETE, script.hear()),
             ]
         )
-    book.twins(
+    script.twins(
         Task(
             "semantic_understanding",
             "critical",
@@ -165,16 +166,16 @@ def _plucked(book: Book, theme: Theme, library: Screen, song: tuple[str, str]) -
             "如果是绵长的持续音，点击“Share（分享）”。",
         ),
         "audio",
-        start=[Moment(library, tap(library, "row0"), book.hear())],
+        start=[Moment(library, tap(library, "row0"), script.hear())],
         endings=endings,
     )
 
 
-def _steering(book: Book, theme: Theme, library: Screen, songs: list[tuple[str, str]]) -> None:
+def _steering(script: Script, theme: Theme, library: Screen, songs: list[tuple[str, str]]) -> None:
     still = _player(theme, songs[3], playing=False, position=0.0)
     first = _player(theme, songs[3], playing=True, position=0.2)
     other = _player(theme, songs[4], playing=True, position=0.0)
-    book.add(
+    script.add(
         Task(
             "localization",
             "supportive",
@@ -182,21 +183,21 @@ def _steering(book: Book, theme: Theme, library: Screen, songs: list[tuple[str, 
             f"Open {songs[3][0]}, play it, and skip to the next song once the music is running.",
             f"打开 {songs[3][0]} 并播放，音乐响起后切换到下一首。",
         ),
-        Moment(library, tap(library, "row3"), book.hear()),
-        Moment(still, tap(still, "play"), book.hear()),
-        Moment(first, tap(first, "next"), book.hear(media.music(book.noise, seconds=1.0))),
-        Moment(other, COMPLETE, book.hear(media.music(book.noise, seconds=1.0, held=True))),
+        Moment(library, tap(library, "row3"), script.hear()),
+        Moment(still, tap(still, "play"), script.hear()),
+        Moment(first, tap(first, "next"), script.hear(sounds.music(script.noise, seconds=1.0))),
+        Moment(other, COMPLETE, script.hear(sounds.music(script.noise, seconds=1.0, held=True))),
     )
 
 
 def _looking_around(
-    book: Book, theme: Theme, library: Screen, songs: list[tuple[str, str]]
+    script: Script, theme: Theme, library: Screen, songs: list[tuple[str, str]]
 ) -> None:
     now = _player(theme, songs[2], playing=False, position=0.5)
     following = _player(theme, songs[3], playing=False, position=0.0)
-    sound = book.hear(media.babble(book.noise, seconds=0.8) * 0.25)
+    sound = script.hear(sounds.babble(script.noise, seconds=0.8) * 0.25)
     cover = now.targets["cover"]
-    book.add(
+    script.add(
         Task(
             "instant_response",
             "present",

@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 from omnidata.actions import Direction
-from omnidata.data.sample import canvas as phone
-from omnidata.data.sample import media
-from omnidata.data.sample.canvas import GREEN, RED, WHITE, WIDTH, Canvas, Screen, Theme, shade
-from omnidata.data.sample.media import Cue
-from omnidata.data.sample.story import (
+from omnidata.media.encoding import Samples
+from omnidata.synth import sounds
+from omnidata.synth.drawing import (
     BACK,
     COMPLETE,
+    GREEN,
+    RED,
     WAIT,
-    Book,
-    Moment,
-    Task,
+    WHITE,
+    Theme,
     across,
+    shade,
     swipe,
-    tap,
 )
-from omnidata.media.encoding import Samples
+from omnidata.synth.sample import phone
+from omnidata.synth.sample.phone import WIDTH, Canvas, Screen
+from omnidata.synth.sample.script import Cue, Moment, Script, Task, tap
 
 _DEVICES = ("lamp", "door", "oven", "fan", "camera", "bell")
 
 
-def episodes(*, seed: int) -> Book:
+def episodes(*, seed: int) -> Script:
     """Devices that ask for something by a light or a sound."""
-    book = Book("Homely", seed=seed)
-    theme = Theme.light("Homely", hue=0.45 + book.rng.uniform(-0.03, 0.03))
-    devices = book.rng.sample(_DEVICES, 6)
+    script = Script("Homely", seed=seed)
+    theme = Theme.light("Homely", hue=0.45 + script.rng.uniform(-0.03, 0.03))
+    devices = script.rng.sample(_DEVICES, 6)
     house = _house(theme, devices)
-    _blinking(book, theme, devices)
-    _alert(book, theme, house)
-    _alarm(book)
-    _passing(book, theme, house)
-    _lighting(book, theme, devices)
-    _reading(book, theme, house)
-    return book
+    _blinking(script, theme, devices)
+    _alert(script, theme, house)
+    _alarm(script)
+    _passing(script, theme, house)
+    _lighting(script, theme, devices)
+    _reading(script, theme, house)
+    return script
 
 
 def _house(theme: Theme, devices: list[str], *, on: str | None = None) -> Screen:
@@ -112,18 +113,18 @@ def _hall(theme: Theme) -> Screen:
     return canvas.finish()
 
 
-def _blinking(book: Book, theme: Theme, devices: list[str]) -> None:
+def _blinking(script: Script, theme: Theme, devices: list[str]) -> None:
     house = _house(theme, devices)
-    sound = book.hear(seconds=2.0)
-    times = book.rng.choice((2, 3))
+    sound = script.hear(seconds=2.0)
+    times = script.rng.choice((2, 3))
     endings = []
     for device in devices[:3]:
         cue = Cue("flash", (house.targets[device],), times, theme.accent)
         after = _house(theme, devices, on=device)
         endings.append(
-            [Moment(house, tap(house, device), sound, cue), Moment(after, COMPLETE, book.hear())]
+            [Moment(house, tap(house, device), sound, cue), Moment(after, COMPLETE, script.hear())]
         )
-    book.twins(
+    script.twins(
         Task(
             "localization",
             "critical",
@@ -132,15 +133,15 @@ def _blinking(book: Book, theme: Theme, devices: list[str]) -> None:
             "有一个设备会闪烁片刻，请点击那个设备。",
         ),
         "video",
-        start=[Moment(house, WAIT, book.hear())],
+        start=[Moment(house, WAIT, script.hear())],
         endings=endings,
     )
 
 
-def _alert(book: Book, theme: Theme, house: Screen) -> None:
+def _alert(script: Script, theme: Theme, house: Screen) -> None:
     notice = _notice(theme)
-    bell = media.chime((book.rng.uniform(640, 700), book.rng.uniform(500, 540)))
-    smoke = media.beeps(9, frequency=book.rng.uniform(2700, 3100), every=0.14)
+    bell = sounds.chime((script.rng.uniform(640, 700), script.rng.uniform(500, 540)))
+    smoke = sounds.beeps(9, frequency=script.rng.uniform(2700, 3100), every=0.14)
     endings = []
     for name, cue, title in (
         ("unlock", bell, "Door unlocked"),
@@ -149,11 +150,11 @@ def _alert(book: Book, theme: Theme, house: Screen) -> None:
         after = phone.done(theme, title=title, note="Homely")
         endings.append(
             [
-                Moment(notice, tap(notice, name), book.hear(cue, seconds=2.0)),
-                Moment(after, COMPLETE, book.hear()),
+                Moment(notice, tap(notice, name), script.hear(cue, seconds=2.0)),
+                Moment(after, COMPLETE, script.hear()),
             ]
         )
-    book.twins(
+    script.twins(
         Task(
             "cross_modal_discrimination",
             "critical",
@@ -163,18 +164,18 @@ def _alert(book: Book, theme: Theme, house: Screen) -> None:
             "收到提醒时请听：柔和的两声门铃就开门，急促的高音烟雾警报就呼叫求助。",
         ),
         "audio",
-        start=[Moment(house, WAIT, book.hear())],
+        start=[Moment(house, WAIT, script.hear())],
         endings=endings,
     )
 
 
-def _alarm(book: Book) -> None:
-    hue = 0.7 + book.rng.uniform(-0.1, 0.1)
+def _alarm(script: Script) -> None:
+    hue = 0.7 + script.rng.uniform(-0.1, 0.1)
     theme = Theme.dark("Homely", hue=hue)
     clock = _clock(theme, hue=hue)
-    frequency = book.rng.uniform(800, 1000)
-    slow = media.beeps(2, frequency=frequency, every=0.6)
-    fast = media.beeps(8, frequency=frequency, every=0.15)
+    frequency = script.rng.uniform(800, 1000)
+    slow = sounds.beeps(2, frequency=frequency, every=0.6)
+    fast = sounds.beeps(8, frequency=frequency, every=0.15)
     endings = []
     slides: tuple[tuple[Direction, str, Samples, str], ...] = (
         ("left", "snooze", slow, "Ten more minutes"),
@@ -185,11 +186,11 @@ def _alarm(book: Book) -> None:
         after = phone.done(theme, title=title, note="6:30")
         endings.append(
             [
-                Moment(clock, slide, book.hear(cue, seconds=2.0)),
-                Moment(after, COMPLETE, book.hear()),
+                Moment(clock, slide, script.hear(cue, seconds=2.0)),
+                Moment(after, COMPLETE, script.hear()),
             ]
         )
-    book.twins(
+    script.twins(
         Task(
             "instant_response",
             "critical",
@@ -199,25 +200,25 @@ def _alarm(book: Book) -> None:
             "闹钟响声慢就向左滑动按钮稍后提醒，响声急促就向右滑动按钮停止。",
         ),
         "audio",
-        start=[Moment(clock, WAIT, book.hear())],
+        start=[Moment(clock, WAIT, script.hear())],
         endings=endings,
     )
 
 
-def _passing(book: Book, theme: Theme, house: Screen) -> None:
+def _passing(script: Script, theme: Theme, house: Screen) -> None:
     hall = _hall(theme)
     picture = hall.targets["picture"]
-    sound = book.hear(seconds=2.0)
+    sound = script.hear(seconds=2.0)
     after = phone.done(theme, title="Camera turned", note="Hall")
     ways: tuple[tuple[Direction, int], ...] = (("left", -1), ("right", 1))
     endings = [
         [
             Moment(hall, across(kind, picture), sound, Cue("move", (picture,), way, WHITE)),
-            Moment(after, COMPLETE, book.hear()),
+            Moment(after, COMPLETE, script.hear()),
         ]
         for kind, way in ways
     ]
-    book.twins(
+    script.twins(
         Task(
             "temporal_reasoning",
             "critical",
@@ -227,15 +228,15 @@ def _passing(book: Book, theme: Theme, house: Screen) -> None:
             "打开摄像头，会有一个球滚过走廊，请在画面上朝球滚动的方向滑动。",
         ),
         "video",
-        start=[Moment(house, tap(house, "camera"), book.hear())],
+        start=[Moment(house, tap(house, "camera"), script.hear())],
         endings=endings,
     )
 
 
-def _lighting(book: Book, theme: Theme, devices: list[str]) -> None:
+def _lighting(script: Script, theme: Theme, devices: list[str]) -> None:
     off, on = _house(theme, devices), _house(theme, devices, on="lamp")
-    click = media.pluck(2000, seconds=0.08)
-    book.add(
+    click = sounds.pluck(2000, seconds=0.08)
+    script.add(
         Task(
             "semantic_understanding",
             "supportive",
@@ -243,12 +244,12 @@ def _lighting(book: Book, theme: Theme, devices: list[str]) -> None:
             "It is dark at home: switch on the device that gives light and check that it clicks.",
             "家里很暗：请打开能照明的设备，并确认听到开关声。",
         ),
-        Moment(off, tap(off, "lamp"), book.hear()),
-        Moment(on, COMPLETE, book.hear(click)),
+        Moment(off, tap(off, "lamp"), script.hear()),
+        Moment(on, COMPLETE, script.hear(click)),
     )
 
 
-def _reading(book: Book, theme: Theme, house: Screen) -> None:
+def _reading(script: Script, theme: Theme, house: Screen) -> None:
     entries = [
         ("door", "Door opened", "8:02"),
         ("lamp", "Lamp on", "8:05"),
@@ -264,8 +265,8 @@ def _reading(book: Book, theme: Theme, house: Screen) -> None:
     ]
     top = phone.rows(theme, title="Event log", entries=entries, back=True)
     low = phone.rows(theme, title="Event log", entries=entries, first=3, back=True)
-    hum = book.hear(media.babble(book.noise, seconds=0.9) * 0.25)
-    book.add(
+    hum = script.hear(sounds.babble(script.noise, seconds=0.9) * 0.25)
+    script.add(
         Task(
             "temporal_reasoning",
             "present",

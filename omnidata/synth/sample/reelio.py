@@ -4,37 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omnidata.data.sample import canvas as phone
-from omnidata.data.sample import media
-from omnidata.data.sample.canvas import RED, WHITE, WIDTH, Canvas, Screen, Theme, shade
-from omnidata.data.sample.media import Cue
-from omnidata.data.sample.story import (
-    COMPLETE,
-    HOME,
-    WAIT,
-    Book,
-    Moment,
-    Task,
-    across,
-    tap,
-    type_in,
-)
+from omnidata.synth import sounds
+from omnidata.synth.drawing import COMPLETE, HOME, RED, WAIT, WHITE, Theme, across, shade, type_in
+from omnidata.synth.sample import phone
+from omnidata.synth.sample.phone import WIDTH, Canvas, Screen
+from omnidata.synth.sample.script import Cue, Moment, Script, Task, tap
 
 _FILMS = ("Harbour at Dawn", "Two Left Shoes", "The Clockmaker", "Windmill Road")
 _COMMENTS = ("Lovely light", "Who made this?", "Again!", "So calm", "The ending...", "First")
 
 
-def episodes(*, seed: int) -> Book:
+def episodes(*, seed: int) -> Script:
     """Films to react to while they run."""
-    book = Book("Reelio", seed=seed)
-    theme = Theme.dark("Reelio", hue=0.98 + book.rng.uniform(-0.03, 0.03))
-    films = book.rng.sample(_FILMS, 4)
-    _audience(book, theme, films[0])
-    _red_flash(book, theme, films[1])
-    _blinking(book, theme, films[2])
-    _commenting(book, theme, films[3])
-    _leaving(book, theme, films)
-    return book
+    script = Script("Reelio", seed=seed)
+    theme = Theme.dark("Reelio", hue=0.98 + script.rng.uniform(-0.03, 0.03))
+    films = script.rng.sample(_FILMS, 4)
+    _audience(script, theme, films[0])
+    _red_flash(script, theme, films[1])
+    _blinking(script, theme, films[2])
+    _commenting(script, theme, films[3])
+    _leaving(script, theme, films)
+    return script
 
 
 def _film(
@@ -78,22 +68,22 @@ def _film(
     return canvas.finish()
 
 
-def _audience(book: Book, theme: Theme, film: str) -> None:
+def _audience(script: Script, theme: Theme, film: str) -> None:
     page = _film(theme, film)
-    murmur = book.hear(media.babble(book.noise, seconds=0.9) * 0.3)
+    murmur = script.hear(sounds.babble(script.noise, seconds=0.9) * 0.3)
     endings = []
     for name, cue in (
-        ("share", media.laughter(book.noise)),
-        ("like", media.applause(book.noise)),
+        ("share", sounds.laughter(script.noise)),
+        ("like", sounds.applause(script.noise)),
     ):
         after = phone.done(theme, title=name.capitalize() + "d", note=film)
         endings.append(
             [
-                Moment(page, tap(page, name), book.hear(cue, seconds=2.0, at=0.5)),
-                Moment(after, COMPLETE, book.hear()),
+                Moment(page, tap(page, name), script.hear(cue, seconds=2.0, at=0.5)),
+                Moment(after, COMPLETE, script.hear()),
             ]
         )
-    book.twins(
+    script.twins(
         Task(
             "semantic_understanding",
             "critical",
@@ -108,12 +98,12 @@ def _audience(book: Book, theme: Theme, film: str) -> None:
     )
 
 
-def _red_flash(book: Book, theme: Theme, film: str) -> None:
+def _red_flash(script: Script, theme: Theme, film: str) -> None:
     page, paused = _film(theme, film), _film(theme, film, playing=False)
-    flash = Cue("flash", (page.targets["picture"],), book.rng.choice((1, 2)), RED)
-    sound = book.hear(media.music(book.noise, seconds=1.2) * 0.4, seconds=2.0)
-    stop, end = tap(page, "play"), Moment(paused, COMPLETE, book.hear())
-    book.twins(
+    flash = Cue("flash", (page.targets["picture"],), script.rng.choice((1, 2)), RED)
+    sound = script.hear(sounds.music(script.noise, seconds=1.2) * 0.4, seconds=2.0)
+    stop, end = tap(page, "play"), Moment(paused, COMPLETE, script.hear())
+    script.twins(
         Task(
             "instant_response",
             "critical",
@@ -130,19 +120,19 @@ def _red_flash(book: Book, theme: Theme, film: str) -> None:
     )
 
 
-def _blinking(book: Book, theme: Theme, film: str) -> None:
+def _blinking(script: Script, theme: Theme, film: str) -> None:
     page = _film(theme, film, position=0.6)
     picture = page.targets["picture"]
-    sound = book.hear(media.music(book.noise, seconds=1.2, held=True) * 0.4, seconds=2.0)
+    sound = script.hear(sounds.music(script.noise, seconds=1.2, held=True) * 0.4, seconds=2.0)
     after = phone.done(theme, title="Noted", note=film)
     endings = [
         [
             Moment(page, tap(page, "picture", kind), sound, Cue("flash", (picture,), times)),
-            Moment(after, COMPLETE, book.hear()),
+            Moment(after, COMPLETE, script.hear()),
         ]
         for kind, times in (("DOUBLE_TAP", 1), ("LONG_PRESS", 3))
     ]
-    book.twins(
+    script.twins(
         Task(
             "cross_modal_discrimination",
             "critical",
@@ -152,18 +142,18 @@ def _blinking(book: Book, theme: Theme, film: str) -> None:
             "画面会亮一次或三次：亮一次就双击画面，亮三次就长按画面。",
         ),
         "video",
-        start=[Moment(page, WAIT, book.hear())],
+        start=[Moment(page, WAIT, script.hear())],
         endings=endings,
     )
 
 
-def _commenting(book: Book, theme: Theme, film: str) -> None:
-    text = book.rng.choice(("很好看", "太美了", "喜欢这部"))
+def _commenting(script: Script, theme: Theme, film: str) -> None:
+    text = script.rng.choice(("很好看", "太美了", "喜欢这部"))
     page = _film(theme, film)
     lower = _film(theme, film, comments=_COMMENTS[2:])
     typing = phone.search(theme, title="Comment", hint="Say something")
-    tune = [book.hear(media.music(book.noise, seconds=1.0) * 0.5) for _ in range(3)]
-    book.add(
+    tune = [script.hear(sounds.music(script.noise, seconds=1.0) * 0.5) for _ in range(3)]
+    script.add(
         Task(
             "localization",
             "supportive",
@@ -174,15 +164,15 @@ def _commenting(book: Book, theme: Theme, film: str) -> None:
         Moment(page, across("up", page.targets["comments"]), tune[0]),
         Moment(lower, tap(lower, "field"), tune[1]),
         Moment(typing, type_in(text), tune[2]),
-        Moment(page, COMPLETE, book.hear(media.pluck(1175))),
+        Moment(page, COMPLETE, script.hear(sounds.pluck(1175))),
     )
 
 
-def _leaving(book: Book, theme: Theme, films: Sequence[str]) -> None:
+def _leaving(script: Script, theme: Theme, films: Sequence[str]) -> None:
     feed = phone.rows(theme, title="Reelio", entries=[("film", name, "New") for name in films])
     page = _film(theme, films[1], position=0.1)
-    street = book.hear(media.babble(book.noise, seconds=0.9) * 0.3)
-    book.add(
+    street = script.hear(sounds.babble(script.noise, seconds=0.9) * 0.3)
+    script.add(
         Task(
             "temporal_reasoning",
             "present",
@@ -194,5 +184,5 @@ def _leaving(book: Book, theme: Theme, films: Sequence[str]) -> None:
         Moment(feed, tap(feed, "row1"), street),
         Moment(page, across("down", page.targets["picture"]), street),
         Moment(feed, HOME, street),
-        Moment(book.start, COMPLETE, street),
+        Moment(script.start, COMPLETE, street),
     )

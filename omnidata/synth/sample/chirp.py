@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omnidata.data.sample import canvas as phone
-from omnidata.data.sample import media
-from omnidata.data.sample.canvas import GREEN, RED, WHITE, WIDTH, Canvas, Screen, Theme, shade
-from omnidata.data.sample.media import Cue
-from omnidata.data.sample.story import COMPLETE, WAIT, Book, Moment, Task, tap, type_in
 from omnidata.media.encoding import Samples
+from omnidata.synth import sounds
+from omnidata.synth.drawing import COMPLETE, GREEN, RED, WAIT, WHITE, Theme, shade, type_in
+from omnidata.synth.sample import phone
+from omnidata.synth.sample.phone import WIDTH, Canvas, Screen
+from omnidata.synth.sample.script import Cue, Moment, Script, Task, tap
 
 _NAMES = ("Ada Brook", "Ben Adler", "Cleo Marsh", "Dario Vale", "Esme Holt", "Finn Okoro")
 _NOTES = ("See you at six", "Photo", "Thanks a lot!", "Call me back", "On the train", "Ok")
 
 
-def episodes(*, seed: int) -> Book:
+def episodes(*, seed: int) -> Script:
     """Calls to take or to end, and chats to find."""
-    book = Book("Chirp", seed=seed)
-    theme = Theme.light("Chirp", hue=0.58 + book.rng.uniform(-0.03, 0.03))
-    names = book.rng.sample(_NAMES, 6)
+    script = Script("Chirp", seed=seed)
+    theme = Theme.light("Chirp", hue=0.58 + script.rng.uniform(-0.03, 0.03))
+    names = script.rng.sample(_NAMES, 6)
     inbox = phone.rows(
         theme,
         title="Chirp",
         entries=[("person", name, note) for name, note in zip(names, _NOTES, strict=True)],
     )
-    _ringing(book, theme, inbox, names[0])
-    _hanging_up(book, theme, names[1])
-    _last_badge(book, theme, inbox, names)
-    _finding(book, theme, inbox, names[2])
-    _answering(book, theme, inbox, names[3])
-    return book
+    _ringing(script, theme, inbox, names[0])
+    _hanging_up(script, theme, names[1])
+    _last_badge(script, theme, inbox, names)
+    _finding(script, theme, inbox, names[2])
+    _answering(script, theme, inbox, names[3])
+    return script
 
 
 def _call(theme: Theme, name: str, *, note: str, widgets: Sequence[tuple[str, str, str]]) -> Screen:
@@ -79,13 +79,13 @@ def _chat(theme: Theme, name: str, *, bubbles: Sequence[str], draft: str = "") -
     return canvas.finish()
 
 
-def _ringing(book: Book, theme: Theme, inbox: Screen, name: str) -> None:
+def _ringing(script: Script, theme: Theme, inbox: Screen, name: str) -> None:
     sides = [("decline", "close", "Decline"), ("answer", "phone", "Answer")]
-    widgets = book.rng.sample(sides, 2)
+    widgets = script.rng.sample(sides, 2)
     call = _call(theme, name, note="Incoming call", widgets=widgets)
     talk = _call(theme, name, note="00:01", widgets=[("hang_up", "phone", "End")])
-    pitch = book.rng.uniform(0.95, 1.05)
-    book.twins(
+    pitch = script.rng.uniform(0.95, 1.05)
+    script.twins(
         Task(
             "cross_modal_discrimination",
             "critical",
@@ -95,33 +95,33 @@ def _ringing(book: Book, theme: Theme, inbox: Screen, name: str) -> None:
             "等待来电并听铃声：铃声高就点击“Answer（接听）”，铃声低就点击“Decline（拒接）”。",
         ),
         "audio",
-        start=[Moment(inbox, WAIT, book.hear())],
+        start=[Moment(inbox, WAIT, script.hear())],
         endings=[
             [
-                Moment(call, tap(call, "answer"), _ring(book, 1500 * pitch)),
-                Moment(talk, COMPLETE, book.hear(media.babble(book.noise, seconds=0.5))),
+                Moment(call, tap(call, "answer"), _ring(script, 1500 * pitch)),
+                Moment(talk, COMPLETE, script.hear(sounds.babble(script.noise, seconds=0.5))),
             ],
             [
-                Moment(call, tap(call, "decline"), _ring(book, 420 * pitch)),
-                Moment(inbox, COMPLETE, book.hear()),
+                Moment(call, tap(call, "decline"), _ring(script, 420 * pitch)),
+                Moment(inbox, COMPLETE, script.hear()),
             ],
         ],
     )
 
 
-def _ring(book: Book, frequency: float) -> Samples:
-    return book.hear(media.ring(frequency), seconds=2.0)
+def _ring(script: Script, frequency: float) -> Samples:
+    return script.hear(sounds.ring(frequency), seconds=2.0)
 
 
-def _hanging_up(book: Book, theme: Theme, name: str) -> None:
+def _hanging_up(script: Script, theme: Theme, name: str) -> None:
     widgets = [("mute", "mic", "Mute"), ("hang_up", "phone", "End"), ("add", "plus", "Add")]
     talk = _call(theme, name, note="On the line", widgets=widgets)
     over = phone.done(theme, title="Call ended", note=name)
-    speech = media.babble(book.noise, seconds=1.3)
-    signal = media.over(speech, media.chime((1320, 990)), at=0.6)
+    speech = sounds.babble(script.noise, seconds=1.3)
+    signal = sounds.over(speech, sounds.chime((1320, 990)), at=0.6)
     hang_up = tap(talk, "hang_up")
-    end = Moment(over, COMPLETE, book.hear())
-    book.twins(
+    end = Moment(over, COMPLETE, script.hear())
+    script.twins(
         Task(
             "instant_response",
             "critical",
@@ -131,21 +131,21 @@ def _hanging_up(book: Book, theme: Theme, name: str) -> None:
             "听到说话声时保持通话；一听到两声结束提示音，立即点击“End（结束）”。",
         ),
         "audio",
-        start=[Moment(talk, WAIT, book.hear(speech, seconds=1.6))],
+        start=[Moment(talk, WAIT, script.hear(speech, seconds=1.6))],
         endings=[
-            [Moment(talk, hang_up, book.hear(signal, seconds=2.0)), end],
+            [Moment(talk, hang_up, script.hear(signal, seconds=2.0)), end],
             [
-                Moment(talk, WAIT, book.hear(speech, seconds=2.0)),
-                Moment(talk, hang_up, book.hear(signal, seconds=2.0)),
+                Moment(talk, WAIT, script.hear(speech, seconds=2.0)),
+                Moment(talk, hang_up, script.hear(signal, seconds=2.0)),
                 end,
             ],
         ],
     )
 
 
-def _last_badge(book: Book, theme: Theme, inbox: Screen, names: Sequence[str]) -> None:
-    first, second = book.rng.sample(range(6), 2)
-    sound = book.hear(seconds=2.0)
+def _last_badge(script: Script, theme: Theme, inbox: Screen, names: Sequence[str]) -> None:
+    first, second = script.rng.sample(range(6), 2)
+    sound = script.hear(seconds=2.0)
     endings = []
     for early, late in ((first, second), (second, first)):
         rows = (inbox.targets[f"row{early}"], inbox.targets[f"row{late}"])
@@ -153,10 +153,10 @@ def _last_badge(book: Book, theme: Theme, inbox: Screen, names: Sequence[str]) -
         endings.append(
             [
                 Moment(inbox, tap(inbox, f"row{late}"), sound, Cue("flash", rows, 1, theme.accent)),
-                Moment(chat, COMPLETE, book.hear()),
+                Moment(chat, COMPLETE, script.hear()),
             ]
         )
-    book.twins(
+    script.twins(
         Task(
             "temporal_reasoning",
             "critical",
@@ -165,18 +165,18 @@ def _last_badge(book: Book, theme: Theme, inbox: Screen, names: Sequence[str]) -
             "两个聊天会先后亮起，请打开最后亮起的那个聊天。",
         ),
         "video",
-        start=[Moment(inbox, WAIT, book.hear())],
+        start=[Moment(inbox, WAIT, script.hear())],
         endings=endings,
     )
 
 
-def _finding(book: Book, theme: Theme, inbox: Screen, name: str) -> None:
+def _finding(script: Script, theme: Theme, inbox: Screen, name: str) -> None:
     word = name.split()[0]
-    street = media.babble(book.noise, seconds=0.9) * 0.3
+    street = sounds.babble(script.noise, seconds=0.9) * 0.3
     empty = phone.search(theme)
     found = phone.search(theme, query=word, results=[("person", name, "Mobile")])
     chat = _chat(theme, name, bubbles=("Hello!", ".Hi there"))
-    book.add(
+    script.add(
         Task(
             "localization",
             "present",
@@ -184,15 +184,15 @@ def _finding(book: Book, theme: Theme, inbox: Screen, name: str) -> None:
             f"Search for {word} and open the chat.",
             f"搜索 {word} 并打开聊天。",
         ),
-        Moment(inbox, tap(inbox, "search"), book.hear(street)),
-        Moment(empty, type_in(word), book.hear(street)),
-        Moment(found, tap(found, "result0"), book.hear(street)),
-        Moment(chat, COMPLETE, book.hear(street)),
+        Moment(inbox, tap(inbox, "search"), script.hear(street)),
+        Moment(empty, type_in(word), script.hear(street)),
+        Moment(found, tap(found, "result0"), script.hear(street)),
+        Moment(chat, COMPLETE, script.hear(street)),
     )
 
 
-def _answering(book: Book, theme: Theme, inbox: Screen, name: str) -> None:
-    ping = media.chime((880, 1175))
+def _answering(script: Script, theme: Theme, inbox: Screen, name: str) -> None:
+    ping = sounds.chime((880, 1175))
     row = inbox.targets["row3"]
     chat = _chat(theme, name, bubbles=("Where are you?",))
     draft = _chat(theme, name, bubbles=("Where are you?",), draft="On my way")
@@ -200,7 +200,7 @@ def _answering(book: Book, theme: Theme, inbox: Screen, name: str) -> None:
     liked = _chat(theme, name, bubbles=("Where are you?", ".On my way", "Great <3"))
     hold = tap(liked, "bubble2", "LONG_PRESS")
     menu = phone.dialog(liked, theme, title="React", note="Like this message?", yes="Like", no="No")
-    book.add(
+    script.add(
         Task(
             "semantic_understanding",
             "supportive",
@@ -209,11 +209,11 @@ def _answering(book: Book, theme: Theme, inbox: Screen, name: str) -> None:
             "hold it and like it.",
             f"{name} 发来消息，请回复“On my way”；收到回答后长按该消息并点赞。",
         ),
-        Moment(inbox, tap(inbox, "row3"), book.hear(ping), Cue("flash", (row,), 1, theme.accent)),
-        Moment(chat, type_in("On my way"), book.hear()),
-        Moment(draft, tap(draft, "send"), book.hear()),
-        Moment(sent, WAIT, book.hear(media.pluck(1568))),
-        Moment(liked, hold, book.hear(ping)),
-        Moment(menu, tap(menu, "yes"), book.hear()),
-        Moment(liked, COMPLETE, book.hear(media.pluck(1047))),
+        Moment(inbox, tap(inbox, "row3"), script.hear(ping), Cue("flash", (row,), 1, theme.accent)),
+        Moment(chat, type_in("On my way"), script.hear()),
+        Moment(draft, tap(draft, "send"), script.hear()),
+        Moment(sent, WAIT, script.hear(sounds.pluck(1568))),
+        Moment(liked, hold, script.hear(ping)),
+        Moment(menu, tap(menu, "yes"), script.hear()),
+        Moment(liked, COMPLETE, script.hear(sounds.pluck(1047))),
     )

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omnidata.data.sample import canvas as phone
-from omnidata.data.sample import media
-from omnidata.data.sample.canvas import WHITE, WIDTH, Canvas, Screen, Theme, shade
-from omnidata.data.sample.media import Cue
-from omnidata.data.sample.story import (
-    COMPLETE,
-    HOME,
-    IMPOSSIBLE,
-    WAIT,
-    Book,
-    Moment,
-    Task,
-    tap,
-)
+from omnidata.synth import sounds
+from omnidata.synth.drawing import COMPLETE, HOME, IMPOSSIBLE, WAIT, WHITE, Theme, shade
+from omnidata.synth.sample import phone
+from omnidata.synth.sample.phone import WIDTH, Canvas, Screen
+from omnidata.synth.sample.script import Cue, Moment, Script, Task, tap
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +28,18 @@ _PRODUCTS = (
 )
 
 
-def episodes(*, seed: int) -> Book:
+def episodes(*, seed: int) -> Script:
     """Things to buy and parcels to fetch."""
-    book = Book("Parcelo", seed=seed)
-    theme = Theme.light("Parcelo", hue=0.07 + book.rng.uniform(-0.03, 0.02))
-    products = book.rng.sample(_PRODUCTS, 6)
+    script = Script("Parcelo", seed=seed)
+    theme = Theme.light("Parcelo", hue=0.07 + script.rng.uniform(-0.03, 0.02))
+    products = script.rng.sample(_PRODUCTS, 6)
     shop = _shop(theme, products)
-    _stock(book, theme, shop, products[0])
-    _payment(book, theme, products[1])
-    _lockers(book, theme)
-    _buying(book, theme, shop, products)
-    _offer(book, theme, shop)
-    return book
+    _stock(script, theme, shop, products[0])
+    _payment(script, theme, products[1])
+    _lockers(script, theme)
+    _buying(script, theme, shop, products)
+    _offer(script, theme, shop)
+    return script
 
 
 def _shop(theme: Theme, products: list[_Product]) -> Screen:
@@ -123,11 +114,11 @@ def _station(theme: Theme) -> Screen:
     return canvas.finish()
 
 
-def _stock(book: Book, theme: Theme, shop: Screen, product: _Product) -> None:
+def _stock(script: Script, theme: Theme, shop: Screen, product: _Product) -> None:
     detail, cart = _detail(theme, product), _checkout(theme, product)
-    sound = book.hear(seconds=2.0)
+    sound = script.hear(seconds=2.0)
     where = (detail.targets["picture"],)
-    book.twins(
+    script.twins(
         Task(
             "semantic_understanding",
             "critical",
@@ -138,26 +129,26 @@ def _stock(book: Book, theme: Theme, shop: Screen, product: _Product) -> None:
             "如果出现红叉，表示已售罄，请报告任务无法完成。",
         ),
         "video",
-        start=[Moment(shop, tap(shop, "item0"), book.hear())],
+        start=[Moment(shop, tap(shop, "item0"), script.hear())],
         endings=[
             [
                 Moment(detail, tap(detail, "add"), sound, Cue("toast", where, 1)),
-                Moment(cart, COMPLETE, book.hear()),
+                Moment(cart, COMPLETE, script.hear()),
             ],
             [Moment(detail, IMPOSSIBLE, sound, Cue("toast", where, -1))],
         ],
     )
 
 
-def _payment(book: Book, theme: Theme, product: _Product) -> None:
+def _payment(script: Script, theme: Theme, product: _Product) -> None:
     cart = _checkout(theme, product)
     paid = phone.done(theme, title="Paid", note=product.name)
-    sound = book.hear(seconds=2.0)
+    sound = script.hear(seconds=2.0)
     where = (cart.targets["check"],)
-    half = Cue("fill", where, book.rng.uniform(0.4, 0.6), theme.accent)
+    half = Cue("fill", where, script.rng.uniform(0.4, 0.6), theme.accent)
     full = Cue("fill", where, 1.0, theme.accent)
-    pay, end = tap(cart, "pay"), Moment(paid, COMPLETE, book.hear())
-    book.twins(
+    pay, end = tap(cart, "pay"), Moment(paid, COMPLETE, script.hear())
+    script.twins(
         Task(
             "temporal_reasoning",
             "critical",
@@ -168,7 +159,7 @@ def _payment(book: Book, theme: Theme, product: _Product) -> None:
             "如果中途停止，就等待下一次验证。",
         ),
         "video",
-        start=[Moment(cart, WAIT, book.hear())],
+        start=[Moment(cart, WAIT, script.hear())],
         endings=[
             [Moment(cart, pay, sound, full), end],
             [Moment(cart, WAIT, sound, half), Moment(cart, pay, sound, full), end],
@@ -176,25 +167,25 @@ def _payment(book: Book, theme: Theme, product: _Product) -> None:
     )
 
 
-def _lockers(book: Book, theme: Theme) -> None:
+def _lockers(script: Script, theme: Theme) -> None:
     station = _station(theme)
-    low, high = book.rng.uniform(380, 460), book.rng.uniform(760, 920)
+    low, high = script.rng.uniform(380, 460), script.rng.uniform(760, 920)
     opened = phone.done(theme, title="Locker open", note="Please take your parcel")
     endings = [
         [
             Moment(
                 station,
                 tap(station, f"locker{k}"),
-                book.hear(
-                    media.sequence([media.tone(f, seconds=0.3) for f in pair], every=0.4),
+                script.hear(
+                    sounds.sequence([sounds.tone(f, seconds=0.3) for f in pair], every=0.4),
                     seconds=2.0,
                 ),
             ),
-            Moment(opened, COMPLETE, book.hear(media.chime((523, 659, 784)))),
+            Moment(opened, COMPLETE, script.hear(sounds.chime((523, 659, 784)))),
         ]
         for k, pair in enumerate(((low, high), (high, low)))
     ]
-    book.twins(
+    script.twins(
         Task(
             "cross_modal_discrimination",
             "critical",
@@ -204,17 +195,17 @@ def _lockers(book: Book, theme: Theme) -> None:
             "取件站会播放两个音：先低后高是 A 柜，先高后低是 B 柜。请点击正确的柜门。",
         ),
         "audio",
-        start=[Moment(station, WAIT, book.hear())],
+        start=[Moment(station, WAIT, script.hear())],
         endings=endings,
     )
 
 
-def _buying(book: Book, theme: Theme, shop: Screen, products: list[_Product]) -> None:
-    choice = book.rng.randrange(2, 6)
+def _buying(script: Script, theme: Theme, shop: Screen, products: list[_Product]) -> None:
+    choice = script.rng.randrange(2, 6)
     product = products[choice]
     detail, cart = _detail(theme, product), _checkout(theme, product)
     paid = phone.done(theme, title="Paid", note=product.name)
-    book.add(
+    script.add(
         Task(
             "localization",
             "supportive",
@@ -222,19 +213,19 @@ def _buying(book: Book, theme: Theme, shop: Screen, products: list[_Product]) ->
             f"Buy the {product.name}: add it to the cart and pay; a chime confirms the payment.",
             f"购买 {product.name}：加入购物车并支付，听到提示音表示支付成功。",
         ),
-        Moment(shop, tap(shop, f"item{choice}"), book.hear()),
-        Moment(detail, tap(detail, "add"), book.hear()),
-        Moment(cart, tap(cart, "pay"), book.hear(media.pluck(988))),
-        Moment(paid, COMPLETE, book.hear(media.chime((659, 784, 1047)))),
+        Moment(shop, tap(shop, f"item{choice}"), script.hear()),
+        Moment(detail, tap(detail, "add"), script.hear()),
+        Moment(cart, tap(cart, "pay"), script.hear(sounds.pluck(988))),
+        Moment(paid, COMPLETE, script.hear(sounds.chime((659, 784, 1047)))),
     )
 
 
-def _offer(book: Book, theme: Theme, shop: Screen) -> None:
+def _offer(script: Script, theme: Theme, shop: Screen) -> None:
     offer = phone.dialog(
         shop, theme, title="Today only", note="10 % off everything", yes="Show me", no="No, thanks"
     )
-    shopping = book.hear(media.music(book.noise, seconds=1.1) * 0.2)
-    book.add(
+    shopping = script.hear(sounds.music(script.noise, seconds=1.1) * 0.2)
+    script.add(
         Task(
             "instant_response",
             "present",
@@ -242,8 +233,8 @@ def _offer(book: Book, theme: Theme, shop: Screen) -> None:
             "Open Parcelo, dismiss the offer as soon as it pops up, and leave to the home screen.",
             "打开 Parcelo，优惠弹窗一出现就立即关闭，然后回到主屏幕。",
         ),
-        Moment(book.start, tap(book.start, "Parcelo"), shopping),
+        Moment(script.start, tap(script.start, "Parcelo"), shopping),
         Moment(offer, tap(offer, "no"), shopping),
         Moment(shop, HOME, shopping),
-        Moment(book.start, COMPLETE, shopping),
+        Moment(script.start, COMPLETE, shopping),
     )

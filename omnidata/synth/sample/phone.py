@@ -7,241 +7,28 @@ make the sample differ between machines.
 
 from __future__ import annotations
 
-import colorsys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from omnidata.actions import Box
 from omnidata.media.encoding import png
-
-# Icons as strokes on a grid of 24 units, so that the sample needs no picture files.
-
-Colour = tuple[int, int, int]
-Stroke = tuple[str, float, tuple[float, ...]]
-"""A kind (line, circle, box, arc), a width (0 = filled) and numbers.
-
-line: x, y, x, y, ...; circle: x, y, radius; box: left, top, right, bottom, corner radius;
-arc: x, y, radius, from and to in degrees, clockwise from three o'clock.
-"""
-
-ICONS: Mapping[str, tuple[Stroke, ...]] = {
-    "back": (("line", 2, (15, 5, 8, 12, 15, 19)),),
-    "search": (("circle", 2, (11, 11, 6)), ("line", 2, (15.5, 15.5, 20, 20))),
-    "plus": (("line", 2.4, (12, 5, 12, 19)), ("line", 2.4, (5, 12, 19, 12))),
-    "close": (("line", 2.4, (6, 6, 18, 18)), ("line", 2.4, (18, 6, 6, 18))),
-    "check": (("line", 2.8, (5, 12.5, 10, 17.5, 19, 7)),),
-    "home": (("line", 0, (12, 3, 21, 11, 18, 11, 18, 20, 6, 20, 6, 11, 3, 11)),),
-    "person": (("circle", 0, (12, 8, 4.2)), ("arc", 0, (12, 21, 7.5, 180, 360))),
-    "phone": (
-        ("arc", 4.5, (12, 19, 10.5, 205, 335)),
-        ("box", 0, (1, 12.5, 7.5, 17.5, 1.6)),
-        ("box", 0, (16.5, 12.5, 23, 17.5, 1.6)),
-    ),
-    "heart": (
-        ("circle", 0, (8, 9, 4.7)),
-        ("circle", 0, (16, 9, 4.7)),
-        ("line", 0, (3.9, 11.4, 20.1, 11.4, 12, 20.5)),
-    ),
-    "share": (
-        ("line", 2, (7, 12, 17, 6)),
-        ("line", 2, (7, 12, 17, 18)),
-        ("circle", 0, (6, 12, 3)),
-        ("circle", 0, (18, 5.5, 3)),
-        ("circle", 0, (18, 18.5, 3)),
-    ),
-    "save": (("line", 0, (6, 3, 18, 3, 18, 21, 12, 16, 6, 21)),),
-    "play": (("line", 0, (7, 4, 20, 12, 7, 20)),),
-    "pause": (("box", 0, (6, 4, 10, 20, 1)), ("box", 0, (14, 4, 18, 20, 1))),
-    "next": (("line", 0, (5, 5, 15, 12, 5, 19)), ("box", 0, (16, 5, 19, 19, 1))),
-    "previous": (("line", 0, (19, 5, 9, 12, 19, 19)), ("box", 0, (5, 5, 8, 19, 1))),
-    "note": (
-        ("circle", 0, (7.5, 18, 3)),
-        ("circle", 0, (17, 16, 3)),
-        ("line", 2, (9.7, 18, 9.7, 5, 19, 3.5, 19, 16)),
-    ),
-    "headphones": (
-        ("arc", 2, (12, 13, 8, 180, 360)),
-        ("box", 0, (3, 13, 8, 20, 2)),
-        ("box", 0, (16, 13, 21, 20, 2)),
-    ),
-    "send": (("line", 0, (3, 4, 22, 12, 3, 20, 6, 12)),),
-    "cart": (
-        ("line", 2, (2, 4, 5, 4, 8, 15, 18, 15, 21, 7, 6, 7)),
-        ("circle", 0, (9, 19, 1.9)),
-        ("circle", 0, (17, 19, 1.9)),
-    ),
-    "bag": (("box", 0, (4, 8, 20, 21, 3)), ("arc", 2, (12, 8, 4, 180, 360))),
-    "bell": (
-        ("arc", 0, (12, 11, 6.5, 180, 360)),
-        ("box", 0, (5.5, 10, 18.5, 17, 1)),
-        ("circle", 0, (12, 19.5, 2)),
-    ),
-    "lamp": (
-        ("line", 0, (8, 3, 16, 3, 20, 13, 4, 13)),
-        ("line", 2, (12, 13, 12, 20)),
-        ("line", 2.4, (7, 20.5, 17, 20.5)),
-    ),
-    "door": (("box", 2, (6, 3, 18, 21, 1)), ("circle", 0, (14.8, 12, 1.4))),
-    "oven": (
-        ("box", 2, (4, 3, 20, 21, 2)),
-        ("line", 2, (4, 8, 20, 8)),
-        ("box", 0, (7, 11, 17, 18, 1)),
-    ),
-    "fan": tuple(
-        ("arc", 0, (12 + dx, 12 + dy, 5, turn, turn + 180))
-        for dx, dy, turn in ((0, -5, 90), (5, 0, 180), (0, 5, 270), (-5, 0, 0))
-    ),
-    "camera": (
-        ("box", 2, (3, 7, 21, 20, 3)),
-        ("circle", 2, (12, 13.5, 4)),
-        ("box", 0, (8, 4, 16, 8, 1)),
-    ),
-    "shield": (("line", 0, (12, 2, 20, 5, 19, 14, 12, 22, 5, 14, 4, 5)),),
-    "clock": (("circle", 2, (12, 12, 9)), ("line", 2, (12, 6.5, 12, 12, 16, 14))),
-    "film": (("box", 2, (3, 5, 21, 19, 3)), ("line", 0, (10, 8.5, 16, 12, 10, 15.5))),
-    "box": (
-        ("line", 0, (12, 2, 21, 7, 12, 12, 3, 7)),
-        ("line", 0, (3, 8.5, 11.2, 13, 11.2, 22, 3, 17.5)),
-        ("line", 0, (21, 8.5, 12.8, 13, 12.8, 22, 21, 17.5)),
-    ),
-    "mic": (
-        ("box", 0, (9, 3, 15, 14, 3)),
-        ("arc", 2, (12, 11, 6, 0, 180)),
-        ("line", 2, (12, 17, 12, 21)),
-    ),
-    "star": (
-        (
-            "line",
-            0,
-            (12, 2, 15, 8.6, 22, 9.3, 17, 14, 18.2, 21, 12, 17, 5.8, 21, 7, 14, 2, 9.3, 9, 8.6),
-        ),
-    ),
-}
-
-
-def paint_icon(
-    draw: ImageDraw.ImageDraw,
-    name: str,
-    *,
-    centre: tuple[float, float],
-    size: float,
-    fill: tuple[int, ...],
-) -> None:
-    """Draw an icon.
-
-    Args:
-        draw: where.
-        name: a key of `ICONS`.
-        centre: the middle, in pixels of the picture.
-        size: the edge of the grid in pixels.
-        fill: the colour.
-    """
-    origin = (centre[0] - size / 2, centre[1] - size / 2)
-    for stroke in ICONS[name]:
-        _paint(draw, stroke, origin=origin, unit=size / 24, fill=fill)
-
-
-def _paint(
-    draw: ImageDraw.ImageDraw,
-    stroke: Stroke,
-    *,
-    origin: tuple[float, float],
-    unit: float,
-    fill: tuple[int, ...],
-) -> None:
-    kind, thickness, numbers = stroke
-    width = max(1, round(thickness * unit)) if thickness else 0
-    left, top = origin
-    if kind == "line":
-        places = zip(numbers[::2], numbers[1::2], strict=True)
-        points = [(left + x * unit, top + y * unit) for x, y in places]
-        if width:
-            draw.line(points, fill=fill, width=width, joint="curve")
-        else:
-            draw.polygon(points, fill=fill)
-        return
-    style: dict[str, Any] = {"outline": fill, "width": width} if width else {"fill": fill}
-    if kind == "box":
-        x0, y0, x1, y1, radius = (number * unit for number in numbers)
-        box = (left + x0, top + y0, left + x1, top + y1)
-        draw.rounded_rectangle(box, radius, **style)
-        return
-    x, y, radius = left + numbers[0] * unit, top + numbers[1] * unit, numbers[2] * unit
-    around = (x - radius, y - radius, x + radius, y + radius)
-    if kind == "circle":
-        draw.ellipse(around, **style)
-    elif width:
-        draw.arc(around, numbers[3], numbers[4], fill=fill, width=width)
-    else:
-        draw.chord(around, numbers[3], numbers[4], fill=fill)
-
+from omnidata.synth.drawing import (
+    GREEN,
+    KEYBOARD,
+    WHITE,
+    Colour,
+    Rect,
+    Theme,
+    font,
+    paint_icon,
+    shade,
+)
 
 WIDTH, HEIGHT = 720, 1600
 _FINE = 2
-
-WHITE: Colour = (255, 255, 255)
-GREEN: Colour = (46, 160, 92)
-RED: Colour = (216, 63, 66)
-
-Rect = tuple[int, int, int, int]
-"""Left, top, right and bottom edge of a widget."""
-
-
-@dataclass(frozen=True, slots=True)
-class Theme:
-    """The colours of an app.
-
-    Attributes:
-        name: the app's name.
-        accent: bars and important buttons.
-        soft: a tint of the accent for backgrounds of icons.
-        ground, card, ink, faint: background, raised surfaces, text, secondary text.
-    """
-
-    name: str
-    accent: Colour
-    soft: Colour
-    ground: Colour
-    card: Colour
-    ink: Colour
-    faint: Colour
-
-    @classmethod
-    def light(cls, name: str, *, hue: float) -> Theme:
-        """Dark text on a bright ground; `hue` in [0, 1)."""
-        return cls(
-            name,
-            accent=shade(hue, 0.48, 0.72),
-            soft=shade(hue, 0.9, 0.6),
-            ground=shade(hue, 0.965, 0.35),
-            card=WHITE,
-            ink=(30, 33, 40),
-            faint=(122, 128, 140),
-        )
-
-    @classmethod
-    def dark(cls, name: str, *, hue: float) -> Theme:
-        """Bright text on a dark ground; `hue` in [0, 1)."""
-        return cls(
-            name,
-            accent=shade(hue, 0.6, 0.75),
-            soft=shade(hue, 0.24, 0.4),
-            ground=shade(hue, 0.075, 0.3),
-            card=shade(hue, 0.14, 0.25),
-            ink=(240, 241, 245),
-            faint=(152, 157, 170),
-        )
-
-
-def shade(hue: float, lightness: float, saturation: float) -> Colour:
-    """A colour from hue, lightness and saturation, each in [0, 1]; the hue wraps around."""
-    red, green, blue = colorsys.hls_to_rgb(hue % 1, lightness, saturation)
-    return round(red * 255), round(green * 255), round(blue * 255)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -341,7 +128,7 @@ class Canvas:
             (at[0] * _FINE, at[1] * _FINE),
             text,
             fill=fill,
-            font=_font(size * _FINE),
+            font=font(size * _FINE),
             anchor=anchor,
             stroke_width=1 if bold else 0,
         )
@@ -384,7 +171,7 @@ class Canvas:
         self.fill(rect, colour or self.theme.card, radius=24, outline=outline)
         x, y = (rect[0] + rect[2]) // 2, (rect[1] + rect[3]) // 2
         if icon:
-            half = round(_font(32 * _FINE).getlength(label) / _FINE / 2)
+            half = round(font(32 * _FINE).getlength(label) / _FINE / 2)
             self.icon(icon, (x - half - 8, y), size=40, fill=ink)
             x += 28
         self.text(label, (x, y), size=32, fill=ink, bold=True)
@@ -456,14 +243,8 @@ class Canvas:
         return Screen(self._image.reduce(_FINE), dict(self.targets))
 
 
-@cache
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size)
-
-
 # Screens that belong to the phone or that every app has.
 
-_KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 APPS = {"Chirp": "phone", "Sonora": "note", "Reelio": "film", "Parcelo": "bag", "Homely": "home"}
 """The made-up apps and their icons."""
 
@@ -557,7 +338,7 @@ def keyboard(canvas: Canvas) -> None:
     """Draw a keyboard at the bottom."""
     theme = canvas.theme
     canvas.fill((0, 1120, WIDTH, HEIGHT), theme.soft)
-    for line, keys in enumerate(_KEYS):
+    for line, keys in enumerate(KEYBOARD):
         left = (WIDTH - 70 * len(keys)) // 2
         for k, key in enumerate(keys):
             x, y = left + 70 * k, 1140 + 98 * line

@@ -1,30 +1,187 @@
-"""Screens of the made-up apps, and signs on them."""
+"""Screens of the made-up apps: how each app looks, where things are, and signs on the stage."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from omnidata.actions import Screen
-from omnidata.data.sample.canvas import WHITE, Colour, Rect, paint_icon, shade
-from omnidata.synth.episodes.theme import CODES, Look, Places, QuestionKind
+from omnidata.loaders.language_check import Language
+from omnidata.synth.drawing import (
+    BADGES,
+    ICONS,
+    KEYBOARD,
+    WHITE,
+    Colour,
+    Rect,
+    Span,
+    Theme,
+    ink_on,
+    paint_disc,
+    paint_mark,
+    paint_text,
+    shade,
+)
+from omnidata.synth.episodes.settings import CODES, WORDS, QuestionKind
+
+ICON_NAMES = tuple(sorted(ICONS))
+"""What buttons may show."""
 
 _FINE_BELOW = 400 * 900  # pixels of a screen that is drawn at twice the size: Pillow has steps
-_PIXEL_FONT = 11  # height of Pillow's bitmap font
 _SMALLEST_ROUND = 12  # pixels: Pillow finds no room for corners and outlines in less
-_BRIGHT = 165
-_SMALLEST_BOLD = 14  # pixels; below that letters would run together
-_SMALLEST_ICON = 10  # pixels; below that its strokes have no inside
 
-BADGES: tuple[Colour, ...] = ((214, 48, 49), (39, 174, 96), (41, 98, 255), (245, 203, 20))
-"""Red, green, blue, yellow."""
+_FIRST = (
+    "Ara",
+    "Belo",
+    "Ciro",
+    "Dova",
+    "Elki",
+    "Fino",
+    "Gala",
+    "Hilo",
+    "Juno",
+    "Kavi",
+    "Luma",
+    "Miro",
+)
+_LAST = ("ly", "tor", "nest", "wave", "dash", "mint", "hub", "pad")
 
-Span = tuple[float, float, float, float]
-"""A rectangle with edges between pixels."""
+Arrangement = Literal["grid", "column", "row", "stairs"]
+_ARRANGEMENTS: tuple[Arrangement, ...] = ("grid", "column", "row", "stairs")
+Style = Literal["filled", "tinted", "outlined"]
+_STYLES: tuple[Style, ...] = ("filled", "tinted", "outlined")
+Type = Literal["plain", "bold", "pixel"]
+_TYPES: tuple[Type, ...] = ("plain", "bold", "pixel")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How an app looks.
+
+    Attributes:
+        name: of the app.
+        language: of its instructions.
+        words: the language of its screens, a key of `WORDS`.
+        theme: its colours.
+        arrangement: how four buttons lie.
+        style: of the buttons.
+        type: of the texts.
+        radius: of corners, in [0, 0.5] of the shorter side.
+        stage_first: whether the stage, where signs and motions are, lies above the buttons.
+        title, navigation: whether there is a bar at the top, at the bottom.
+        icons: whether the buttons have one.
+    """
+
+    name: str
+    language: Language
+    words: str
+    theme: Theme
+    arrangement: Arrangement
+    style: Style
+    type: Type
+    radius: float
+    stage_first: bool
+    title: bool
+    navigation: bool
+    icons: bool
+
+
+@lru_cache(maxsize=128)
+def look(seed: int, number: int) -> Look:
+    """The app of a number from 0 on; it does not depend on how many there are."""
+    rng = random.Random(f"{seed}/app/{number}")
+    numbers = list(range(len(_FIRST) * len(_LAST)))
+    random.Random(f"{seed}/names").shuffle(numbers)
+    name = _FIRST[numbers[number] // len(_LAST)] + _LAST[numbers[number] % len(_LAST)]
+    theme = (Theme.light, Theme.dark)[rng.random() < 0.4](name, hue=rng.random())
+    language: Language = "zh" if rng.random() < 0.4 else "en"
+    return Look(
+        name=name,
+        language=language,
+        words="en" if rng.random() < 0.4 else rng.choice(tuple(WORDS)),
+        theme=theme,
+        arrangement=rng.choice(_ARRANGEMENTS),
+        style=rng.choice(_STYLES),
+        type=rng.choice(_TYPES),
+        radius=rng.choice((0.0, 0.12, 0.25, 0.5)),
+        stage_first=rng.random() < 0.7,
+        title=rng.random() < 0.8,
+        navigation=rng.random() < 0.6,
+        icons=rng.random() < 0.7,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where things are on a screen of an app, in pixels.
+
+    Attributes:
+        title, navigation: the bars; None where there is none.
+        progress: a line that tells how far the episode has come.
+        stage: for signs and motions.
+        panel: for what is touched.
+        options: four buttons in the panel.
+        unit: a hundredth of the width of a phone's screen, for the size of texts.
+    """
+
+    title: Rect | None
+    navigation: Rect | None
+    progress: Rect
+    stage: Rect
+    panel: Rect
+    options: tuple[Rect, ...]
+    unit: float
+
+
+def places(look: Look, size: Screen) -> Places:
+    """Lay out a screen of any size."""
+    width, height = size
+    top = round(height * 0.1) if look.title else round(height * 0.03)
+    bottom = height - (round(height * 0.08) if look.navigation else round(height * 0.02))
+    edge = round(width * 0.04)
+    gap = max(1, round(min(2 * width, height) * 0.02))
+    split = 0.42 if look.arrangement != "row" else 0.6
+    high = bottom - top - 3 * gap
+    stage_high = round(high * split)
+    first = (edge, top + gap)
+    if look.stage_first:
+        stage_top, panel_top = first[1], first[1] + stage_high + gap
+    else:
+        panel_top, stage_top = first[1], first[1] + high - stage_high + gap
+    panel = (edge, panel_top, width - edge, panel_top + high - stage_high)
+    return Places(
+        title=(0, 0, width, top) if look.title else None,
+        navigation=(0, bottom, width, height) if look.navigation else None,
+        progress=(edge, top, width - edge, top + max(1, gap // 2)),
+        stage=(edge, stage_top, width - edge, stage_top + stage_high),
+        panel=panel,
+        options=_options(look.arrangement, panel, gap),
+        unit=min(width, height * 0.6) / 100,
+    )
+
+
+def _options(arrangement: Arrangement, panel: Rect, gap: int) -> tuple[Rect, ...]:
+    left, top, right, bottom = panel
+    columns = {"grid": 2, "column": 1, "row": CODES, "stairs": 1}[arrangement]
+    rows = CODES // columns
+    wide = (right - left - gap * (columns - 1)) / columns
+    high = (bottom - top - gap * (rows - 1)) / rows
+    boxes = []
+    for number in range(CODES):
+        x = left + (number % columns) * (wide + gap)
+        y = top + (number // columns) * (high + gap)
+        if arrangement == "stairs":  # every second one keeps to the right
+            half = wide * 0.6
+            x, reach = (x, half) if number % 2 == 0 else (right - half, half)
+        else:
+            reach = wide
+        boxes.append((round(x), round(y), round(x + reach), round(y + high)))
+    return tuple(boxes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +252,7 @@ class _Pen:
             box = self._scaled(page.places.title)
             self._draw.rectangle(box, fill=theme.accent)
             middle = ((box[0] + box[2]) / 2, box[1] + (box[3] - box[1]) * 0.6)
-            self._text(page.heading, middle, size=5.5, fill=_ink_on(theme.accent))
+            self._text(page.heading, middle, size=5.5, fill=ink_on(theme.accent))
         left, top, right, bottom = self._scaled(page.places.progress)
         end = left + (right - left) * page.passed
         self._draw.rectangle((left, top, end, bottom), fill=theme.faint)
@@ -134,7 +291,7 @@ class _Pen:
         theme = look.theme
         box = self._scaled(rect)
         fill, ink, outline = {
-            "filled": (theme.accent, _ink_on(theme.accent), None),
+            "filled": (theme.accent, ink_on(theme.accent), None),
             "tinted": (shade(number * 0.23 + 0.05, 0.5, 0.5), WHITE, None),
             "outlined": (theme.card, theme.ink, theme.accent),
         }[look.style]
@@ -165,7 +322,7 @@ class _Pen:
             (x, top + high * 0.2, x, top + high * 0.7), fill=theme.ink, width=self._fine
         )
         wide = (right - left) / 10
-        for row, keys in enumerate(("qwertyuiop", "asdfghjkl", "zxcvbnm"), 1):
+        for row, keys in enumerate(KEYBOARD, 1):
             start = left + (10 - len(keys)) * wide / 2
             for number, key in enumerate(keys):
                 box = (
@@ -200,54 +357,6 @@ class _Pen:
         return (left, top, right - 1, bottom - 1)
 
 
-def _ink_on(ground: Colour) -> Colour:
-    """White, or black on a ground that is too bright for it (by Rec. 601 luma)."""
-    red, green, blue = ground
-    return (20, 20, 24) if 0.299 * red + 0.587 * green + 0.114 * blue > _BRIGHT else WHITE
-
-
-def paint_text(
-    draw: ImageDraw.ImageDraw,
-    text: str,
-    at: tuple[float, float],
-    *,
-    pixels: int,
-    fill: Colour,
-    face: Literal["plain", "bold", "pixel"],
-) -> None:
-    """A line of text about a point.
-
-    Args:
-        draw: where.
-        text: ASCII; Pillow's built-in fonts have nothing else.
-        at: the middle.
-        pixels: height of the type.
-        fill: colour.
-        face: the built-in outline font, the same with thicker strokes, or the bitmap font.
-    """
-    if face == "pixel":
-        mask = _pixel_text(text, max(1, round(pixels / _PIXEL_FONT)))
-        place = (round(at[0] - mask.width / 2), round(at[1] - mask.height / 2))
-        draw.bitmap(place, mask, fill=fill)
-        return
-    stroke = -(-pixels // 24) if face == "bold" and pixels >= _SMALLEST_BOLD else 0
-    draw.text(at, text, fill=fill, font=_font(pixels), anchor="mm", stroke_width=stroke)
-
-
-@lru_cache(maxsize=64)
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size)
-
-
-@lru_cache(maxsize=256)
-def _pixel_text(text: str, factor: int) -> Image.Image:
-    font = ImageFont.load_default_imagefont()
-    left, top, right, bottom = font.getbbox(text)
-    mask = Image.new("L", (max(1, round(right - left)), max(1, round(bottom - top))))
-    ImageDraw.Draw(mask).text((-left, -top), text, fill=255, font=font)
-    return mask.resize((mask.width * factor, mask.height * factor), Image.Resampling.NEAREST)
-
-
 def _paint_sign(draw: ImageDraw.ImageDraw, kind: str, code: int, box: Span, look: Look) -> None:
     """A sign that says a code: a digit, a coloured badge, an arrow, dots.
 
@@ -271,28 +380,6 @@ def _paint_sign(draw: ImageDraw.ImageDraw, kind: str, code: int, box: Span, look
         for number in range(code + 1):
             place = x + (number - code / 2) * size * 0.4
             paint_disc(draw, (place, y), size * 0.15, look.theme.accent)
-
-
-def paint_mark(
-    draw: ImageDraw.ImageDraw,
-    name: str,
-    *,
-    centre: tuple[float, float],
-    size: float,
-    fill: tuple[int, ...],
-) -> None:
-    """An icon, or a disc where there is no room for one; arguments as for `paint_icon`."""
-    if size < _SMALLEST_ICON:
-        paint_disc(draw, centre, size / 2, fill)
-    else:
-        paint_icon(draw, name, centre=centre, size=size, fill=fill)
-
-
-def paint_disc(
-    draw: ImageDraw.ImageDraw, at: tuple[float, float], radius: float, fill: tuple[int, ...]
-) -> None:
-    """A filled circle."""
-    draw.ellipse((at[0] - radius, at[1] - radius, at[0] + radius, at[1] + radius), fill=fill)
 
 
 def _paint_arrow(
