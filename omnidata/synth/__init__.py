@@ -1,5 +1,5 @@
-"""Made-up data at scale, for training, and data from models' answers.
+"""Made-up data, for trying and for training, and data from models' answers.
 
-`episodes` makes audio-visual episodes, `pool` and `compose` tasks of subtasks; `label` and `filter`
-ask models.
+`sample` makes the demo's dataset, `episodes` audio-visual episodes at scale, `pool` and `compose`
+tasks of subtasks; `label` and `filter` ask models.
 """
