@@ -15,8 +15,8 @@ from omnidata.cli.arguments import Asking, asks, reading_data
 from omnidata.errors import Finding, counted
 
 if TYPE_CHECKING:
-    from omnidata.synth import asking as synth
-    from omnidata.synth.asking import Asked, Done
+    from omnidata.synth import annotate as synth
+    from omnidata.synth.annotate import Asked, Done
     from omnidata.types import LoadedDataset, Task
 
 _SHOWN = 10
@@ -124,7 +124,7 @@ def _asked(
 ) -> tuple[Task, Asked]:
     """The task whose answers tell that of the data, and what it asks about them."""
     from omnidata.loaders.detect import task_for
-    from omnidata.synth.asking import annotation_of
+    from omnidata.synth.annotate import annotation_of
     from omnidata.tasks import get_task
     from omnidata.tasks.base import parse
 
@@ -159,7 +159,7 @@ class _Model:
         """What would be asked."""
         from omnidata.cli.runs import print_preview
         from omnidata.run.evaluate import dry_run
-        from omnidata.synth.asking import run_folder
+        from omnidata.synth.annotate import run_folder
 
         adapter = self.asking.adapter(self.spec, task, asked.source.steps, asks=False)
         run = run_folder(out)
@@ -173,7 +173,7 @@ class _Model:
         out: Path,
     ) -> Done:
         """What came of asking."""
-        from omnidata.synth import asking as synth
+        from omnidata.synth import annotate as synth
 
         adapter = self.asking.adapter(self.spec, task, asked.source.steps)
         with runs.resumable(), terminal.progress(self.spec) as progress:
@@ -194,7 +194,7 @@ def _print(
     as_json: bool,
 ) -> None:
     """The result on stdout; findings, warnings and where things lie on stderr."""
-    from omnidata.synth.asking import run_folder
+    from omnidata.synth.annotate import run_folder
 
     report, run = done.report, run_folder(out)
     for said in report["findings"][:_SHOWN]:

@@ -17,21 +17,24 @@ from omnidata.loaders.episode_tree import TreeEpisode
 from omnidata.metrics.classification import Confusion
 from omnidata.metrics.intervals import share
 from omnidata.predictions import Prediction
-from omnidata.synth.asking import (
+from omnidata.synth.annotate import (
     Answered,
     Asked,
     Asking,
+    Change,
     Done,
+    Episode,
     Note,
     Result,
     annotate,
     annotation_of,
     check_column,
     is_others,
+    read_episodes,
+    retold,
     run_folder,
     with_others,
 )
-from omnidata.synth.rewrite import Change, Episode, read_episodes, retold
 from omnidata.types import LoadedDataset, Outcome, Profile, Step, Task, Verdict
 
 __all__ = ["COLUMN", "REPORT", "Asked", "Asking", "Done", "choose", "questions", "run_folder"]
@@ -192,7 +195,7 @@ _UNMEASURED = "of no episode that was judged is it known whether it succeeded"
 def choose(task: Task, asked: Asked, out: Path, asking: Asking) -> Done:
     """Ask a critic about every episode, and write a tree of those that it accepts.
 
-    See `omnidata.synth.asking.annotate` for the arguments and what is raised.
+    See `omnidata.synth.annotate.annotate` for the arguments and what is raised.
     """
 
     def read(answered: Answered) -> Result:

@@ -12,23 +12,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from omnidata.actions import (
-    Action,
-    Point,
-    Region,
-    Screen,
-    centre,
-    convert,
-)
+from omnidata.actions import Action, Point, Region, Screen, centre, convert
 from omnidata.errors import DataError, MediaError
 from omnidata.loaders.episode_tree import TreeEpisode
 from omnidata.media import read_bytes, stored
 from omnidata.metrics.intervals import share
 from omnidata.predictions import Prediction
-from omnidata.synth.asking import (
+from omnidata.synth.annotate import (
     Answered,
     Asked,
     Asking,
+    Change,
     Done,
     Note,
     Result,
@@ -36,10 +30,11 @@ from omnidata.synth.asking import (
     annotation_of,
     check_column,
     is_others,
+    read_episodes,
+    retold,
     run_folder,
     with_others,
 )
-from omnidata.synth.rewrite import Change, read_episodes, retold
 from omnidata.types import Delivery, LoadedDataset, Profile, Step, Task
 
 __all__ = ["COLUMN", "REPORT", "Asked", "Asking", "Done", "label", "questions", "run_folder"]
@@ -309,7 +304,7 @@ _UNMEASURED = "no step that the model was asked about has a known action"
 def label(task: Task, asked: Asked, out: Path, asking: Asking) -> Done:
     """Ask a model for the action of every step, and write the tree with its answers as targets.
 
-    See `omnidata.synth.asking.annotate` for the arguments and what is raised.
+    See `omnidata.synth.annotate.annotate` for the arguments and what is raised.
     """
 
     def read(answered: Answered) -> Result:
