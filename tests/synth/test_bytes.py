@@ -122,10 +122,10 @@ def test_a_part_whose_asker_was_killed_is_not_put_among_those_of_the_next_call(
 import os
 from multiprocessing import get_context
 from pathlib import Path
-from omnidata.synth.episodes import parts
+from omnidata.synth import episodes
 from tests.synth.making import TINY
-job = parts.jobs(TINY, Path({str(tmp_path)!r}), first=0, episodes=16)[0]
-get_context("spawn").Process(target=parts.make, args=(job,)).start()
+job = episodes.jobs(TINY, Path({str(tmp_path)!r}), first=0, episodes=16)[0]
+get_context("spawn").Process(target=episodes.make, args=(job,)).start()
 os._exit(0)
 """
     # Returns when nobody holds the pipes any more: when the other process has ended as well.

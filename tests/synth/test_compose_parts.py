@@ -19,7 +19,7 @@ from omnidata.synth.compose.graph_sampler import node_names
 from omnidata.synth.compose.instructions import infer, instruct
 from omnidata.synth.compose.pool import resources
 from omnidata.synth.compose.search import identity
-from omnidata.synth.compose.settings import aim, parse_levels
+from omnidata.synth.compose.settings import complexity_target, parse_levels
 from omnidata.synth.compose.trajectories import Recorded, orders_of, stitch
 from omnidata.tasks.omnibench.rows import subtask_of
 from tests.synth.oracle import connected
@@ -48,7 +48,7 @@ def test_levels_that_a_graph_has_are_never_refused(
     measured = complexity(graph, dict(zip(graph.nodes, apps, strict=False)), {})
     names = data.draw(st.sets(st.sampled_from(DIMENSIONS)))
     asked = {name: level for name, level in measured.levels().items() if name in names}
-    wanted = aim(asked, most=8)
+    wanted = complexity_target(asked, most=8)
     joined = len(graph.edges) >= size - 1 and connected({"dag": graph.as_json()})
     assert wanted.gap(measured) == 0 or (wanted.connected and not joined)
 
@@ -65,8 +65,8 @@ def test_levels_that_a_graph_has_are_never_refused(
 )
 def test_levels_that_exclude_each_other_are_named(asked: str, told: str) -> None:
     with pytest.raises(UsageError) as raised:
-        aim(parse_levels(sorted(asked.split(), key=lambda s: DIMENSIONS.index(s.split("=")[0]))),
-            most=10)  # fmt: skip
+        levels = sorted(asked.split(), key=lambda one: DIMENSIONS.index(one.split("=")[0]))
+        complexity_target(parse_levels(levels), most=10)
     assert told in raised.value.what
 
 
@@ -86,10 +86,10 @@ def test_two_levels_are_refused_exactly_where_no_small_graph_has_both() -> None:
             for other in LEVELS:
                 possible = ((first, one), (second, other)) in have
                 if possible:
-                    aim({first: one, second: other}, most=5)
+                    complexity_target({first: one, second: other}, most=5)
                     continue
                 with pytest.raises(UsageError):
-                    aim({first: one, second: other}, most=5)
+                    complexity_target({first: one, second: other}, most=5)
 
 
 def isomorphic(labels: str, others: str, edges: Edges, rest: Edges) -> bool:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from omnidata.errors import DataError
 from omnidata.graphs import Graph
-from omnidata.synth.compose.graph_sampler import Serial
-from omnidata.synth.compose.pool import Pool, Stock, read_pool
-from omnidata.synth.compose.search import Job, Search, Sketch, try_lot
-from omnidata.synth.compose.settings import EdgeRule, Settings, aim
+from omnidata.synth.compose.graph_sampler import PartialPlan
+from omnidata.synth.compose.pool import IndexedPool, Pool, read_pool
+from omnidata.synth.compose.search import Job, Search, Sketch, try_batch
+from omnidata.synth.compose.settings import EdgeRule, Settings, complexity_target
 from tests.full import FULL
 from tests.synth.composing import EMILY, subtask, write_pool
 from tests.synth.oracle import check_graph, check_orders, node_of
@@ -24,23 +24,23 @@ from tests.synth.oracle import check_graph, check_orders, node_of
 GRAPHS_ALONE = Settings(trajectories=0)
 
 
-def serial_of(stock: Stock, instances: Sequence[int], rule: EdgeRule) -> Serial | str:
+def serial_of(indexed: IndexedPool, instances: Sequence[int], rule: EdgeRule) -> PartialPlan | str:
     """The graph of instances in the given order; or which of them breaks which rule."""
-    serial = Serial(stock, rule)
+    plan = PartialPlan(indexed, rule)
     for place, instance in enumerate(instances):
-        why = serial.refuses(instance)
+        why = plan.refuses(instance)
         if why:
             return f"place {place}: {why}"
-        serial.add(instance)
-    return serial
+        plan.add(instance)
+    return plan
 
 
 def edges(pool: Pool, order: Sequence[str], rule: EdgeRule = "latest") -> set[tuple[int, int]]:
     """The edges between places of subtasks that have one binding each."""
     numbers = {card.subtask: number for number, card in enumerate(pool.cards)}
-    serial = serial_of(pool.stock, [numbers[name] for name in order], rule)
-    assert not isinstance(serial, str), serial
-    return set(serial.edges)
+    plan = serial_of(pool.indexed, [numbers[name] for name in order], rule)
+    assert not isinstance(plan, str), plan
+    return set(plan.edges)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_every_matching_pair_can_be_asked_for(emily: Pool) -> None:
 )
 def test_an_order_that_breaks_a_rule_is_refused(emily: Pool, order: str, why: str) -> None:
     numbers = {card.subtask: number for number, card in enumerate(emily.cards)}
-    told = serial_of(emily.stock, [numbers[name] for name in order.split()], "latest")
+    told = serial_of(emily.indexed, [numbers[name] for name in order.split()], "latest")
     assert isinstance(told, str)
     assert why in told
 
@@ -95,7 +95,7 @@ def test_what_was_only_needed_is_not_changed_afterwards(tmp_path: Path) -> None:
     ]
     pool = read_pool(write_pool(tmp_path, rows), GRAPHS_ALONE)
     assert edges(pool, ["make", "edit", "send"]) == {(0, 1), (1, 2)}
-    told = serial_of(pool.stock, [0, 2, 1], "latest")
+    told = serial_of(pool.indexed, [0, 2, 1], "latest")
     assert isinstance(told, str)
     assert "earlier state" in told
 
@@ -107,7 +107,7 @@ def test_the_clipboard_holds_one_thing(tmp_path: Path) -> None:
         subtask("paste", ("text_in_clipboard",), ()),
     ]
     pool = read_pool(write_pool(tmp_path, rows), GRAPHS_ALONE)
-    told = serial_of(pool.stock, [0, 1, 2], "latest")
+    told = serial_of(pool.indexed, [0, 1, 2], "latest")
     assert isinstance(told, str)
     assert "same place" in told
 
@@ -147,8 +147,8 @@ def pools(draw: st.DrawFn) -> list[dict[str, Any]]:
 def composed(rows: Sequence[Mapping[str, Any]], rule: EdgeRule) -> tuple[Pool, list[Sketch]]:
     with tempfile.TemporaryDirectory() as name:
         pool = read_pool(write_pool(Path(name), rows), GRAPHS_ALONE)
-    search = Search(0, aim({}, most=8), rule)
-    return pool, try_lot(Job(pool.stock, search, 0)).found
+    search = Search(0, complexity_target({}, most=8), rule)
+    return pool, try_batch(Job(pool.indexed, search, 0)).found
 
 
 @settings(
@@ -176,7 +176,7 @@ def test_graphs_of_random_pools_satisfy_every_constraint(
             name: node_of(known[card.subtask], card.binding)
             for name, card in zip(names, cards, strict=True)
         }
-        initial = {pool.stock.resources[one] for one in sketch.initial}
+        initial = {pool.indexed.resources[one] for one in sketch.initial}
         assert all(kind in FILES for kind, _ in initial)
         check_graph(graph, nodes, initial=set(initial), every_edge=rule == "every")
         check_orders(graph, nodes, graph.orders(200))

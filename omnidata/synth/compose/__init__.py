@@ -1,7 +1,7 @@
 """Tasks of controlled complexity, composed from a pool of subtasks (OmniBench, section 3.2).
 
 Bottom up: subtasks of one intent are joined where one provides what another needs, see `order` for
-the rules. Lots of attempts and parts of the output are made in processes of their own, each kept
+the rules. Batches of attempts and parts of the output are made in processes of their own, each kept
 when it is whole, so an interrupted call goes on; OUT appears when all is whole.
 """
 
@@ -30,7 +30,7 @@ from omnidata.types import MediaRef
 __all__ = ["REPORT", "Author", "Settings", "compose", "run_folder"]
 
 REPORT = "compose.json"
-_LOTS, _PARTS = "lots", "parts"
+_BATCHES, _PARTS = "lots", "parts"
 _MADE_BY = ("omnidata",)
 _JOINED = ("tasks.jsonl", "trajectories.jsonl")
 
@@ -98,33 +98,33 @@ def compose(
         raise UsageError(f"{tasks} tasks", where="--tasks", expected=f"1 to {MOST_TASKS:,}")
     if out.resolve().is_relative_to(pool.resolve()):
         raise refused(out, f"it lies in {pool}, and would become part of it", "a folder beside it")
-    stock = read_pool(pool, settings)
-    staging = ComposeStaging(out, plan=_plan(stock, settings, tasks, author), inputs=[pool])
+    loaded = read_pool(pool, settings)
+    staging = ComposeStaging(out, plan=_plan(loaded, settings, tasks, author), inputs=[pool])
     if report := staging.finished():
         return report
     show = progress or (lambda done, total: None)
     with staging, wrap_os_error(staging.path):
         try:
-            found = _found(staging.path / _LOTS, stock, settings, tasks, workers, show)
-            texts, written = _texts(found, stock, settings, author, run_folder(out))
+            found = _found(staging.path / _BATCHES, loaded, settings, tasks, workers, show)
+            texts, written = _texts(found, loaded, settings, author, run_folder(out))
         except DataError:  # nothing of it is of use to a call with other settings
             shutil.rmtree(staging.path)
             raise
         if author is not None:  # parts of an earlier call may have other answers
             shutil.rmtree(staging.path / _PARTS, ignore_errors=True)
-        jobs = list(_jobs(staging.path / _PARTS, found, texts, stock, settings))
+        jobs = list(_jobs(staging.path / _PARTS, found, texts, loaded, settings))
         make_parts(parts.write, jobs, workers=workers, progress=show)
-        pictures = _join(jobs, staging.path, stock)
-        made = _report(stock, found, jobs, written)
-        staging.publish({"pictures": pictures, "made": made}, scratch=(_LOTS, _PARTS))
+        pictures = _join(jobs, staging.path, loaded)
+        made = _report(loaded, found, jobs, written)
+        staging.publish({"pictures": pictures, "made": made}, scratch=(_BATCHES, _PARTS))
     return read_json(staging.out / REPORT)
 
 
 def _found(
     folder: Path, pool: Pool, settings: Settings, tasks: int, workers: int, progress: Progress
 ) -> Found:
-    search = Search(settings.seed, settings.aim(), settings.edges)
-    return find_tasks(pool.stock, search, folder, tasks=tasks, workers=workers, progress=progress)
+    search = Search(settings.seed, settings.target(), settings.edges)
+    return find_tasks(pool.indexed, search, folder, tasks=tasks, workers=workers, progress=progress)
 
 
 def _plan(pool: Pool, settings: Settings, tasks: int, author: Author | None) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def _texts(
 
 def _draft(number: int, sketch: Sketch, pool: Pool) -> Draft:
     cards = [pool.cards[one] for one in sketch.instances]
-    intent = pool.stock.groups[sketch.group].intent or cards[-1].instruction
+    intent = pool.indexed.groups[sketch.group].intent or cards[-1].instruction
     subtasks = [(card.application, card.instruction) for card in cards]
     return Draft(number, intent, subtasks, frozenset(sketch.edges))
 
@@ -188,8 +188,8 @@ def _jobs(
             sketches=sketches,
             texts=some,
             cards={one: pool.cards[one] for one in sorted(used)},
-            intents=[group.intent for group in pool.stock.groups],
-            initial={one: pool.stock.resources[one] for one in sorted(initial)},
+            intents=[group.intent for group in pool.indexed.groups],
+            initial={one: pool.indexed.resources[one] for one in sorted(initial)},
             known=known,
             orders=settings.orders,
             trajectories=settings.trajectories,
@@ -228,7 +228,7 @@ def _link(root: Path, name: str, folder: Path) -> None:
         DataError: it is called like one of the files that are written.
     """
     source, target = resolve(MediaRef("image", root, name)), folder / name
-    if Path(name).parts[0] in {*ComposeStaging.contents, *ComposeStaging.hidden, _LOTS, _PARTS}:
+    if Path(name).parts[0] in {*ComposeStaging.contents, *ComposeStaging.hidden, _BATCHES, _PARTS}:
         raise DataError(
             f"a picture is called {name!r:.80}",
             where=str(root),
@@ -266,7 +266,7 @@ def _report(
         "pool": {
             "subtasks": len(pool.subtasks),
             "instances": len(pool.cards),
-            "intents": sum(bool(group.intent) for group in pool.stock.groups),
+            "intents": sum(bool(group.intent) for group in pool.indexed.groups),
         },
         "findings": [dict(finding.as_dict()) for finding in pool.findings],
     }

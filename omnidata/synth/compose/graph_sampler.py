@@ -24,18 +24,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from omnidata.metrics.graph_complexity import Dimension
-from omnidata.synth.compose.pool import Group, Stock
-from omnidata.synth.compose.settings import LEAST, Aim, EdgeRule
+from omnidata.synth.compose.pool import Group, IndexedPool
+from omnidata.synth.compose.settings import LEAST, ComplexityTarget, EdgeRule
 
 _START = -1
 """Stands for what exists initially among the makers of a resource."""
 
 
-class Serial:
+class PartialPlan:
     """Instances in an order in which they can be done, and the edges between their places.
 
     Args:
-        stock: whose instances.
+        indexed: whose instances.
         rule: which edges there are.
 
     Attributes:
@@ -47,18 +47,18 @@ class Serial:
     __slots__ = (
         "_closed",
         "_opened",
+        "_pool",
         "_rule",
         "_seen",
         "_slots",
-        "_stock",
         "_versions",
         "depths",
         "edges",
         "instances",
     )
 
-    def __init__(self, stock: Stock, rule: EdgeRule) -> None:
-        self._stock = stock
+    def __init__(self, indexed: IndexedPool, rule: EdgeRule) -> None:
+        self._pool = indexed
         self._rule = rule
         self.instances: list[int] = []
         self.edges: list[tuple[int, int]] = []
@@ -69,9 +69,9 @@ class Serial:
         self._slots: dict[int, int] = {}  # slot -> the resource in it
         self._seen: dict[int, tuple[int, dict[int, int]]] = {}  # instance -> place, its versions
 
-    def copy(self) -> Serial:
+    def copy(self) -> PartialPlan:
         """The same, to be continued in another way."""
-        other = Serial(self._stock, self._rule)
+        other = PartialPlan(self._pool, self._rule)
         other.instances = self.instances.copy()
         other.edges = self.edges.copy()
         other.depths = self.depths.copy()
@@ -102,20 +102,20 @@ class Serial:
 
     def refuses(self, instance: int) -> str:
         """Which rule forbids to add an instance; empty if none does."""
-        stock = self._stock
-        inputs = stock.inputs[instance]
+        indexed = self._pool
+        inputs = indexed.inputs[instance]
         for needed in inputs:
-            if needed not in self._versions and needed not in stock.initial:
+            if needed not in self._versions and needed not in indexed.initial:
                 return "an input is not there"
-        for made in stock.outputs[instance]:
+        for made in indexed.outputs[instance]:
             if made in self._closed:
                 return "something was done with an earlier state of what it changes"
             if made not in inputs and made in self._versions:
                 return "what it creates is there already"
-            if self._slots.get(stock.slots[made], made) != made:
+            if self._slots.get(indexed.slots[made], made) != made:
                 return "something else is in the same place"
         for needed in inputs:
-            if self._slots.get(stock.slots[needed], needed) != needed:
+            if self._slots.get(indexed.slots[needed], needed) != needed:
                 return "something else is in the same place"
         if instance in self._seen and not self._changed(instance):
             return "it was done already, and nothing has changed since"
@@ -123,7 +123,7 @@ class Serial:
 
     def _changed(self, instance: int) -> bool:
         place, before = self._seen[instance]
-        for needed in self._stock.inputs[instance]:
+        for needed in self._pool.inputs[instance]:
             now = self._versions.get(needed, _START)
             if now not in (place, before[needed]):
                 return True
@@ -131,9 +131,9 @@ class Serial:
 
     def add(self, instance: int) -> None:
         """Add an instance that `refuses` has nothing against."""
-        stock = self._stock
+        indexed = self._pool
         place = len(self.instances)
-        inputs, outputs = stock.inputs[instance], stock.outputs[instance]
+        inputs, outputs = indexed.inputs[instance], indexed.outputs[instance]
         versions = {needed: self._versions.get(needed, _START) for needed in inputs}
         self._seen[instance] = place, versions
         if self._rule == "latest":
@@ -143,7 +143,7 @@ class Serial:
             before = [
                 earlier
                 for earlier, other in enumerate(self.instances)
-                if not wanted.isdisjoint(stock.outputs[other])
+                if not wanted.isdisjoint(indexed.outputs[other])
             ]
         self.edges += [(earlier, place) for earlier in before]
         self.depths.append(1 + max((self.depths[earlier] for earlier in before), default=0))
@@ -153,12 +153,12 @@ class Serial:
                 self._opened.add(needed)
             if needed not in outputs:
                 self._closed.add(needed)
-            if stock.slots[needed] >= 0:
-                self._slots[stock.slots[needed]] = needed
+            if indexed.slots[needed] >= 0:
+                self._slots[indexed.slots[needed]] = needed
         for made in outputs:
             self._versions[made] = place
-            if stock.slots[made] >= 0:
-                self._slots[stock.slots[made]] = made
+            if indexed.slots[made] >= 0:
+                self._slots[indexed.slots[made]] = made
 
     @property
     def connected(self) -> bool:
@@ -236,103 +236,118 @@ class _Taste:
     dense: float
 
 
-def grow(stock: Stock, group: Group, aim: Aim, rule: EdgeRule, rng: random.Random) -> Serial | None:
+def grow(
+    indexed: IndexedPool, group: Group, target: ComplexityTarget, rule: EdgeRule, rng: random.Random
+) -> PartialPlan | None:
     """Compose one graph of a group's instances.
 
     Args:
-        stock: the pool.
+        indexed: the pool.
         group: of the intent.
-        aim: what it is to be like; it need not be when it comes back, but for its parts where they
-            must be connected.
+        target: what it is to be like; it need not be when it comes back, but for its parts where
+            they must be connected.
         rule: which edges there are.
         rng: decides.
 
     Returns:
         None where the attempt came to nothing.
     """
-    size = aim.spans["instruction"]
+    size = target.spans["instruction"]
     wanted = rng.randint(size.low, size.high)
-    if "hard" in (aim.levels.get("branch"), aim.levels.get("hierarchy")):
+    if "hard" in (target.levels.get("branch"), target.levels.get("hierarchy")):
         wanted = max(wanted, rng.randint(size.low, size.high))
     taste = _Taste(
-        deep=_lean(aim, "hierarchy", rng),
-        wide=_lean(aim, "branch", rng),
-        mixed=_lean(aim, "knowledge", rng),
-        dense=_lean(aim, "dependency", rng),
+        deep=_lean(target, "hierarchy", rng),
+        wide=_lean(target, "branch", rng),
+        mixed=_lean(target, "knowledge", rng),
+        dense=_lean(target, "dependency", rng),
     )
-    serial = Serial(stock, rule)
-    while len(serial.instances) < wanted:
-        following = _best(serial, stock, group, aim, taste, wanted, rng)
+    plan = PartialPlan(indexed, rule)
+    while len(plan.instances) < wanted:
+        following = _best(plan, indexed, group, target, taste, wanted, rng)
         if following is None:
             break
-        serial = following
-    if len(serial.instances) < LEAST:
+        plan = following
+    if len(plan.instances) < LEAST:
         return None
-    return None if aim.connected and not serial.connected else serial
+    return None if target.connected and not plan.connected else plan
 
 
-def _lean(aim: Aim, name: Dimension, rng: random.Random) -> float:
+def _lean(target: ComplexityTarget, name: Dimension, rng: random.Random) -> float:
     by_chance = rng.uniform(-1, 1)
-    return {"easy": -1.0, "medium": 0.0, "hard": 1.0}.get(aim.levels.get(name, ""), by_chance)
+    return {"easy": -1.0, "medium": 0.0, "hard": 1.0}.get(target.levels.get(name, ""), by_chance)
 
 
 def _best(
-    serial: Serial,
-    stock: Stock,
+    plan: PartialPlan,
+    indexed: IndexedPool,
     group: Group,
-    aim: Aim,
+    target: ComplexityTarget,
     taste: _Taste,
     wanted: int,
     rng: random.Random,
-) -> Serial | None:
+) -> PartialPlan | None:
     best, score = None, float("-inf")
     for _ in range(_TRIED):
-        instance = _candidate(serial, group, aim, rng)
-        tried = serial.copy()
-        if instance is None or not _reach(tried, instance, stock, group, wanted, rng):
+        instance = _candidate(plan, group, target, rng)
+        tried = plan.copy()
+        if instance is None or not _reach(tried, instance, indexed, group, wanted, rng):
             continue
-        found = _score(serial, tried, stock, aim, taste)
+        found = _score(plan, tried, indexed, target, taste)
         if found is not None and (found := found + rng.random()) > score:
             best, score = tried, found
     return best
 
 
-def _candidate(serial: Serial, group: Group, aim: Aim, rng: random.Random) -> int | None:
+def _candidate(
+    plan: PartialPlan, group: Group, target: ComplexityTarget, rng: random.Random
+) -> int | None:
     """Any instance; one that uses what is there, where all parts are to be connected."""
-    if not aim.connected or not serial.instances:
+    if not target.connected or not plan.instances:
         return rng.choice(group.instances)
-    users = group.users.get(rng.choice(serial.made), ()) if serial.made else ()
+    users = group.users.get(rng.choice(plan.made), ()) if plan.made else ()
     return rng.choice(users) if users else None
 
 
 def _reach(
-    serial: Serial, instance: int, stock: Stock, group: Group, wanted: int, rng: random.Random
+    plan: PartialPlan,
+    instance: int,
+    indexed: IndexedPool,
+    group: Group,
+    wanted: int,
+    rng: random.Random,
 ) -> bool:
     """Add an instance, and before it what provides its inputs; False if that cannot be done."""
-    for needed in stock.inputs[instance]:
-        if serial.has(needed):
+    for needed in indexed.inputs[instance]:
+        if plan.has(needed):
             continue
         makers = group.makers.get(needed, ())
-        exists = needed in stock.initial
-        if exists and (not makers or serial.needs(needed) or rng.random() >= _MAKE):
+        exists = needed in indexed.initial
+        if exists and (not makers or plan.needs(needed) or rng.random() >= _MAKE):
             continue
-        if not makers or len(serial.instances) + 2 > wanted:
+        if not makers or len(plan.instances) + 2 > wanted:
             if exists:
                 continue
             return False
-        if not _reach(serial, rng.choice(makers), stock, group, wanted - 1, rng):
+        if not _reach(plan, rng.choice(makers), indexed, group, wanted - 1, rng):
             return False
-    if len(serial.instances) >= wanted or serial.refuses(instance):
+    if len(plan.instances) >= wanted or plan.refuses(instance):
         return False
-    serial.add(instance)
+    plan.add(instance)
     return True
 
 
-def _score(before: Serial, after: Serial, stock: Stock, aim: Aim, taste: _Taste) -> float | None:
+def _score(
+    before: PartialPlan,
+    after: PartialPlan,
+    indexed: IndexedPool,
+    target: ComplexityTarget,
+    taste: _Taste,
+) -> float | None:
     """How well a continuation fits; None if it exceeds what may be."""
     depth, edges = max(after.depths), len(after.edges)
-    kinds = len({stock.categories[one] for one in after.instances})
-    spans = aim.spans
+    kinds = len({indexed.categories[one] for one in after.instances})
+    spans = target.spans
     if depth > spans["hierarchy"].high or edges > spans["dependency"].high:
         return None
     if kinds > spans["knowledge"].high:
@@ -342,7 +357,7 @@ def _score(before: Serial, after: Serial, stock: Stock, aim: Aim, taste: _Taste)
     added = len(after.instances) - len(before.instances)
     joined = (edges - len(before.edges)) / added
     deeper = (depth - max(before.depths)) / added
-    kinds_before = len({stock.categories[one] for one in before.instances})
+    kinds_before = len({indexed.categories[one] for one in before.instances})
     more = (kinds - kinds_before) / added
     wider = (_widest(after) - _widest(before)) / added
     return (
@@ -350,6 +365,6 @@ def _score(before: Serial, after: Serial, stock: Stock, aim: Aim, taste: _Taste)
     ) + taste.dense * joined
 
 
-def _widest(serial: Serial) -> int:
+def _widest(plan: PartialPlan) -> int:
     """The most subtasks of one depth: at most the width, and fast to see."""
-    return max(map(serial.depths.count, serial.depths))
+    return max(map(plan.depths.count, plan.depths))

@@ -1,7 +1,8 @@
 """A pool of subtasks, read and made ready for composition.
 
 Composition sees instances, that is subtasks with a binding, and the resources that join them. Each
-is a number in the stock, which is small, can be sent to other processes, and lets graphs grow fast.
+is a number in the indexed pool, which is small, can be sent to other processes, and lets graphs
+grow fast.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class Group:
 
     Attributes:
         intent: what a task of them is for; empty where the pool names none.
-        instances: of the stock.
+        instances: of the indexed pool.
         makers: resource -> the instances of the group that create it.
         users: resource -> the instances of the group that need it.
     """
@@ -114,7 +115,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
+class IndexedPool:
     """What tasks are composed of.
 
     Attributes:
@@ -206,8 +207,8 @@ class Pool:
         root: the folder that pictures lie below.
         fingerprint: SHA-256 over the annotations, as the task has it whose data the pool is.
         subtasks: by id.
-        cards: the instances, in the order of the stock.
-        stock: the same as numbers.
+        cards: the instances, in the order of the indexed pool.
+        indexed: the same as numbers.
         initial: categories of resources that exist before a task begins, of those that occur.
         findings: what is doubtful in the pool, and the subtasks that are not used.
     """
@@ -216,7 +217,7 @@ class Pool:
     fingerprint: str
     subtasks: Mapping[str, Subtask]
     cards: Sequence[Card]
-    stock: Stock
+    indexed: IndexedPool
     initial: tuple[str, ...]
     findings: Sequence[Finding]
 
@@ -261,11 +262,11 @@ def unused_findings(pool: Pool, wanted: frozenset[str]) -> Iterator[Finding]:
         pool: compiled.
         wanted: ids of the subtasks that serve an intent that was asked for.
     """
-    stock = pool.stock
-    every = group("", range(len(pool.cards)), stock.inputs, stock.outputs, stock.initial)
+    indexed = pool.indexed
+    every = group("", range(len(pool.cards)), indexed.inputs, indexed.outputs, indexed.initial)
     usable = set(every.instances)
-    grouped = {one for each in stock.groups for one in each.instances}
-    looked = _Look(stock, pool.cards, usable)
+    grouped = {one for each in indexed.groups for one in each.instances}
+    looked = _Look(indexed, pool.cards, usable)
     by_subtask: dict[str, list[int]] = defaultdict(list)
     for number, card in enumerate(pool.cards):
         by_subtask[card.subtask].append(number)
@@ -282,23 +283,23 @@ def unused_findings(pool: Pool, wanted: frozenset[str]) -> Iterator[Finding]:
 
 
 class _Look:
-    """What of a stock is there, and who makes what."""
+    """What of a pool is there, and who makes what."""
 
-    def __init__(self, stock: Stock, cards: Sequence[Card], usable: set[int]) -> None:
-        self._stock = stock
+    def __init__(self, indexed: IndexedPool, cards: Sequence[Card], usable: set[int]) -> None:
+        self._pool = indexed
         self._cards = cards
-        self._there = stock.initial.union(*(stock.outputs[one] for one in usable))
+        self._there = indexed.initial.union(*(indexed.outputs[one] for one in usable))
         self._makers: Mapping[int, list[int]] = defaultdict(list)
-        for number, made in enumerate(stock.outputs):
+        for number, made in enumerate(indexed.outputs):
             for one in made:
-                if one not in stock.inputs[number]:  # who changes a thing does not provide it
+                if one not in indexed.inputs[number]:  # who changes a thing does not provide it
                     self._makers[one].append(number)
 
     def why(self, subtask: Subtask, instance: int) -> Finding:
         """Why an instance cannot be used."""
-        missing = (one for one in self._stock.inputs[instance] if one not in self._there)
+        missing = (one for one in self._pool.inputs[instance] if one not in self._there)
         needed = next(missing)
-        resource, makers = self._stock.resources[needed], self._makers[needed]
+        resource, makers = self._pool.resources[needed], self._makers[needed]
         if not makers:
             others = self._others(resource)
             return unused_subtask(
@@ -319,7 +320,7 @@ class _Look:
 
     def _others(self, resource: Resource) -> bool:
         """Whether somebody makes other things of its category."""
-        kinds = {self._stock.resources[one][0] for one, makers in self._makers.items() if makers}
+        kinds = {self._pool.resources[one][0] for one, makers in self._makers.items() if makers}
         return resource[0] in kinds
 
     def _lost(self, needed: int) -> bool:
@@ -327,7 +328,7 @@ class _Look:
         seen, waiting = {needed}, [needed]
         while waiting:
             for one in self._makers[waiting.pop()]:
-                for other in self._stock.inputs[one]:
+                for other in self._pool.inputs[one]:
                     if other not in self._there and other not in seen:
                         if not self._makers[other]:
                             return True
@@ -340,7 +341,7 @@ class _Look:
 
 
 class Compiler:
-    """Turns cards into a stock.
+    """Turns cards into an indexed pool.
 
     Args:
         subtasks: by id.
@@ -349,7 +350,7 @@ class Compiler:
         note: takes a finding for every subtask whose resources nobody knows.
 
     Attributes:
-        cards: those that are in the stock, in its order.
+        cards: those that are in the indexed pool, in its order.
     """
 
     def __init__(
@@ -400,7 +401,7 @@ class Compiler:
         given = self._settings.initial
         return is_file(kind) if given is None else kind in given
 
-    def stock(self) -> Stock:
+    def indexed(self) -> IndexedPool:
         """The instances as numbers.
 
         Raises:
@@ -409,7 +410,7 @@ class Compiler:
         initial = frozenset(
             number for (kind, _), number in self._numbers.items() if self._exists(kind)
         )
-        return Stock(
+        return IndexedPool(
             resources=tuple(self._numbers),
             inputs=tuple(self._inputs),
             outputs=tuple(self._outputs),
@@ -490,18 +491,18 @@ def read_pool(path: Path, settings: Settings) -> Pool:
     found = recordings(library, findings.append) if settings.trajectories else {}
     cards = list(_cards(library, found, settings, findings.append))
     compiler = Compiler(library.subtasks, cards, settings, findings.append)
-    stock, kinds = compiler.stock(), compiler.initial_kinds()
+    indexed, kinds = compiler.indexed(), compiler.initial_kinds()
     pool = Pool(
         root=library.root,
         fingerprint=task.fingerprint(path),
         subtasks=library.subtasks,
         cards=compiler.cards,
-        stock=stock,
+        indexed=indexed,
         initial=kinds,
         findings=findings,
     )
     findings += list(unused_findings(pool, _wanted(library, settings)))
-    if not stock.groups:
+    if not indexed.groups:
         reason = next((str(each) for each in findings if each.code in CODES), "")
         raise DataError(
             f"no subtask of the pool can be used, the first: {reason}",

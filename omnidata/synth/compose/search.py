@@ -1,4 +1,4 @@
-"""Attempts in numbered lots: what a lot finds follows from the settings and its number alone."""
+"""Attempts in numbered batches: what one finds follows from the settings and its number alone."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from omnidata.errors import DataError, RunError
 from omnidata.graphs import Graph
 from omnidata.metrics.graph_complexity import DIMENSIONS, Complexity, complexity, level
 from omnidata.storage import atomic_write
-from omnidata.synth.compose.graph_sampler import Serial, grow
-from omnidata.synth.compose.pool import Stock
-from omnidata.synth.compose.settings import Aim, EdgeRule
+from omnidata.synth.compose.graph_sampler import PartialPlan, grow
+from omnidata.synth.compose.pool import IndexedPool
+from omnidata.synth.compose.settings import ComplexityTarget, EdgeRule
 from omnidata.synth.folder import in_processes
 
 # What two tasks have in common that differ in the names of their nodes only.
@@ -104,22 +104,22 @@ def _smallest(
     return best or []
 
 
-LOT = 512
-"""Attempts of a lot."""
+BATCH = 512
+"""Attempts of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What all lots have in common.
+    """What all batches have in common.
 
     Attributes:
         seed: decides.
-        aim: what tasks are to be like.
+        target: what tasks are to be like.
         rule: which edges there are.
     """
 
     seed: int
-    aim: Aim
+    target: ComplexityTarget
     rule: EdgeRule
 
 
@@ -128,7 +128,7 @@ class Sketch(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         attempt: its number.
-        group: of the stock.
+        group: of the indexed pool.
         instances: in an order in which they can be done.
         edges: between places in that order.
         initial: resources that must exist before it begins.
@@ -157,11 +157,11 @@ class Near(msgspec.Struct, frozen=True, array_like=True):
     measured: tuple[int, int, int, int, int]
 
 
-class Lot(msgspec.Struct, frozen=True, array_like=True):
-    """What a lot came to.
+class Batch(msgspec.Struct, frozen=True, array_like=True):
+    """What a batch came to.
 
     Attributes:
-        number: of the lot.
+        number: of the batch.
         found: each task once.
         missed: numbers of the attempts that came to a graph of other levels.
         failed: numbers of those that came to no graph.
@@ -176,57 +176,57 @@ class Lot(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Job(NamedTuple):
-    """A lot to be tried; picklable."""
+    """A batch to be tried; picklable."""
 
-    stock: Stock
+    indexed: IndexedPool
     search: Search
     number: int
 
 
-def try_lot(job: Job) -> Lot:
-    """Make the attempts of a lot."""
-    stock, search, number = job
+def try_batch(job: Job) -> Batch:
+    """Make the attempts of a batch."""
+    indexed, search, number = job
     found: dict[bytes, Sketch] = {}
     missed: list[int] = []
     failed: list[int] = []
     nearest: Near | None = None
-    for attempt in range(number * LOT, (number + 1) * LOT):
+    for attempt in range(number * BATCH, (number + 1) * BATCH):
         rng = random.Random(f"{search.seed}/compose/{attempt}")
-        place = rng.randrange(len(stock.groups))
-        serial = grow(stock, stock.groups[place], search.aim, search.rule, rng)
-        if serial is None:
+        place = rng.randrange(len(indexed.groups))
+        plan = grow(indexed, indexed.groups[place], search.target, search.rule, rng)
+        if plan is None:
             failed.append(attempt)
             continue
-        measured = measure(stock, serial)
-        gap = search.aim.gap(measured)
+        measured = measure(indexed, plan)
+        gap = search.target.gap(measured)
         if gap:
             missed.append(attempt)
             if nearest is None or gap < nearest.gap:
                 nearest = Near(gap, _values(measured))
             continue
-        sketch = _sketch(attempt, place, serial, measured)
+        sketch = _sketch(attempt, place, plan, measured)
         found.setdefault(sketch.key, sketch)
-    return Lot(number, list(found.values()), missed, failed, nearest)
+    return Batch(number, list(found.values()), missed, failed, nearest)
 
 
-def measure(stock: Stock, serial: Serial) -> Complexity:
+def measure(indexed: IndexedPool, plan: PartialPlan) -> Complexity:
     """The complexity of a graph in the making."""
-    names = [str(place) for place in range(len(serial.instances))]
+    names = [str(place) for place in range(len(plan.instances))]
     kinds = {
-        name: str(stock.categories[one]) for name, one in zip(names, serial.instances, strict=True)
+        name: str(indexed.categories[one]) for name, one in zip(names, plan.instances, strict=True)
     }
-    graph = Graph(tuple(names), tuple((names[a], names[b]) for a, b in serial.edges))
+    graph = Graph(tuple(names), tuple((names[a], names[b]) for a, b in plan.edges))
     return complexity(graph, kinds, {})
 
 
-def _sketch(attempt: int, group: int, serial: Serial, measured: Complexity) -> Sketch:
+def _sketch(attempt: int, group: int, plan: PartialPlan, measured: Complexity) -> Sketch:
     return Sketch(
         attempt,
         group,
-        tuple(serial.instances),
-        tuple(serial.edges),
-        tuple(serial.opened),
-        identity(serial.instances, serial.edges),
+        tuple(plan.instances),
+        tuple(plan.edges),
+        tuple(plan.opened),
+        identity(plan.instances, plan.edges),
         _values(measured),
     )
 
@@ -241,16 +241,16 @@ def _values(measured: Complexity) -> tuple[int, int, int, int, int]:
     )
 
 
-def distinct(lot: Lot, *, known: set[bytes], wanted: int) -> list[Sketch]:
-    """The tasks of a lot that are not known yet, at most so many.
+def distinct(batch: Batch, *, known: set[bytes], wanted: int) -> list[Sketch]:
+    """The tasks of a batch that are not known yet, at most so many.
 
     Args:
-        lot: the next one.
+        batch: the next one.
         known: keys of earlier ones; those of the new ones are added.
         wanted: at most.
     """
     new: list[Sketch] = []
-    for sketch in lot.found:
+    for sketch in batch.found:
         if len(new) == wanted:
             break
         if sketch.key not in known:
@@ -259,13 +259,13 @@ def distinct(lot: Lot, *, known: set[bytes], wanted: int) -> list[Sketch]:
     return new
 
 
-# Enough tasks, each once: lots of attempts until there are as many as were asked for.
+# Enough tasks, each once: batches of attempts until there are as many as were asked for.
 
 PATIENCE = 24
-"""Lots in a row without a new task, after which there are taken to be no more."""
+"""Batches in a row without a new task, after which there are taken to be no more."""
 
 _AHEAD = 64
-"""Lots that are begun at a time, at most."""
+"""Batches that are begun at a time, at most."""
 
 
 @dataclass(slots=True)
@@ -297,7 +297,7 @@ class Found:
 
 
 def find_tasks(
-    stock: Stock,
+    indexed: IndexedPool,
     search: Search,
     folder: Path,
     *,
@@ -308,12 +308,12 @@ def find_tasks(
     """Look for distinct tasks.
 
     What is found does not depend on the number of processes, and the first tasks not on how many
-    are asked for. Lots that are whole are kept in the folder and not tried again.
+    are asked for. Batches that are whole are kept in the folder and not tried again.
 
     Args:
-        stock: the pool.
+        indexed: the pool.
         search: what tasks are to be like.
-        folder: for lots; made if missing.
+        folder: for batches; made if missing.
         tasks: how many.
         workers: processes; 1 = this one.
         progress: called with the tasks found and their number.
@@ -325,80 +325,80 @@ def find_tasks(
     found, known = Found(), set[bytes]()
     idle = 0
     # Closed here and not by the collector of garbage, which ignores Ctrl-C while it ends processes.
-    with closing(_lots(stock, search, folder, found, tasks, workers)) as lots:
-        for lot in lots:
-            new = distinct(lot, known=known, wanted=tasks - len(found.sketches))
+    with closing(_batches(indexed, search, folder, found, tasks, workers)) as batches:
+        for batch in batches:
+            new = distinct(batch, known=known, wanted=tasks - len(found.sketches))
             found.sketches += new
-            _count(found, lot, new, ended=len(found.sketches) == tasks)
+            _count(found, batch, new, ended=len(found.sketches) == tasks)
             idle = 0 if new else idle + 1
             if progress:
                 progress(len(found.sketches), tasks)
             if len(found.sketches) == tasks:
                 break
             if idle == PATIENCE:
-                raise _too_few(found, search.aim, tasks)
+                raise _too_few(found, search.target, tasks)
     return found
 
 
-def _count(found: Found, lot: Lot, new: Sequence[Sketch], *, ended: bool) -> None:
-    """Add up the counts of a lot; of the last one only up to the last task that was taken."""
-    first = lot.number * LOT
-    end = new[-1].attempt + 1 if ended else first + LOT
+def _count(found: Found, batch: Batch, new: Sequence[Sketch], *, ended: bool) -> None:
+    """Add up the counts of a batch; of the last one only up to the last task that was taken."""
+    first = batch.number * BATCH
+    end = new[-1].attempt + 1 if ended else first + BATCH
     found.attempts += end - first
-    found.missed += sum(attempt < end for attempt in lot.missed)
-    found.failed += sum(attempt < end for attempt in lot.failed)
-    if lot.nearest and (found.nearest is None or lot.nearest.gap < found.nearest.gap):
-        found.nearest = lot.nearest
+    found.missed += sum(attempt < end for attempt in batch.missed)
+    found.failed += sum(attempt < end for attempt in batch.failed)
+    if batch.nearest and (found.nearest is None or batch.nearest.gap < found.nearest.gap):
+        found.nearest = batch.nearest
 
 
-def _lots(
-    stock: Stock, search: Search, folder: Path, found: Found, tasks: int, workers: int
-) -> Generator[Lot]:
-    """Lots without end, in order; those of a batch are tried at a time."""
+def _batches(
+    indexed: IndexedPool, search: Search, folder: Path, found: Found, tasks: int, workers: int
+) -> Generator[Batch]:
+    """Batches without end, in order; several are tried at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     first = 0
     while True:
         rate = len(found.sketches) / found.attempts if found.attempts else 0.0
         missing = tasks - len(found.sketches)
-        size = min(_AHEAD, math.ceil(missing / (rate * LOT) * 1.05)) if rate else workers
-        yield from _batch(stock, search, folder, range(first, first + size), workers)
+        size = min(_AHEAD, math.ceil(missing / (rate * BATCH) * 1.05)) if rate else workers
+        yield from _tried(indexed, search, folder, range(first, first + size), workers)
         first += size
 
 
-def _batch(
-    stock: Stock, search: Search, folder: Path, numbers: range, workers: int
-) -> Generator[Lot]:
+def _tried(
+    indexed: IndexedPool, search: Search, folder: Path, numbers: range, workers: int
+) -> Generator[Batch]:
     paths = {number: folder / f"{number:07d}.msgpack" for number in numbers}
     open_ = [number for number, path in paths.items() if not path.is_file()]
-    jobs = [Job(stock, search, number) for number in open_]
-    with closing(in_processes(try_lot, jobs, workers)) as answers:
+    jobs = [Job(indexed, search, number) for number in open_]
+    with closing(in_processes(try_batch, jobs, workers)) as answers:
         yield from _kept(paths, set(open_), answers)
 
 
 def _kept(
-    paths: Mapping[int, Path], tried: set[int], answers: Iterator[Lot | Lost]
-) -> Generator[Lot]:
-    """All lots; those that have just been tried are kept from now on."""
+    paths: Mapping[int, Path], tried: set[int], answers: Iterator[Batch | Lost]
+) -> Generator[Batch]:
+    """All batches; those that have just been tried are kept from now on."""
     for number, path in paths.items():
         if number not in tried:
-            yield msgspec.msgpack.decode(path.read_bytes(), type=Lot)
+            yield msgspec.msgpack.decode(path.read_bytes(), type=Batch)
             continue
-        lot = next(answers)
-        if isinstance(lot, Lost):
+        batch = next(answers)
+        if isinstance(batch, Lost):
             raise RunError(
-                f"a process was lost: {lot.why}",
+                f"a process was lost: {batch.why}",
                 where=str(path.parent),
                 expected="room in memory",
                 remedy="the same command goes on where this one stopped",
             )
         with atomic_write(path) as file:
-            file.write(msgspec.msgpack.encode(lot))
-        yield lot
+            file.write(msgspec.msgpack.encode(batch))
+        yield batch
 
 
-def _too_few(found: Found, aim: Aim, tasks: int) -> DataError:
+def _too_few(found: Found, target: ComplexityTarget, tasks: int) -> DataError:
     count = len(found.sketches)
-    asked = " ".join(f"{name}={value}" for name, value in aim.levels.items()) or "any levels"
+    asked = " ".join(f"{name}={value}" for name, value in target.levels.items()) or "any levels"
     tried = f"{found.attempts:,} attempts"
     if count:
         return DataError(
@@ -416,7 +416,7 @@ def _too_few(found: Found, aim: Aim, tasks: int) -> DataError:
         )
     return DataError(
         f"none of {tried} came to a task with {asked}; {near}",
-        where=" ".join(f"--level {name}={value}" for name, value in aim.levels.items())
+        where=" ".join(f"--level {name}={value}" for name, value in target.levels.items())
         or f"--tasks {tasks}",
         expected="levels that graphs of this pool can have",
         remedy="ask for other levels, or for more subtasks with --most; or give a larger pool",

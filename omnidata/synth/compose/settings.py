@@ -55,7 +55,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class ComplexityTarget:
     """What a task is to be like.
 
     Attributes:
@@ -101,7 +101,7 @@ def parse_levels(items: Iterable[str]) -> dict[Dimension, Level]:
     return found
 
 
-def aim(levels: Levels, *, most: int) -> Aim:
+def complexity_target(levels: Levels, *, most: int) -> ComplexityTarget:
     """What tasks of these levels are like; parts may stand alone only where they must.
 
     Args:
@@ -112,9 +112,9 @@ def aim(levels: Levels, *, most: int) -> Aim:
         UsageError: no graph can have these levels; the message names those that exclude each other.
 
     Examples:
-        >>> aim({"hierarchy": "hard"}, most=10).spans["instruction"]
+        >>> complexity_target({"hierarchy": "hard"}, most=10).spans["instruction"]
         Span(low=5, high=10)
-        >>> aim({"dependency": "easy", "instruction": "hard"}, most=10).connected
+        >>> complexity_target({"dependency": "easy", "instruction": "hard"}, most=10).connected
         False
     """
     if not LEAST <= most <= MOST:
@@ -124,7 +124,7 @@ def aim(levels: Levels, *, most: int) -> Aim:
     for connected in (True, False):
         found = _tightened(levels, most, connected)
         if found is not None:
-            return Aim(levels, most, connected, found)
+            return ComplexityTarget(levels, most, connected, found)
     raise UsageError(
         f"no graph of at most {most} subtasks has {_spelled(_culprits(levels, most))}",
         where=" ".join(f"--level {name}={level}" for name, level in levels.items()),
@@ -281,15 +281,15 @@ class Settings:
                 where="--trajectories",
                 expected="no more than orders: each goes along another one",
             )
-        self.aim()
+        self.target()
 
-    def aim(self) -> Aim:
+    def target(self) -> ComplexityTarget:
         """What tasks are to be like.
 
         Raises:
             UsageError: no graph can have the levels.
         """
-        return aim(self.levels, most=self.most)
+        return complexity_target(self.levels, most=self.most)
 
     def as_dict(self) -> Mapping[str, Any]:
         """The settings as JSON values."""

@@ -7,9 +7,11 @@ binding, an evaluation function as text. Nothing is downloaded, nothing is anybo
 from __future__ import annotations
 
 import hashlib
+import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,15 +29,26 @@ from omnidata.loaders.task_library import (
 from omnidata.media.encoding import png
 from omnidata.storage import atomic_write, wrap_os_error
 from omnidata.synth.folder import SynthStaging
-from omnidata.synth.pool.catalogue import INTENTS, RECIPES, Recipe, Values, evaluation
-from omnidata.synth.pool.recording import record
-from omnidata.synth.pool.screens import APPS, SIZE, Controls, View, draw
+from omnidata.synth.pool.catalogue import INTENTS, RECIPES, Ask, Keys, Pick, Press, Recipe, Values
+from omnidata.synth.pool.screens import (
+    APPS,
+    CONTENT,
+    FIELD,
+    OK,
+    SIZE,
+    VISIBLE,
+    Controls,
+    View,
+    draw,
+)
 
 __all__ = ["REPORT", "make_pool"]
 
 REPORT = "pool.json"
 _PICTURES = "observations"
 _MADE_BY = ("omnidata", "isal", "pillow")
+_WHEEL = 3
+"""Entries of a list that one turn of the wheel moves."""
 
 
 class PoolStaging(SynthStaging):
@@ -120,7 +133,7 @@ def _subtask(recipe: Recipe, values: Values, seed: int) -> Subtask:
         os="Windows",
         inputs=recipe.inputs,
         outputs=recipe.outputs,
-        evaluation=evaluation(recipe, parameters),
+        evaluation=_evaluation(recipe, parameters),
         source=row,
     )
 
@@ -131,14 +144,35 @@ def _trajectories(
     """One for every binding."""
     entries = values.listed(APPS[recipe.app].listed)
     for number, binding in enumerate(subtask.parameters):
-        done = record(recipe, binding, entries, album.show)
+        observations, actions = _recorded(recipe, binding, entries, album)
         yield Trajectory(
             id=f"{subtask.id}({number})",
             instruction=filled(recipe.template, binding),
-            observations=done.observations,
-            actions=done.actions,
+            observations=observations,
+            actions=actions,
             subtask_id=subtask.id,
         )
+
+
+def _recorded(
+    recipe: Recipe, binding: Mapping[str, str], entries: Sequence[str], album: _Album
+) -> tuple[tuple[str, ...], tuple[Mapping[str, Any], ...]]:
+    """The screens and the actions of a subtask, as an expert would record them."""
+    expert = _Expert(filled(recipe.template, binding), album)
+    expert.click(recipe.app, double=True)
+    running = any(kind.endswith("_in_processing") for kind in recipe.inputs)
+    expert.view = View(recipe.app, "The open file" if running else "", tuple(entries))
+    for act in recipe.acts:
+        if isinstance(act, Ask):
+            expert.ask(act, filled(act.value, binding))
+        elif isinstance(act, Press):
+            expert.click(act.button)
+            expert.see(says=act.says)
+        elif isinstance(act, Pick):
+            expert.pick(filled(act.entry, binding), double=act.double)
+        else:
+            expert.press(act)
+    return expert.finish()
 
 
 class _Album:
@@ -161,6 +195,78 @@ class _Album:
         return self._shown[view]
 
 
+class _Expert:
+    """Does a subtask and keeps the screen before each action (OmniBench, appendix C.2)."""
+
+    def __init__(self, goal: str, album: _Album) -> None:
+        self.view = View()
+        self._goal = goal
+        self._album = album
+        self._observations: list[str] = []
+        self._actions: list[Mapping[str, Any]] = []
+
+    def see(self, **changes: Any) -> None:
+        self.view = replace(self.view, **changes)
+
+    def click(self, control: str, *, double: bool = False) -> None:
+        how = "double-click" if double else "click"
+        self._act(
+            "click_input", {"button": "left", "double": double}, control, f"{how} '{control}'"
+        )
+
+    def ask(self, act: Ask, value: str) -> None:
+        self.click(act.button)
+        self.see(question=act.question)
+        self._act("keyboard_input", {"keys": value}, FIELD, f"type '{value}' into the field")
+        self.see(typed=value)
+        self.click(OK)
+        opened = value if "_path}" in act.value else self.view.file
+        self.see(question="", typed="", file=opened, says=f"{act.button}: {value}")
+
+    def pick(self, entry: str, *, double: bool) -> None:
+        place = self.view.entries.index(entry)
+        while place >= self.view.first + VISIBLE:
+            self._act("wheel_mouse_input", {"wheel_dist": -_WHEEL}, CONTENT, "scroll down the list")
+            self.see(first=min(self.view.first + _WHEEL, len(self.view.entries) - VISIBLE))
+        self.click(entry, double=double)
+        self.see(chosen=entry)
+
+    def press(self, act: Keys) -> None:
+        self._act("keyboard_input", {"keys": act.keys}, CONTENT, f"press the keys '{act.keys}'")
+        self.see(says=act.says)
+
+    def finish(self) -> tuple[tuple[str, ...], tuple[Mapping[str, Any], ...]]:
+        """Pictures by relative path, and as many actions; the last says that all is done."""
+        self._keep(self._album.show(self.view)[0], "", {}, "FINISH", "the subtask is done")
+        return tuple(self._observations), tuple(self._actions)
+
+    def _act(self, function: str, args: Mapping[str, Any], control: str, what: str) -> None:
+        path, controls = self._album.show(self.view)
+        rect = list(controls[control])
+        self._keep(path, function, args, "CONTINUE", what, rect=rect, control_text=control)
+
+    def _keep(
+        self, path: str, function: str, args: Mapping[str, Any], status: str, what: str, **more: Any
+    ) -> None:
+        where = APPS[self.view.app].name if self.view.app else "The desktop"
+        step = len(self._actions)
+        action = {
+            "step": step,
+            "function": function,
+            "args": dict(args),
+            **more,
+            "description": f"{where} is on the screen. I {what}."
+            if function
+            else f"{where} shows that {what}.",
+            "thought": f"To fulfil '{self._goal}', I need to {what}."
+            if function
+            else f"'{self._goal}' is fulfilled.",
+            "status": status,
+        }
+        self._observations.append(path)
+        self._actions.append(action)
+
+
 def _report(library: Library, pictures: int) -> dict[str, Any]:
     subtasks = library.subtasks.values()
     return {
@@ -177,3 +283,50 @@ def _report(library: Library, pictures: int) -> dict[str, Any]:
             ),
         }
     }
+
+
+# Evaluation functions of the sample pool, as text in the paper's form; nothing here runs them.
+
+_HEAD = """\
+from collections import namedtuple
+
+EvalResult = namedtuple('EvalResult', ['success', 'message', 'progress'])
+
+def evaluate_agent_task_completion({parameters}) -> EvalResult:
+"""
+_CHECK = """\
+    if not {call}:
+        return EvalResult(False, 'Subtask execution failed: {what} is missing.', {done}/{total})
+
+"""
+_LAST = "    return EvalResult(True, 'Subtask completed successfully', {total}/{total})\n"
+_ONE_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def _evaluation(recipe: Recipe, places: Sequence[str]) -> str:
+    """The text of a subtask's evaluation function (OmniBench, appendix C.3)."""
+    calls = [("check_mouse_clicks", repr(recipe.app), f"the click on {recipe.app}")]
+    for act in recipe.acts:
+        if isinstance(act, Ask):
+            calls.append(("check_mouse_clicks", repr(act.button), f"the click on {act.button}"))
+            calls.append(("check_keyboard_types", _text(act.value), act.question.lower()))
+        elif isinstance(act, Pick):
+            calls.append(("check_mouse_clicks", _text(act.entry), "the choice in the list"))
+        elif isinstance(act, Keys):
+            calls.append(("check_keyboard_types", repr(act.keys), f"the shortcut {act.keys}"))
+        else:
+            calls.append(("check_mouse_clicks", repr(act.button), f"the click on {act.button}"))
+    body = "".join(
+        _CHECK.format(call=f"{check}(text={text})", what=what, done=number, total=len(calls))
+        for number, (check, text, what) in enumerate(calls)
+    )
+    head = _HEAD.format(parameters=", ".join(f"{place}: str" for place in places))
+    return head + body + _LAST.format(total=len(calls))
+
+
+def _text(value: str) -> str:
+    """A Python expression for a text with places."""
+    alone = _ONE_PLACE.fullmatch(value)
+    if alone:
+        return alone[1]
+    return ("f" if _ONE_PLACE.search(value) else "") + repr(value)
