@@ -23,8 +23,7 @@ import numpy as np
 from media_timing import compare
 from PIL import Image
 
-from omnidata.media import frames, image, samples
-from omnidata.media.encoding import encode_mp4, encode_wav
+from omnidata.media import encode_mp4, encode_wav, frames, image, samples
 from omnidata.types import MediaRef
 
 STEPS = 24

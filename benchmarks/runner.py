@@ -35,7 +35,7 @@ from PIL import Image
 
 from omnidata.actions import Action, Box
 from omnidata.adapters import get_adapter
-from omnidata.media.encoding import encode_mp4, encode_wav
+from omnidata.media import encode_mp4, encode_wav
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task

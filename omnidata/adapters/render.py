@@ -182,7 +182,7 @@ def _sent(
             return _waveform(part.role, ref)
         return _track(part.role, media.hold(ref), capabilities)
     held = media.hold(ref)
-    about = media.glance(held)
+    about = media.media_info(held)
     size = about.width or 0, about.height or 0
     if ref.kind == "image" and (fitted := media.within(size, capabilities.image_size)) != size:
         pixels = media.resized(media.image(held).pixels, fitted)
@@ -228,7 +228,7 @@ def _track(
     role: str, track: media.InMemoryMedia, capabilities: Capabilities
 ) -> tuple[list[RenderedPart], Line]:
     """The file itself, where it is of a format that the model takes and holds nothing but sound."""
-    about = media.glance(track)
+    about = media.media_info(track)
     known = about.format in capabilities.audio_formats and not about.pictures
     if not known or (about.format == "wav" and not (about.codec or "").startswith("pcm_")):
         return _waveform(role, track)

@@ -20,8 +20,7 @@ import numpy as np
 
 from omnidata import media
 from omnidata.errors import Finding, MediaError
-from omnidata.media.encoding import AUDIO_RATE, encode_mp4, encode_wav
-from omnidata.media.probing import SILENCE
+from omnidata.media import AUDIO_RATE, SILENCE, encode_mp4, encode_wav
 from omnidata.storage import atomic_write, wrap_os_error
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 

@@ -22,9 +22,7 @@ from omnidata.files import read_file
 from omnidata.jsontext import decode, encode
 from omnidata.loaders.language_check import Language, has_chinese
 from omnidata.loaders.voices import MIN_BYTES, voice_file
-from omnidata.media import Budget, samples
-from omnidata.media.encoding import AUDIO_RATE, encode_wav
-from omnidata.media.probing import SILENCE
+from omnidata.media import AUDIO_RATE, SILENCE, Budget, encode_wav, samples
 from omnidata.storage import atomic_write, open_own
 from omnidata.types import Step
 

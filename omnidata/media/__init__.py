@@ -1,11 +1,23 @@
 """Screenshots, clips and audio: found safely, decoded within limits, never guessed.
 
-Every function takes a `MediaRef` and raises `MediaError`, which names the file, for anything that
-is not a whole medium inside the dataset's folder.
+This is the room's front door: other rooms import from here, but for those that walk through the
+packets of a container themselves. Every function that reads takes a `MediaRef` and raises
+`MediaError`, which names the file, for anything that is not a whole medium inside the dataset's
+folder.
 """
 
-from omnidata.media.clip import Frames, frames
-from omnidata.media.encoding import png, resized, wav, within
+from omnidata.media.clip import Frames, frames, recorded_seconds
+from omnidata.media.encoding import (
+    AUDIO_RATE,
+    Frame,
+    Samples,
+    encode_mp4,
+    encode_wav,
+    png,
+    resized,
+    wav,
+    within,
+)
 from omnidata.media.paths import (
     DEFAULT_BUDGET,
     Budget,
@@ -17,33 +29,49 @@ from omnidata.media.paths import (
     unsafe,
 )
 from omnidata.media.picture import Picture, Placement, image, image_size
-from omnidata.media.probing import Glance, Probe, check, examine, glance, hold, probe
+from omnidata.media.probing import (
+    SILENCE,
+    MediaInfo,
+    Probe,
+    check,
+    examine,
+    hold,
+    media_info,
+    probe,
+)
 from omnidata.media.sound import samples
 from omnidata.media.storage import InMemoryMedia, read_bytes, stored
 
 __all__ = [
+    "AUDIO_RATE",
     "DEFAULT_BUDGET",
+    "SILENCE",
     "Budget",
+    "Frame",
     "Frames",
-    "Glance",
     "InMemoryMedia",
+    "MediaInfo",
     "Picture",
     "Placement",
     "Probe",
+    "Samples",
     "around",
     "check",
     "closed",
+    "encode_mp4",
+    "encode_wav",
     "examine",
     "frames",
-    "glance",
     "hold",
     "image",
     "image_size",
     "linkable",
+    "media_info",
     "place",
     "png",
     "probe",
     "read_bytes",
+    "recorded_seconds",
     "resized",
     "resolve",
     "samples",

@@ -170,7 +170,10 @@ def encode_mp4(
 
 
 def encode_wav(samples: Samples) -> bytes:
-    """Encode a signal as 16-bit PCM, `AUDIO_RATE`, mono; values beyond -1 and 1 are clipped."""
+    """Encode a signal as 16-bit PCM, `AUDIO_RATE`, mono; values beyond -1 and 1 are clipped.
+
+    Full scale is 32767, so that 1 is not clipped; `wav` gives back what were 16-bit numbers.
+    """
     import numpy as np
 
     return _wav_file((np.clip(samples, -1, 1) * 32767).astype("<i2").tobytes(), AUDIO_RATE)

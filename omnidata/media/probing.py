@@ -14,7 +14,7 @@ from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.media.picture import image, image_size
 from omnidata.media.sound import samples
 from omnidata.media.storage import InMemoryMedia, opened, read_bytes, stored
-from omnidata.media.truncation import cut_short, torn
+from omnidata.media.truncation import corruption, cut_short
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def examine(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Probe:
         return found  # what decodes is whole: behind it cameras keep a film, or what they like
     if missing := cut_short(ref, budget=budget) or _lacking(ref, found, budget):
         raise _truncated(ref, missing)
-    if where := torn(ref, budget=budget):
+    if where := corruption(ref, budget=budget):
         raise broken(ref, f"the file is damaged: {where}", f"a whole {ref.kind} file")
     return found
 
@@ -329,7 +329,7 @@ _SUBTYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class MediaInfo:
     """What a medium is, by its content; None where it does not apply or the header is silent.
 
     Attributes:
@@ -369,7 +369,7 @@ def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> InMemoryMedia:
     return held
 
 
-def glance(held: InMemoryMedia, *, budget: Budget = DEFAULT_BUDGET) -> Glance:
+def media_info(held: InMemoryMedia, *, budget: Budget = DEFAULT_BUDGET) -> MediaInfo:
     """Say what a medium is and make sure that it opens: of a clip, the first frame is decoded.
 
     Raises:
@@ -379,7 +379,7 @@ def glance(held: InMemoryMedia, *, budget: Budget = DEFAULT_BUDGET) -> Glance:
         size = image_size(held, budget=budget)
         names = (name for start, name in _PICTURES.items() if held.content.startswith(start))
         name = next(names, "webp")
-        return Glance(name, f"image/{name}", width=size[0], height=size[1])
+        return MediaInfo(name, f"image/{name}", width=size[0], height=size[1])
     with opened(held, budget) as container:
         stream: VideoStream | AudioStream
         width: int | None = None
@@ -391,7 +391,7 @@ def glance(held: InMemoryMedia, *, budget: Budget = DEFAULT_BUDGET) -> Glance:
             stream = audio_stream(container, held, None)
         next(container.decode(stream))
         name = _container_format(held, container)
-        return Glance(
+        return MediaInfo(
             name,
             f"{held.kind}/{_SUBTYPES.get(name, name)}",
             stream.codec_context.name,

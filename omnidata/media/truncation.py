@@ -57,7 +57,7 @@ def cut_short(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> str:
     return f"{size} bytes of {stated}" if stated > size else ""
 
 
-def torn(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> str:
+def corruption(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> str:
     """Where a file that is not cut short has bytes that cannot be; empty where none are known.
 
     Matroska, WebM and AVI only: FFmpeg leaves such bytes out, with all that it cannot find again

@@ -17,8 +17,7 @@ import msgspec
 
 from omnidata import media
 from omnidata.errors import MediaError, RunError
-from omnidata.media import Budget
-from omnidata.media.paths import around
+from omnidata.media import Budget, around
 from omnidata.run.folder import TRANSIENT
 from omnidata.types import (
     Conversation,

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from omnidata.loaders.language_check import Language
-from omnidata.media.encoding import AUDIO_RATE, Samples
+from omnidata.media import AUDIO_RATE, Samples
 
 Rng = np.random.Generator
 

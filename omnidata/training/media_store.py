@@ -283,13 +283,13 @@ class Store:
             return self._sound(ref, held)
         if self._frames is not None:
             return self._stills(held, self._frames)
-        about = media.glance(held)
+        about = media.media_info(held)
         size = about.width or 0, about.height or 0
         file = self._same(ref, held, about.format, *size)
         return Kept(files=(file,), line={"as": "file", "width": size[0], "height": size[1]})
 
     def _picture(self, ref: MediaRef, held: media.InMemoryMedia, pixels: str | None) -> Kept:
-        about = media.glance(held)
+        about = media.media_info(held)
         size = about.width or 0, about.height or 0
         fitted = self._sizing.fit(size)
         line: dict[str, Any] = {"as": "file", "width": fitted[0], "height": fitted[1]}
@@ -319,7 +319,7 @@ class Store:
         import numpy as np
 
         if held is not None:
-            about = media.glance(held)
+            about = media.media_info(held)
             known = about.format == "mp3" or (about.codec or "").startswith("pcm_")
             if known and about.format in ("wav", "mp3") and not about.pictures:
                 file = self._same(ref, held, about.format)

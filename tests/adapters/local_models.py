@@ -17,7 +17,7 @@ from PIL import Image
 from omnidata.adapters import hf
 from omnidata.adapters.hf.model import LocalModel
 from omnidata.adapters.tiny import Family, make_tiny
-from omnidata.media.encoding import encode_wav
+from omnidata.media import encode_wav
 from omnidata.types import (
     Completion,
     Conversation,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from omnidata.adapters.render import RenderedMessage, RenderedPart
-from omnidata.media.encoding import encode_mp4, encode_wav
+from omnidata.media import encode_mp4, encode_wav
 from omnidata.types import Conversation, MediaRef, Message, Modality, Part
 
 Pixels = npt.NDArray[np.uint8]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from omnidata.media.encoding import AUDIO_RATE, encode_mp4, encode_wav
+from omnidata.media import AUDIO_RATE, encode_mp4, encode_wav
 from omnidata.types import Conversation, MediaRef, Message, Modality, Part, Request
 from tests.adapters.servers import seen_audio, seen_image, seen_text, seen_video
 

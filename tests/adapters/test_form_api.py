@@ -333,7 +333,7 @@ def test_large_media_arrive_whole(shown: Shown) -> None:
     """Longer than what aiohttp sends in one piece."""
     import numpy as np
 
-    from omnidata.media.encoding import AUDIO_RATE, encode_wav
+    from omnidata.media import AUDIO_RATE, encode_wav
 
     noise = np.random.default_rng(1).uniform(-1, 1, 90 * AUDIO_RATE)
     (shown.folder / "long.wav").write_bytes(encode_wav(noise))

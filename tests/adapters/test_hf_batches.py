@@ -122,7 +122,7 @@ def test_sound_inside_a_clip_stands_between_its_frames(
 def _slow_clip(folder: Path) -> Any:
     import numpy as np
 
-    from omnidata.media.encoding import encode_mp4
+    from omnidata.media import encode_mp4
     from omnidata.types import MediaRef
 
     greys = [np.full((64, 48, 3), 20 * number, np.uint8) for number in range(9)]

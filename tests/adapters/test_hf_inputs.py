@@ -154,7 +154,7 @@ def test_changing_one_medium_alone_changes_what_comes_next(
 def _backwards(folder: Path) -> Any:
     import numpy as np
 
-    from omnidata.media.encoding import encode_mp4
+    from omnidata.media import encode_mp4
     from omnidata.types import MediaRef
 
     greys = [np.full((64, 48, 3), 20 * number, np.uint8) for number in reversed(range(12))]

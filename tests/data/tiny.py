@@ -11,7 +11,7 @@ import av
 import numpy as np
 from PIL import Image
 
-from omnidata.media.encoding import AUDIO_RATE, encode_mp4, encode_wav
+from omnidata.media import AUDIO_RATE, encode_mp4, encode_wav
 
 SIZE = (72, 160)
 FPS, FRAMES = 15, 9

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from omnidata.media import png
-from omnidata.media.encoding import Frame, encode_mp4
+from omnidata.media import Frame, encode_mp4, png
 from omnidata.types import LoadedDataset
 
 SIZE = (192, 108)

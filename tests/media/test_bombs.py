@@ -14,7 +14,7 @@ from PIL import Image
 
 from omnidata.data.validate import Fault, look
 from omnidata.errors import MediaError
-from omnidata.media import Budget, examine, frames, glance, hold, image, image_size
+from omnidata.media import Budget, examine, frames, hold, image, image_size, media_info
 from omnidata.training.media_store import Broken, Kept, Sizing, Store, key
 from omnidata.types import MediaRef
 from tests.media.bombs import growing, progressive, write_png
@@ -59,7 +59,7 @@ def test_the_largest_frames_that_a_header_may_promise_are_decoded(tmp_path: Path
         container.mux(packet)
     ref = MediaRef("video", tmp_path, "a.avi")
     assert frames(ref, which="all").pixels.shape == (1, 7001, 7001, 3)
-    assert glance(hold(ref)).width == 7001
+    assert media_info(hold(ref)).width == 7001
     with pytest.raises(MediaError, match="7001 x 7001 pixels"):
         frames(ref, which="all", budget=Budget(max_pixels=49_000_000))
 

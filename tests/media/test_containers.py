@@ -10,9 +10,17 @@ import pytest
 
 from omnidata import media
 from omnidata.errors import MediaError, MissingMediaError
-from omnidata.media import Budget, frames, image, place, probe, read_bytes, resolve
-from omnidata.media.clip import recorded_seconds
-from omnidata.media.encoding import encode_mp4
+from omnidata.media import (
+    Budget,
+    encode_mp4,
+    frames,
+    image,
+    place,
+    probe,
+    read_bytes,
+    recorded_seconds,
+    resolve,
+)
 from omnidata.types import MediaRef, Modality, VideoSegment
 from tests.trees import NO_SHARED, SHARED
 

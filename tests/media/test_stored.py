@@ -14,8 +14,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from omnidata.errors import MediaError, MissingMediaError
-from omnidata.media import Budget, frames, linkable, probe, read_bytes, resolve, samples
-from omnidata.media.encoding import encode_mp4, encode_wav
+from omnidata.media import (
+    Budget,
+    encode_mp4,
+    encode_wav,
+    frames,
+    linkable,
+    probe,
+    read_bytes,
+    resolve,
+    samples,
+)
 from omnidata.types import MediaRef, Modality, ParquetLocation
 
 ROWS, GROUP = 20, 6

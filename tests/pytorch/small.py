@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from omnidata.actions import Action, Point
-from omnidata.media.encoding import encode_mp4, encode_wav
+from omnidata.media import encode_mp4, encode_wav
 from omnidata.types import MediaRef, Step
 
 WIDTH, HEIGHT, FRAMES, SAMPLES = 48, 64, 12, 3200

@@ -29,7 +29,7 @@ from omnidata.loaders.episode_tree import (
     check_new,
 )
 from omnidata.loaders.language_check import Language
-from omnidata.media.encoding import AUDIO_RATE, Frame, encode_mp4, encode_wav
+from omnidata.media import AUDIO_RATE, Frame, encode_mp4, encode_wav
 from omnidata.tasks import get_task
 
 __all__ = ["LEAD_S", "LONGEST_S", "Cut", "Labels", "Segmented", "segment"]

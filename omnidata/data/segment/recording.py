@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from omnidata.actions import Screen
 from omnidata.errors import Finding
+from omnidata.media import AUDIO_RATE, Budget
 from omnidata.media.containers import audio_stream, broken, timed, video_stream
-from omnidata.media.encoding import AUDIO_RATE
-from omnidata.media.paths import Budget
 from omnidata.media.sound import Mono
 from omnidata.media.storage import opened
 from omnidata.types import MediaRef

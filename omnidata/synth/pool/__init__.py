@@ -26,7 +26,7 @@ from omnidata.loaders.task_library import (
     places,
     write_library,
 )
-from omnidata.media.encoding import png
+from omnidata.media import png
 from omnidata.storage import atomic_write, wrap_os_error
 from omnidata.synth.folder import SynthStaging
 from omnidata.synth.pool.catalogue import INTENTS, RECIPES, Ask, Keys, Pick, Press, Recipe, Values

@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
-from omnidata.media.encoding import AUDIO_RATE, encode_wav
+from omnidata.media import AUDIO_RATE, encode_wav
 from omnidata.synth.drawing import WAIT
 from omnidata.synth.sample import chirp, homely, parcelo, reelio, sonora
 from omnidata.synth.sample.phone import HEIGHT, WIDTH, Screen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omnidata.media.encoding import Samples
+from omnidata.media import Samples
 from omnidata.synth import sounds
 from omnidata.synth.drawing import COMPLETE, GREEN, RED, WAIT, WHITE, Theme, shade, type_in
 from omnidata.synth.sample import phone

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnidata.actions import Direction
-from omnidata.media.encoding import Samples
+from omnidata.media import Samples
 from omnidata.synth import sounds
 from omnidata.synth.drawing import (
     BACK,

@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from omnidata.actions import Box
-from omnidata.media.encoding import png
+from omnidata.media import png
 from omnidata.synth.drawing import (
     GREEN,
     KEYBOARD,

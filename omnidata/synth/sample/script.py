@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw
 
 from omnidata.actions import Action, Box, Region, centre
 from omnidata.loaders.episode_tree import Dependency, Dimension
-from omnidata.media.encoding import Frame, Samples, encode_mp4
+from omnidata.media import Frame, Samples, encode_mp4
 from omnidata.synth import sounds
 from omnidata.synth.drawing import GREEN, RED, WHITE, Colour, paint_disc, paint_icon
 from omnidata.synth.sample.phone import Screen, launcher

@@ -20,8 +20,7 @@ from omnidata.files import ANY, open_file
 from omnidata.jsontext import decode_utf8, is_number, json_lines
 from omnidata.loaders.files import HEAD, JsonFiles, Line, Look, images, walk
 from omnidata.loaders.load import Note, RowContext, about, short
-from omnidata.media import Budget, image_size, resolve, unsafe
-from omnidata.media.clip import recorded_seconds
+from omnidata.media import Budget, image_size, recorded_seconds, resolve, unsafe
 from omnidata.tasks.agentnet.actions import (
     POINTED,
     action_of_object,

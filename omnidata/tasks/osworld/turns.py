@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from omnidata.errors import Finding, MediaError
 from omnidata.jsontext import BROKEN, is_integer
 from omnidata.loaders.load import Note, RowContext, short
-from omnidata.media import image
-from omnidata.media.clip import recorded_seconds
+from omnidata.media import image, recorded_seconds
 from omnidata.media.containers import RECORDING, video_stream
 from omnidata.media.storage import opened
 from omnidata.tasks.desktops import clip_of

@@ -19,7 +19,7 @@ from PIL import Image
 
 from omnidata.errors import MediaError
 from omnidata.media import examine
-from omnidata.media.truncation import cut_short, torn
+from omnidata.media.truncation import corruption, cut_short
 from omnidata.types import MediaRef, Modality
 from tests.data.tiny import mp4, wav
 from tests.trees import NO_SHARED, SHARED
@@ -178,12 +178,12 @@ def test_a_hole_in_the_middle_is_found(tmp_path: Path, name: str) -> None:
     path.write_bytes(FILES[name]()) if name in FILES else opus(path)
     medium = MediaRef("audio" if name == "sound.webm" else "video", tmp_path, name)
     whole = bytearray(path.read_bytes())
-    assert torn(medium) == ""
+    assert corruption(medium) == ""
     middle, hole = len(whole) // 2, len(whole) // 8
     whole[middle : middle + hole] = bytes(hole)
     path.write_bytes(whole)
     assert cut_short(medium) == ""
-    assert torn(medium)
+    assert corruption(medium)
     with pytest.raises(MediaError) as error:
         examine(medium)
     assert error.value.fault == "unreadable"
@@ -196,14 +196,14 @@ def test_hostile_headers_end(tmp_path: Path) -> None:
     for _ in range(200):
         path.write_bytes(rng.choice(heads) + rng.randbytes(rng.randrange(60)))
         cut_short(ref(path))
-        torn(ref(path))
+        corruption(ref(path))
     for name in ("a.mkv", "a.avi"):
         whole = FILES[name]()
         for _ in range(100):
             broken = bytearray(whole[: rng.randrange(1, len(whole))])
             broken[rng.randrange(len(broken))] = rng.randrange(256)
             path.write_bytes(broken)
-            torn(ref(path))
+            corruption(ref(path))
     path.write_bytes(b"\0\0\0\x08free" * 500_000)
     assert cut_short(ref(path)) == ""
 
@@ -213,4 +213,4 @@ def test_real_files_are_whole() -> None:
     paths = [path for path in DATA.rglob("*") if path.suffix in KINDS and path.is_file()]
     assert len(paths) > 40
     assert {path.name: cut for path in paths if (cut := cut_short(ref(path)))} == {}
-    assert {path.name: place for path in paths if (place := torn(ref(path)))} == {}
+    assert {path.name: place for path in paths if (place := corruption(ref(path)))} == {}
