@@ -279,11 +279,14 @@ def too_long(where: str) -> CallError:
 
 def broken(error: BaseException, where: str) -> CallError:
     """The error for a connection that broke, or was never made."""
-    certificate = isinstance(error, aiohttp.ClientConnectorCertificateError)
+    # Libraries put errors of their own around the one that says why.
+    links = (error, error.__cause__, error.__context__)
+    certificate = any(isinstance(link, aiohttp.ClientConnectorCertificateError) for link in links)
     return CallError(
         f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
         where=where,
-        remedy="check the address and that the server is up",
+        remedy="check the address and "
+        + ("the server's certificate" if certificate else "that the server is up"),
         transient=not certificate,
         hopeless=certificate,
     )

@@ -5,16 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import ssl
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnidata.adapters import presets
+from omnidata.adapters.keys import Key
+from omnidata.adapters.openai_chat import OpenAIChat
 from omnidata.errors import CallError
 from omnidata.types import Completion, GenerationParams, Message, Part, Request
 from tests.adapters.asking import ask, model
@@ -337,6 +346,48 @@ def test_a_dead_server_is_named(shown: Shown) -> None:
     with pytest.raises(CallError, match=r"127\.0\.0\.1") as caught:
         ask(model(server), shown.request)
     assert caught.value.transient
+
+
+def test_a_certificate_that_nobody_signed_is_hopeless(shown: Shown, tmp_path: Path) -> None:
+    """Every request of the run would meet it."""
+
+    async def refused() -> None:
+        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", ssl=self_signed(tmp_path))
+        port = server.sockets[0].getsockname()[1]
+        preset = presets.find("openai:m", {}, base_url=f"https://127.0.0.1:{port}/v1")
+        assert preset is not None
+        adapter = OpenAIChat(preset, Key())
+        try:
+            await adapter.generate([adapter.prepare(shown.request)], adapter.params)
+        finally:
+            await adapter.close()
+            server.close()
+
+    with pytest.raises(CallError, match=r"(?i)certificate") as caught:
+        asyncio.run(refused())
+    assert (caught.value.hopeless, caught.value.transient) == (True, False)
+
+
+def self_signed(folder: Path) -> ssl.SSLContext:
+    """A server's context with a certificate of its own making."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1))
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    signed = (
+        made.add_extension(names, critical=False)
+        .sign(key, hashes.SHA256())
+        .public_bytes(serialization.Encoding.PEM)
+    )
+    (folder / "server.pem").write_bytes(private + signed)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(folder / "server.pem")
+    return context
 
 
 def test_a_hang_lasts_until_the_caller_has_enough(shown: Shown) -> None:
