@@ -14,16 +14,18 @@ import pytest
 
 from omnidata.errors import DataError, RunError, UsageError
 from omnidata.synth.episodes import MOST_EPISODES, make_episodes
+from tests.full import in_gate
 from tests.synth.making import TINY, digests
 
 COUNT = 40
 
 
-@pytest.fixture
-def wanted(tmp_path: Path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The files of an uninterrupted run in one process."""
-    make_episodes(tmp_path / "wanted", TINY, episodes=COUNT)
-    return digests(tmp_path / "wanted")
+    out = tmp_path_factory.mktemp("wanted") / "out"
+    make_episodes(out, TINY, episodes=COUNT)
+    return digests(out)
 
 
 def test_two_processes_make_the_bytes_of_one(tmp_path: Path, wanted: dict[str, str]) -> None:
@@ -64,7 +66,7 @@ def _stop_at(number: int) -> Callable[[int, int], None]:
     return progress
 
 
-@pytest.mark.parametrize("number", [0, 16, 32, COUNT])
+@pytest.mark.parametrize("number", in_gate([16, COUNT, 0, 32], 2, "seconds of encoding"))
 def test_an_interrupted_run_goes_on_and_makes_nothing_twice(
     tmp_path: Path, wanted: dict[str, str], number: int
 ) -> None:

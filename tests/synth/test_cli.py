@@ -14,6 +14,7 @@ import pytest
 from filelock import FileLock
 
 from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.full import in_gate
 from tests.synth.making import OPTIONS, digests
 
 MAKE = ("synth", "episodes")
@@ -47,7 +48,9 @@ def test_only_one_medium_can_be_asked_for(tmp_path: Path) -> None:
     assert told["made"]["distractors"] == {}
 
 
-@pytest.mark.parametrize("size", ["720x1600", "67x64", "48x64", "33x35", "32x300"])
+@pytest.mark.parametrize(
+    "size", in_gate(["67x64", "33x35", "32x300", "720x1600", "48x64"], 3, "seconds each")
+)
 def test_clips_have_the_shape_of_the_screen(tmp_path: Path, size: str) -> None:
     short = ("--fps", "4", "--seconds", "1", "--episodes", "4", "--max-steps", "1")
     told = as_json(omnidata(*MAKE, tmp_path / "out", "--size", size, *short, "--json"))
@@ -81,7 +84,7 @@ def test_bad_usage_is_said_and_nothing_is_written(
     [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.full("seconds each"))],
 )
 def test_a_stopped_command_goes_on(tmp_path: Path, how: signal.Signals) -> None:
-    out, count = tmp_path / "out", 160
+    out, count = tmp_path / "out", 80
     options = [*MAKE, str(out), "--episodes", str(count), *OPTIONS, "--workers", "2"]
     told = tmp_path / "told"
     with told.open("w") as stderr:
@@ -115,7 +118,7 @@ def test_a_stopped_command_goes_on(tmp_path: Path, how: signal.Signals) -> None:
         assert "the same command goes on" in stderr_text
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", in_gate(["2", "1"], 1, "seconds each"))
 def test_a_full_disk_is_said_and_the_same_command_goes_on(tmp_path: Path, workers: str) -> None:
     options = [*MAKE, str(tmp_path / "out"), "--episodes", "20", *OPTIONS, "--workers", workers]
     command = shlex.join([*OMNIDATA, *options])

@@ -18,6 +18,7 @@ from omnidata.media import frames, image, samples
 from omnidata.synth.episodes import Settings
 from omnidata.synth.episodes.settings import CUES, QUESTIONS
 from omnidata.types import MediaRef, Step
+from tests.full import FULL, in_gate
 from tests.synth.making import ROLES, TINY, content, made, only, right, twins
 
 ALL_CUES = tuple(name for name in CUES if name != "speech")
@@ -43,7 +44,7 @@ def any_settings(draw: st.DrawFn) -> Settings:
     )
 
 
-@settings(max_examples=20)
+@settings(max_examples=20 if FULL else 8)
 @given(any_settings())
 def test_twins_differ_in_the_deciding_medium_and_the_answer_alone(chosen: Settings) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -74,7 +75,7 @@ def test_a_cue_can_be_told_apart_by_what_is_decoded(tmp_path: Path, cue: str) ->
     medium = CUES[cue].medium
     chosen = only(medium, cues=(cue,), fps=16, seconds=1.0, max_steps=1, size=(96, 128))
     chosen = replace(chosen, clip_size=(48, 64), distractors=0.0)
-    for group in twins(made(tmp_path / "data", chosen)):
+    for group in twins(made(tmp_path / "data", chosen, episodes=8)):
         seen = [_decoded(step, ROLES[medium]) for step in group]
         for number, one in enumerate(seen):
             for other in seen[:number]:
@@ -82,7 +83,9 @@ def test_a_cue_can_be_told_apart_by_what_is_decoded(tmp_path: Path, cue: str) ->
                 assert np.abs(one - other).max() > (0.1 if medium == "audio" else 40)
 
 
-@pytest.mark.parametrize("cue", [name for name in CUES if CUES[name].medium == "video"])
+@pytest.mark.parametrize(
+    "cue", in_gate([name for name in CUES if CUES[name].medium == "video"], 2, "seconds of films")
+)
 def test_a_sign_does_not_hide_what_is_to_be_seen_in_the_clip(tmp_path: Path, cue: str) -> None:
     """While it moves the sign is gone: a number is not written on a number."""
     chosen = replace(

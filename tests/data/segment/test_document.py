@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -20,8 +21,10 @@ pytestmark = pytest.mark.skipif(
 def test_the_example_gives_the_spans_that_the_text_names(tmp_path: Path) -> None:
     log = tmp_path / "actions.jsonl"
     blocks = re.findall(r"```json\n(.*?)```", DOCUMENT.read_text("utf-8"), re.S)
-    log.write_text(blocks[0], encoding="utf-8")
-    recording = film(tmp_path / "talk.mp4", count=115, fps=Fraction(5), size=(720, 1600))
+    head, *rows = blocks[0].splitlines()
+    head = json.dumps({**json.loads(head), "screen": [720, 1600]})  # the film's is smaller
+    log.write_text("\n".join((head, *rows)), encoding="utf-8")
+    recording = film(tmp_path / "talk.mp4", count=115, fps=Fraction(5), size=(72, 160))
     made = segment(recording, log, tmp_path / "data")
     spans = [(span.clip_s, span.start_s, span.screenshot_s) for span in made.spans]
     assert spans == [(0.0, 4.2, 3.7), (9.5, 19.5, 19.0), (19.5, 22.0, 21.5)]
