@@ -6,8 +6,9 @@ import gc
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -85,6 +86,19 @@ def _private_caches(tmp_path_factory: pytest.TempPathFactory) -> None:
     cache = tmp_path_factory.mktemp("hf-cache")
     datasets.config.HF_DATASETS_CACHE = str(cache)
     datasets.disable_progress_bars()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_command_line() -> Iterator[None]:
+    """Make the commands once: that takes longer than most verbs take on small data."""
+    import typer.main
+    import typer.testing
+
+    with pytest.MonkeyPatch.context() as patch:
+        made = cache(typer.main.get_command)
+        patch.setattr(typer.main, "get_command", made)
+        patch.setattr(typer.testing, "_get_command", made)
+        yield
 
 
 Once = Callable[[str, Callable[[Path], object]], Path]

@@ -45,7 +45,10 @@ def words_of(node: ast.AST) -> Iterator[str]:
 
 
 def named_in(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text("utf-8"))
+    source = path.read_text("utf-8")
+    if not NAMES.search(source.replace("_", "-")):
+        return set()
+    tree = ast.parse(source)
     passed = set(map(id, of_documentation(tree)))
     nodes = (node for node in ast.walk(tree) if id(node) not in passed)
     texts = (text.replace("_", "-") for node in nodes for text in words_of(node))

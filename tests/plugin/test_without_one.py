@@ -20,11 +20,14 @@ CODE = """
 import json, pkgutil, sys
 from importlib import import_module
 
+import datasets
+
 import omnidata
+from omnidata import errors
 from omnidata.cli import main
 from omnidata.registry import get_task, names
 
-data, out = sys.argv[1:]
+data, out, gone = sys.argv[1:]
 modules = [m.name for m in pkgutil.walk_packages(omnidata.__path__, "omnidata.")]
 for name in modules:
     if not name.endswith("__main__"):
@@ -37,8 +40,15 @@ for command in (["--help"], ["info"], ["info", data], ["evaluate", "omnigui", da
         main(command)
     except SystemExit as ended:
         codes.append(ended.code)
+try:
+    refused = get_task(gone)
+except errors.UsageError as error:
+    refused = error.what
+omnidata.register()
+built = datasets.load_dataset("omnigui", data_dir=data, split="test", cache_dir=out + "-cache")
 print()
-print(json.dumps({"file": omnidata.__file__, "modules": modules, "tasks": tasks, "codes": codes}))
+print(json.dumps({"file": omnidata.__file__, "modules": modules, "tasks": tasks, "codes": codes,
+                  "built": len(built), "refused": refused}))
 """
 
 
@@ -55,11 +65,12 @@ def test_all_others_work_without_one(folder: str, tmp_path: Path) -> None:
     shutil.copytree(Path(omnidata.__file__).parent, site / "omnidata", ignore=gone)
     ours = distribution("omnidata").entry_points.select(group="omnidata.tasks")
     kept = {point.name: point.value for point in ours if not point.value.startswith(home)}
+    left = sorted(point.name for point in ours if point.name not in kept)
     lines = "\n".join(f"{name} = {value}" for name, value in kept.items())
     plugs.install(site, "omnidata", "omnidata.tasks", lines)
     data, out = tree(tmp_path / "data", episodes=1), tmp_path / "out"
     done = subprocess.run(
-        [sys.executable, "-c", CODE, data, out],
+        [sys.executable, "-c", CODE, data, out, left[0]],
         env={**os.environ, "PYTHONPATH": str(site)},
         cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
@@ -69,4 +80,6 @@ def test_all_others_work_without_one(folder: str, tmp_path: Path) -> None:
     assert found["tasks"] == sorted(kept) != sorted(point.name for point in ours)
     assert not [name for name in found["modules"] if name.startswith(home)]
     assert found["codes"] == [0, 0, 0, 0], done.stdout + done.stderr
+    assert found["built"] > 0
+    assert f'there is no task "{left[0]}"' in found["refused"]
     assert json.loads((out / "results.json").read_text())["overall"]["EM"] == 1.0

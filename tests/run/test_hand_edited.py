@@ -143,7 +143,7 @@ def test_a_wrong_value_in_any_place_is_said_or_harmless(
     tried = list(edits(whole / name, WRONG.get(wrong, ABSENT)))
     if not FULL and wrong in USUAL:
         tried = tried[USUAL.index(wrong) :: len(USUAL)]
-    every = 1 if FULL else max(12, len(tried) // 10)
+    every = 1 if FULL else max(12, len(tried) // 4)
     model = json.loads((whole / "run.json").read_text())["model"].rpartition("@")[0]
     commands: list[tuple[str | Path, ...]] = [
         ("report", run, whole, "--by", "app"),

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import datasets
@@ -372,30 +371,35 @@ def test_a_class_of_another_distribution_is_a_task(site: Path, rows: Path) -> No
     assert task.prompt_hash != get_task("words").prompt_hash
 
 
-def test_the_command_line_runs_and_scores_it(tmp_path: Path, rows: Path) -> None:
-    folder = tmp_path / "site"
-    folder.mkdir()
-    environment = {**os.environ, "PYTHONPATH": str(install(folder))}
-    run = tmp_path / "run"
+def told(capsys: pytest.CaptureFixture[str], *arguments: str | Path, code: int = 0) -> str:
+    """What the command prints, here, and what it says beside that."""
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, arguments)])
+    shown = capsys.readouterr()
+    assert ended.value.code == code, shown.err
+    return shown.out + shown.err
 
-    def said(*arguments: str | Path) -> str:
-        command = [*OMNIDATA, *map(str, arguments)]
-        return subprocess.run(
-            command, env=environment, check=True, capture_output=True, text=True, timeout=120
-        ).stdout
 
-    assert json.loads(said("info", "--json"))["task_plugins"] == ["words"]
-    told = said("info", "words")
-    assert told.startswith("words: a task of another distribution\n")
-    assert "-T case=kept|lower  (default: kept)" in told
-    assert "words-exact (default)" in told
-    said("evaluate", "words", rows, "--model", "baseline:oracle", "--out", run)
-    said("compare", run, run)
-    page = tmp_path / "page.html"
-    said("report", run, "--html", page)
+def test_the_command_line_runs_and_scores_it(
+    site: Path, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(install(site))}
+    anew = subprocess.run(
+        [*OMNIDATA, "info", "--json"], env=environment, check=True, capture_output=True, timeout=120
+    )
+    assert json.loads(anew.stdout)["task_plugins"] == ["words"]
+    run, page = tmp_path / "run", tmp_path / "page.html"
+    about = told(capsys, "info", "words")
+    assert about.startswith("words: a task of another distribution\n")
+    assert "-T case=kept|lower  (default: kept)" in about
+    assert "words-exact (default)" in about
+    told(capsys, "evaluate", "words", rows, "--model", "baseline:oracle", "--out", run)
+    told(capsys, "compare", run, run)
+    told(capsys, "report", run, "--html", page)
     assert "(unparsed)" not in page.read_text("utf-8")
     assert "melon" in page.read_text("utf-8")
-    found = json.loads(said("score", "words", rows, run, "--json"))
+    told(capsys, "score", "words", rows, run)
+    found = json.loads((run / "results.json").read_text("utf-8"))
     assert found["overall"] == {"accuracy": 1.0}
     assert found["counts"] == {"steps": 2, "without_usable_target": 1}
     assert {name: group["accuracy"] for name, group in found["by"]["language"].items()} == {
@@ -737,60 +741,19 @@ def test_its_rule_gives_a_repository_its_groups_back(
     ]
 
 
-def test_without_the_entry_of_one_benchmark_the_rest_still_loads(tmp_path: Path) -> None:
-    """Nobody but the entry point leads to a benchmark's folder."""
-    site, data = tmp_path / "site", write_rows(tmp_path / "data" / "steps.json", [row()]).parent
-    package = Path(omnidata.__file__).parent
-    gone = shutil.ignore_patterns("__pycache__", "screenspot")
-    shutil.copytree(package, site / "omnidata", ignore=gone)
-    points = [
-        f"{point.name} = {point.value}"
-        for point in entry_points(group="omnidata.tasks")
-        if point.dist and point.dist.name == "omnidata" and point.name != "screenspot"
-    ]
-    plugs.install(site, "omnidata", "omnidata.tasks", "\n".join(points))
-    code = (
-        "import sys, datasets, omnidata; from omnidata.cli import main; omnidata.register()\n"
-        "found = datasets.load_dataset('omnigui', data_dir=sys.argv[1], split='test',"
-        " cache_dir=sys.argv[2])\n"
-        "print(omnidata.__file__, len(found)); main(['info', sys.argv[1]])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, data, tmp_path / "cache"],
-        env={**os.environ, "PYTHONPATH": str(site)},
-        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert f"{site}/omnidata/__init__.py 1\n" in done.stdout, done.stderr
-    assert "1 episode, 1 step" in done.stdout
-    known = [sys.executable, "-c", "from omnidata.tasks import get_task; get_task('screenspot')"]
-    done = subprocess.run(
-        known, env={**os.environ, "PYTHONPATH": str(site)}, cwd=tmp_path, capture_output=True,
-        text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert 'there is no task "screenspot"' in done.stderr
-
-
 def test_its_overview_and_its_scorer_serve_info_and_score(
-    site: Path, rows: Path, tmp_path: Path
+    site: Path, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(site, points="words = words_plugin:Told")
-    environment = {**os.environ, "PYTHONPATH": str(site)}
     votes = tmp_path / "votes.jsonl"
     votes.write_text('{"vote": "1", "is": 1}\n{"vote": "2", "is": 0}\n', encoding="utf-8")
-
-    def done(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        command = [*OMNIDATA, *map(str, arguments)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-
-    told = done("info", "words", rows, "--expect", "paper")
-    assert told.returncode == 1, told.stderr
-    assert "Letters of the questions" in told.stdout
-    assert "differs from the paper's Table 1: there are 3 questions, published 4" in told.stdout
-    assert "Expected: paper" in done("info", "words", rows, "--expect", "other").stderr
-    assert "no figure of words" in done("info", "words", rows, "--plot", tmp_path / "f.png").stderr
-    scored = done("score", "words", rows, votes, "--out", tmp_path / "votes")
-    assert scored.returncode == 0, scored.stderr
-    assert "agreement" in scored.stdout
+    shown = told(capsys, "info", "words", rows, "--expect", "paper", code=1)
+    assert "Letters of the questions" in shown
+    assert "differs from the paper's Table 1: there are 3 questions, published 4" in shown
+    assert "Expected: paper" in told(capsys, "info", "words", rows, "--expect", "other", code=2)
+    figure = tmp_path / "f.png"
+    assert "no figure of words" in told(capsys, "info", "words", rows, "--plot", figure, code=2)
+    assert "agreement" in told(capsys, "score", "words", rows, votes, "--out", tmp_path / "votes")
     found = compare(tmp_path / "votes", tmp_path / "votes", resamples=50)
     assert found.overall.metrics["agreement"].a == 0.5
 

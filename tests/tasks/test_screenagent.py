@@ -124,7 +124,8 @@ def test_real_sessions_are_shown_checked_asked_and_scored(tmp_path: Path, said: 
 
 
 def test_one_action_of_several_is_not_all_of_them(tmp_path: Path, said: Said) -> None:
-    answers = tmp_path / "answers.jsonl"
+    data, answers = tmp_path / "data", tmp_path / "answers.jsonl"
+    shutil.copytree(REAL / "session47", data / "session47")
     click = {"action_type": "MouseAction", "mouse_action_type": "click", "mouse_button": "left",
              "mouse_position": {"width": 1, "height": 1}}  # fmt: skip
     row = json.loads(next((REAL / "session47").glob("*17-15-33*.json")).read_text("utf-8"))
@@ -132,7 +133,7 @@ def test_one_action_of_several_is_not_all_of_them(tmp_path: Path, said: Said) ->
     for actions, right in ((row["actions"], 1), (row["actions"][:1], 0), ([click], 0)):
         line = {"sample_id": "session47/1", "output": json.dumps(actions)}
         answers.write_text(json.dumps(line) + "\n", encoding="utf-8")
-        found = json.loads(said("score", "screenagent", REAL, answers, "--json"))
+        found = json.loads(said("score", "screenagent", data, answers, "--json"))
         assert found["by"]["session"]["session47"]["accuracy"] * 3 == pytest.approx(right)
 
 
