@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from omnidata.cli import main
-from omnidata.data.sample import chirp
+from omnidata.synth.sample import chirp
 from omnidata.tasks.omnigui.load import load
 from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.full import in_gate
@@ -136,7 +136,7 @@ def test_a_demo_makes_data_and_two_runs_and_a_second_one_uses_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With one app of the sample, whose media are encoded in a fifth of the time."""
-    monkeypatch.setattr("omnidata.data.sample._APPS", (chirp,))
+    monkeypatch.setattr("omnidata.synth.sample._APPS", (chirp,))
 
     def demo(*more: str, code: int = 0) -> tuple[str, str]:
         with pytest.raises(SystemExit) as ended:
