@@ -11,19 +11,6 @@ from typing import Any
 from omnidata.errors import UsageError, counted
 from omnidata.run.run_files import Run, cut, endings, flat, read_run
 
-__all__ = [
-    "Run",
-    "by_profile",
-    "copies",
-    "grouped",
-    "labels",
-    "read_run",
-    "read_runs",
-    "repeats",
-    "unlike",
-    "warnings",
-]
-
 _OF_TASK = ("options", "where", "exclude", "limit", "shard", "seed", "generation")
 _OF_MODEL = ("model_options", "model_settings")
 _OF_STEPS = ("dataset_fingerprint", "where", "exclude", "limit", "shard")

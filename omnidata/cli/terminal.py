@@ -198,13 +198,11 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f}"
 
 
-def _shown(value: float | None, unit: Literal["share", "number"]) -> str:
-    return percent(value) if unit == "share" or value is None else f"{value:.2f}"
-
-
 def cells(values: Mapping[str, Any], columns: Columns) -> list[str]:
     """The values of the columns, as a table prints them."""
-    return [_shown(values[name], unit) for name, unit in columns.items()]
+    from omnidata.analysis.tables import number
+
+    return [number(values[name], unit) for name, unit in columns.items()]
 
 
 def interval(ends: Sequence[float | None] | None, unit: Literal["share", "number"]) -> str:
@@ -214,7 +212,9 @@ def interval(ends: Sequence[float | None] | None, unit: Literal["share", "number
         >>> interval((0.4, 0.625), "share"), interval(None, "share")
         ('40.0 - 62.5', '-')
     """
-    return " - ".join(_shown(end, unit) for end in ends) if ends else _shown(None, unit)
+    from omnidata.analysis.tables import number
+
+    return " - ".join(number(end, unit) for end in ends or (None,))
 
 
 def results_rows(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from omnidata.analysis.runs import grouped, labels, read_run, read_runs, repeats, warnings
+from omnidata.analysis.runs import grouped, labels, read_runs, repeats, warnings
 from omnidata.errors import OmnidataError, RunError, UsageError
 from omnidata.run.evaluate import evaluate
+from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from tests.report.made import write_run
 from tests.trees import load_rows, row
