@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,17 @@ from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.tasks.omnigui.load import load
 from omnidata.torch import Collate, Decoding, EpisodeSampler, RowSteps, StepDataset, StepStream
+from tests.conftest import Once
+from tests.data.converting import small
+from tests.full import in_gate
 
 HOW = Decoding(num_frames=2)
 
 
 @pytest.fixture(scope="module")
-def data(sample: Path) -> Path:
-    """An app of the sample; its first episode is what most tests decode."""
-    return sample / "Chirp"
+def data(once: Once, sample: Path) -> Path:
+    """Episodes of an app of the sample; nobody writes into them."""
+    return once("rows", lambda folder: small(folder, sample, "C001", "C002", "C006")) / "Chirp"
 
 
 @pytest.fixture(scope="module")
@@ -118,25 +122,28 @@ def test_rows_of_anybody_open_only_what_lies_in_folders_that_are_named(
         assert StepDataset(hostile, Decoding(roles=("screenshot",)))[0].screenshot is not None
 
 
-def test_tables_of_several_apps_decode_together(sample: Path) -> None:
+def test_tables_of_several_apps_decode_together(sample: Path, tmp_path: Path) -> None:
+    data = small(tmp_path, sample, "C001", "S001")
     apps = [
-        omnidata.load_dataset("omnigui", sample / app, split="test") for app in ("Chirp", "Sonora")
+        omnidata.load_dataset("omnigui", data / app, split="test") for app in ("Chirp", "Sonora")
     ]
     both = StepDataset(datasets.concatenate_datasets(apps), Decoding(roles=("screenshot",)))
     assert len(both) == sum(map(len, apps))
     assert both[len(both) - 1].screenshot is not None
 
 
-def test_chosen_rows_are_batched_by_workers(rows: Any) -> None:
+@pytest.mark.parametrize("method", in_gate(["fork", "spawn"], 1, "new processes import torch"))
+def test_chosen_rows_are_batched_by_workers(rows: Any, method: str) -> None:
     chosen = rows.filter(lambda row: row["language"] == "en").shuffle(seed=1).select(range(6))
     batches = [
         list(
             DataLoader(
-                StepDataset(chosen, HOW),
+                # What is sent to a worker that is spawned is its copy.
+                pickle.loads(pickle.dumps(StepDataset(chosen, HOW))),
                 batch_size=3,
                 sampler=EpisodeSampler(RowSteps(chosen), seed=0),
                 num_workers=workers,
-                multiprocessing_context="spawn" if workers else None,
+                multiprocessing_context=method if workers else None,
                 collate_fn=Collate(pad=True),
             )
         )

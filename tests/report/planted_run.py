@@ -15,6 +15,8 @@ import pytest
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
+from tests.conftest import Once
+from tests.data.converting import small
 
 HOSTILE = (
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
@@ -33,28 +35,37 @@ FAILURES = {
 }
 """A tap beside its target, a swipe in place of the end, and a text that is no action."""
 
-STEPS = 33
+EPISODES = ("C001", "C002", "C003", "C004", "C005", "H001")
 """Of two apps."""
+
+STEPS = 19
 
 CAUSE = "The point (655.2, 1260.8) is 33 px right of the target box."
 
 
-def planted(data: Path, folder: Path) -> Run:
-    """A run on the first steps, right but for `FAILURES` and `SILENT`, which has no answer."""
+def planted(once: Once, sample: Path) -> Run:
+    """A run that is right but for `FAILURES` and `SILENT`, which has no answer.
+
+    It is made once, and nobody writes into it.
+    """
     task = get_task("omnigui")
-    source = task.load(data)
-    lines = []
-    for step in source.steps[:STEPS]:
-        target = task.target(step)
-        assert target
-        said = FAILURES.get(step.sample_id, target.text)
-        if step.sample_id != SILENT:
-            lines.append(json.dumps({"sample_id": step.sample_id, "output": said}))
-    answers = folder.with_name(f"{folder.name}.jsonl")
-    answers.parent.mkdir(parents=True, exist_ok=True)
-    answers.write_text("\n".join(lines), encoding="utf-8")
-    evaluate(task, source, f"replay:{answers}", folder, limit=STEPS)
-    return read_run(folder)
+    data = once("planted-data", lambda folder: small(folder, sample, *EPISODES))
+
+    def run(folder: Path) -> None:
+        source = task.load(data)
+        lines = []
+        for step in source.steps:
+            target = task.target(step)
+            assert target
+            said = FAILURES.get(step.sample_id, target.text)
+            if step.sample_id != SILENT:
+                lines.append(json.dumps({"sample_id": step.sample_id, "output": said}))
+        folder.mkdir(parents=True)
+        answers = folder / "answers.jsonl"
+        answers.write_text("\n".join(lines), encoding="utf-8")
+        evaluate(task, source, f"replay:{answers}", folder / "run")
+
+    return read_run(once("planted", run) / "run")
 
 
 def chromium() -> str:
@@ -73,6 +84,7 @@ def browser() -> Iterator[Any]:
     arguments = [
         "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
         "--autoplay-policy=no-user-gesture-required",
+        "--process-per-site",
     ]
     if os.geteuid() == 0:
         arguments.append("--no-sandbox")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from omnidata import viewer
 from omnidata.actions import Box, Point
+from omnidata.data.convert import convert
 from omnidata.errors import OmnidataError, RunError, UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import Run, read_run
@@ -25,6 +26,7 @@ from omnidata.viewer.report_data import open_run
 from omnidata.viewer.step_page import Facts, facts
 from tests.cli.running import omnidata
 from tests.conftest import Once
+from tests.data.converting import small
 from tests.loaders import omnibench
 from tests.loaders.agentstudio import act, ground, pictures, single, trajectory, write
 from tests.report.planted_run import BESIDE, HOSTILE, SILENT, SPOKEN, STEPS, planted
@@ -230,15 +232,22 @@ def test_a_point_is_inside_or_somewhere_beside(
 
 @pytest.fixture(scope="module")
 def run(once: Once, sample: Path) -> Run:
-    return read_run(once("planted", lambda folder: planted(sample, folder / "run")) / "run")
+    return planted(once, sample)
 
 
-def test_what_models_say_is_nowhere_markup(run: Run, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def site(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of its pages; nobody writes into it."""
+    folder = tmp_path_factory.mktemp("pages") / "site"
+    viewer.write(run, folder)
+    return folder
+
+
+def test_what_models_say_is_nowhere_markup(run: Run, site: Path, tmp_path: Path) -> None:
     viewer.write(run, tmp_path / "report.html")
-    viewer.write(run, tmp_path / "site")
     whole = (tmp_path / "report.html").read_text(encoding="utf-8")
     step = next(n for n, s in enumerate(open_run(run).steps) if s.sample_id == SPOKEN)
-    for text in (whole, (tmp_path / "site" / "steps" / f"{step}.html").read_text("utf-8")):
+    for text in (whole, (site / "steps" / f"{step}.html").read_text("utf-8")):
         assert "&lt;script&gt;document.title=" in text
         assert "<script>document" not in text
         assert "<img src=x" not in text
@@ -283,10 +292,10 @@ def test_tags_of_the_data_are_nowhere_markup(tmp_path: Path) -> None:
 def test_one_file_holds_no_more_clips_than_it_may(
     sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedded: bool
 ) -> None:
-    data = sample / "Chirp"
+    data = small(tmp_path / "data", sample, "C001", "C002")
     if embedded:
-        omnidata("convert", "omnigui", data, tmp_path / "data", "--embed")
-        data = tmp_path / "data"
+        convert(get_task("omnigui").load(data), tmp_path / "repository", embed=True)
+        data = tmp_path / "repository"
     source = get_task("omnigui").load(data)
     run = answered("omnigui", data, ["{}"] * len(source.steps), tmp_path / "run")
     tracks = {
@@ -307,17 +316,15 @@ def test_a_step_without_answer_is_told(run: Run) -> None:
     assert len(book.steps) == STEPS
 
 
-def test_links_of_a_folder_lead_to_whole_media(run: Run, tmp_path: Path) -> None:
-    viewer.write(run, tmp_path / "a" / "site")
-    folder = tmp_path / "a" / "site"
+def test_links_of_a_folder_lead_to_whole_media(site: Path) -> None:
     found = set()
-    for page in (folder / "steps").iterdir():
+    for page in (site / "steps").iterdir():
         for address in re.findall(r'(?:src|href)="([^"#]+)"', page.read_text("utf-8")):
             if not address.startswith("data:"):
                 assert (page.parent / address).is_file(), address
                 found.add(Path(address).suffix)
     assert {".png", ".mp4", ".wav", ".webp", ".html", ".css", ".js"} <= found
-    assert {path.name for path in folder.iterdir()} >= {"index.html", "pages.js", "pages.css"}
+    assert {path.name for path in site.iterdir()} >= {"index.html", "pages.js", "pages.css"}
 
 
 def test_media_outside_the_data_are_neither_shown_nor_linked(tmp_path: Path) -> None:
@@ -342,7 +349,9 @@ def test_media_outside_the_data_are_neither_shown_nor_linked(tmp_path: Path) -> 
     assert [p.stat().st_size > 0 for p in (tmp_path / "site" / "thumbs").iterdir()] == [True]
 
 
-def test_pages_replace_pages_and_nothing_else(run: Run, tmp_path: Path) -> None:
+def test_pages_replace_pages_and_nothing_else(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "steps.json", [row()])
+    run = answered("omnigui", data, ["{}"], tmp_path / "run")
     site = tmp_path / "site"
     viewer.write(run, site)
     viewer.write(run, site)
@@ -358,7 +367,10 @@ def test_pages_replace_pages_and_nothing_else(run: Run, tmp_path: Path) -> None:
     assert not [path for path in tmp_path.iterdir() if "unfinished" in path.name]
 
 
-def test_too_many_steps_for_one_file_are_refused_with_a_way_out(tmp_path: Path) -> None:
+def test_too_many_steps_for_one_file_are_refused_with_a_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(viewer, "MOST_IN_FILE", 4)
     rows = [row(f"T{n}") for n in range(viewer.MOST_IN_FILE + 1)]
     data = write_rows(tmp_path / "steps.json", rows)
     task = get_task("omnigui")

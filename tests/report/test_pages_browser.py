@@ -39,7 +39,7 @@ def reports(once: Once, sample: Path) -> Path:
     def write(folder: Path) -> None:
         # Links are relative: pages are written where they stay, not where `once` begins.
         stay = folder.parents[1] / _STAY
-        run = planted(sample, stay / "run")
+        run = planted(once, sample)
         viewer.write(run, stay / "report.html")
         viewer.write(run, stay / "site")
         folder.mkdir(parents=True)
@@ -48,22 +48,31 @@ def reports(once: Once, sample: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def chrome() -> Iterator[Any]:
-    with browser() as opened:
-        yield opened
+def screens() -> Iterator[Open]:
+    """Opens empty pages; those of one kind of screen share a process, which is dear to start."""
+    kinds: dict[str, Any] = {}
+    with browser() as chrome:
+
+        def new(**options: Any) -> Any:
+            name = repr(options)
+            if name not in kinds:
+                desktop = {"viewport": {"width": 1280, "height": 900}}
+                kinds[name] = chrome.new_context(**{**desktop, **options})
+            return kinds[name].new_page()
+
+        yield new
 
 
 @pytest.fixture
-def visit(chrome: Any) -> Iterator[Open]:
+def visit(screens: Open) -> Iterator[Open]:
     """Opens addresses; in the end nothing was loaded from outside, and the console is silent."""
-    contexts: list[Any] = []
+    pages: list[Any] = []
     complaints: list[str] = []
     requests: list[str] = []
 
     def go(address: str, **options: Any) -> Any:
-        context = chrome.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        contexts.append(context)
-        page = context.new_page()
+        page = screens(**options)
+        pages.append(page)
         page.set_default_timeout(10_000)
         page.on("console", lambda said: complaints.append(f"{said.type}: {said.text}"))
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -73,8 +82,8 @@ def visit(chrome: Any) -> Iterator[Open]:
         return page
 
     yield go
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
     assert complaints == []
     assert requests
     assert {url.split(":")[0] for url in requests} <= {"file", "data"}

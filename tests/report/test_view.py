@@ -247,8 +247,7 @@ def test_bad_usage_is_a_message(tmp_path: Path, sample: Path) -> None:
 
 def test_a_browser_looks_at_a_run_by_its_folder(once: Once, sample: Path) -> None:
     chromium()
-    folder = once("viewed", lambda folder: planted(sample, folder / "run"))
-    with served(folder / "run") as server, browser() as chrome:
+    with served(planted(once, sample).path) as server, browser() as chrome:
         assert server.said["steps"] == STEPS
         page = chrome.new_page()
         said: list[str] = []
