@@ -72,7 +72,13 @@ def ask(
 
 
 class Spy:
-    """Keeps what `generate` was given and by which model; transformers' own one does the work."""
+    """Keeps what `generate` was given and by which model; transformers' own one does the work.
+
+    Attributes:
+        inputs, models, outputs: of each call.
+        coming: of each call, what the model finds likely right after its prompts, (batch,
+            vocabulary).
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from transformers import GenerationMixin
@@ -80,12 +86,17 @@ class Spy:
         self.inputs: list[dict[str, Any]] = []
         self.outputs: list[Any] = []
         self.models: list[Any] = []
+        self.coming: list[Any] = []
         own = GenerationMixin.generate
 
         def generate(model: Any, **kwargs: Any) -> Any:
             self.models.append(model)
             self.inputs.append(kwargs)
+            found: list[Any] = []
+            hook = model.register_forward_hook(lambda _, given, made: found.append(made.logits))
             self.outputs.append(own(model, **kwargs))
+            hook.remove()
+            self.coming.append(found[0][:, -1].float())
             return self.outputs[-1]
 
         monkeypatch.setattr(GenerationMixin, "generate", generate)
@@ -115,12 +126,6 @@ def logits(model: Any, inputs: Any) -> Any:
     """Of every position, float32 (batch, tokens, vocabulary)."""
     with torch.inference_mode():
         return model(**inputs).logits
-
-
-def last_logits(folder: Path, conversation: Conversation, spy: Spy, **options: str) -> Any:
-    """Of the first token of the answer."""
-    ask(local(folder, **{"max_new_tokens": "1", **options}), conversation)
-    return spy.logits[0, -1]
 
 
 def speech(folder: Path, name: str, seconds: float, *, ending: float = 0.0) -> MediaRef:

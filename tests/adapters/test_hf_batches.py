@@ -28,6 +28,7 @@ from tests.adapters.local_models import (
 )
 from tests.adapters.media import shown
 from tests.conftest import Once
+from tests.full import in_gate
 
 MIXED = (
     ("history_screenshot", "video", "audio", "screenshot"),
@@ -76,7 +77,7 @@ def test_a_batch_says_what_its_steps_say_alone(
 
 
 @NUMPY_2
-@pytest.mark.parametrize("family", QWEN)
+@pytest.mark.parametrize("family", in_gate(QWEN, 1, "three batches"))
 def test_sound_inside_clips_changes_no_other_step_of_the_batch(
     once: Once, tmp_path: Path, family: Family
 ) -> None:
@@ -154,7 +155,7 @@ class Small:
         monkeypatch.setattr(GenerationMixin, "generate", generate)
 
 
-@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("most", in_gate([1, 3], 1, "one at a time is reached through three"))
 def test_a_batch_that_does_not_fit_is_halved_until_it_does(
     once: Once,
     tmp_path: Path,

@@ -25,6 +25,7 @@ from tests.adapters.local_models import (
     torch,
 )
 from tests.conftest import Once
+from tests.full import in_gate
 
 ROLES = ("history_screenshot", "video", "audio", "screenshot")
 
@@ -90,7 +91,9 @@ def test_an_answer_ends_where_the_tokenizer_says_if_nobody_else_does(
     assert words.convert_tokens_to_ids("<|im_end|>") in spy.inputs[0]["eos_token_id"]
 
 
-@pytest.mark.parametrize("dtype", ["auto", "float32", "bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "dtype", in_gate(["auto", "bfloat16", "float16", "float32"], 2, "a type for others")
+)
 def test_weights_and_media_have_the_type_that_is_asked_for(
     once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str
 ) -> None:

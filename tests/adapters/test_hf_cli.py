@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 from omnidata.adapters.tiny import Family
+from omnidata.cli import app
 from omnidata.tasks import get_task
 from tests.adapters.local_models import FAMILIES, Spy, checkpoint
 from tests.cli.running import OMNIDATA, omnidata
 from tests.conftest import Once
+from tests.data.converting import small
 from tests.full import in_gate
 from tests.loaders import agentstudio as rows
 from tests.trees import read_lines
@@ -27,16 +30,18 @@ FEW = ("-M", "max_new_tokens=3")
 KINDS = {"I": "image", "V": "video", "A": "audio"}
 
 
+@pytest.fixture(scope="module")
+def data(once: Once, sample: Path) -> Path:
+    """Two episodes with all media, six steps; nobody writes into them."""
+    return once("two-episodes", lambda folder: small(folder, sample, "C001", "C002"))
+
+
 def evaluate(
     task: str, data: Path, folder: Path, run: Path, *more: str
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """The command, in this process; its results, and the predictions by sample."""
-    from typer.testing import CliRunner
-
-    from omnidata.cli import app
-
-    command = ["evaluate", task, data, "--model", f"hf:{folder}", "--out", run, *FEW, *more]
-    done = CliRunner().invoke(app, [*map(str, command), "--json"], catch_exceptions=False)
+    argv = ["evaluate", task, data, "--model", f"hf:{folder}", "--out", run, *FEW, *more]
+    done = CliRunner().invoke(app, [*map(str, argv), "--json"], catch_exceptions=False)
     assert done.exit_code in (0, 1), done.stderr  # 1: random models rarely end an answer
     return json.loads(done.stdout), predictions(run)
 
@@ -59,11 +64,11 @@ def predictions(run: Path) -> dict[str, dict[str, Any]]:
     ],
 )
 def test_every_ablation_of_omnigui_runs(
-    once: Once, sample: Path, tmp_path: Path, modalities: str, history: str
+    once: Once, data: Path, tmp_path: Path, modalities: str, history: str
 ) -> None:
     family = FAMILIES[len(modalities) % len(FAMILIES)]
     results, answers = evaluate(
-        *("omnigui", sample, checkpoint(once, family), tmp_path / "run", "--limit", "3"),
+        *("omnigui", data, checkpoint(once, family), tmp_path / "run", "--limit", "3"),
         *("-T", f"modalities={modalities}", "-T", f"history={history}", "-M", "batch_size=2"),
     )
     assert results["counts"]["steps"] == len(answers) == 3
@@ -103,9 +108,9 @@ def test_every_task_of_agentstudio_runs(once: Once, tmp_path: Path, task: str) -
 
 
 def test_a_corrupt_clip_fails_its_step_and_the_batch_goes_on(
-    once: Once, sample: Path, tmp_path: Path
+    once: Once, data: Path, tmp_path: Path
 ) -> None:
-    shutil.copytree(sample / "Chirp", tmp_path / "data" / "Chirp")
+    shutil.copytree(data, tmp_path / "data")
     step = get_task("omnigui").load(tmp_path / "data").steps[1]
     ref = step.media["video"]
     assert ref is not None
@@ -113,7 +118,7 @@ def test_a_corrupt_clip_fails_its_step_and_the_batch_goes_on(
     clip.write_bytes(clip.read_bytes()[:400])
     results, answers = evaluate(
         *("omnigui", tmp_path / "data", checkpoint(once, "qwen2.5-omni"), tmp_path / "run"),
-        *("--limit", "6", "-M", "batch_size=3"),
+        *("-M", "batch_size=3"),
     )
     assert len(answers) == 6
     assert answers[step.sample_id]["delivery"] == "media_error"
@@ -124,11 +129,11 @@ def test_a_corrupt_clip_fails_its_step_and_the_batch_goes_on(
 
 
 @pytest.mark.parametrize("family", in_gate(FAMILIES, 1, "seconds of runs"))
-def test_two_runs_say_the_same(once: Once, sample: Path, tmp_path: Path, family: Family) -> None:
+def test_two_runs_say_the_same(once: Once, data: Path, tmp_path: Path, family: Family) -> None:
     said = []
     for name in ("one", "two"):
         _, answers = evaluate(
-            *("omnigui", sample, checkpoint(once, family), tmp_path / name, "--limit", "4"),
+            *("omnigui", data, checkpoint(once, family), tmp_path / name, "--limit", "4"),
             *("-M", "batch_size=3"),
         )
         said.append({name: line["output"] for name, line in answers.items()})
@@ -137,12 +142,12 @@ def test_two_runs_say_the_same(once: Once, sample: Path, tmp_path: Path, family:
 
 
 def test_sampling_says_the_same_with_the_same_seed_only(
-    once: Once, sample: Path, tmp_path: Path
+    once: Once, data: Path, tmp_path: Path
 ) -> None:
     said = []
     for number, seed in enumerate(("1", "1", "2")):
         _, answers = evaluate(
-            *("omnigui", sample, checkpoint(once, "qwen2.5-omni"), tmp_path / str(number)),
+            *("omnigui", data, checkpoint(once, "qwen2.5-omni"), tmp_path / str(number)),
             *("--limit", "2", "-T", "modalities=I", "-M", "temperature=1", "-M", f"seed={seed}"),
         )
         said.append({name: line["output"] for name, line in answers.items()})
@@ -156,9 +161,9 @@ def test_a_killed_run_goes_on_where_it_was(once: Once, sample: Path, tmp_path: P
     _, wanted = evaluate("omnigui", sample, folder, tmp_path / "whole", *more)
     run = tmp_path / "run"
     model = ("--model", f"hf:{folder}", "--out", str(run))
-    command = ["evaluate", "omnigui", str(sample), *model, *FEW, *more]
+    argv = ["evaluate", "omnigui", str(sample), *model, *FEW, *more]
     with subprocess.Popen(
-        [*OMNIDATA, *command], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        [*OMNIDATA, *argv], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
     ) as process:
         while _lines(run) < 2:
             assert process.poll() is None, "it ended by itself"
@@ -166,7 +171,7 @@ def test_a_killed_run_goes_on_where_it_was(once: Once, sample: Path, tmp_path: P
         process.send_signal(signal.SIGKILL)
     before = predictions(run)
     assert 2 <= len(before) < 10
-    done = omnidata(*command, code=1)
+    done = omnidata(*argv, code=1)
     assert "truncated" in done.stderr
     after = predictions(run)
     assert {name: line["output"] for name, line in after.items()} == {
@@ -190,10 +195,10 @@ def test_an_interrupted_run_ends_soon_though_the_model_has_much_to_say(
     config = json.loads((folder / "generation_config.json").read_text())
     (folder / "generation_config.json").write_text(json.dumps(config | {"min_new_tokens": 100_000}))
     run = tmp_path / "run"
-    command = ["evaluate", "omnigui", str(sample), "--model", f"hf:{folder}", "--out", str(run)]
+    argv = ["evaluate", "omnigui", str(sample), "--model", f"hf:{folder}", "--out", str(run)]
     more = ["-T", "modalities=I", "-M", "max_new_tokens=100000", "--limit", "1"]
     with subprocess.Popen(
-        [*OMNIDATA, *command, *more], stderr=subprocess.PIPE, text=True, env={**os.environ}
+        [*OMNIDATA, *argv, *more], stderr=subprocess.PIPE, text=True, env={**os.environ}
     ) as process:
         assert process.stderr is not None
         said = ""
@@ -206,12 +211,13 @@ def test_an_interrupted_run_ends_soon_though_the_model_has_much_to_say(
     assert "the same command resumes" in said and "Traceback" not in said
 
 
+@pytest.mark.full("a start of torch; that it is logged is tested without a process")
 def test_the_command_says_what_code_of_a_checkpoint_means(
-    once: Once, sample: Path, tmp_path: Path
+    once: Once, data: Path, tmp_path: Path
 ) -> None:
     folder = checkpoint(once, "qwen2.5-omni")
     done = omnidata(
-        *("evaluate", "omnigui", sample, "--model", f"hf:{folder}", "--out", tmp_path / "run"),
+        *("evaluate", "omnigui", data, "--model", f"hf:{folder}", "--out", tmp_path / "run"),
         *(*FEW, "--limit", "1", "-T", "modalities=I", "-M", "trust_remote_code=true"),
         code=1,
     )
@@ -221,12 +227,12 @@ def test_the_command_says_what_code_of_a_checkpoint_means(
 
 
 def test_an_answer_that_ends_is_told_from_one_that_is_cut(
-    once: Once, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    once: Once, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny = checkpoint(once, "qwen2.5-omni")
     spy = Spy(monkeypatch)
     more = ("--limit", "1", "-T", "modalities=I")
-    _, cut = evaluate("omnigui", sample, tiny, tmp_path / "cut", *more)
+    _, cut = evaluate("omnigui", data, tiny, tmp_path / "cut", *more)
     [line] = cut.values()
     assert line["delivery"] == "truncated"
     assert line["usage"]["completion_tokens"] == 3 and "3 tokens" in line["error"]
@@ -236,7 +242,7 @@ def test_an_answer_that_ends_is_told_from_one_that_is_cut(
     config = json.loads((folder / "generation_config.json").read_text())
     config["eos_token_id"] = [config["eos_token_id"], second]
     (folder / "generation_config.json").write_text(json.dumps(config))
-    _, ended = evaluate("omnigui", sample, folder, tmp_path / "ended", *more)
+    _, ended = evaluate("omnigui", data, folder, tmp_path / "ended", *more)
     [line] = ended.values()
     assert line["delivery"] == "ok"
     assert line["usage"]["completion_tokens"] == 2

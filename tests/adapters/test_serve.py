@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import shutil
 import socket
 import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from PIL import Image, ImageOps
@@ -26,6 +23,9 @@ from omnidata.types import Conversation, LoadedDataset, Part
 from tests.cli.running import OMNIDATA, as_json, omnidata
 from tests.conftest import Once
 from tests.trees import read_lines
+
+if TYPE_CHECKING:
+    import torch
 
 _MISSING = [
     name
@@ -54,52 +54,47 @@ TOKENS = 64
 START_S = 120.0
 
 
-class Serve:
-    """A server process on a port of its own; it can be ended and started again."""
+class Serving:
+    """The server in a thread of this process, which has imported all it needs; it can be ended."""
 
-    def __init__(self, model: Path, log: Path) -> None:
-        self.model, self._log = model, log
+    def __init__(self, model: Path) -> None:
+        self.model = model
+        self._running: Any = None
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
-        self._process: subprocess.Popen[bytes] | None = None
+            self._port: int = free.getsockname()[1]
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
 
-    def up(self) -> Serve:
+    def up(self) -> Serving:
         """Start it unless it runs; returns when it answers."""
-        if self._process is None:
-            program = [sys.executable, "-m", "tests.adapters.transformers_serve"]
-            place = ["--host", "127.0.0.1", "--port", str(self._port), "--device", "cpu"]
-            with self._log.open("ab") as log:
-                self._process = subprocess.Popen(
-                    [*program, "serve", str(self.model), *place],
-                    cwd=Path(__file__).parents[2],
-                    env={**os.environ, "OMP_NUM_THREADS": "1"},  # the tests share the cores
-                    stdout=log,
-                    stderr=log,
-                )
-            self._wait()
+        from transformers.cli.serve import Serve
+
+        if self._running is None:
+            place = {"host": "127.0.0.1", "port": self._port, "device": "cpu"}
+            self._running = Serve(str(self.model), non_blocking=True, **place)  # type: ignore[arg-type]  # theirs are of several types
+            begin = time.monotonic()
+            while not self._running.server.started:
+                assert time.monotonic() < begin + START_S, "it does not start"
+                time.sleep(0.01)
         return self
 
-    def _wait(self) -> None:
-        begin = time.monotonic()
-        while True:
-            try:
-                with urllib.request.urlopen(f"{self.url}/health"):
-                    return
-            except (urllib.error.URLError, ConnectionError):
-                assert self._process and self._process.poll() is None, self._log.read_text()
-                assert time.monotonic() < begin + START_S, self._log.read_text()
-                time.sleep(0.1)
+    def end(self) -> None:
+        if self._running:
+            self._running.kill_server()
+            self._running = None
 
-    def kill(self) -> None:
-        if self._process:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+
+def decode(data: torch.Tensor, mode: Any, *, apply_exif_orientation: bool) -> torch.Tensor:
+    """A picture in RGB, (3, height, width), uint8, as torchvision's decoder gives it."""
+    from torchvision.transforms.functional import pil_to_tensor
+
+    with Image.open(io.BytesIO(data.numpy().tobytes())) as picture:
+        upright = ImageOps.exif_transpose(picture) if apply_exif_orientation else picture
+        pixels: torch.Tensor = pil_to_tensor(upright.convert("RGB"))
+    return pixels
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +103,24 @@ def folder(once: Once) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    started = Serve(folder, tmp_path_factory.mktemp("serve") / "log.txt")
-    yield started
-    started.kill()
+def server(folder: Path) -> Iterator[Serving]:
+    """A server that has not begun.
+
+    The one build of torchvision that fits torch without CUDA cannot load its decoders, which want
+    CUDA, and the server decodes pictures with them. There Pillow takes their place.
+    """
+    from omnidata.adapters.hf.torchvision_shim import prepare_imports
+
+    prepare_imports()
+    import torch
+    import torchvision.io
+
+    serving = Serving(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        if not hasattr(torch.ops.image, "decode_image"):
+            patch.setattr(torchvision.io, "decode_image", decode)
+        yield serving
+        serving.end()
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +128,9 @@ def source(sample: Path) -> LoadedDataset:
     return get_task("omnigui").load(sample)
 
 
-def evaluate(server: Serve, data: Path, run: Path, *more: str, **options: str) -> list[str | Path]:
+def evaluate(
+    server: Serving, data: Path, run: Path, *more: str, **options: str
+) -> list[str | Path]:
     """The command that asks the server about every modality, greedily."""
     bias = {"max_new_tokens": str(TOKENS), "extra_body": json.dumps({"logit_bias": BIAS})}
     given = {"frame_times": "false", **bias, **options}
@@ -194,7 +205,7 @@ def expected(folder: Path, source: LoadedDataset) -> dict[str, dict[str, Any]]:
     ["input_audio", pytest.param("audio_url", marks=pytest.mark.full("seconds of a real server"))],
 )
 def test_a_server_answers_as_its_model_does_without_a_server(
-    server: Serve, expected: dict[str, dict[str, Any]], sample: Path, tmp_path: Path, form: str
+    server: Serving, expected: dict[str, dict[str, Any]], sample: Path, tmp_path: Path, form: str
 ) -> None:
     run = tmp_path / "run"
     command = evaluate(server.up(), sample, run, "--limit", "5", "--json", audio_part=form)
@@ -208,7 +219,7 @@ def test_a_server_answers_as_its_model_does_without_a_server(
 
 @pytest.mark.full("seconds of a real server")
 def test_another_picture_gives_another_answer(
-    server: Serve, source: LoadedDataset, sample: Path, tmp_path: Path
+    server: Serving, source: LoadedDataset, sample: Path, tmp_path: Path
 ) -> None:
     data = shutil.copytree(sample, tmp_path / "data")
     shown = source.steps[0].media["screenshot"]
@@ -225,7 +236,7 @@ def test_another_picture_gives_another_answer(
     assert 0 < len(showing) < 4
 
 
-def test_an_answer_cut_by_the_limit_is_known(server: Serve, sample: Path, tmp_path: Path) -> None:
+def test_an_answer_cut_by_the_limit_is_known(server: Serving, sample: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     command = evaluate(server.up(), sample, run, "--limit", "1", max_new_tokens="2")
     omnidata(*command, code=1)
@@ -236,7 +247,7 @@ def test_an_answer_cut_by_the_limit_is_known(server: Serve, sample: Path, tmp_pa
 
 @pytest.mark.full("half a minute of a second server")
 def test_a_server_that_dies_leaves_failures_which_a_second_call_mends(
-    server: Serve, sample: Path, tmp_path: Path
+    server: Serving, sample: Path, tmp_path: Path
 ) -> None:
     """And no answer is lost, asked again or changed by it."""
     whole, run = tmp_path / "whole", tmp_path / "run"
@@ -251,7 +262,7 @@ def test_a_server_that_dies_leaves_failures_which_a_second_call_mends(
         predictions.exists() and predictions.read_bytes().count(b"\n") > 2
     ):
         time.sleep(0.02)
-    server.kill()
+    server.end()
     _, said = process.communicate(timeout=100)
     assert process.returncode == 1, said
     assert "Traceback" not in said

@@ -18,6 +18,7 @@ from omnidata.errors import UsageError
 from omnidata.tasks import get_task
 from omnidata.training.media_store import Sizing
 from omnidata.types import MediaRef, Modality
+from tests.conftest import Once
 from tests.export.small import (
     BACK,
     STUDIO,
@@ -183,15 +184,18 @@ def test_a_placeholder_in_a_text_of_the_data_is_found(form: str, tmp_path: Path)
     assert [row["sample_id"] for row in rows(tmp_path / "out")] == ["App/E01/0"]
 
 
+def asking(folder: Path, tokens: list[str]) -> Path:
+    """An episode for each token, whose instruction has it."""
+    return tree(folder, episodes=len(tokens), actions=[TAP], instruct=lambda n: f"a{tokens[n]}b")
+
+
 @pytest.mark.parametrize("form", TRAINERS)
 def test_a_token_that_some_model_takes_for_a_medium_is_found_in_any_format(
-    form: str, tmp_path: Path
+    form: str, once: Once, tmp_path: Path
 ) -> None:
     """Most tokenizers make one token of it, whoever wrote it."""
     tokens = ["<image>", *sorted(TOKENS), "it"]
-    data = tree(
-        tmp_path / "data", episodes=len(tokens), actions=[TAP], instruct=lambda n: f"a{tokens[n]}b"
-    )
+    data = once("export-media-tokens", lambda folder: asking(folder, tokens))
     done = written(data, tmp_path / "out", format=form, **TRAINERS[form])
     assert codes(done) == ["placeholder-in-text"] * (len(tokens) - 1)
     found = {finding.where: finding.what for finding in done.findings}
@@ -211,13 +215,11 @@ def test_a_token_for_a_medium_in_an_answer_is_found(form: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("form", TRAINERS)
 def test_a_control_token_of_some_model_in_a_prompt_or_an_answer_is_found(
-    form: str, tmp_path: Path
+    form: str, once: Once, tmp_path: Path
 ) -> None:
     """The trainer would end the turn there, and what stands behind it would be another's word."""
     tokens = [*sorted(CONTROLS), "it"]
-    data = tree(
-        tmp_path / "data", episodes=len(tokens), actions=[TAP], instruct=lambda n: f"a{tokens[n]}b"
-    )
+    data = once("export-control-tokens", lambda folder: asking(folder, tokens))
     done = written(data, tmp_path / "out", format=form, **TRAINERS[form])
     assert codes(done) == ["control-token-in-text"] * (len(tokens) - 1)
     found = {finding.where: finding.what for finding in done.findings}

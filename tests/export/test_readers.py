@@ -99,6 +99,7 @@ def test_the_answers_that_swift_makes_of_objects_are_exact_matches(
         assert verdict.values[1] is True, read["answer"]
 
 
+@pytest.mark.full("a quarter of a minute of a trainer")
 @installed("trl", "torch", "transformers")
 def test_trls_trainer_learns_the_answer_and_nothing_else(data: Path, tmp_path: Path) -> None:
     from omnidata.adapters.tiny import make_tiny

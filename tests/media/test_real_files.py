@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from omnidata.media import frames, probe, samples
+from omnidata.media import Frames, frames, probe, samples
 from omnidata.types import MediaRef, Modality
 from tests.full import in_gate
 from tests.trees import NO_SHARED, SHARED
@@ -27,6 +27,12 @@ def times(stream: int) -> list[float]:
     return [float(row["pts_time"]) for row in table]
 
 
+@pytest.fixture(scope="module")
+def everything() -> Frames:
+    """Every frame of the stream that is usually shown."""
+    return frames(ref("nasa_13013.mp4"), which="all", stream=3)
+
+
 @pytest.mark.parametrize("stream", [0, 3])
 def test_every_frame_has_the_index_and_the_time_of_the_table(stream: int) -> None:
     wanted = times(stream)
@@ -41,10 +47,10 @@ def test_without_a_choice_the_stream_is_the_one_that_ffmpeg_shows() -> None:
 
 
 @pytest.mark.parametrize("count", in_gate([7, 10_000, 1, 2, 4, 100], 2, "seconds of films"))
-def test_some_frames_are_those_of_all_frames_at_their_indices(count: int) -> None:
-    clip = ref("nasa_13013.mp4")
-    everything = frames(clip, which="all", stream=3)
-    some = frames(clip, num_frames=count, stream=3)
+def test_some_frames_are_those_of_all_frames_at_their_indices(
+    everything: Frames, count: int
+) -> None:
+    some = frames(ref("nasa_13013.mp4"), num_frames=count, stream=3)
     total = len(everything.pixels)
     wanted = list(range(total)) if count >= total else np.linspace(0, total - 1, count).astype(int)
     assert some.indices.tolist() == list(wanted)
@@ -53,18 +59,16 @@ def test_some_frames_are_those_of_all_frames_at_their_indices(count: int) -> Non
 
 
 @pytest.mark.parametrize("fps", in_gate([2.0, 60.0, 0.5, 10.0, 29.97], 2, "seconds of films"))
-def test_a_rate_takes_the_frame_that_is_shown_at_each_tick(fps: float) -> None:
-    clip = ref("nasa_13013.mp4")
-    everything = frames(clip, which="all", stream=3).pts_seconds
-    found = frames(clip, fps=fps, stream=3)
-    ticks = np.arange(0, everything[-1] - everything[0] + 1e-6, 1 / fps) + everything[0]
-    wanted = np.searchsorted(everything, ticks + 1e-6, side="right") - 1
+def test_a_rate_takes_the_frame_that_is_shown_at_each_tick(everything: Frames, fps: float) -> None:
+    times = everything.pts_seconds
+    found = frames(ref("nasa_13013.mp4"), fps=fps, stream=3)
+    ticks = np.arange(0, times[-1] - times[0] + 1e-6, 1 / fps) + times[0]
+    wanted = np.searchsorted(times, ticks + 1e-6, side="right") - 1
     assert found.indices.tolist() == wanted.tolist()
 
 
-def test_keyframes_are_fewer_and_in_order() -> None:
+def test_keyframes_are_fewer_and_in_order(everything: Frames) -> None:
     keys = frames(ref("nasa_13013.mp4"), which="keyframes", stream=3)
-    everything = frames(ref("nasa_13013.mp4"), which="all", stream=3)
     assert 1 <= len(keys.pixels) < len(everything.pixels)
     assert keys.pts_seconds[0] == everything.pts_seconds[0]
     assert set(keys.pts_seconds) <= set(everything.pts_seconds)

@@ -13,7 +13,6 @@ from av.video.stream import VideoStream
 from omnidata.errors import MediaError
 from omnidata.media import frames, samples
 from omnidata.types import MediaRef
-from tests.full import in_gate
 
 COUNT = 900
 
@@ -26,7 +25,10 @@ def level(number: int) -> int:
 def write(path: Path, codec: str, *, gop: int, b_frames: int = 0, skipped: int = 0) -> MediaRef:
     """A clip whose frame k is all of grey `level(k)`; after every `skipped`-th one time is lost."""
     with av.open(str(path), "w") as container:
-        stream = container.add_stream(codec, rate=30, options={"crf": "4", "threads": "1"})
+        options = {"crf": "4", "threads": "1"}
+        if codec == "libvpx-vp9":
+            options |= {"deadline": "realtime", "cpu-used": "8"}
+        stream = container.add_stream(codec, rate=30, options=options)
         assert isinstance(stream, VideoStream)
         stream.width, stream.height, stream.pix_fmt = 32, 32, "yuv420p"
         stream.gop_size, stream.max_b_frames = gop, b_frames
@@ -42,7 +44,6 @@ def write(path: Path, codec: str, *, gop: int, b_frames: int = 0, skipped: int =
     return MediaRef("video", path.parent, path.name)
 
 
-@pytest.mark.parametrize("num_frames", in_gate([9, 1, 2, 4], 2, "many films"))
 @pytest.mark.parametrize(
     ("name", "codec", "options"),
     [
@@ -55,17 +56,19 @@ def write(path: Path, codec: str, *, gop: int, b_frames: int = 0, skipped: int =
     ],
 )
 def test_sought_frames_are_those_of_one_pass(
-    tmp_path: Path, name: str, codec: str, options: dict[str, int], num_frames: int
+    tmp_path: Path, name: str, codec: str, options: dict[str, int]
 ) -> None:
     ref = write(tmp_path / name, codec, **options)
-    found, every = frames(ref, num_frames=num_frames), frames(ref, which="all")
+    every = frames(ref, which="all")
     assert len(every.pixels) == COUNT
-    wanted = [int(k * (COUNT - 1) / max(num_frames - 1, 1)) for k in range(num_frames)]
-    assert found.indices.tolist() == wanted
-    assert np.array_equal(found.pixels, every.pixels[wanted])
-    assert np.array_equal(found.pts_seconds, every.pts_seconds[wanted])
-    for number, pixels in zip(wanted, found.pixels, strict=True):
-        assert abs(int(pixels.mean()) - level(number)) <= 2
+    for num_frames in (9, 1, 2, 4):
+        found = frames(ref, num_frames=num_frames)
+        wanted = [int(k * (COUNT - 1) / max(num_frames - 1, 1)) for k in range(num_frames)]
+        assert found.indices.tolist() == wanted
+        assert np.array_equal(found.pixels, every.pixels[wanted])
+        assert np.array_equal(found.pts_seconds, every.pts_seconds[wanted])
+        for number, pixels in zip(wanted, found.pixels, strict=True):
+            assert abs(int(pixels.mean()) - level(number)) <= 2
 
 
 def test_damage_between_the_sought_frames_does_not_matter(tmp_path: Path) -> None:
@@ -80,12 +83,9 @@ def test_damage_between_the_sought_frames_does_not_matter(tmp_path: Path) -> Non
         frames(ref, which="all")
 
 
-@pytest.mark.parametrize("every", [1, 37])
-def test_frames_that_are_only_marked_as_keyframes_are_not_trusted(
-    tmp_path: Path, every: int
-) -> None:
+def test_frames_that_are_only_marked_as_keyframes_are_not_trusted(tmp_path: Path) -> None:
     """Recorders and muxers mark packets that nothing can be decoded from."""
-    honest, path = tmp_path / "honest.mp4", tmp_path / "marked.mp4"
+    honest = tmp_path / "honest.mp4"
     ground = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     with av.open(str(honest), "w") as container:
         stream = container.add_stream("mpeg4", rate=30)
@@ -96,18 +96,19 @@ def test_frames_that_are_only_marked_as_keyframes_are_not_trusted(
             frame = av.VideoFrame.from_ndarray(np.roll(ground, number, axis=1), format="rgb24")
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
-    with av.open(str(honest)) as source, av.open(str(path), "w") as target:
-        copy = target.add_stream_from_template(source.streams.video[0])
-        for number, packet in enumerate(source.demux(video=0)):
-            if packet.size:
-                packet.is_keyframe |= number % every == 0
-                packet.stream = copy
-                target.mux(packet)
-    ref = MediaRef("video", tmp_path, path.name)
-    pixels = frames(ref, which="all").pixels
-    for num_frames in (2, 3, 5):
-        found = frames(ref, num_frames=num_frames)
-        assert np.array_equal(found.pixels, pixels[found.indices])
+    pixels = frames(MediaRef("video", tmp_path, honest.name), which="all").pixels
+    for every in (1, 37):
+        path = tmp_path / f"marked-{every}.mp4"
+        with av.open(str(honest)) as source, av.open(str(path), "w") as target:
+            copy = target.add_stream_from_template(source.streams.video[0])
+            for number, packet in enumerate(source.demux(video=0)):
+                if packet.size:
+                    packet.is_keyframe |= number % every == 0
+                    packet.stream = copy
+                    target.mux(packet)
+        for num_frames in (2, 3, 5):
+            found = frames(MediaRef("video", tmp_path, path.name), num_frames=num_frames)
+            assert np.array_equal(found.pixels, pixels[found.indices])
 
 
 def test_sound_in_any_wav_is_what_was_written(tmp_path: Path) -> None:

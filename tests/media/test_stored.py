@@ -26,6 +26,7 @@ from omnidata.media import (
     samples,
 )
 from omnidata.types import MediaRef, Modality, ParquetLocation
+from tests.full import in_gate
 
 ROWS, GROUP = 20, 6
 
@@ -80,7 +81,7 @@ def test_clips_and_tracks_decode_from_cells(tmp_path: Path) -> None:
     assert len(samples(ref(shard, 0))) == 8000
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", in_gate(["fork", "spawn"], 1, "new processes import much"))
 def test_readers_survive_other_processes(shard: Path, method: str) -> None:
     rows = [row for row in range(ROWS) if row != 2] * 5
     assert read_bytes(ref(shard, 0)) == content(0)  # the parent has the file open

@@ -22,6 +22,7 @@ from tests.conftest import Once
 from tests.full import in_gate
 
 datasets = pytest.importorskip("datasets")
+SMALL = {"image_size": "200"}
 SMALL_CLIPS = {"min_video_pixels": "3136", "max_video_pixels": "50176"}
 ENDS: dict[Family, str] = {
     "qwen2.5-omni": "<|im_end|>\n",
@@ -45,7 +46,7 @@ def steps(sample: Path, task: Task) -> list[Step]:
 def collator(path: Path, task: Task, **options: str) -> Any:
     from omnidata.torch import OmniCollator
 
-    return OmniCollator(path, task, options=options)
+    return OmniCollator(path, task, options={**SMALL, **options})
 
 
 def answers(labels: Any, words: Any) -> list[str]:
@@ -61,7 +62,7 @@ def test_the_prompt_is_that_of_evaluation_in_every_tensor(
     spy = Spy(monkeypatch)
     collate = collator(folder, task)
     for step in steps[:2]:
-        asked: list[Completion] = ask(local(folder, max_new_tokens="1"), task.prompt(step))
+        asked: list[Completion] = ask(local(folder, max_new_tokens="1", **SMALL), task.prompt(step))
         assert asked[0].delivery in ("ok", "truncated"), asked[0].error
         taught = collate([step])
         labels = taught.pop("labels")
@@ -298,7 +299,7 @@ def test_interleaved_sound_is_taught_as_it_is_asked(
 ) -> None:
     folder = checkpoint(once, "qwen2.5-omni")
     spy = Spy(monkeypatch)
-    options = {"audio_in_video": "true", **SMALL_CLIPS}
+    options = {"audio_in_video": "true", **SMALL, **SMALL_CLIPS}
     ask(local(folder, max_new_tokens="1", **options), task.prompt(steps[0]))
     taught = collator(folder, task, **options)([steps[0]])
     length = spy.tensors["input_ids"].shape[1]

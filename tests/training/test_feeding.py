@@ -16,10 +16,10 @@ from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, Step
 from tests.adapters.local_models import checkpoint, torch
 from tests.conftest import Once
-from tests.training.test_collator import SMALL_CLIPS
+from tests.data.converting import small
+from tests.training.test_collator import SMALL, SMALL_CLIPS
 
 TASK = get_task("omnigui")
-COUNT = 12
 
 
 def part(source: LoadedDataset, steps: Sequence[Step]) -> LoadedDataset:
@@ -28,10 +28,10 @@ def part(source: LoadedDataset, steps: Sequence[Step]) -> LoadedDataset:
 
 
 @pytest.fixture(scope="module")
-def source(sample: Path) -> LoadedDataset:
-    """A dozen steps of the sample dataset."""
-    found = TASK.load(sample)
-    return part(found, found.steps[:COUNT])
+def source(sample: Path, once: Once) -> LoadedDataset:
+    """Steps of four episodes of the sample dataset."""
+    names = ("C001", "C002", "C003", "C004")
+    return TASK.load(once("training-data", lambda folder: small(folder, sample, *names)))
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,8 @@ def repository(source: LoadedDataset, once: Once) -> Path:
 def collate(once: Once) -> Any:
     from omnidata.torch import OmniCollator
 
-    return OmniCollator(checkpoint(once, "qwen2.5-omni"), TASK, options=SMALL_CLIPS)
+    options = {**SMALL, **SMALL_CLIPS}
+    return OmniCollator(checkpoint(once, "qwen2.5-omni"), TASK, options=options)
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
