@@ -109,7 +109,7 @@ def server(folder: Path) -> Iterator[Serving]:
     The one build of torchvision that fits torch without CUDA cannot load its decoders, which want
     CUDA, and the server decodes pictures with them. There Pillow takes their place.
     """
-    from omnidata.adapters.hf.torchvision_shim import prepare_imports
+    from omnidata.adapters.hf.checkpoint import prepare_imports
 
     prepare_imports()
     import torch

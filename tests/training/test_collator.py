@@ -265,7 +265,7 @@ def test_the_answer_is_in_the_unit_that_the_task_is_told(
     said = {}
     for space in ("norm1000", "px", "rel"):
         told = get_task("omnigui", {"coordinates": space})
-        collate = collator(folder, told)
+        collate = collator(folder, told, image_size="1600")  # as it is
         [text] = answers(collate([tap])["labels"], collate.processor.tokenizer)
         said[space] = json.loads(text.removesuffix("<|im_end|>\n"))["coordinate"]
         profile = told.profiles[told.default_profile]
