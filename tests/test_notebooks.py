@@ -16,7 +16,6 @@ pytestmark = pytest.mark.skipif(
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 RUN_ELSEWHERE = "quickstart"
 """`test_documents` runs it, in a loop that runs already."""
-QUICKEST = "add_a_model"
 
 CLAIMS = {
     "load_and_look": r"0 errors, 0 warnings, 0 unusable steps; looked at 149 steps",
@@ -44,16 +43,8 @@ def _said(cell: Any) -> str:
     return "".join([*written, *values])
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name, marks=[] if name == QUICKEST else pytest.mark.full("seconds of a kernel")
-        )
-        for name in NAMES
-        if name != RUN_ELSEWHERE
-    ],
-)
+@pytest.mark.full("seconds of a kernel")
+@pytest.mark.parametrize("name", [name for name in NAMES if name != RUN_ELSEWHERE])
 def test_the_notebook_runs(
     name: str, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,7 +84,6 @@ def browser() -> Iterator[Any]:
     arguments = [
         "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
         "--autoplay-policy=no-user-gesture-required",
-        "--process-per-site",
     ]
     if os.geteuid() == 0:
         arguments.append("--no-sandbox")

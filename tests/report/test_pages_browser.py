@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -23,6 +24,7 @@ from tests.report.planted_run import (
     planted,
     until,
 )
+from tests.report.test_view import served
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 Open = Callable[..., Any]
@@ -48,31 +50,22 @@ def reports(once: Once, sample: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def screens() -> Iterator[Open]:
-    """Opens empty pages; those of one kind of screen share a process, which is dear to start."""
-    kinds: dict[str, Any] = {}
-    with browser() as chrome:
-
-        def new(**options: Any) -> Any:
-            name = repr(options)
-            if name not in kinds:
-                desktop = {"viewport": {"width": 1280, "height": 900}}
-                kinds[name] = chrome.new_context(**{**desktop, **options})
-            return kinds[name].new_page()
-
-        yield new
+def chrome() -> Iterator[Any]:
+    with browser() as opened:
+        yield opened
 
 
 @pytest.fixture
-def visit(screens: Open) -> Iterator[Open]:
+def visit(chrome: Any) -> Iterator[Open]:
     """Opens addresses; in the end nothing was loaded from outside, and the console is silent."""
-    pages: list[Any] = []
+    contexts: list[Any] = []
     complaints: list[str] = []
     requests: list[str] = []
 
     def go(address: str, **options: Any) -> Any:
-        page = screens(**options)
-        pages.append(page)
+        context = chrome.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        page = context.new_page()
         page.set_default_timeout(10_000)
         page.on("console", lambda said: complaints.append(f"{said.type}: {said.text}"))
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -82,11 +75,39 @@ def visit(screens: Open) -> Iterator[Open]:
         return page
 
     yield go
-    for page in pages:
-        page.close()
+    for context in contexts:
+        context.close()
     assert complaints == []
     assert requests
     assert {url.split(":")[0] for url in requests} <= {"file", "data"}
+
+
+def test_a_run_is_looked_at_by_its_folder(once: Once, sample: Path, chrome: Any) -> None:
+    """Through a server of `omnidata view`."""
+    with served(planted(once, sample).path) as server:
+        assert server.said["steps"] == STEPS
+        page = chrome.new_page()
+        said: list[str] = []
+        page.on("console", lambda line: said.append(line.text))
+        requests: list[str] = []
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(server.said["address"])
+        page.click("a:has-text('no answer')")
+        page.click(".card")
+        page.wait_for_selector("#why")
+        assert "no answer" in page.inner_text("#why")
+        length = page.evaluate(
+            """async () => {
+              const clip = document.querySelector("video");
+              if (clip.readyState < 1) await new Promise(done => clip.onloadedmetadata = done);
+              await new Promise(done => { clip.onseeked = done; clip.currentTime = 0.7; });
+              return clip.currentTime;
+            }"""
+        )
+        assert length == pytest.approx(0.7, abs=0.01)
+        assert said == []
+        assert {urlsplit(url).netloc for url in requests} == {f"127.0.0.1:{server.port}"}
+        page.close()
 
 
 FORMS = ("report.html", "site/index.html")
@@ -112,7 +133,7 @@ def test_two_clicks_lead_from_the_index_to_a_planted_failure_and_its_cause(
     assert page.locator(".shot.main svg g.answer").count() == 1
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", in_gate(FORMS, 1, "a browser for each"))
 def test_a_number_of_the_matrix_leads_to_its_steps(reports: Path, visit: Open, form: str) -> None:
     page = visit(address(reports, form))
     page.click('.matrix a[href="#target=TASK_COMPLETE&answer=SWIPE_UP"]')
@@ -240,7 +261,10 @@ def test_the_dark_is_dark(reports: Path, visit: Open) -> None:
     assert light(visit(address(reports, FORMS[0]), color_scheme="dark")) < 150
 
 
-@pytest.mark.parametrize("form", ["report.html", "report.html#step=1", "site/steps/1.html"])
+@pytest.mark.parametrize(
+    "form",
+    in_gate(["report.html", "site/steps/1.html", "report.html#step=1"], 2, "a browser for each"),
+)
 def test_a_phone_scrolls_downwards_alone(reports: Path, visit: Open, form: str) -> None:
     name, _, hash = form.partition("#")
     page = visit(address(reports, name, hash and f"#{hash}"), **PHONE)
