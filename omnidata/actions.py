@@ -255,6 +255,19 @@ def convert(point: Point, space: Space, screen: Screen) -> Point:
     return Point(values[0], values[1], space)
 
 
+def heading(start: Pair, end: Pair) -> Direction:
+    """Which way a finger goes, along the axis on which it goes further; vertically if both agree.
+
+    Examples:
+        >>> heading((0.5, 0.5), (0.1, 0.8)), heading((0, 0), (1, 1))
+        ('left', 'down')
+    """
+    x, y = end[0] - start[0], end[1] - start[1]
+    if abs(y) >= abs(x):
+        return "up" if y < 0 else "down"
+    return "left" if x < 0 else "right"
+
+
 def round_half_up(value: float) -> int:
     """The nearest integer; halves go up, unlike `round`, which sends them to the even neighbour.
 

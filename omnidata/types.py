@@ -373,6 +373,64 @@ READ: Final = "(read)"
 """The label of an answer of which the profile says that it was read, and not what it says."""
 NOTHING: Final = "(no answer)"
 
+Cause = Literal[
+    "wrong_type",
+    "acted_early",
+    "waited_too_long",
+    "stopped_early",
+    "went_on",
+    "wrong_element",
+    "near_miss",
+    "other_unit",
+    "axes_swapped",
+    "wrong_direction",
+    "wrong_text",
+    "near_text",
+    "wrong_key",
+    "format",
+    "truncated",
+    "refused",
+    "no_answer",
+    "rule",
+]
+"""Why an answer is not right, in a word that all benchmarks share; see `CAUSES`."""
+CAUSES: Final[Mapping[Cause, str]] = {
+    "wrong_type": "wrong action type",
+    "acted_early": "acted early: the expert waits",
+    "waited_too_long": "waited too long: the expert acts",
+    "stopped_early": "stopped before the end",
+    "went_on": "went on after the end",
+    "wrong_element": "wrong element",
+    "near_miss": "near miss",
+    "other_unit": "right in another unit",
+    "axes_swapped": "right with x and y swapped",
+    "wrong_direction": "wrong direction",
+    "wrong_text": "wrong text",
+    "near_text": "nearly the right text",
+    "wrong_key": "wrong key",
+    "format": "the answer cannot be read",
+    "truncated": "cut off before its end",
+    "refused": "refused",
+    "no_answer": "no answer came",
+    "rule": "another rule of the profile",
+}
+"""The causes as pages call them, the more telling first. Thresholds stand in
+`omnidata.tasks.explaining.diagnose`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What is wrong with an answer.
+
+    Attributes:
+        cause: the first thing in which it differs from what is right.
+        reading: of `other_unit` and `axes_swapped`, how the answer's place must be read to be
+            right: the unit, "y before x", or both.
+    """
+
+    cause: Cause
+    reading: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class Places:
@@ -405,6 +463,8 @@ class Explanation:
         places: what can be drawn, by the role of the picture.
         noun: what the labels are.
         frames: what is framed on pictures.
+        diagnosis: what is wrong; None without a verdict, where the answer is right, and where it
+            cannot be judged.
     """
 
     mark: Mark | None = None
@@ -414,6 +474,7 @@ class Explanation:
     places: Mapping[str, Places] = field(default_factory=dict)
     noun: str = "primitive"
     frames: str = "target"
+    diagnosis: Diagnosis | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -495,7 +495,7 @@ def explain(
         profile,
         read_again(reader, verdict),
         receipt=receipt,
-        cause=lambda wanted, said, places, right: acted(
+        sentence=lambda wanted, said, places, right: acted(
             step, wanted, said, places, right=right, rule=Rule()
         ),
     )

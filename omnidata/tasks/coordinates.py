@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Annotated, Any, Final
@@ -63,13 +63,30 @@ def centred(target: Target, screen: Screen, *, space: Space) -> str:
         >>> centred(click, (720, 1600), space="norm1000")
         'click(x=500, y=500)'
     """
+    middle = convert(Point(0.5, 0.5, "rel"), space, screen)
+    x, y = (side if space == "rel" else round(side) for side in (middle.x, middle.y))
+    return respelled(target, [(x, y)] * len(target.points))
+
+
+def respelled(target: Target, places: Sequence[Pair]) -> str:
+    """A right answer with other places, spelled as its own are.
+
+    An answer whose marks do not fit its text stays as it is.
+
+    Args:
+        target: the answer.
+        places: in place of its own, in the unit of the answer.
+
+    Examples:
+        >>> drag = Target("drag([1, 2], [3, 4])", "drag(<bbox>, <bbox>)", ((1, 2), (3, 4)))
+        >>> respelled(drag, [(5, 6), (0.7, 8)])
+        'drag([5, 6], [0.7, 8])'
+    """
     spelled = "(.+?)".join(map(re.escape, target.template.split(PLACE)))
     found = re.fullmatch(spelled, target.text, re.DOTALL)
-    if found is None or not target.points:
+    if found is None or not places:
         return target.text
-    middle = convert(Point(0.5, 0.5, "rel"), space, screen)
-    pair = [repr(side if space == "rel" else round(side)) for side in (middle.x, middle.y)]
-    sides, text = cycle(pair), target.template
+    sides, text = cycle(repr(side) for pair in places for side in pair), target.template
     for written in found.groups():
         text = text.replace(PLACE, _NUMBER.sub(lambda old: next(sides), written), 1)
     return text

@@ -10,24 +10,30 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, get_args
 
 from omnidata.actions import (
     Action,
     Box,
+    Direction,
     Point,
     Region,
     Screen,
     Space,
+    centre,
     convert,
+    heading,
 )
 from omnidata.errors import OmnidataError
+from omnidata.metrics.edit_distance import edit_distance
 from omnidata.tasks.coordinates import resizing
 from omnidata.types import (
     NOTHING,
     READ,
     UNREAD,
+    Cause,
+    Diagnosis,
     Explanation,
     Mark,
     Outcome,
@@ -105,43 +111,65 @@ _UNANSWERED: Final[Mapping[Outcome, str]] = {
 def explained(
     verdict: Verdict | None,
     profile: Profile,
-    cause: Callable[[Mapping[str, Any], bool], str],
+    sentence: Callable[[Mapping[str, Any], bool], str],
     *,
     target_label: str = "",
     answer_label: Callable[[Mapping[str, Any]], str] | None = None,
     places: Mapping[str, Places],
     noun: str = "primitive",
     frames: str = "target",
+    diagnosis: Callable[[Mapping[str, Any]], Diagnosis] = lambda parsed: Diagnosis("rule"),
 ) -> Explanation:
     """An explanation, said as all benchmarks say what they have in common.
 
     Args:
         verdict: on the answer; None without one.
         profile: whose it is.
-        cause: gives the sentence on an answer that was read and judged, from what was read and
-            whether it is right.
+        sentence: says why an answer that was read and judged is right or wrong, from what was read
+            and whether it is right.
         target_label: as in `Explanation`.
         answer_label: gives the label of an answer from what was read; None for benchmarks whose
             answers have no labels.
         places: what can be drawn, by the role of the picture.
         noun: what the labels are.
         frames: what is framed on pictures.
+        diagnosis: of an answer that was read and is not right, from what was read.
     """
     if verdict is None:
         return Explanation(target_label=target_label, places=places, noun=noun, frames=frames)
     mark = mark_of(verdict.outcome, dict(zip(profile.values, verdict.values, strict=True)))
+    wrong = mark not in ("right", "unjudged")
     return Explanation(
         mark,
-        _sentence(verdict, mark, cause),
+        _sentence(verdict, mark, sentence),
         target_label,
         _label(verdict, answer_label) if answer_label else "",
         places,
         noun,
         frames,
+        (_undelivered(verdict) or diagnosis(verdict.parsed or {})) if wrong else None,
     )
 
 
-def _sentence(verdict: Verdict, mark: Mark, cause: Callable[[Mapping[str, Any], bool], str]) -> str:
+_UNREAD_CAUSES: Final[Mapping[Outcome, Cause]] = {
+    "unparsed": "format",
+    "truncated": "truncated",
+    "refused": "refused",
+    "api_error": "no_answer",
+    "media_error": "no_answer",
+    "missing": "no_answer",
+}
+
+
+def _undelivered(verdict: Verdict) -> Diagnosis | None:
+    """What is wrong where there is nothing to hold against the target."""
+    cause = _UNREAD_CAUSES.get(verdict.outcome)
+    return Diagnosis(cause) if cause else None
+
+
+def _sentence(
+    verdict: Verdict, mark: Mark, sentence: Callable[[Mapping[str, Any], bool], str]
+) -> str:
     because = f": {verdict.reason}" if verdict.reason else ""
     if mark == "unjudged":
         return f"the row cannot be judged{because}"
@@ -149,7 +177,7 @@ def _sentence(verdict: Verdict, mark: Mark, cause: Callable[[Mapping[str, Any], 
         return _UNANSWERED.get(verdict.outcome, "there is no answer")
     if verdict.outcome == "unparsed":
         return f"nothing could be read{because}"
-    return cause(verdict.parsed or {}, mark == "right") + (because if mark != "right" else "")
+    return sentence(verdict.parsed or {}, mark == "right") + (because if mark != "right" else "")
 
 
 def _label(verdict: Verdict, answer_label: Callable[[Mapping[str, Any]], str]) -> str:
@@ -220,7 +248,8 @@ def by_action(
     said: Action | None,
     *,
     receipt: Mapping[str, Any] | None,
-    cause: Callable[[Action, Action, Places, bool], str],
+    sentence: Callable[[Action, Action, Places, bool], str],
+    reach: float = REACH,
 ) -> Explanation:
     """The explanation of an answer that is an action, held against the step's own.
 
@@ -228,31 +257,40 @@ def by_action(
         step: the step; its action is the target.
         verdict: on the answer.
         profile: whose verdict it is.
-        said: the answer; None where it is no action.
+        said: the answer, its places as the model wrote them; None where it is no action.
         receipt: of the answer.
-        cause: gives the sentence from the target, the answer, the places and whether it is right.
+        sentence: says why, from the target, the answer, the places and whether it is right.
+        reach: how far from a target point an answer may be, in thousandths of the screen.
     """
     wanted = step.action
     places = _of_actions(step, said, receipt)
 
-    def sentence(parsed: Mapping[str, Any], right: bool) -> str:
+    def told(parsed: Mapping[str, Any], right: bool) -> str:
         if wanted is None or said is None:
             assert verdict
             return plain(verdict, profile, right=right)
-        return cause(wanted, said, places, right)
+        return sentence(wanted, said, places, right)
 
     def label(parsed: Mapping[str, Any]) -> str:
         if said:
             return said.label
         return UNREAD if verdict and verdict.outcome == "unparsed" else _brief(parsed)
 
+    def diagnosis(parsed: Mapping[str, Any]) -> Diagnosis:
+        assert verdict
+        values = dict(zip(profile.values, verdict.values, strict=True))
+        same_type = bool(values.get("type_match"))
+        done, answered = ((one, *one.then) if one else () for one in (wanted, said))
+        return diagnose(step, done, answered, receipt=receipt, reach=reach, same_type=same_type)
+
     return explained(
         verdict,
         profile,
-        sentence,
+        told,
         target_label=wanted.label if wanted else "",
         answer_label=label if wanted else None,
         places={SCREENSHOT: places},
+        diagnosis=diagnosis,
     )
 
 
@@ -346,6 +384,175 @@ def _swiped(step: Step, places: Places, *, right: bool, rule: Rule) -> str:
         return f"{begins}, and the row names no lift"
     ends = placed(step, "the end", places.answer_end, places.target_end, right=right, rule=rule)
     return f"{begins}; {ends}" if right else ends
+
+
+# What is wrong with an answer: the first thing in which it differs from the step's own action.
+
+_NEAR: Final = 50.0
+"""How far outside a target a near miss may be, in thousandths of the screen."""
+_MOST_TEXT: Final = 10_000
+"""Characters of a text that are compared."""
+_IDLE: Final = frozenset({"none", "wait"})
+_BUTTONS: Final = frozenset({"back", "home", "recent", "enter", "keys"})
+
+
+def diagnose(
+    step: Step,
+    wanted: Sequence[Action],
+    said: Sequence[Action],
+    *,
+    receipt: Mapping[str, Any] | None,
+    reach: float = REACH,
+    same_type: bool = False,
+) -> Diagnosis:
+    """What is wrong with an answer that a profile does not count as right.
+
+    Types of action come first, then directions, elements and places, texts and keys. A place
+    outside its target is a near miss up to 50 thousandths of the screen from the target's edge, or
+    from the reach of a target point; farther away, it may be right in another unit or with its axes
+    swapped; else it is another element. A text is near where half of its characters or more are
+    right (similarity 1 - distance / length of at least 0.5, the threshold of ANLS, Biten et al.
+    2019), case and white space aside.
+
+    Args:
+        step: what was asked about.
+        wanted: what is right, in order; empty where nobody knows it as actions.
+        said: the answer, its places as the model wrote them; empty where it is no action.
+        receipt: of the answer, with the size of the picture as it was sent.
+        reach: how far from a target point an answer may be, in thousandths of the screen.
+        same_type: whether the profile counts both as one type of action.
+
+    Returns:
+        The first difference, or `rule` where there is none.
+    """
+    if not wanted or not said:
+        return Diagnosis("rule")
+    for one, other in zip(wanted, said, strict=False):
+        if cause := _type_cause(one, other, same_type=same_type):
+            return Diagnosis(cause)
+    if len(wanted) != len(said):
+        return Diagnosis("wrong_type")
+    pairs = zip(wanted, said, strict=True)
+    found = (_difference(step, one, other, receipt, reach) for one, other in pairs)
+    return next(filter(None, found), Diagnosis("rule"))
+
+
+def _type_cause(wanted: Action, said: Action, *, same_type: bool) -> Cause | None:
+    kinds = {wanted.kind, said.kind}
+    if len(kinds) == 1:
+        other = wanted.status and said.status and wanted.status != said.status
+        clicks = (wanted.button, wanted.count) != (said.button, said.count)
+        return "wrong_type" if other or clicks else None
+    if kinds == _IDLE:
+        return None
+    if wanted.kind == "done":
+        return "went_on"
+    if said.kind == "done":
+        return "stopped_early"
+    if wanted.kind in _IDLE:
+        return "acted_early"
+    if said.kind in _IDLE:
+        return "waited_too_long"
+    return "wrong_key" if same_type and kinds <= _BUTTONS else "wrong_type"
+
+
+def _difference(
+    step: Step, wanted: Action, said: Action, receipt: Mapping[str, Any] | None, reach: float
+) -> Diagnosis | None:
+    """What differs in two actions of one type."""
+    ways = _way(wanted), _way(said)
+    if None not in ways and ways[0] != ways[1]:
+        return Diagnosis("wrong_direction")
+    if None not in (elements := (wanted.element, said.element)) and len({*elements}) > 1:
+        return Diagnosis("wrong_element")
+    places = [(wanted.start, said.start)]
+    if wanted.kind in ("swipe", "drag"):  # where a tap's finger is lifted is no second target
+        places.append((wanted.end, said.end))
+    for regions, own in places if wanted.kind != "scroll" else ():
+        if regions and not own and wanted.kind in _PLACED:
+            return Diagnosis("format")
+        if found := place_cause(step, regions, own, receipt=receipt, reach=reach):
+            return found
+    for text, own_text in ((wanted.text, said.text), (wanted.app, said.app)):
+        if text is not None and (cause := _text_cause(text, own_text)):
+            return Diagnosis(cause)
+    if [key.casefold() for key in wanted.keys] != [key.casefold() for key in said.keys]:
+        return Diagnosis("wrong_key")
+    return None
+
+
+def _way(action: Action) -> Direction | None:
+    """Which way a finger goes or a wheel turns, as far as anything says it."""
+    if action.direction or action.kind != "swipe" or not (action.start and action.end):
+        return action.direction
+    start, end = centre(action.start[0]), centre(action.end[0])
+    return heading((start.x, start.y), (end.x, end.y))
+
+
+def place_cause(
+    step: Step,
+    wanted: Sequence[Region],
+    said: Sequence[Region],
+    *,
+    receipt: Mapping[str, Any] | None,
+    reach: float = REACH,
+) -> Diagnosis | None:
+    """What is wrong with a place; None where it is right, missing, or nobody can say.
+
+    Args:
+        step: what was asked about.
+        wanted: the alternatives that are right.
+        said: the place of the answer, as the model wrote it.
+        receipt: of the answer.
+        reach: how far from a target point an answer may be, in thousandths of the screen.
+    """
+    if not wanted or not said:
+        return None
+    units: tuple[Space, ...] = get_args(Space)
+    if min(step.screen) < 1:  # shares can be compared, pixels cannot
+        if any(region.space == "px" for region in (*wanted, *said)):
+            return None
+        step, units = replace(step, screen=(1000, 1000)), units[1:]
+    regions = [in_pixels(region, step.screen) for region in wanted]
+    own = centre(said[0])
+
+    def distance(point: Point) -> float:
+        shown = on_screen(step, point, receipt)
+        return math.inf if shown is None else _outside(shown, regions, step.screen, reach)
+
+    away = distance(own)
+    if away <= 0:
+        return None
+    if away <= _NEAR:
+        return Diagnosis("near_miss")
+    for x, y, order in ((own.x, own.y, ""), (own.y, own.x, "y before x")):
+        for unit in (own.space, *units):
+            changed = "" if unit == own.space else unit
+            if (order or changed) and distance(Point(x, y, unit)) <= 0:
+                reading = ", ".join(filter(None, (changed, order)))
+                return Diagnosis("other_unit" if changed else "axes_swapped", reading)
+    return Diagnosis("wrong_element")
+
+
+def _outside(point: Point, regions: Sequence[Region], screen: Screen, reach: float) -> float:
+    """How far outside the nearest region a point is, in thousandths of the screen."""
+    found = []
+    for region in regions:
+        x, y = _off(point, region)
+        away = math.hypot(1000 * x / screen[0], 1000 * y / screen[1])
+        found.append(away - reach if isinstance(region, Point) else away)
+    return min(found)
+
+
+def _text_cause(wanted: str, said: str | None) -> Cause | None:
+    """What is wrong with a text; None where it is the same."""
+    if said is None:
+        return "format"
+    if said == wanted:
+        return None
+    one, other = (" ".join(text.casefold().split())[:_MOST_TEXT] for text in (wanted, said))
+    near = 2 * edit_distance(one, other) <= max(len(one), len(other))
+    return "near_text" if near else "wrong_text"
 
 
 # Turns in which several things are done: what they are, and where.

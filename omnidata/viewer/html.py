@@ -22,7 +22,7 @@ import jinja2
 from omnidata.actions import NUMBERS
 from omnidata.errors import counted
 from omnidata.metrics.paired import Unit
-from omnidata.types import NOTHING, OUTCOMES, UNREAD, Mark
+from omnidata.types import CAUSES, NOTHING, OUTCOMES, UNREAD, Mark
 from omnidata.viewer.media_index import Addresses
 from omnidata.viewer.report_data import Book
 from omnidata.viewer.step_page import facts
@@ -173,16 +173,19 @@ def _facts(book: Book) -> dict[str, str]:
 def _axes(book: Book) -> list[Axis]:
     found = []
     if book.run:
-        marks = [judged.mark for judged in book.judged]
+        marks = [each.mark or "" for each in book.explanations]
         found.append(_axis("verdict", "Verdict", marks, list(MARKS), MARKS))
-        outcomes = [judged.outcome for judged in book.judged]
+        outcomes = [book.run.scores[step.sample_id]["outcome"] for step in book.steps]
         found.append(_axis("outcome", "Outcome", outcomes, OUTCOMES))
+        causes = [each.diagnosis.cause if each.diagnosis else "" for each in book.explanations]
+        if any(causes):
+            found.append(_axis("cause", "Cause", causes, list(CAUSES), CAUSES))
     for tag in book.source.tags:
         values = [step.tags.get(tag, "") for step in book.steps]
         if 1 < len(set(values)) <= _MOST_VALUES:
             order = list(book.run.results["by"].get(tag, ())) if book.run else []
             found.append(_axis(tag, tag.replace("_", " ").capitalize(), values, order))
-    answers = [judged.answer for judged in book.judged]
+    answers = [each.answer_label for each in book.explanations]
     if len({*book.targets, *answers}) < 2:
         return found
     if any(book.targets):
@@ -225,9 +228,9 @@ def _ordered(counts: Counter[str], order: Sequence[str] = list(NUMBERS)) -> dict
 
 def _matrix(book: Book) -> Matrix | None:
     pairs = Counter(
-        (target, judged.answer)
-        for target, judged in zip(book.targets, book.judged, strict=True)
-        if target and judged.answer
+        (each.target_label, each.answer_label)
+        for each in book.explanations
+        if each.target_label and each.answer_label
     )
     targets = list(_ordered(Counter(target for target, _ in pairs)))
     said = {answer for _, answer in pairs}
@@ -308,6 +311,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.globals["MARKS"] = MARKS
+    made.globals["CAUSES"] = CAUSES
     made.filters["counted"] = counted
     made.filters["percent"] = _percent
     made.filters["fragment"] = _fragment

@@ -12,25 +12,8 @@ from omnidata.errors import OmnidataError, RunError, UsageError, counted
 from omnidata.predictions import Prediction
 from omnidata.run.run_files import Run, recorded_steps
 from omnidata.tasks import get_task
-from omnidata.types import Explanation, LoadedDataset, Mark, MediaRef, Outcome, Step, Task, Verdict
+from omnidata.types import Explanation, LoadedDataset, MediaRef, Step, Task, Verdict
 from omnidata.viewer.media_index import Shelf
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What the index knows of a step in a run.
-
-    Attributes:
-        outcome: of the answer.
-        mark: how it came out by the run's profile.
-        target: the label of what is right; empty where there is none.
-        answer: the answer's label; empty where answers have none.
-    """
-
-    outcome: Outcome
-    mark: Mark
-    target: str
-    answer: str
 
 
 @dataclass(frozen=True)
@@ -77,28 +60,19 @@ class Book:
         return {n: episode for episode, numbers in enumerate(self.episodes) for n in numbers}
 
     @cached_property
+    def explanations(self) -> Sequence[Explanation]:
+        """What the benchmark tells of every step and, in a run, of its answer."""
+        return [self.explained(step, self.verdict(step)) for step in self.steps]
+
+    @cached_property
     def targets(self) -> Sequence[str]:
         """The label of every step's target."""
-        if self.run:
-            return [judged.target for judged in self.judged]
-        return [self.explained(step).target_label for step in self.steps]
+        return [found.target_label for found in self.explanations]
 
-    @cached_property
+    @property
     def noun(self) -> str:
         """What the labels of targets and answers are."""
-        return self.explained(self.steps[0]).noun
-
-    @cached_property
-    def judged(self) -> Sequence[Judged]:
-        """What the run says of every step; empty without a run."""
-        return [self._judged(step) for step in self.steps] if self.run else ()
-
-    def _judged(self, step: Step) -> Judged:
-        verdict = self.verdict(step)
-        assert verdict
-        found = self.explained(step, verdict)
-        assert found.mark
-        return Judged(verdict.outcome, found.mark, found.target_label, found.answer_label)
+        return self.explanations[0].noun
 
     def verdict(self, step: Step) -> Verdict | None:
         """What the run's profile says of a step, as it is recorded; None without a run."""

@@ -11,7 +11,7 @@ from omnidata import media
 from omnidata.actions import Point, Region, Screen, history_text
 from omnidata.errors import MediaError, OmnidataError
 from omnidata.predictions import lacked
-from omnidata.types import Explanation, Mark, MediaRef, Modality, Places, Step, Verdict
+from omnidata.types import Diagnosis, Explanation, Mark, MediaRef, Modality, Places, Step, Verdict
 from omnidata.viewer.media_index import Wave, waveform
 from omnidata.viewer.report_data import Book
 
@@ -86,13 +86,21 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What one profile says of the answer, and why."""
+    """What one profile says of the answer, and why.
+
+    Attributes:
+        profile: the profile.
+        outcome, values: of its verdict.
+        mark, diagnosis: as in `Explanation`.
+        why: in a sentence.
+    """
 
     profile: str
     outcome: str
     mark: Mark
     values: Mapping[str, Any]
     why: str
+    diagnosis: Diagnosis | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +165,7 @@ def facts(book: Book, number: int) -> Facts:
     strip = strip_of(book, book.episode_of[number])
     broken = [cell.index for cell in strip if cell.mark not in ("right", "unjudged")]
     verdict = book.verdict(step)
-    explained = book.explained(step, verdict)
+    explained = book.explanations[number]
     prompt, note = _prompt(book, number)
     return Facts(
         number=number,
@@ -186,7 +194,7 @@ def facts(book: Book, number: int) -> Facts:
 def strip_of(book: Book, episode: int) -> Sequence[Cell]:
     """The steps of an episode, in order."""
     return [
-        Cell(number, book.steps[number].step_index, book.judged[number].mark if book.run else None)
+        Cell(number, book.steps[number].step_index, book.explanations[number].mark)
         for number in book.episodes[episode]
     ]
 
@@ -329,7 +337,7 @@ def _ruling(book: Book, step: Step, name: str, verdict: Verdict, explained: Expl
     assert explained.mark
     if explained.mark == "none" and said and said.error:
         why = f"{verdict.outcome}: {said.error}"
-    return Ruling(name, verdict.outcome, explained.mark, values, why)
+    return Ruling(name, verdict.outcome, explained.mark, values, why, explained.diagnosis)
 
 
 def _json(value: Any) -> str:

@@ -5,7 +5,7 @@ import math
 
 from omnidata.actions import Action, Point
 from omnidata.errors import Finding
-from omnidata.jsontext import objects
+from omnidata.jsontext import json_file, objects
 from omnidata.loaders import files
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.profiles import EpisodeProfile
@@ -69,8 +69,8 @@ class Odyssey(Benchmark):
     tags = ("category", "device")
 
     def steps(self, data, note):
-        paths = sorted(path for path in files.walk(data) if path.suffix == ".json")
-        for found in filter(lambda found: "task_info" in found, map(files.whole, paths)):
+        rows = (json_file(path, 1 << 24) for path in files.walk(data) if path.suffix == ".json")
+        for found in (row for row in rows if isinstance(row, dict) and "task_info" in row):
             own, about, device = (found[key] for key in ("episode_id", "task_info", "device_info"))
             screen, done = (device["w"], device["h"]), [*map(action_of, found["steps"])]
             for number, row in enumerate(found["steps"]):

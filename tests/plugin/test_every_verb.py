@@ -215,7 +215,7 @@ def test_pages_have_marks_sentences_and_a_confusion_table(
     assert "(unparsed)" not in text
     assert "target against answer" in text
     book = open_run(read_run(world.runs / "center"))
-    marks = [judged.mark for judged in book.judged]
+    marks = [each.mark for each in book.explanations]
     assert {"right", "near", "wrong", "unjudged"} == set(marks)
     near = facts(book, marks.index("near"))
     assert near.pictures[0].shapes

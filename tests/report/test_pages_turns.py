@@ -50,7 +50,7 @@ def looked_at(
 def labels(data: Path) -> list[tuple[str, str]]:
     """What targets and answers of the run are called."""
     book = open_run(read_run(data.with_name(f"{data.name}-run")))
-    return list(zip(book.targets, (each.answer for each in book.judged), strict=True))
+    return list(zip(book.targets, (each.answer_label for each in book.explanations), strict=True))
 
 
 def causes(page: Facts) -> list[tuple[str, str]]:

@@ -573,7 +573,11 @@ def test_its_own_explanation_is_on_its_pages(site: Path, rows: Path, tmp_path: P
     omnidata.evaluate(task, task.load(rows), "baseline:oracle", tmp_path / "run")
     book = open_run(read_run(tmp_path / "run"))
     assert facts(book, 0).rulings[0].why == "melon is shorter"
-    assert (book.noun, book.targets[0], book.judged[0].answer) == ("word", "word", "melon")
+    assert (book.noun, book.targets[0], book.explanations[0].answer_label) == (
+        "word",
+        "word",
+        "melon",
+    )
 
 
 def test_a_failing_explanation_names_the_distribution_and_the_step(site: Path, rows: Path) -> None:

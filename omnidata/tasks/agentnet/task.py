@@ -16,13 +16,14 @@ from omnidata.metrics.row_tables import by_group
 from omnidata.tasks.agentnet import load as loader
 from omnidata.tasks.agentnet.actions import POINTED, boxes_of, place_of, spelled, turn_of, type_of
 from omnidata.tasks.agentnet.load import truths_of
-from omnidata.tasks.agentnet.rules import Rule, judge, parse, relative
+from omnidata.tasks.agentnet.rules import REACH, Rule, judge, parse, relative
 from omnidata.tasks.base import Benchmark, hash_of
 from omnidata.tasks.coordinates import answer_space, place
 from omnidata.tasks.desktops import as_action, is_told
 from omnidata.tasks.explaining import (
     SCREENSHOT,
     Turn,
+    diagnose,
     explained,
     gap,
     in_pixels,
@@ -238,6 +239,9 @@ class AgentNet(Benchmark):
             answer_label=lambda parsed: Turn(tuple(map(type_of, read))).label,
             places={SCREENSHOT: of_turns(target, _turn(done, step) if done else None)},
             noun="action",
+            diagnosis=lambda parsed: diagnose(
+                step, _nearest(truths, done, rule), read, receipt=receipt, reach=1000 * REACH
+            ),
         )
 
 
@@ -290,6 +294,13 @@ def _point(action: Action, step: Step) -> Point | None:
     return on_screen(step, Point(place.x, place.y, "rel"), {}) if place else None
 
 
+def _nearest(
+    truths: Sequence[Sequence[Action]], said: Sequence[Action], rule: Rule
+) -> Sequence[Action]:
+    """The ground truth against which an answer scores highest."""
+    return max(truths, key=lambda one: judge([one], said, rule), default=())
+
+
 def _cause(
     step: Step,
     truths: Sequence[Sequence[Action]],
@@ -301,7 +312,7 @@ def _cause(
     """How an answer differs from the nearest of the accepted ground truths."""
     if not said:
         return "the answer does nothing"
-    truth = max(truths, key=lambda one: judge([one], said, rule))
+    truth = _nearest(truths, said, rule)
     if right:
         return _rightly(step, truth, said)
     types, given = [type_of(one) for one in truth], [type_of(one) for one in said]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from omnidata.actions import Box
+from omnidata.actions import Box, Space, convert
 from omnidata.metrics.edit_distance import edit_distance
 from omnidata.tasks.agentstudio.rows import action_box, shown, target_box
 from omnidata.tasks.agentstudio.rules import letters_of
@@ -15,9 +15,10 @@ from omnidata.tasks.explaining import (
     explained,
     in_pixels,
     pair_on_screen,
+    place_cause,
     placed,
 )
-from omnidata.types import Explanation, Places, Profile, Step, Verdict
+from omnidata.types import Diagnosis, Explanation, Places, Profile, Step, Verdict
 
 _FRAMES: Final = "recorded action"
 """What is framed where the question is what was done: the place of an action is no target."""
@@ -25,7 +26,7 @@ _RELEASE: Final = Rule(borderline="the released evaluator wants it strictly insi
 
 
 def ground(
-    step: Step, verdict: Verdict | None, profile: Profile, *, is_release: bool
+    step: Step, verdict: Verdict | None, profile: Profile, *, is_release: bool, space: Space
 ) -> Explanation:
     """Of GroundUI: where the point is, seen from the target."""
     box = target_box(step.source)
@@ -38,6 +39,14 @@ def ground(
         profile,
         lambda parsed, right: placed(step, "the point", said, regions, right=right, rule=rule),
         places={SCREENSHOT: Places(regions, (), said)},
+        diagnosis=lambda parsed: (
+            (
+                place_cause(step, regions, (convert(said, space, step.screen),), receipt={})
+                if said
+                else None
+            )
+            or Diagnosis("rule")
+        ),
     )
 
 
@@ -56,6 +65,7 @@ def single(step: Step, verdict: Verdict | None, profile: Profile) -> Explanation
         answer_label=lambda parsed: _operation(step, parsed["letters"][0]),
         places=_recorded(step, {"before": step.source}),
         noun="operation",
+        diagnosis=lambda parsed: Diagnosis("wrong_type"),
         frames=_FRAMES,
     )
 
@@ -72,7 +82,14 @@ def multiple(step: Step, verdict: Verdict | None, profile: Profile) -> Explanati
         distance = edit_distance(given, wanted)
         return f"{said}: {distance} edit{'s' * (distance != 1)} apart"
 
-    return explained(verdict, profile, cause, places=_trajectory(step), frames=_FRAMES)
+    return explained(
+        verdict,
+        profile,
+        cause,
+        places=_trajectory(step),
+        frames=_FRAMES,
+        diagnosis=lambda parsed: Diagnosis("wrong_type"),
+    )
 
 
 def critic(step: Step, verdict: Verdict | None, profile: Profile) -> Explanation:

@@ -413,7 +413,8 @@ class AgentStudio(Benchmark):
         """Why a verdict is what it is, and what can be drawn of it."""
         judge = self.profiles[profile]
         if self.name == "groundui":
-            return ground(step, verdict, judge, is_release=profile == "agentstudio-release")
+            release = profile == "agentstudio-release"
+            return ground(step, verdict, judge, is_release=release, space=self._space)
         if self.name == "idm-single":
             return single(step, verdict, judge)
         return (multiple if self.name == "idm-multiple" else critic)(step, verdict, judge)

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
-from omnidata.actions import Action, Space
-from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, pair_on_screen, placed
-from omnidata.tasks.omnibench.actions import spelled
+from omnidata.actions import Action, Point, Space
+from omnidata.tasks.explaining import (
+    SCREENSHOT,
+    Rule,
+    diagnose,
+    explained,
+    pair_on_screen,
+    placed,
+)
+from omnidata.tasks.omnibench.actions import read_call, spelled
 from omnidata.tasks.omnibench.rows import action_of
 from omnidata.types import Explanation, Places, Profile, Step, Verdict
+
+_ARGUMENTS: Final = {"notches": "wheel_dist", "text": "keys"}
+"""Names of arguments in verdicts -> those of the functions."""
 
 
 def explain(
@@ -46,12 +57,26 @@ def explain(
         answer_label=lambda parsed: _named(str(parsed["function"])),
         places={SCREENSHOT: Places(regions, (), said)},
         noun="function",
+        diagnosis=lambda parsed: diagnose(
+            step, (wanted,) if wanted else (), _said(parsed, space), receipt=receipt
+        ),
     )
 
 
 def _named(function: object) -> str:
     """A function's name; the end of a task has none."""
     return str(function or "finish")
+
+
+def _said(parsed: Mapping[str, Any], space: Space) -> tuple[Action, ...]:
+    """What a profile read, as an action; nothing where its arguments could not be read."""
+    args = {_ARGUMENTS.get(name, name): value for name, value in parsed.get("args", {}).items()}
+    try:
+        action = read_call(parsed.get("function"), args)
+    except ValueError:
+        return ()
+    place = parsed.get("coordinates")
+    return (replace(action, start=(Point(place[0], place[1], space),) if place else ()),)
 
 
 def _unlike(wanted: Action | None, parsed: Mapping[str, Any], *, right: bool) -> str:

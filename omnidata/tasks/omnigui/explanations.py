@@ -40,7 +40,7 @@ def explain(
         receipt: of the answer.
     """
 
-    def cause(wanted: Action, said: Action, places: Places, right: bool) -> str:
+    def sentence(wanted: Action, said: Action, places: Places, right: bool) -> str:
         label = said.label
         if is_release and not right and label == wanted.label and label in _NEVER_EXACT:
             return f"the released evaluator counts no {label} as an exact match"
@@ -48,4 +48,4 @@ def explain(
         return acted(step, wanted, said, places, right=right, rule=rule)
 
     said = read_again(reader, verdict)
-    return by_action(step, verdict, profile, said, receipt=receipt, cause=cause)
+    return by_action(step, verdict, profile, said, receipt=receipt, sentence=sentence)

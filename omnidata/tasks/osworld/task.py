@@ -22,6 +22,7 @@ from omnidata.tasks.desktops import WORDS, Call, Code, as_action, is_told, spell
 from omnidata.tasks.explaining import (
     SCREENSHOT,
     Turn,
+    diagnose,
     explained,
     fenced,
     gap,
@@ -31,6 +32,7 @@ from omnidata.tasks.explaining import (
 )
 from omnidata.tasks.osworld import load as loader
 from omnidata.tasks.osworld.actions import (
+    NEAR,
     ParsedResponse,
     actions_of,
     calls_of,
@@ -347,6 +349,9 @@ class OsWorld(Benchmark):
             answer_label=lambda parsed: turn.label if (turn := _turn(read)) else "",
             places={SCREENSHOT: of_turns(target, _turn(said))},
             noun="action",
+            diagnosis=lambda parsed: diagnose(
+                step, done or (), read or (), receipt=receipt, reach=1000 * NEAR
+            ),
         )
 
 

@@ -25,6 +25,7 @@ from omnidata.actions import (
     Space,
     centre,
     convert,
+    heading,
 )
 from omnidata.jsontext import is_number
 
@@ -140,19 +141,6 @@ def holds(rect: Rect, point: Pair, *, more: float) -> bool:
         max(0, x - wide) - _ROUNDING <= point[0] <= min(1, x + width + wide) + _ROUNDING
         and max(0, y - tall) - _ROUNDING <= point[1] <= min(1, y + height + tall) + _ROUNDING
     )
-
-
-def heading(touch: Pair, lift: Pair) -> Direction:
-    """Which way a finger goes, along the axis on which it goes further; vertically if both agree.
-
-    Examples:
-        >>> heading((0.5, 0.5), (0.1, 0.8)), heading((0, 0), (1, 1))
-        ('left', 'down')
-    """
-    x, y = lift[0] - touch[0], lift[1] - touch[1]
-    if abs(y) >= abs(x):
-        return "up" if y < 0 else "down"
-    return "left" if x < 0 else "right"
 
 
 def read_call(action: object, *, space: Space = "px") -> Action:

@@ -27,14 +27,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.actions import Action, Direction, Pair
+from omnidata.actions import Action, Direction, Pair, heading
 from omnidata.tasks.phones.actions import (
     TAP_REACH,
     Code,
     Rect,
     Truth,
     direction_of,
-    heading,
     holds,
     is_tap,
     middle,

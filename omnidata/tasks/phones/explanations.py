@@ -49,11 +49,12 @@ def explain(
         receipt: of the answer.
     """
 
-    def cause(wanted: Action, said: Action, places: Places, right: bool) -> str:
-        return _cause(profile.name, step, wanted, said, places, right=right)
+    def sentence(wanted: Action, said: Action, places: Places, right: bool) -> str:
+        return _sentence(profile.name, step, wanted, said, places, right=right)
 
     said = _said(reader, verdict, space)
-    return by_action(step, verdict, profile, said, receipt=receipt, cause=cause)
+    reach = _REACH.get(profile.name, 0)
+    return by_action(step, verdict, profile, said, receipt=receipt, sentence=sentence, reach=reach)
 
 
 def _said(reader: Reader, verdict: Verdict | None, space: Space) -> Action | None:
@@ -67,7 +68,7 @@ def _said(reader: Reader, verdict: Verdict | None, space: Space) -> Action | Non
         return None
 
 
-def _cause(
+def _sentence(
     profile: str, step: Step, wanted: Action, said: Action, places: Places, *, right: bool
 ) -> str:
     label = said.label

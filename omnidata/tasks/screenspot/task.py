@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from omnidata.actions import Screen, Space
+from omnidata.actions import Point, Screen, Space
 from omnidata.errors import Finding
 from omnidata.metrics.intervals import Mask, named_methods
 from omnidata.metrics.paired import Unit
@@ -24,6 +24,7 @@ from omnidata.tasks.explaining import (
     explained,
     in_pixels,
     pair_on_screen,
+    place_cause,
     placed,
 )
 from omnidata.tasks.profiles import RowProfile, owners
@@ -32,6 +33,7 @@ from omnidata.tasks.screenspot.load import BOXES, FORMS, box_of, file_of, is_neg
 from omnidata.tasks.screenspot.rules import NEGATIVE, ParsedResponse, Reading, hits, read
 from omnidata.types import (
     PLACE,
+    Diagnosis,
     Explanation,
     Places,
     Profile,
@@ -257,6 +259,13 @@ class ScreenSpot(Benchmark):
                 return "the element is not on the screen, and the answer names a point"
             return placed(step, "the point", point, regions, right=right, rule=_RULE)
 
+        def diagnosis(parsed: Mapping[str, Any]) -> Diagnosis:
+            if absent or parsed.get("negative"):
+                return Diagnosis("wrong_type")
+            x, y = parsed["point"]
+            said = Point(x, y, parsed.get("space", self._space))
+            return place_cause(step, regions, (said,), receipt=receipt) or Diagnosis("rule")
+
         present = "point" if step.action else ""
         return explained(
             verdict,
@@ -266,6 +275,7 @@ class ScreenSpot(Benchmark):
             answer_label=lambda parsed: NEGATIVE if parsed.get("negative") else "point",
             places={SCREENSHOT: Places(regions, (), point)},
             noun="kind",
+            diagnosis=diagnosis,
         )
 
 

@@ -1,0 +1,255 @@
+"""Why an answer is wrong: right answers that are mutated in one way are named as that way."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from omnidata.actions import Action, Point, Space, convert
+from omnidata.tasks import get_task
+from omnidata.tasks.coordinates import answer_space, respelled
+from omnidata.tasks.explaining import in_pixels
+from omnidata.types import Cause, Diagnosis, Outcome, Profile, Step, Target, Task, Verdict
+from tests.goldens.worlds import WORLDS
+from tests.plugin import data as odyssey
+
+IDLE = ("none", "wait")
+UNITS: tuple[Space, ...] = get_args(Space)
+Mutation = tuple[Cause, str]
+
+
+def type_of(action: Action) -> tuple[Any, ...]:
+    return action.kind, action.status, action.button, action.count
+
+
+class Mutator:
+    """Mutates the right answers of a task.
+
+    Args:
+        task: with the unit of its answers.
+        steps: of its data; right answers to some are wrong ones to others.
+        reach: how far from a target point answers are right, in thousandths of the screen.
+        same: kinds of action that the profile counts as presses of keys, all of one type.
+    """
+
+    def __init__(
+        self, task: Task, steps: Sequence[Step], reach: float, same: frozenset[str]
+    ) -> None:
+        self.reach, self.same = reach, same
+        self.unit = answer_space(task.options) or task.prompted_space or "px"
+        self.right = [
+            (step, step.action, target)
+            for step in steps
+            if step.action and (target := task.target(step))
+        ]
+
+    def of(self, step: Step, action: Action, target: Target) -> Iterator[Mutation]:
+        """Every mutation that the answer to a step has."""
+        yield "format", "I do not know."
+        yield from self.types(action)
+        yield from self.texts(action, target)
+        if action.keys:
+            key = action.keys[-1]
+            yield "wrong_key", target.text.replace(f"'{key}'", "'f7'")
+        if action.kind in ("tap", "long_press") and action.start and len(target.points) == 1:
+            yield from self.places(step, action, target)
+
+    def types(self, action: Action) -> Iterator[Mutation]:
+        """The right answers to a step of each other type and direction."""
+        found: dict[tuple[Any, ...], Mutation] = {}
+        for _, other, target in self.right:
+            if action.kind == "done":
+                cause: Cause = "wrong_type" if other.kind == "done" else "went_on"
+            elif other.kind == "done":
+                cause = "stopped_early"
+            elif action.kind in IDLE:
+                cause = "acted_early"
+            elif other.kind in IDLE:
+                cause = "waited_too_long"
+            elif {action.kind, other.kind} <= self.same:
+                cause = "wrong_key"
+            else:
+                cause = "wrong_type"
+            if other.kind in IDLE and action.kind in IDLE:
+                continue
+            if type_of(other) != type_of(action):
+                found[type_of(other)] = cause, target.text
+            elif other.direction and action.direction and other.direction != action.direction:
+                found[other.kind, other.direction] = "wrong_direction", target.text
+        yield from found.values()
+
+    def texts(self, action: Action, target: Target) -> Iterator[Mutation]:
+        text = action.text or action.app
+        if text and len(text) > 3:
+            for cause, other in (("near_text", text[:-1]), ("wrong_text", "qzx" * len(text))):
+                for left, right in ((json.dumps(text), json.dumps(other)), (text, other)):
+                    if left in target.text:
+                        yield cause, target.text.replace(left, right)  # type: ignore[misc]
+                        break
+
+    def places(self, step: Step, action: Action, target: Target) -> Iterator[Mutation]:
+        regions = [in_pixels(region, step.screen) for region in action.start]
+        width, height = step.screen
+
+        def away(x: float, y: float) -> float:
+            """Thousandths of the screen from the nearest region, for a point in pixels."""
+            found: list[float] = []
+            for region in regions:
+                if isinstance(region, Point):
+                    far = math.hypot((x - region.x) / width, (y - region.y) / height)
+                    found.append(1000 * far - self.reach)
+                else:
+                    beyond_x = max(region.left - x, 0, x - region.right) / width
+                    beyond_y = max(region.top - y, 0, y - region.bottom) / height
+                    found.append(1000 * math.hypot(beyond_x, beyond_y))
+            return max(0.0, min(found))
+
+        def read(pair: tuple[float, float], unit: Space) -> float:
+            point = convert(Point(*pair, unit), "px", step.screen)
+            return away(point.x, point.y)
+
+        def spelled(x: float, y: float) -> tuple[float, float]:
+            """A point in pixels, as the task's answers have it."""
+            point = convert(Point(x, y, "px"), self.unit, step.screen)
+            digits = 4 if self.unit == "rel" else 2
+            return round(point.x, digits), round(point.y, digits)
+
+        grid = list(product(range(1, 100, 2), repeat=2))
+        for x, y in grid:
+            if 15 < away(x * width / 100, y * height / 100) < 45:
+                yield "near_miss", respelled(target, [spelled(x * width / 100, y * height / 100)])
+                break
+        for x, y in grid:
+            pair = spelled(x * width / 100, y * height / 100)
+            read_so = [read(each, unit) for each in (pair, pair[::-1]) for unit in UNITS]
+            if min(read_so) > 1 and read(pair, self.unit) > 60:
+                yield "wrong_element", respelled(target, [pair])
+                break
+        x, y = target.points[0]
+        others = [read((y, x), unit) for unit in UNITS if unit != self.unit]
+        if read((y, x), self.unit) > 60 and min(others) > 0:
+            yield "axes_swapped", respelled(target, [(y, x)])
+        for unit in UNITS:
+            point = convert(Point(x, y, self.unit), unit, step.screen)
+            other = round(point.x, 3), round(point.y, 3)
+            swapped = [read(other[::-1], self.unit)] if unit != self.unit else []
+            if unit != self.unit and read(other, self.unit) > 60 and min(swapped) > 0:
+                yield "other_unit", respelled(target, [other])
+
+
+def wrong(profile: Profile, verdict: Verdict) -> bool:
+    values = dict(zip(profile.values, verdict.values, strict=True))
+    found = values.get("exact_match", values.get("score"))
+    return found is not None and found < 1
+
+
+def named(task: Task, profile: str, step: Step, verdict: Verdict) -> Diagnosis | None:
+    return task.explain(step, verdict, profile=profile).diagnosis
+
+
+@dataclass(frozen=True)
+class Case:
+    """A benchmark, and what is known of a profile of it.
+
+    Attributes:
+        world: of its data.
+        causes: what at least one mutation is of.
+        reach, same: as in `Mutator`.
+        profile: by which answers are judged; the task's own where it is empty.
+    """
+
+    world: str
+    causes: set[Cause]
+    reach: float = 140
+    same: frozenset[str] = frozenset()
+    profile: str = ""
+
+
+def check(task: Task, steps: Sequence[Step], case: Case) -> Counter[Cause]:
+    """Hold what every mutation is named against what it is; how many there were of each kind."""
+    name = case.profile or task.default_profile
+    profile = task.profiles[name]
+    mutator = Mutator(task, steps, case.reach, case.same)
+    seen: Counter[Cause] = Counter()
+    missed: dict[Cause, list[Any]] = {}
+    for step, action, target in mutator.right:
+        verdict = profile.judge(step, target.text)
+        found = named(task, name, step, verdict)
+        assert (found is not None) == wrong(profile, verdict)
+        for cause, text in mutator.of(step, action, target):
+            verdict = profile.judge(step, text)
+            if not wrong(profile, verdict):
+                continue
+            seen[cause] += 1
+            found = named(task, name, step, verdict)
+            if found is None or found.cause != cause:
+                missed.setdefault(cause, []).append((step.sample_id, target.text, text, found))
+        for outcome, cause in UNANSWERED.items():
+            verdict = profile.failed(step, outcome)
+            if wrong(profile, verdict):
+                seen[cause] += 1
+                assert named(task, name, step, verdict) == Diagnosis(cause)
+    assert not [
+        (cause, missed[cause][:3]) for cause in missed if len(missed[cause]) > seen[cause] / 100
+    ]
+    return seen
+
+
+UNANSWERED: dict[Outcome, Cause] = {
+    "truncated": "truncated", "refused": "refused", "api_error": "no_answer",
+    "media_error": "no_answer", "missing": "no_answer",
+}  # fmt: skip
+ALWAYS: set[Cause] = {"format", "truncated", "refused", "no_answer", "wrong_type"}
+PLACES: set[Cause] = {"near_miss", "wrong_element", "axes_swapped", "other_unit"}
+TEXTS: set[Cause] = {"near_text", "wrong_text"}
+IDLING: set[Cause] = {"acted_early", "waited_too_long"}
+ENDS: set[Cause] = {"stopped_early", "went_on"}
+CASES = [
+    Case("omnigui", ALWAYS | PLACES | TEXTS | IDLING | ENDS | {"wrong_direction"}),
+    Case("aitw", ALWAYS | PLACES | ENDS),
+    Case(
+        "androidcontrol",
+        ALWAYS | TEXTS | IDLING | {"wrong_element", "other_unit", "wrong_key"},
+        reach=40,
+        same=frozenset({"back", "home"}),
+    ),
+    Case(
+        "agentnet",
+        ALWAYS | PLACES | IDLING | ENDS | {"wrong_text", "wrong_key"},
+        reach=10 * 2**0.5,
+        profile="agentnetbench-fixed",
+    ),
+    Case(
+        "osworld",
+        ALWAYS | PLACES | IDLING | ENDS | {"wrong_key"},
+        reach=10 * 2**0.5,
+        same=frozenset({"type", "keys"}),
+    ),
+    Case("screenspot", {"format", "near_miss", "wrong_element", "other_unit"}, 0),
+    Case("omnibench", ALWAYS | ENDS | {"near_miss", "wrong_element", "other_unit"}),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.world)
+def test_a_mutated_answer_is_named_as_its_mutation(case: Case, tmp_path: Path) -> None:
+    name, write = WORLDS[case.world]
+    task = get_task(name)
+    seen = check(task, task.load(write(tmp_path / "data"), check_media=False).steps, case)
+    assert case.causes <= seen.keys()
+
+
+def test_a_plug_in_has_causes_for_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odyssey.install(tmp_path / "site", monkeypatch)
+    task = get_task("odyssey")
+    case = Case("odyssey", ALWAYS | PLACES | TEXTS | ENDS)
+    assert (
+        case.causes <= check(task, task.load(odyssey.write(tmp_path / "data")).steps, case).keys()
+    )
