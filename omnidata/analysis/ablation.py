@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from omnidata.analysis.comparison import Slice, compare, correct
 from omnidata.analysis.comparison_tables import span
-from omnidata.analysis.controls import CONTROLS, MEDIUM, Altered, Control, altered
+from omnidata.analysis.controls import CONTROLS, MEDIUM, Altered, Control, altered, without
 from omnidata.analysis.inference import RESAMPLES
 from omnidata.analysis.tables import csv_text, markdown_text, number, text_markdown
 from omnidata.errors import Finding, OmnidataError, UsageError, counted
@@ -22,13 +23,34 @@ from omnidata.run.selection import read_exclude, select
 from omnidata.run.suite import Cell, ModelRow, Outcome, TaskRow, run_suite
 from omnidata.storage import atomic_write, wrap_os_error, write_json
 from omnidata.tasks.overview import Table as TextTable
-from omnidata.types import LoadedDataset, Task
+from omnidata.types import LoadedDataset, Modality, Task
 
 # The runs of an ablation: modalities x instruction forms, and controls at full modalities.
 
 Instruction = Literal["text", "voice"]
 INSTRUCTIONS: tuple[Instruction, ...] = get_args(Instruction)
-_LETTER = {"audio": "A", "video": "V"}
+_LETTERS: Final[Mapping[Modality, str]] = {"image": "I", "audio": "A", "video": "V"}
+_NO_MEDIA: Final = "none"
+
+
+def grid(kinds: Collection[Modality]) -> list[str]:
+    """The settings of data whose steps have such media, the full one first.
+
+    Pictures stay in all of them; without pictures, or with nothing beside them, the last one shows
+    no medium.
+
+    Examples:
+        >>> grid(["image", "audio", "video"]), grid(["image"]), grid(["audio", "video"])
+        (['IAV', 'IV', 'IA', 'I'], ['I', 'none'], ['AV', 'V', 'A', 'none'])
+    """
+    letters = [letter for kind, letter in _LETTERS.items() if kind in kinds]
+    spare = [letter for letter in letters if letter != "I"]
+    found = [
+        "".join(letter for letter in letters if letter not in dropped) or _NO_MEDIA
+        for count in range(len(spare) + 1)
+        for dropped in combinations(spare, count)
+    ]
+    return found if len(found) > 1 else [*found, _NO_MEDIA]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +59,7 @@ class Setting:
 
     Attributes:
         instruction: how the model is told what to do.
-        modalities: what it is shown, as `-T modalities`.
+        modalities: what it is shown, as in `grid`.
         control: what is wrong with it; None where nothing is.
     """
 
@@ -67,6 +89,8 @@ class Plan:
         profile, where, exclude, limit: as in `omnidata evaluate`.
         limits: of each run.
         seed: of the choice of other episodes.
+        by_option: whether the task's prompt leaves media out, by its option `modalities`; else the
+            steps are without them.
     """
 
     task: str
@@ -82,6 +106,7 @@ class Plan:
     limit: int | None
     limits: Limits
     seed: int
+    by_option: bool = True
 
     @property
     def controls(self) -> list[Control]:
@@ -105,7 +130,9 @@ class Plan:
             exclude: a file of the steps to leave out.
             limit: how many of the others to ask about.
         """
-        options = {**self.task_options, "modalities": setting.modalities}
+        options = dict(self.task_options)
+        if self.by_option:
+            options["modalities"] = setting.modalities
         if setting.instruction == "text":
             options.pop("voice", None)
         row = TaskRow(
@@ -124,33 +151,38 @@ class Plan:
 
 def settings(
     task: Task,
-    modalities: str,
+    modalities: str | None,
     instructions: str | None,
     controls: str | None,
     task_options: Mapping[str, str],
+    *,
+    kinds: Collection[Modality] = (),
 ) -> list[Setting]:
     """The runs that are asked for.
 
     Args:
-        task: whose prompt can leave media out, by its option `modalities`.
-        modalities: values of `-T modalities`, with commas; the first is the full setting.
+        task: whose prompt is asked.
+        modalities: with commas, the full setting first: values of the task's option `modalities`,
+            or where it has none, of `grid`; None: all of them.
         instructions: of `INSTRUCTIONS`, with commas; None: text, and voice where `-T voice` has a
             folder.
-        controls: of `CONTROLS`, with commas, or "none"; None: all whose medium is in the full
-            setting.
+        controls: of `CONTROLS`, with commas, or "none"; None: all of sounds and clips that are in
+            the full setting, and of pictures where the data have nothing else.
         task_options: as given with `-T`.
+        kinds: of the media that the data's steps have.
 
     Raises:
-        UsageError: the task has no such option, an unknown or repeated value, voice without a
-            folder, a control of a medium that the full setting lacks, or modalities given twice.
+        UsageError: the data have no media, an unknown or repeated value, voice without a folder, a
+            control of a medium that the full setting lacks, or modalities given twice.
     """
-    if "modalities" not in task.allowed:
+    if not kinds and "modalities" not in task.allowed:
         raise UsageError(
-            f"the prompt of {task.name} cannot leave media out",
+            f"the steps of {task.name} have no media",
             where=task.name,
-            expected="a task with the option `modalities`",
-            remedy="`omnidata info NAME` lists a task's options",
+            expected="data with pictures, clips or sounds, of which an ablation takes some away",
+            remedy="`omnidata info NAME DATA` lists the media of data",
         )
+    allowed = task.allowed.get("modalities") or grid(kinds)
     if "modalities" in task_options:
         raise UsageError(
             "an ablation sets the modalities itself",
@@ -158,7 +190,9 @@ def settings(
             expected="other options with -T",
             remedy=f"--modalities {task_options['modalities']}",
         )
-    shown = _chosen("--modalities", modalities, task.allowed["modalities"])
+    shown = list(allowed)
+    if modalities is not None:
+        shown = _chosen("--modalities", modalities, allowed)
     told = ["text", "voice"] if task_options.get("voice") else ["text"]
     if instructions is not None:
         told = _chosen("--instructions", instructions, INSTRUCTIONS)
@@ -170,8 +204,10 @@ def settings(
             remedy="omnidata voice DATA DIR makes them",
         )
     full = shown[0]
-    usable = [name for name in CONTROLS if _LETTER[MEDIUM[name]] in full]
-    wrong = usable if controls is None else _chosen("--controls", controls, (*CONTROLS, "none"))
+    usable = [name for name in CONTROLS if full != _NO_MEDIA and _LETTERS[MEDIUM[name]] in full]
+    wrong = [name for name in usable if MEDIUM[name] != "image" or {*kinds} == {"image"}]
+    if controls is not None:
+        wrong = [*_chosen("--controls", controls, (*CONTROLS, "none"))]
     lacking = [name for name in wrong if name != "none" and name not in usable]
     if lacking or ("none" in wrong and len(wrong) > 1):
         raise UsageError(
@@ -202,10 +238,6 @@ def _chosen(flag: str, text: str, allowed: Sequence[str]) -> list[str]:
     return items
 
 
-AXIS = "dependency"
-"""The tag of the slices, as in the paper's Table 4."""
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """What came of one setting.
@@ -216,9 +248,10 @@ class Row:
         results: the content of `results.json`; None where the run failed.
         error: why it failed.
         reference: what it is compared with; None for the first.
-        slices: the differences on each dependency level by name, and "overall"; none for the first,
-            and where one of the two runs failed.
+        slices: the differences in each group of the table's axis by name, and "overall"; none for
+            the first, and where one of the two runs failed.
         warnings: of the comparison.
+        axis: the tag that the table's columns go by; empty where there is none.
     """
 
     setting: Setting
@@ -228,12 +261,13 @@ class Row:
     reference: Setting | None = None
     slices: Mapping[str, Slice] = field(default_factory=dict)
     warnings: Sequence[str] = ()
+    axis: str = ""
 
     def values(self) -> dict[str, Mapping[str, Any]]:
-        """Each dependency level's results by name, and "overall"."""
+        """Each group's results by name, and "overall"."""
         if self.results is None:
             return {}
-        return {**self.results["by"].get(AXIS, {}), "overall": self.results["overall"]}
+        return {**self.results["by"].get(self.axis, {}), "overall": self.results["overall"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +280,7 @@ class Ablation:
         rows: one per setting, in the order of the plan.
         findings: about the controls.
         tests: how many p were corrected together.
+        headers: group -> what the table calls it, where that is not its name.
     """
 
     plan: Plan
@@ -253,9 +288,10 @@ class Ablation:
     rows: Sequence[Row]
     findings: Sequence[Finding]
     tests: int
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def levels(self) -> list[str]:
-        """The dependency levels that the data have, and "overall"."""
+        """The groups that the data have, and "overall"."""
         names = dict.fromkeys(name for row in self.rows for name in row.values())
         return [*(name for name in names if name != "overall"), "overall"]
 
@@ -315,7 +351,7 @@ def ablate(
     with wrap_os_error(plan.out):
         plan.out.mkdir(parents=True, exist_ok=True)
         files = {name: _record(plan, name, found, excluded) for name, found in worlds.items()}
-    controls = {setting.name: setting.control for setting in plan.settings}
+    settings = {setting.name: setting for setting in plan.settings}
 
     def cell(setting: Setting) -> Cell:
         if setting.control is None:
@@ -326,8 +362,11 @@ def ablate(
         return plan.cell(setting, files[setting.control], limit)
 
     def load(cell: Cell, task: Task) -> LoadedDataset:
-        control = controls[cell.varied["setting"]]
-        return worlds[control].source if control else source
+        setting = settings[cell.varied["setting"]]
+        if setting.control:
+            return worlds[setting.control].source
+        left_out = [kind for kind, letter in _LETTERS.items() if letter not in setting.modalities]
+        return source if plan.by_option else without(source, left_out)
 
     outcomes = []
     for outcome in run_suite(
@@ -338,10 +377,14 @@ def ablate(
     ):
         outcomes.append(outcome)
         done(outcome)
-    rows, tests = _corrected(list(_rows(plan, source, outcomes)))
+    spec = next((spec for spec in task.tables if spec.varied), None)
+    results = (outcome.results for outcome in outcomes if outcome.results)
+    axis = spec.axis if spec else next((name for found in results for name in found["by"]), "")
+    rows, tests = _corrected(list(_rows(plan, source, outcomes, axis)))
     findings = [finding for found in worlds.values() for finding in found.findings]
     profile = task.profiles[plan.profile or task.default_profile]
-    result = Ablation(plan, profile.columns, rows, findings, tests)
+    headers = spec.groups if spec else {}
+    result = Ablation(plan, profile.columns, rows, findings, tests, headers)
     with wrap_os_error(plan.out):
         write_json(plan.out / "ablation.json", result.as_dict())
     return result
@@ -389,23 +432,26 @@ def _record(plan: Plan, control: Control, found: Altered, excluded: frozenset[st
     return path
 
 
-def _rows(plan: Plan, source: LoadedDataset, outcomes: Sequence[Outcome]) -> Iterator[Row]:
+def _rows(
+    plan: Plan, source: LoadedDataset, outcomes: Sequence[Outcome], axis: str
+) -> Iterator[Row]:
     """Each setting's results, and its differences where both runs are there."""
     runs = {outcome.cell.varied["setting"]: outcome for outcome in outcomes}
     for setting in plan.settings:
         outcome = runs[setting.name]
         reference = plan.reference(setting)
-        row = Row(setting, outcome.cell.out, outcome.results, outcome.error, reference)
+        row = Row(setting, outcome.cell.out, outcome.results, outcome.error, reference, axis=axis)
         if reference is None or outcome.results is None or not runs[reference.name].results:
             yield row
             continue
         before = runs[reference.name].cell.out
         try:
-            found = compare(before, row.run, source=source, axes=(AXIS,), seed=plan.seed)
+            axes = (axis,) if axis else ()
+            found = compare(before, row.run, source=source, axes=axes, seed=plan.seed)
         except OmnidataError as error:
             yield replace(row, error=str(error))
             continue
-        slices = {**found.by(AXIS), "overall": found.overall}
+        slices = {**(found.by(axis) if axis else {}), "overall": found.overall}
         yield replace(row, slices=slices, warnings=found.warnings)
 
 
@@ -418,21 +464,15 @@ def _corrected(rows: Sequence[Row]) -> tuple[list[Row], int]:
 
 # An ablation as people read it, in the shape of the paper's Table 4.
 
-_LEVELS = {
-    "critical": "AV-Critical",
-    "supportive": "AV-Supportive",
-    "present": "AV-Present",
-    "overall": "Overall",
-}
 _SURE = 0.05
 
 
 def tables(found: Ablation) -> list[TextTable]:
     """One table per metric: a row per setting, a value and its difference per level."""
     levels = found.levels()
-    header = ["setting"]
+    header, names = ["setting"], {"overall": "Overall", **found.headers}
     for level in levels:
-        header += [_LEVELS.get(level, level), "change"]
+        header += [names.get(level, level), "change"]
     return [
         TextTable(
             f"{metric} (%)" if unit == "share" else metric,

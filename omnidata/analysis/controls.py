@@ -146,17 +146,18 @@ def _frozen(ref: MediaRef) -> bytes:
     return encode_mp4(repeat(first[:height, :width], frames), fps=rate)
 
 
-Control = Literal["other-sound", "silence", "other-clip", "frozen-clip"]
+Control = Literal["other-sound", "silence", "other-clip", "frozen-clip", "other-picture"]
 CONTROLS: tuple[Control, ...] = get_args(Control)
 MEDIUM: Mapping[Control, Modality] = {
     "other-sound": "audio",
     "silence": "audio",
     "other-clip": "video",
     "frozen-clip": "video",
+    "other-picture": "image",
 }
-"""The medium, and role of a step, that a control alters."""
+"""The kind of medium that a control alters, in whatever roles steps have it."""
 
-_OTHERS = ("other-sound", "other-clip")
+_OTHERS = ("other-sound", "other-clip", "other-picture")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,28 @@ class Altered:
     given: Mapping[str, str | None]
     left_out: frozenset[str]
     findings: tuple[Finding, ...]
+
+
+def without(source: LoadedDataset, kinds: Sequence[Modality]) -> LoadedDataset:
+    """The data without the media of some kinds, which says so; as it is where it has none."""
+    lost = [kind for kind in kinds if any(_of(step, kind) for step in source.steps)]
+    if not lost:
+        return source
+    steps = [
+        replace(
+            step,
+            media={
+                role: None if ref and ref.kind in lost else ref for role, ref in step.media.items()
+            },
+        )
+        for step in source.steps
+    ]
+    return replace(source, steps=steps, media_overrides={"name": f"without {', '.join(lost)}"})
+
+
+def _of(step: Step, kind: Modality) -> dict[str, MediaRef]:
+    """A step's media of a kind, by role."""
+    return {role: ref for role, ref in step.media.items() if ref and ref.kind == kind}
 
 
 def altered(
@@ -221,7 +244,7 @@ class _Worker:
     """Alters one step after the other, and keeps what went wrong by episode."""
 
     def __init__(self, source: LoadedDataset, control: Control, folder: Path, seed: int) -> None:
-        self.role = MEDIUM[control]
+        self.kind = MEDIUM[control]
         self.folder = folder
         self.given: dict[str, str | None] = {}
         self.bad: dict[str, str] = {}  # episode -> why
@@ -229,7 +252,7 @@ class _Worker:
         self.same: list[str] = []  # steps whose new medium is their own to the byte
         self._media: dict[str, list[Step]] = {}  # episode -> its steps with the medium
         for step in source.steps:
-            if step.media.get(self.role):
+            if _of(step, self.kind):
                 self._media.setdefault(step.episode, []).append(step)
         self._partners: Mapping[str, str | None] | None = None
         if control in _OTHERS:
@@ -237,23 +260,23 @@ class _Worker:
 
     def alter(self, step: Step) -> Step | None:
         """The step with another medium; None for one without, and for one that stays as it is."""
-        own, episode = step.media.get(self.role), step.episode
+        own, episode = _of(step, self.kind), step.episode
         if episode not in self._media:
-            self.bad.setdefault(episode, f"no step of it has {self.role}")
-        if own is None or episode in self.bad:
+            self.bad.setdefault(episode, f"no step of it has {self.kind}")
+        if not own or episode in self.bad:
             return None
         given: str | None = None
         try:
             if self._partners is None:
-                ref = nothing_in(own, self.folder)
+                changed = {role: nothing_in(ref, self.folder) for role, ref in own.items()}
             else:
                 partner = self._partners[episode]
                 if partner is None:
-                    self.bad[episode] = f"no other episode has {self.role}"
+                    self.bad[episode] = f"no other episode has {self.kind}"
                     return None
                 other = self._like(step, self._media[partner])
                 given = other.sample_id
-                ref = other.media[self.role] or own
+                changed = self._counterparts(own, other)
                 if not self._tells(step, other):
                     self.same.append(step.sample_id)
         except MediaError as error:
@@ -261,7 +284,7 @@ class _Worker:
             return None
         self._listen(step, episode)
         self.given[step.sample_id] = given
-        return replace(step, media={**step.media, self.role: ref})
+        return replace(step, media={**step.media, **changed})
 
     @staticmethod
     def _like(step: Step, others: list[Step]) -> Step:
@@ -269,22 +292,34 @@ class _Worker:
         same = next((each for each in others if each.step_index == step.step_index), None)
         return same or others[step.step_index % len(others)]
 
+    def _counterparts(self, own: Mapping[str, MediaRef], other: Step) -> dict[str, MediaRef]:
+        """Another step's media for the roles of these: of a role that it lacks its first."""
+        found = _of(other, self.kind)
+        first = next(iter(found.values()))
+        return {role: found.get(role, first) for role in own}
+
     def _tells(self, step: Step, other: Step) -> bool:
         """Whether two steps have different media, as far as they can be read."""
-        refs = step.media.get(self.role), other.media.get(self.role)
-        try:
-            one, two = (ref and media.stored(ref) for ref in refs)
-            if isinstance(one, Path) and isinstance(two, Path):
-                return not filecmp.cmp(one, two, shallow=False)
-        except (MediaError, OSError):
+        own, others = _of(step, self.kind), _of(other, self.kind)
+        if own.keys() != others.keys():
             return True
-        return one != two
+        return any(_differ(ref, others[role]) for role, ref in own.items())
 
     def _listen(self, step: Step, episode: str) -> None:
         """Notice a clip that has a sound of its own, which some models hear."""
-        clip = step.media.get("video")
+        clip = next(iter(_of(step, "video").values()), None)
         if clip and episode not in self.clips_with_sound and _audible(clip):
             self.clips_with_sound[episode] = step.sample_id
+
+
+def _differ(one: MediaRef, other: MediaRef) -> bool:
+    try:
+        own, others = media.stored(one), media.stored(other)
+        if isinstance(own, Path) and isinstance(others, Path):
+            return not filecmp.cmp(own, others, shallow=False)
+    except (MediaError, OSError):
+        return True
+    return own != others
 
 
 def _audible(clip: MediaRef) -> bool:
@@ -303,7 +338,7 @@ def _findings(worker: _Worker, control: Control) -> Iterator[Finding]:
             "warning",
             episode,
             f"{control}: {why}",
-            f"an episode whose {worker.role} can be replaced",
+            f"an episode whose {worker.kind} can be replaced",
             "none is needed: the episode is left out of the control and of its differences",
         )
     if worker.same:
@@ -311,12 +346,12 @@ def _findings(worker: _Worker, control: Control) -> Iterator[Finding]:
             "control-same-medium",
             "warning",
             f"{worker.same[0]}, {len(worker.same)} of {len(worker.given)} steps",
-            f"{control}: the {worker.role} of the other episode is the step's own, to the byte",
+            f"{control}: the {worker.kind} of the other episode is the step's own, to the byte",
             "other media",
             "mind that nothing can be lost there: the control does less than it could",
         )
     for episode, sample_id in worker.clips_with_sound.items():
-        left = "still has it" if worker.role == "audio" else "may lose it"
+        left = "still has it" if worker.kind == "audio" else "may lose it"
         yield Finding(
             "control-clip-with-sound",
             "warning",

@@ -29,8 +29,13 @@ def ablate(
     task_options: args.TaskOptions,
     where: args.Where,
     modalities: Annotated[
-        str, typer.Option(metavar="LIST", help="What is shown; the first is the full setting.")
-    ] = "IAV,IV,IA,I",
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="What is shown, e.g. IAV,IV,IA,I: the full setting first; all and less of them, "
+            "unless given.",
+        ),
+    ] = None,
     instructions: Annotated[
         str | None,
         typer.Option(metavar="LIST", help="text, voice; both where -T voice=DIR is given."),
@@ -39,7 +44,8 @@ def ablate(
         str | None,
         typer.Option(
             metavar="LIST",
-            help="other-sound, silence, other-clip, frozen-clip, or none; all unless given.",
+            help="other-sound, silence, other-clip, frozen-clip, other-picture, or none; unless "
+            "given, all but other-picture, which is for data of pictures alone.",
         ),
     ] = None,
     profile: args.Profile = None,
@@ -54,11 +60,11 @@ def ablate(
 ) -> None:
     """Ask a model with less of its media, and with wrong ones.
 
-    Runs the modalities with each form of instruction and, in the full setting, controls: the sound
-    or the clip of another episode, silence, a clip in which nothing moves. Each run has a folder of
-    its own; the same command again resumes them all. The table has the differences by dependency
-    level with paired intervals. Exit code 1 means that a run failed, or that some steps got no
-    answer or an answer to less than all of their media.
+    Runs the modalities with each form of instruction and, in the full setting, controls: the sound,
+    the clip or the picture of another episode, silence, a clip in which nothing moves. Each run has
+    a folder of its own; the same command again resumes them all. The table has the differences by
+    dependency level, or by the benchmark's first axis, with paired intervals. Exit code 1 means
+    that a run failed, or that some steps got no answer or one to less than all of their media.
 
     Example: omnidata ablate omnigui omnidata-demo/data --model baseline:random --out ablation
     """
@@ -71,9 +77,10 @@ def ablate(
 
     options = parse(task_options, "-T")
     benchmark = get_task(task, options)
-    chosen = settings(benchmark, modalities, instructions, controls, options)
     get_profile(benchmark, profile)
     source = benchmark.load(data, strict=strict)
+    kinds = {ref.kind for step in source.steps for ref in step.media.values() if ref}
+    chosen = settings(benchmark, modalities, instructions, controls, options, kinds=kinds)
     terminal.print_findings(source)
     plan = Plan(
         task,
@@ -94,6 +101,7 @@ def ablate(
         limit,
         asking.limits,
         seed,
+        by_option="modalities" in benchmark.allowed,
     )
     terminal.note(f"{counted(len(chosen), 'run')}: {', '.join(setting.name for setting in chosen)}")
     with runs.resumable():

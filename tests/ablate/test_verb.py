@@ -191,7 +191,20 @@ def test_unless_told_otherwise_the_controls_are_those_of_what_is_shown() -> None
     assert [each.name for each in settings(get_task("omnigui"), "I", None, None, {})] == ["text-I"]
 
 
-def test_a_task_that_cannot_leave_media_out_is_refused(tmp_path: Path) -> None:
-    arguments = ("--model", "baseline:oracle", "--out", tmp_path / "out")
-    done = omnidata("ablate", "screenspot", tmp_path, *arguments, code=2)
-    assert "the prompt of screenspot cannot leave media out" in done.stderr
+def test_data_without_media_are_refused() -> None:
+    with pytest.raises(UsageError, match="the steps of screenspot have no media"):
+        settings(get_task("screenspot"), None, None, None, {})
+
+
+@pytest.mark.parametrize(
+    ("kinds", "names"),
+    [
+        ({"image"}, ["text-I", "text-none", "text-I-other-picture"]),
+        ({"audio"}, ["text-A", "text-none", "text-A-other-sound", "text-A-silence"]),
+    ],
+)
+def test_the_grid_comes_from_the_media_that_the_data_have(kinds: Any, names: list[str]) -> None:
+    found = settings(get_task("screenspot"), None, None, None, {}, kinds=kinds)
+    assert [each.name for each in found] == names
+    full = settings(get_task("omnigui"), None, None, None, {}, kinds={"image", "audio", "video"})
+    assert [each.name for each in full] == [*GRID, *(f"text-IAV-{name}" for name in WRONG)]

@@ -232,6 +232,27 @@ def test_view_serves_its_data_and_its_runs(world: World) -> None:
         assert b"target against answer" in page
 
 
+def test_an_ablation_takes_its_pictures_away_and_swaps_them(
+    world: World, said: Said, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    model = ("--model", "baseline:center", "--limit", "10")
+    found = json.loads(said("ablate", "odyssey", world.data, *model, "--out", out, "--json"))
+    rows = {row["name"]: row for row in found["settings"]}
+    assert list(rows) == ["text-I", "text-none", "text-I-other-picture"]
+    controls = {
+        name: json.loads((out / "runs" / name / "run.json").read_text()).get("control")
+        for name in rows
+    }
+    assert controls["text-I"] is None
+    assert controls["text-none"]["name"] == "without image"
+    assert controls["text-I-other-picture"]["name"] == "other-picture"
+    assert rows["text-none"]["differences"].keys() >= {"Shopping", "overall"}
+    given = list(read_lines(out / "controls" / "other-picture" / "given.jsonl"))
+    assert len(given) == 10
+    assert all(line["sample_id"].split("/")[0] != line["given"].split("/")[0] for line in given)
+
+
 @pytest.mark.parametrize(
     "answer",
     [
