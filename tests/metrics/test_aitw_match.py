@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.actions import Action, Pair, Point
+from omnidata.tasks.aitw.rules import dual_point, fixed, released
 from omnidata.tasks.phones.actions import (
     BACK,
     COMPLETE,
@@ -26,7 +27,6 @@ from omnidata.tasks.phones.actions import (
     gesture,
     open_app,
 )
-from omnidata.tasks.phones.aitw_rules import dual_point, fixed, released
 
 BOTH = (released, fixed)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnidata.actions import Action, Box, Pair, Point
+from omnidata.tasks.aitw.aitz_rules import direction_of, fixed, released
 from omnidata.tasks.phones.actions import (
     BACK,
     COMPLETE,
@@ -18,7 +19,6 @@ from omnidata.tasks.phones.actions import (
     gesture,
     press,
 )
-from omnidata.tasks.phones.aitz_rules import direction_of, fixed, released
 
 SCREEN = (1000, 1000)
 YES, NO, OTHER = (True, True), (True, False), (False, False)

@@ -22,9 +22,6 @@ STILL: dict[str, set[str]] = {
     "data/segment/agentnet.py": {"agentnet"},
     "loaders/episode_tree.py": {"omnigui"},
     "metrics/graphs.py": {"omnibench"},
-    "tasks/phones/agentcpm.py": {"androidcontrol"},
-    "tasks/phones/explanations.py": {"aitw"},
-    "tasks/phones/task.py": {"aitw", "androidcontrol"},
     "training/datasets.py": {"omnigui"},
 }
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from omnidata.actions import Action, Pair, Screen
+from omnidata.tasks.aitw import aitz_rules, rules
 from omnidata.tasks.aitw import load as loader
 from omnidata.tasks.aitw.rows import fingerprint, recognises, truth_of
-from omnidata.tasks.phones import answers
+from omnidata.tasks.phones import agentcpm, answers
 from omnidata.tasks.phones.actions import Truth, direction_of, middle
-from omnidata.tasks.phones.aitw_rules import dual_point
-from omnidata.tasks.phones.task import PhoneTask, Wording
+from omnidata.tasks.phones.task import Evaluator, PhoneTask, Wording, unsized
 from omnidata.types import LoadedDataset
 
 _POINT = "coordinate: [x, y]"
@@ -38,7 +38,19 @@ class Aitw(PhoneTask):
     tags = loader.TAGS
     roles = loader.ROLES
     subsets = ("aitw", "aitz", "cagui", *loader.SUBSETS)
-    rules = ("aitw", "aitw-fixed", "agentcpm", "agentcpm-fixed", "aitz", "aitz-fixed")
+    evaluators: ClassVar[Mapping[str, Evaluator]] = {
+        "aitw": Evaluator(unsized(rules.released), 140, "GP_ratio"),
+        "aitw-fixed": Evaluator(unsized(rules.fixed), 140, "GP_ratio"),
+        "agentcpm": Evaluator(unsized(agentcpm.released), 140, reading="released"),
+        "agentcpm-fixed": Evaluator(unsized(agentcpm.fixed), 140),
+        "aitz": Evaluator(
+            aitz_rules.released,
+            misses="the released evaluator looks at the point (0, 0) for every click",
+        ),
+        "aitz-fixed": Evaluator(aitz_rules.fixed),
+    }
+    """Partial match, the GP of Android in the Wild, is the share of an episode's right steps; that
+    of the others is the share of those before the first wrong one."""
     by: ClassVar[Mapping[str, Sequence[str]]] = {
         "form": ("aitw", "aitz", "cagui"),
         "subset": (),
@@ -94,7 +106,7 @@ class Aitw(PhoneTask):
     def places(self, action: Action) -> Sequence[Pair]:
         """Where a finger touches, and for a swipe where it is lifted."""
         if direction_of(action):
-            return dual_point(action) or ()
+            return rules.dual_point(action) or ()
         touch = middle(action.start)
         return (touch,) if touch and action.kind in ("tap", "long_press") else ()
 

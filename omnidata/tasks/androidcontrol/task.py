@@ -10,6 +10,7 @@ from omnidata.actions import OPPOSITE, Action, Pair, Screen
 from omnidata.tasks.androidcontrol import load as loader
 from omnidata.tasks.androidcontrol.rows import STEP, item, truth_of, worded
 from omnidata.tasks.json_answers import read_pair
+from omnidata.tasks.phones import agentcpm
 from omnidata.tasks.phones.actions import (
     COMPLETE,
     DIRECTIONS,
@@ -20,7 +21,7 @@ from omnidata.tasks.phones.actions import (
     read_call,
 )
 from omnidata.tasks.phones.answers import name_of
-from omnidata.tasks.phones.task import HISTORY, SPACES, PhoneTask, Wording
+from omnidata.tasks.phones.task import HISTORY, SPACES, Evaluator, PhoneTask, Wording, unsized
 from omnidata.types import LoadedDataset, Step
 
 _POINT = "coordinate: [x, y]"
@@ -41,7 +42,10 @@ class AndroidControl(PhoneTask):
     tags = loader.TAGS
     roles = loader.ROLES
     subsets = ("train", "validation", "test")
-    rules = ("agentcpm-ac-fixed", "agentcpm-ac")
+    evaluators: ClassVar[Mapping[str, Evaluator]] = {
+        "agentcpm-ac-fixed": Evaluator(unsized(agentcpm.fixed_ac), 40),
+        "agentcpm-ac": Evaluator(unsized(agentcpm.released_ac), 40, reading="released"),
+    }
     by: ClassVar[Mapping[str, Sequence[str]]] = {"split": ("train", "validation", "test")}
     allowed: Mapping[str, Sequence[str]] = {
         "level": ("high", "low"),

@@ -52,7 +52,7 @@ Type = Literal["click", "long_point", "scroll", "type", "press", "stop"]
 Verdict = tuple[bool, bool]
 
 REACH: Final = 0.14
-REACH_ANDROIDCONTROL: Final = 0.04
+REACH_AC: Final = 0.04
 ENLARGED: Final = 1.2
 _MORE: Final = 0.2
 NEAREST: Final = 5
@@ -91,14 +91,14 @@ def released(truth: Truth, said: Action) -> Verdict:
     return _released(truth, said, _holding(truth), REACH)
 
 
-def released_androidcontrol(truth: Truth, said: Action) -> Verdict | None:
+def released_ac(truth: Truth, said: Action) -> Verdict | None:
     """What it gives with `--eval_android_control`; None for a step that its data leave out."""
     action = truth.action
     if action.kind == "open_app" or (action.kind == "type" and action.start):
         return None
     if action.kind == "long_press":
         truth = Truth(Action("tap", action.start), truth.rects)
-    return _released(truth, said, _nearest(truth), REACH_ANDROIDCONTROL)
+    return _released(truth, said, _nearest(truth), REACH_AC)
 
 
 def _released(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
@@ -177,9 +177,9 @@ def fixed(truth: Truth, said: Action) -> Verdict:
     return _fixed(truth, said, around, REACH)
 
 
-def fixed_androidcontrol(truth: Truth, said: Action) -> Verdict:
+def fixed_ac(truth: Truth, said: Action) -> Verdict:
     """The rules for AndroidControl with what is broken mended."""
-    return _fixed(truth, said, _smallest(truth), REACH_ANDROIDCONTROL)
+    return _fixed(truth, said, _smallest(truth), REACH_AC)
 
 
 def _fixed(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:

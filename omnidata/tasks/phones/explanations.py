@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from omnidata.actions import Action, Space
 from omnidata.tasks.explaining import (
@@ -22,12 +22,6 @@ from omnidata.tasks.phones.actions import headed
 from omnidata.tasks.phones.answers import from_dict
 from omnidata.types import Explanation, Places, Profile, Step, Verdict
 
-_REACH: Final[Mapping[str, int]] = {
-    "aitw": 140, "aitw-fixed": 140, "agentcpm": 140, "agentcpm-fixed": 140,
-    "agentcpm-ac": 40, "agentcpm-ac-fixed": 40,
-}  # fmt: skip
-"""How far from the expert's a tap may be, in thousandths; other profiles have boxes alone."""
-
 
 def explain(
     reader: Reader,
@@ -36,6 +30,8 @@ def explain(
     verdict: Verdict | None,
     *,
     space: Space,
+    reach: int,
+    misses: str,
     receipt: Mapping[str, Any] | None,
 ) -> Explanation:
     """The explanation of a step, and of a verdict on an answer to it.
@@ -46,14 +42,15 @@ def explain(
         step: on a phone.
         verdict: on an answer; None tells of the step alone.
         space: the unit of coordinates in that form.
+        reach: how far from the expert's a tap may be, in thousandths of the screen.
+        misses: why a tap is wrong that lies where it should; empty where no rule is broken.
         receipt: of the answer.
     """
 
     def sentence(wanted: Action, said: Action, places: Places, right: bool) -> str:
-        return _sentence(profile.name, step, wanted, said, places, right=right)
+        return _sentence(step, wanted, said, places, reach, misses, right=right)
 
     said = _said(reader, verdict, space)
-    reach = _REACH.get(profile.name, 0)
     return by_action(step, verdict, profile, said, receipt=receipt, sentence=sentence, reach=reach)
 
 
@@ -69,7 +66,14 @@ def _said(reader: Reader, verdict: Verdict | None, space: Space) -> Action | Non
 
 
 def _sentence(
-    profile: str, step: Step, wanted: Action, said: Action, places: Places, *, right: bool
+    step: Step,
+    wanted: Action,
+    said: Action,
+    places: Places,
+    reach: int,
+    misses: str,
+    *,
+    right: bool,
 ) -> str:
     label = said.label
     if label != wanted.label:
@@ -85,9 +89,9 @@ def _sentence(
     if point is None or not regions or min(step.screen) < 1:
         return placed(step, "the point", point, regions, right=right, rule=Rule())
     sentence = f"the point {shown(point)} is {gap(point, regions, step.screen)}"
-    near = is_inside(point, regions, step.screen, reach=_REACH.get(profile, 0))
+    near = is_inside(point, regions, step.screen, reach=reach)
     if right:
         return sentence if near else f"{sentence}, which the profile's boxes allow"
-    if profile == "aitz":
-        return f"{sentence}, but the released evaluator looks at the point (0, 0) for every click"
+    if misses:
+        return f"{sentence}, but {misses}"
     return f"{sentence}, but the profile tells them apart" if near else f"{sentence}, too far"

@@ -28,7 +28,6 @@ from omnidata.jsontext import is_integer
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Resizing, place, resizing
 from omnidata.tasks.json_answers import ParseFailure
-from omnidata.tasks.phones import agentcpm, aitw_rules, aitz_rules
 from omnidata.tasks.phones.actions import WAIT, Truth, direction_of, headed, middle
 from omnidata.tasks.phones.agentcpm import Reading
 from omnidata.tasks.phones.answers import Answer, Read, as_dict, parse
@@ -249,36 +248,39 @@ Rule = Callable[[Truth, Action, Screen], tuple[bool, bool] | None]
 _UNIT: Screen = (1, 1)
 
 
-def _unsized(
+def unsized(
     rule: Callable[[Truth, Action], tuple[bool, bool] | None],
 ) -> Rule:
     """A rule that needs no size of the screen."""
     return lambda truth, said, screen: rule(truth, said)
 
 
-RULES: Mapping[str, Rule] = {
-    "aitw": _unsized(aitw_rules.released),
-    "aitw-fixed": _unsized(aitw_rules.fixed),
-    "agentcpm": _unsized(agentcpm.released),
-    "agentcpm-fixed": _unsized(agentcpm.fixed),
-    "agentcpm-ac": _unsized(agentcpm.released_androidcontrol),
-    "agentcpm-ac-fixed": _unsized(agentcpm.fixed_androidcontrol),
-    "aitz": aitz_rules.released,
-    "aitz-fixed": aitz_rules.fixed,
-}
-"""The evaluators, each with the rule that it has and with what is broken in it mended."""
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """The rule of a profile, and what goes with it.
 
-_READ_AS_RELEASED = ("agentcpm", "agentcpm-ac")
+    Attributes:
+        rule: holds an answer against the truth.
+        reach: how far from the expert's a tap may be, in thousandths of the screen; 0 where boxes
+            alone decide.
+        goal_progress: which of the two is its GP.
+        reading: how answers are read.
+        misses: why a tap is wrong that lies where it should; empty where the rule has no quirk.
+    """
+
+    rule: Rule
+    reach: int = 0
+    goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_prefix"
+    reading: Reading = "meant"
+    misses: str = ""
 
 
 class PhoneProfile(EpisodeProfile):
-    """One of `RULES` over the steps of a phone dataset.
-
-    Goal progress is the share of an episode's steps before the first wrong one, but for Android in
-    the Wild, whose partial match is the share of all right ones.
+    """An evaluator over the steps of a phone dataset.
 
     Args:
-        name: of the rule.
+        name: of the profile.
+        evaluator: its rule, and what goes with it.
         truth: what a row says was done, and what was there.
         read: reads an answer in the form that the task's prompt asks for.
         body: writes an action in that form; a `ValueError` for what has none.
@@ -289,6 +291,7 @@ class PhoneProfile(EpisodeProfile):
     def __init__(
         self,
         name: str,
+        evaluator: Evaluator,
         truth: TruthOf,
         read: Read,
         body: Body,
@@ -298,13 +301,11 @@ class PhoneProfile(EpisodeProfile):
         self._space, self._body = space, body
         self.name = name
         self.by = by
-        self.goal_progress: Literal["GP_ratio", "GP_prefix"] = (
-            "GP_ratio" if name.startswith("aitw") else "GP_prefix"
-        )
-        self._rule = RULES[name]
+        self.goal_progress = evaluator.goal_progress
+        self._rule = evaluator.rule
         self._truth = truth
         self._read = read
-        self._reading: Reading = "released" if name in _READ_AS_RELEASED else "meant"
+        self._reading = evaluator.reading
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read one answer and hold it against the step's truth.
@@ -391,7 +392,7 @@ class PhoneTask(Benchmark):
     """What does the agent do next, given the screen?
 
     Attributes:
-        rules: names of the profiles, the default first.
+        evaluators: by the names of their profiles, the default first.
         by: the axes of their tables.
         wording: what the dataset puts into the prompt.
 
@@ -402,7 +403,7 @@ class PhoneTask(Benchmark):
         UsageError: an option has an unknown name or value.
     """
 
-    rules: ClassVar[Sequence[str]]
+    evaluators: ClassVar[Mapping[str, Evaluator]]
     by: ClassVar[Mapping[str, Sequence[str]]]
     wording: ClassVar[Wording]
     allowed: Mapping[str, Sequence[str]] = {"history": HISTORY, "coordinates": SPACES}
@@ -415,9 +416,15 @@ class PhoneTask(Benchmark):
         self._space: Space = self._prompt.space
         self.profiles: Mapping[str, Profile] = {
             name: PhoneProfile(
-                name, self.truth, self.read_prompted, self.body, self.by, self._space
+                name,
+                evaluator,
+                self.truth,
+                self.read_prompted,
+                self.body,
+                self.by,
+                self._space,
             )
-            for name in self.rules
+            for name, evaluator in self.evaluators.items()
         }
 
     @abstractmethod
@@ -463,7 +470,7 @@ class PhoneTask(Benchmark):
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]
     ) -> Callable[[Step], str]:
-        """The rule of that name: a step's answer; see `phone_target.BASELINES`."""
+        """The rule of that name: a step's answer; see `BASELINES`."""
         check(self.name, name, options)
         if name == "oracle":
             return self._oracle
@@ -494,6 +501,14 @@ class PhoneTask(Benchmark):
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
         """Why a verdict is what it is, and what can be drawn of it."""
+        evaluator = self.evaluators[profile]
         return explain(
-            self, self.profiles[profile], step, verdict, space=self._space, receipt=receipt
+            self,
+            self.profiles[profile],
+            step,
+            verdict,
+            space=self._space,
+            reach=evaluator.reach,
+            misses=evaluator.misses,
+            receipt=receipt,
         )
