@@ -205,9 +205,10 @@ def settings(
         )
     full = shown[0]
     usable = [name for name in CONTROLS if full != _NO_MEDIA and _LETTERS[MEDIUM[name]] in full]
-    wrong = [name for name in usable if MEDIUM[name] != "image" or {*kinds} == {"image"}]
+    only_pictures = {*kinds} == {"image"}
+    wrong: list[str] = [name for name in usable if MEDIUM[name] != "image" or only_pictures]
     if controls is not None:
-        wrong = [*_chosen("--controls", controls, (*CONTROLS, "none"))]
+        wrong = _chosen("--controls", controls, (*CONTROLS, "none"))
     lacking = [name for name in wrong if name != "none" and name not in usable]
     if lacking or ("none" in wrong and len(wrong) > 1):
         raise UsageError(

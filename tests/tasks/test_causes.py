@@ -133,15 +133,14 @@ class Mutator:
             if min(read_so) > 1 and read(pair, self.unit) > 60:
                 yield "wrong_element", respelled(target, [pair])
                 break
-        x, y = target.points[0]
-        others = [read((y, x), unit) for unit in UNITS if unit != self.unit]
-        if read((y, x), self.unit) > 60 and min(others) > 0:
-            yield "axes_swapped", respelled(target, [(y, x)])
-        for unit in UNITS:
-            point = convert(Point(x, y, self.unit), unit, step.screen)
+        right = target.points[0]
+        others = [read(right[::-1], unit) for unit in UNITS if unit != self.unit]
+        if read(right[::-1], self.unit) > 60 and min(others) > 0:
+            yield "axes_swapped", respelled(target, [right[::-1]])
+        for unit in (unit for unit in UNITS if unit != self.unit):
+            point = convert(Point(*right, self.unit), unit, step.screen)
             other = round(point.x, 3), round(point.y, 3)
-            swapped = [read(other[::-1], self.unit)] if unit != self.unit else []
-            if unit != self.unit and read(other, self.unit) > 60 and min(swapped) > 0:
+            if read(other, self.unit) > 60 and read(other[::-1], self.unit) > 0:
                 yield "other_unit", respelled(target, [other])
 
 
