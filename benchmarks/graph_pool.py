@@ -9,7 +9,7 @@ from typing import Any
 
 from PIL import Image
 
-from omnidata.tasks.omnibench.files import table10
+from omnidata.tasks.omnibench.rows import table10
 
 SUBTASKS = 255  # OmniBench, section 3.4
 INTENTS = 20

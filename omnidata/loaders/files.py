@@ -247,12 +247,11 @@ class JsonFiles:
                 if isinstance(row, dict):
                     yield Line(where, path, number, row, alone)
                     continue
-                what = (
-                    "the file is neither a JSON object nor a list"
-                    if alone
-                    else "it is no JSON object"
-                )
-                note(Finding("json-invalid", "error", where, what, self.columns, SKIPPED))
+                what, expected = "it is no JSON object", self.columns
+                if alone:
+                    what = "the file is neither a JSON object nor a list"
+                    expected += "; JSON lines belong into a .jsonl file"
+                note(Finding("json-invalid", "error", where, what, expected, SKIPPED))
 
     def _look(self, path: Path, data: Path) -> Look:
         return self.look(path) if path.suffix in _SUFFIXES or path == data else "other"

@@ -428,12 +428,17 @@ class Benchmark:
         Raises:
             UsageError: another baseline, or an option.
         """
-        if name not in self.baselines or options:
-            known = " or ".join(f"baseline:{each}" for each in self.baselines)
+        if name not in self.baselines:
             raise UsageError(
-                f'there is no baseline "{name}" with such options',
+                f'{self.name} has no baseline "{name}"',
                 where=f"--model baseline:{name}",
-                expected=f"{known}, without -M",
+                expected=f"one of {', '.join(f'baseline:{each}' for each in self.baselines)}",
+            )
+        for option, value in options.items():
+            raise UsageError(
+                f"baseline:{name} has no options",
+                where=f"-M {option}={value}",
+                remedy="leave it out",
             )
         return self.policy(name, steps)
 

@@ -10,7 +10,7 @@ import pytest
 from omnidata.analysis.audit import audit
 from omnidata.errors import DataError
 from omnidata.tasks import get_task
-from omnidata.tasks.agentstudio.task import CriticProfile
+from omnidata.tasks.agentstudio.rules import CriticProfile
 from tests.audit.planted import CUES, Cue, audited, rows, shuffled
 from tests.full import in_gate
 from tests.loaders.agentstudio import ground

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from omnidata.tasks.agentstudio.answers import judge_point, judge_released
-from omnidata.tasks.agentstudio.release_report import critic_report, score_report
 from omnidata.tasks.agentstudio.rules import (
     judge_multiple,
     judge_single,
@@ -18,6 +17,7 @@ from omnidata.tasks.agentstudio.rules import (
     released_score,
 )
 from tests.metrics.agentstudio import Row, real_rows, reference, respond, shared_cases
+from tests.metrics.release_report import critic_report, score_report
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from omnidata.metrics.classification import RATES, Confusion, rates
 from omnidata.metrics.intervals import wilson
 from omnidata.metrics.row_tables import critic_table
-from omnidata.tasks.agentstudio.release_report import critic_report
 from omnidata.tasks.agentstudio.rules import read_success, released_score
 from tests.full import FULL
+from tests.metrics.release_report import critic_report
 
 # --- responses ------------------------------------------------------------------------------------
 

@@ -17,9 +17,8 @@ from PIL import Image
 
 from omnidata.errors import DataError, UsageError
 from omnidata.synth.pool import make_pool
-from omnidata.tasks.omnibench.files import table10
 from omnidata.tasks.omnibench.load import load, read_library
-from omnidata.tasks.omnibench.rows import action_of
+from omnidata.tasks.omnibench.rows import action_of, table10
 from tests.synth.composing import sample_pool
 from tests.synth.making import digests
 

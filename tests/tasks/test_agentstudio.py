@@ -113,7 +113,7 @@ def test_what_a_task_does_not_know_is_refused() -> None:
         with pytest.raises(UsageError):
             omnidata.get_task(name, options)
     task = omnidata.get_task("idm-single")
-    with pytest.raises(UsageError, match="oracle, majority"):
+    with pytest.raises(UsageError, match="baseline:oracle, baseline:majority"):
         task.baseline("center", [], {})
     with pytest.raises(UsageError, match="no options"):
         task.baseline("majority", [], {"seed": "1"})

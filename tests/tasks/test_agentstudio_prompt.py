@@ -11,18 +11,17 @@ from typing import Any
 import pytest
 
 from omnidata.errors import UsageError
+from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.files import TaskName
 from omnidata.tasks.agentstudio.load import load
 from omnidata.tasks.agentstudio.prompt import (
     OPTIONS,
-    Prompt,
     criticbench,
     groundui,
     idm_multiple,
     idm_single,
 )
-from omnidata.tasks.base import resolve
-from omnidata.types import Conversation, LoadedDataset, Step
+from omnidata.types import Conversation, LoadedDataset, Step, Task
 from tests.loaders.agentstudio import REAL, SPACE, act, ground, single, trajectory, write
 from tests.trees import NO_SHARED, SHARED
 
@@ -36,8 +35,8 @@ SETS: dict[str, TaskName] = {
 real = pytest.mark.skipif(not CASES.is_file(), reason=NO_SHARED)
 
 
-def prompt(task: TaskName, **options: str) -> Prompt:
-    return Prompt(task, resolve(options, OPTIONS[task], "-T"))
+def asking(task: TaskName, **options: str) -> Task:
+    return get_task(task, options)
 
 
 def one(tmp_path: Path, task: TaskName, row: dict[str, Any]) -> Step:
@@ -78,7 +77,7 @@ def test_the_prompts_of_the_release_are_reproduced() -> None:
             options["gemini_limit"] = "on" if "gemini" in case["model"] else "off"
         if task == "criticbench":
             options["observations_only"] = str(case["mode"] == "actionless").lower()
-        messages = released(prompt(task, **options).conversation(source(task).steps[case["row"]]))
+        messages = released(asking(task, **options).prompt(source(task).steps[case["row"]]))
         if "messages" in case:
             assert messages == case["messages"]
         assert len(messages) == case["n_messages"]
@@ -130,8 +129,8 @@ def test_idm_multiple_shows_five_actions_between_six_observations(
 def test_geminis_sentence_is_a_message_of_its_own(tmp_path: Path) -> None:
     step = one(tmp_path, "idm-multiple", trajectory())
     plain = idm_multiple(step)
-    assert prompt("idm-multiple").conversation(step) == plain
-    limited = prompt("idm-multiple", gemini_limit="on").conversation(step)
+    assert asking("idm-multiple").prompt(step) == plain
+    limited = asking("idm-multiple", gemini_limit="on").prompt(step)
     assert limited[:-1] == plain
     assert contents(limited)[-1] == "You must output no more than ten actions."
 
@@ -156,9 +155,9 @@ def test_the_critic_is_shown_each_action_after_its_observation(tmp_path: Path, e
 @real
 def test_a_symmetric_prompt_ends_alike_for_every_row() -> None:
     def kinds(options: dict[str, str]) -> set[str]:
-        asked = prompt("criticbench", **options)
+        asked = asking("criticbench", **options)
         steps = source("criticbench").steps
-        return {asked.conversation(step)[-2].parts[0].kind for step in steps}
+        return {asked.prompt(step)[-2].parts[0].kind for step in steps}
 
     assert kinds({}) == {"text", "image"}
     assert kinds({"symmetric": "true"}) == {"text"}
@@ -172,16 +171,18 @@ def test_every_message_is_the_users_and_has_one_part(tmp_path: Path) -> None:
         "criticbench": trajectory(),
     }
     for task, row in rows.items():
-        for message in prompt(task).conversation(one(tmp_path, task, row)):
+        for message in asking(task).prompt(one(tmp_path, task, row)):
             assert message.role == "user"
             assert len(message.parts) == 1
             assert bool(message.parts[0].role) == (message.parts[0].kind == "image")
 
 
 def test_the_hash_changes_with_every_option() -> None:
-    hashes = [prompt(task).hash for task in OPTIONS]
+    hashes = [asking(task).prompt_hash for task in OPTIONS]
     for task, allowed in OPTIONS.items():
-        hashes += [prompt(task, **{name: values[1]}).hash for name, values in allowed.items()]
+        hashes += [
+            asking(task, **{name: values[1]}).prompt_hash for name, values in allowed.items()
+        ]
     assert len(set(hashes)) == len(hashes) == 8
     with pytest.raises(UsageError, match="no value"):
-        prompt("criticbench", symmetric="perhaps")
+        asking("criticbench", symmetric="perhaps")

@@ -18,7 +18,7 @@ from omnidata.predictions import Prediction
 from omnidata.run.scoring import score
 from omnidata.tasks import get_task
 from omnidata.tasks.omnibench.load import load
-from omnidata.tasks.omnibench.prompt import SPACES, system_prompt
+from omnidata.tasks.omnibench.task import SPACES, system_prompt
 from omnidata.types import Conversation, LoadedDataset
 from tests.loaders.omnibench import act, library, pictures, plain, task, trajectory, write
 

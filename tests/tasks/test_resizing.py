@@ -17,7 +17,7 @@ from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import render
 from omnidata.errors import PredictionError
 from omnidata.tasks import get_task
-from omnidata.tasks.agentstudio.task import PointProfile
+from omnidata.tasks.agentstudio.rules import PointProfile
 from omnidata.tasks.coordinates import Resizing
 from omnidata.tasks.omnigui.load import load
 from omnidata.tasks.omnigui.task import OmniGui

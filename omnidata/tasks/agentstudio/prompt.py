@@ -7,8 +7,6 @@ released evaluator, which has no blank lines; `prompts/SOURCES.md` has their has
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -83,34 +81,17 @@ def criticbench(
     return (*messages, _said(question))
 
 
-class Prompt:
-    """The prompt of one of the four tasks with its options."""
+_TEMPLATES: Mapping[TaskName, Sequence[str]] = {
+    "groundui": ("groundui",),
+    "idm-single": ("idm_single",),
+    "idm-multiple": ("idm_multiple", "gemini_limit"),
+    "criticbench": ("critic", "critic_observations"),
+}
 
-    def __init__(self, task: TaskName, options: Mapping[str, str]) -> None:
-        self.task = task
-        self.options = {name: options[name] for name in OPTIONS[task]}
-        names = {
-            "groundui": ["groundui"],
-            "idm-single": ["idm_single"],
-            "idm-multiple": ["idm_multiple", "gemini_limit"],
-            "criticbench": ["critic", "critic_observations"],
-        }
-        text = json.dumps([task, self.options, [_template(name) for name in names[task]]])
-        self.hash = hashlib.sha256(text.encode()).hexdigest()
 
-    def conversation(self, step: Step) -> Conversation:
-        """The user messages for one step."""
-        if self.task == "groundui":
-            return groundui(step)
-        if self.task == "idm-single":
-            return idm_single(step)
-        if self.task == "idm-multiple":
-            return idm_multiple(step, gemini_limit=self.options["gemini_limit"] == "on")
-        return criticbench(
-            step,
-            observations_only=self.options["observations_only"] == "true",
-            symmetric=self.options["symmetric"] == "true",
-        )
+def templates(task: TaskName) -> list[str]:
+    """The texts that a prompt may have."""
+    return [_template(name) for name in _TEMPLATES[task]]
 
 
 def _shown(step: Step, *roles: str) -> tuple[Message, ...]:

@@ -9,20 +9,34 @@ is counted apart.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
+from omnidata.actions import Space
+from omnidata.metrics.classification import RATES, Confusion, rates
 from omnidata.metrics.edit_distance import edit_distance
+from omnidata.metrics.intervals import Floats, Mask, summed
+from omnidata.metrics.paired import Measures, Sums, Unit, known
+from omnidata.metrics.row_tables import PLATFORMS, critic_table
 from omnidata.tasks.agentstudio.answers import (
     DRESS,
     Letters,
     answers,
+    judge_point,
+    judge_released,
     read_letter,
     read_letters,
     released_letter,
     released_letters,
 )
+from omnidata.tasks.agentstudio.rows import shown
+from omnidata.tasks.coordinates import resizing
+from omnidata.tasks.profiles import RowProfile, owners, sized
+from omnidata.types import Outcome, Step, Verdict, VerdictColumns
 
 _TRUTH = re.compile(
     rf"[\s{re.escape(DRESS)}]*+(true|false)(?![^\W_])"
@@ -158,3 +172,151 @@ def letters_of(operations: Sequence[str], action_space: Sequence[str]) -> Letter
     if not all(operation in known for operation in operations):
         return None
     return tuple(known[operation] for operation in operations)
+
+
+# AgentStudio's two scoring profiles for its four benchmarks.
+#
+# `agentstudio-paper` reads with care: edges belong to a box, the last readable `Answer:` decides.
+# `agentstudio-release` gives the released evaluator's verdicts, its traps included. A row that is
+# at fault itself (no usable box, an operation outside the action space, an empty window) is judged
+# by neither and counted.
+
+_BY: Mapping[str, Sequence[str]] = {"platform": PLATFORMS, "source": (), "subset": ()}
+
+
+class AgentStudioProfile(RowProfile):
+    """What the profiles share: their names and the axes of the table."""
+
+    by = _BY
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.name = f"agentstudio-{reading}"
+
+
+class PointProfile(AgentStudioProfile):
+    """GroundUI: the point lies in the box (section 5.1).
+
+    Args:
+        reading: whose rules.
+        space: unit of the coordinates in responses; the paper's prompt asks for [0, 1].
+    """
+
+    def __init__(self, reading: Reading, space: Space) -> None:
+        super().__init__(reading)
+        self.space = space
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read the point and hold it against the row's box."""
+        rule = judge_point if self.reading == "paper" else judge_released
+        resized = resizing(receipt, where=step.sample_id) if self.space == "px" else None
+        to_screen = resized.to_screen if resized else None
+        found = rule(step.source, text, space=self.space, to_screen=to_screen)
+        outcome: Outcome = "unparsed" if found.fault == "no-pair" else "ok"
+        # JSON has no infinity: a number that no float holds is told as a text.
+        parsed = found.point and {"point": [x if math.isfinite(x) else str(x) for x in found.point]}
+        return Verdict(outcome, (found.hit,), parsed, found.fault)
+
+
+class LetterProfile(AgentStudioProfile):
+    """IDM-Single: the letter is that of the action (section 5.2)."""
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read the letter."""
+        row = step.source
+        found = judge_single(row["operation"], row["action_space"], text, reading=self.reading)
+        return _lettered(found, (found.correct,))
+
+
+class LettersProfile(AgentStudioProfile):
+    """IDM-Multiple: the letters are those of the actions; edits where they are not."""
+
+    values = ("score", "edit_distance")
+    columns: Mapping[str, Unit] = {"accuracy": "share", "edit_distance": "number"}
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read the letters."""
+        operations = [action["operation"] for action in shown("idm-multiple", step.source)]
+        space = step.source["action_space"]
+        found = judge_multiple(operations, space, text, reading=self.reading)
+        return _lettered(found, (found.correct, found.distance))
+
+
+def _lettered(found: LettersVerdict, values: tuple[float | bool | None, ...]) -> Verdict:
+    outcome: Outcome = "ok" if found.parsed else "unparsed"
+    parsed = {"letters": list(found.parsed)} if found.parsed else None
+    return Verdict(outcome, values, parsed, found.fault)
+
+
+class CriticProfile(AgentStudioProfile):
+    """CriticBench: does the trajectory succeed? (section 5.3).
+
+    The release stores only whether a response is right, so that an unread one counts as the
+    opposite of the truth; the paper's profile counts it as neither.
+    """
+
+    values = ("score", "said")
+    columns: Mapping[str, Unit] = dict.fromkeys(RATES, "share")
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read the response as true or false."""
+        success: bool = step.source["is_success"]
+        if self.reading == "release":
+            score = bool(released_score(success, text))
+            return Verdict("ok", (score, success == score), {"success": success == score})
+        said = read_success(text)
+        if said is None:
+            return Verdict("unparsed", (False, None), None, "no truth value after an Answer:")
+        return Verdict("ok", (said == success, said), {"success": said})
+
+    def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
+        """The rates are of the cells of the confusion, which rows add to."""
+        judged = known(a.values["score"], b.values["score"])
+        owner = owners(steps, np.ones(len(steps), dtype=np.bool_))
+        truth = np.array([bool(step.source["is_success"]) for step in steps])
+        sides = [_cells(truth, rows.values["said"]) for rows in (a, b)]
+
+        def sums(chosen: Mask) -> Sums:
+            kept = chosen & judged
+            added_a, added_b = (summed(side[kept], owner[kept]) for side in sides)
+            return Sums(added_a, added_b, _critic_rates, [tuple(range(7))] * len(RATES))
+
+        return Measures(self.columns, self.by, ("accuracy", "score"), judged, sums)
+
+    def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
+        chosen = np.flatnonzero(mask).tolist()
+        said = rows.values["said"][chosen].tolist()
+        truth = [bool(steps[number].source["is_success"]) for number in chosen]
+        read = [None if value != value else bool(value) for value in said]
+        groups: dict[int, list[int]] = {}
+        for number, owner in enumerate(owners(steps, mask).tolist()):
+            groups.setdefault(owner, []).append(number)
+        per_group = [
+            Confusion.of([truth[number] for number in places], [read[number] for number in places])
+            for places in groups.values()
+        ]
+        shared = len(groups) < len(chosen)
+        counts = Confusion.of(truth, read)
+        return sized(critic_table(counts, per_group=per_group if shared else ()))
+
+
+def _critic_rates(sums: Floats) -> Floats:
+    """`rates`, where nothing by nothing is 0 as in the table; the last column counts rows."""
+    found: Floats = np.nan_to_num(rates(sums[..., :6]))
+    return np.where(sums[..., 6:] > 0, found, np.nan)
+
+
+def _cells(truth: Mask, said: Floats) -> Floats:
+    """(N, 7): for each row its cell of `Confusion`, and 1."""
+    unread = np.isnan(said)
+    yes = np.nan_to_num(said) == 1
+    cells = [
+        truth & yes,
+        ~truth & yes,
+        truth & ~yes & ~unread,
+        ~truth & ~yes & ~unread,
+        truth & unread,
+        ~truth & unread,
+        np.ones_like(truth),
+    ]
+    return np.column_stack(cells).astype(np.float64)

@@ -5,23 +5,34 @@ Source: OmniBench, Appendix C, and the examples that its authors gave their revi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
+from omnidata.files import ANY, open_file
+from omnidata.jsontext import BROKEN
 from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
-from omnidata.loaders.files import SKIPPED, check_media_files
+from omnidata.loaders.files import (
+    HEAD,
+    SKIPPED,
+    JsonFiles,
+    Line,
+    Look,
+    check_media_files,
+    json_rows,
+)
 from omnidata.loaders.load import Note, RowContext, about, refuse_findings, tag_of
 from omnidata.loaders.task_library import EVALUATIONS, Library, Subtask, TaskGraph, Trajectory
 from omnidata.media import Budget, image_size, resolve, unsafe
-from omnidata.tasks.omnibench import files
-from omnidata.tasks.omnibench.files import Kind, Line, categories_of
 from omnidata.tasks.omnibench.rows import (
     TaskReader,
+    categories_of,
     check_trajectory,
     read_subtask,
     read_trajectory,
@@ -30,6 +41,90 @@ from omnidata.tasks.omnibench.rows import (
     subtasks_of,
 )
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
+
+# Where OmniBench's metadata lie: JSON lines, or JSON files, known by their columns.
+#
+# The paper names no files (Appendix C). A folder may hold them all, beside each other or one level
+# below; what a file is called does not matter. Files of other things are passed over.
+
+Kind = Literal["subtask", "trajectory", "task"]
+
+COLUMNS: Mapping[Kind, str] = {
+    "subtask": "instruction_template, application, available_parameters, OS, input_resources, "
+    "output_resources",
+    "trajectory": "trajectory_id, instruction, observations, actions, and subtask_id or task_id",
+    "task": "task_instruction, dag, task_intent, successful_topo",
+}
+"""What the rows have (Appendix C); the first ones are what they are known by."""
+
+_PEEKED = 20
+_SIGNS = (b'"instruction_template"', b'"dag"', b'"actions"', b'"observations"')
+_SUFFIXES = (".json", ".jsonl")
+
+
+def kind_of(row: object) -> Kind | None:
+    """What a row is, by its columns.
+
+    Examples:
+        >>> kind_of({"dag": {"A": ["B"]}}), kind_of({"actions": [], "action_space": []})
+        ('task', None)
+    """
+    if not isinstance(row, Mapping):
+        return None
+    if "instruction_template" in row:
+        return "subtask"
+    if "dag" in row:
+        return "task"
+    named = not row.keys().isdisjoint(("trajectory_id", "observations", "subtask_id", "task_id"))
+    return "trajectory" if "actions" in row and named and "action_space" not in row else None
+
+
+def _listed(data: Path) -> Iterator[Path]:
+    """The file, or JSON files in the folder and one level below, sorted."""
+    if not data.is_dir():
+        yield from [data] if data.exists() else []
+        return
+    for entry in sorted(_entries(data), key=lambda entry: entry.name):
+        if entry.is_dir():
+            below = [item for item in _entries(Path(entry.path)) if _is_candidate(item)]
+            yield from sorted(Path(item.path) for item in below)
+        elif _is_candidate(entry):
+            yield Path(entry.path)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return [entry for entry in entries if not entry.name.startswith(".")]
+
+
+def _is_candidate(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(_SUFFIXES) and Path(entry.path).exists() and not entry.is_dir()
+
+
+def _look(path: Path) -> Look:
+    """Whether one of the first rows is of a known kind, or none of them is JSON.
+
+    A document is not decoded where nothing in its first megabyte looks like ours: other benchmarks
+    have documents of hundreds of them.
+    """
+    if path.suffix == ".json":
+        with open_file(path, ANY) as file:
+            head = file.read(HEAD)
+        if not any(sign in head for sign in _SIGNS):
+            return "other"
+    first = [value for _, value in islice(json_rows(path), _PEEKED)]
+    if any(map(kind_of, first)):
+        return "known"
+    return "broken" if first and all(value is BROKEN for value in first) else "other"
+
+
+JSON_FILES = JsonFiles(
+    "JSON lines, or files with a JSON object or a list of them: "
+    + "; or ".join(f"a {kind} with {columns}" for kind, columns in COLUMNS.items()),
+    _look,
+    _listed,
+)
+
 
 # OmniBench's trajectories -> steps, one for each action.
 
@@ -221,15 +316,16 @@ def read_library(data: Path | str, *, check_orders: bool = True) -> Library:
     note = findings.append
     root = picture_root(data)
     lines: dict[Kind, list[Line]] = {"subtask": [], "task": [], "trajectory": []}
-    for line in files.read(files.find(data), note):
-        if line.kind is None:
+    for line in JSON_FILES.rows(JSON_FILES.find(data), note):
+        kind = kind_of(line.row)
+        if kind is None:
             RowContext(line.where, note).refuse(
                 "columns-unknown",
                 f"the row has {', '.join(list(line.row)[:5]) or 'no columns'}",
-                " or ".join(files.COLUMNS.values()),
+                " or ".join(COLUMNS.values()),
             )
         else:
-            lines[line.kind].append(line)
+            lines[kind].append(line)
     if findings and not any(lines.values()):
         first = findings[0]
         raise DataError(
@@ -265,7 +361,7 @@ def _unique(
                     "id-repeated",
                     "error",
                     line.where,
-                    f"another {line.kind} has the id {value.id!r:.80} already",
+                    f"another {kind_of(line.row)} has the id {value.id!r:.80} already",
                     "an id of its own",
                     SKIPPED,
                 )
@@ -393,7 +489,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         steps,
         findings,
         _skipped(findings),
-        files.fingerprint(data),
+        JSON_FILES.fingerprint(data),
         [step.sample_id for step in steps],
         TAGS,
         ROLES,

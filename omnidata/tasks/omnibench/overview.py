@@ -12,9 +12,8 @@ from omnidata.loaders.task_library import Library, TaskGraph
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, complexity, eligible
 from omnidata.tasks import overview
 from omnidata.tasks.omnibench import load as omnibench
-from omnidata.tasks.omnibench.files import categories_of
 from omnidata.tasks.omnibench.load import Metadata
-from omnidata.tasks.omnibench.rows import said_categories
+from omnidata.tasks.omnibench.rows import categories_of, said_categories
 from omnidata.tasks.overview import Table, share
 from omnidata.types import LoadedDataset, Task
 

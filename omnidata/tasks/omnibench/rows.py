@@ -6,20 +6,24 @@ that are left out, three dots where the example breaks off, one more observation
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
 from typing import Any
 
 from omnidata.actions import Action, Box
 from omnidata.errors import DataError, Finding
 from omnidata.graphs import Graph, id_of
 from omnidata.jsontext import is_number
-from omnidata.loaders.files import SKIPPED
+from omnidata.loaders.files import SKIPPED, Line
 from omnidata.loaders.load import Note, RowContext, about, short
 from omnidata.loaders.task_library import Subtask, TaskGraph, Trajectory, places
 from omnidata.tasks.omnibench.actions import FUNCTIONS, read_call, words
-from omnidata.tasks.omnibench.files import Line, Row, categories_of, category_of
+
+Row = Mapping[str, Any]
 
 MAX_ACTIONS = 2000
 """Of one trajectory; every step holds the history before it, so length costs its square."""
@@ -321,6 +325,65 @@ def check_trajectory(trajectory: Trajectory, task: TaskGraph, place: RowContext)
         )
 
 
+# The applications of OmniBench and their categories (Table 10).
+
+
+@cache
+def _content() -> Mapping[str, Any]:
+    text = resources.files("omnidata.tasks.omnibench").joinpath("table10.json").read_bytes()
+    content: Mapping[str, Any] = json.loads(text)
+    return content
+
+
+@cache
+def table10() -> Mapping[str, str]:
+    """Application -> category, as printed.
+
+    Examples:
+        >>> len(table10()), len(set(table10().values()))
+        (49, 12)
+    """
+    categories = _content()["categories"].items()
+    return {app: category for category, apps in categories for app in apps}
+
+
+@cache
+def _by_key() -> Mapping[str, str]:
+    spellings = {said: table10()[app] for said, app in _content()["spellings"].items()}
+    return {_key(app): category for app, category in {**table10(), **spellings}.items()}
+
+
+def _key(app: str) -> str:
+    return " ".join(app.split()).casefold()
+
+
+def category_of(app: str) -> str | None:
+    """The category of an application; None for one that Table 10 does not have.
+
+    Case and repeated spaces do not count, and the released code's spellings are known. Nothing else
+    is guessed: the paper's own figure has an Outlook that the table lacks.
+
+    Examples:
+        >>> category_of("excel"), category_of("Outlook")
+        ('Office', None)
+    """
+    return _by_key().get(_key(app))
+
+
+def categories_of(apps: Iterable[str], given: Mapping[str, str] = {}) -> dict[str, str]:
+    """Application -> category; an unknown application is a category of its own.
+
+    Args:
+        apps: the applications of a task.
+        given: what the source says, which comes first.
+
+    Examples:
+        >>> categories_of(["Word", "Outlook"])
+        {'Word': 'Office', 'Outlook': 'Outlook'}
+    """
+    return {app: given.get(app) or category_of(app) or app for app in apps}
+
+
 # One row of OmniBench's task metadata -> a task graph, with a finding for every doubt.
 
 
@@ -383,7 +446,8 @@ class TaskReader:
     def task(self, line: Line) -> TaskGraph | None:
         """The task of a row; None for one whose graph cannot be used."""
         row, place = line.row, RowContext(line.where, self.note)
-        own = identity(row, "task_id", "id") or line.name
+        own = identity(row, "task_id", "id")
+        own = own or (line.path.stem if line.alone else str(line.number))
         try:
             graph = Graph.read(row["dag"], where=f"task {own} ({line.where})")
         except DataError as error:

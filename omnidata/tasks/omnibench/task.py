@@ -10,14 +10,23 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from omnidata.actions import Action, Box, Point, Region, Screen, Space, centre, convert
-from omnidata.errors import UsageError
 from omnidata.loaders.rows import canonical
-from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import place, resizing
+from omnidata.tasks.base import Benchmark, hash_of
+from omnidata.tasks.coordinates import answer_space, place, resizing
+from omnidata.tasks.explaining import (
+    SCREENSHOT,
+    Rule,
+    diagnose,
+    explained,
+    pair_on_screen,
+    placed,
+)
 from omnidata.tasks.json_answers import Pair, ParseFailure
 from omnidata.tasks.omnibench import load as loader
 from omnidata.tasks.omnibench.actions import (
@@ -29,123 +38,91 @@ from omnidata.tasks.omnibench.actions import (
     spelled,
     words,
 )
-from omnidata.tasks.omnibench.explanations import explain
-from omnidata.tasks.omnibench.files import fingerprint, recognises, table10
 from omnidata.tasks.omnibench.overview import View
-from omnidata.tasks.omnibench.prompt import OPTIONS, Prompt
-from omnidata.tasks.omnibench.rows import action_of, text_of
+from omnidata.tasks.omnibench.rows import action_of, table10, text_of
 from omnidata.tasks.omnibench.scoring import TABLES, GraphScorer
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.tasks.published import Published, read_published
 from omnidata.types import (
     PLACE,
-    Conversation,
     Explanation,
     LoadedDataset,
     Outcome,
+    Places,
     Profile,
     Step,
     Target,
     Verdict,
 )
 
-# OmniBench's right answers, in the form that the prompt asks for, and the baselines.
+# The prompt, for a model that is shown the screenshot alone.
+#
+# The paper prints the prompt of its trajectory synthesis (Appendix E.1), and its evaluation asks in
+# the same parts: an annotated screenshot beside a plain one, and a list of all controls.
+# Trajectories hold neither, and so what is asked for here is a point, as the release asks agents
+# that see. Every sentence that differs is in this module; the rest is the paper's.
 
-BASELINES = ("oracle", "center", "majority")
-"""`oracle` answers with the expert's action; `center` clicks at the middle of the screen;
-`majority` always gives the data's most frequent call, a click at the middle of the screen."""
+SPACES: tuple[Space, ...] = ("px", "norm1000", "rel")
+OPTIONS: Mapping[str, Sequence[str]] = {
+    "history": ("gold", "none", "predicted"),
+    "intent": ("off", "on"),
+    "coordinates": SPACES,
+}
+"""The options of the task. `intent` tells the model what the task is for (section 5.3)."""
 
-
-def target(step: Step, *, space: Space, size: Screen) -> Target | None:
-    """The expert's action, with its description and thought where the source has them.
-
-    Args:
-        step: of OmniBench.
-        space: the unit of coordinates.
-        size: width and height of the screenshot as the model is shown it, in pixels.
-
-    Returns:
-        None where the action cannot be read, or is a click of which nobody says where it goes, or
-        that goes to a screen of unknown size.
-    """
-    action = action_of(step.source)
-    if action is None:
-        return None
-    if action.kind != "tap":
-        text = _written(action, [], step)
-        return Target(text, text.replace(PLACE, "bbox"))
-    if not action.start or min(step.screen) < 1:
-        return None
-    found = place(action.start[0], step.screen, space=space, size=size)
-    marked = _written(action, PLACE, step).replace(f'"{PLACE}"', PLACE)
-    return Target(_written(action, list(found), step), marked, (found,))
-
-
-def _written(action: Action, point: Any, step: Step | None = None) -> str:
-    function, args = spelled(action)
-    row: Mapping[str, Any] = step.source if step else {}
-    said = (text_of(row, "description"), text_of(row, "thought"))
-    if point == PLACE:  # what stands for a place stands for nothing else
-        said = said[0].replace(PLACE, "bbox"), said[1].replace(PLACE, "bbox")
-    body = {
-        "Status": "FINISH" if action.kind == "done" else "CONTINUE",
-        "Observation": said[0],
-        "Thought": said[1],
-        "coordinates": point,
-        "Function": function,
-        "Args": args,
-    }
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+_UNITS: Mapping[Space, str] = {
+    "px": "in pixels of the screenshot",
+    "norm1000": "from 0 to 1000 along its width and its height",
+    "rel": "from 0 to 1 along its width and its height",
+}
+_ANNOTATED = """\
+- You are provided two versions of screenshots of the current application in a single image, one \
+with annotation (right) and one without annotation (left)
+- The annotation is to help you identify the control elements on the application
+- The annotation is a small rectangle with a number in the center of the rectangle in the top left \
+corner of the control item. The number is the label of the control item
+- Different types of control items have different colors of annotation
+"""
+_PLAIN = "- You are provided a screenshot of the current screen\n"
+_LIST = "- You are given the information of all available control items"
+_OPERATIONS = "\n### Control Operations\n"
+_LABEL, _FUNCTION = '  "ControlLabel": <', '  "Function": <'
+_POINT = (
+    '  "coordinates": <Specify the point to click at as [x, y], {unit}, from its top left corner. '
+    "Leave it an empty list [] if the function needs no place or the task is complete>,\n"
+)
 
 
-def policy(
-    name: str, steps: Sequence[Step], *, space: Space, options: Mapping[str, str]
-) -> Callable[[Step], str]:
-    """The rule of that name: a step's answer.
+@cache
+def system_prompt(space: Space = "px") -> str:
+    """The system prompt.
 
     Args:
-        name: one of `BASELINES`.
-        steps: those it may look at.
-        space: the unit in which it writes coordinates.
-        options: as given with `-M key=value`; there are none.
+        space: the unit of the coordinates that are asked for.
 
-    Raises:
-        UsageError: there is no such rule, or an option is given.
+    Examples:
+        >>> [line for line in system_prompt().splitlines() if "screenshot of" in line]
+        ['- You are provided a screenshot of the current screen']
     """
-    if name not in BASELINES:
-        raise UsageError(
-            f'omnibench has no baseline "{name}"',
-            where=f"--model baseline:{name}",
-            expected=f"one of {', '.join(BASELINES)}",
-        )
-    for option in options:
-        raise UsageError(f"baseline:{name} has no options", where=f"-M {option}={options[option]}")
-    if name == "oracle":
-        return lambda step: _oracle(step, space)
-    usual = read_call("click_input")
-    if name == "majority":
-        actions = (action for step in steps if (action := action_of(step.source)))
-        calls = Counter(replace(action, start=(), words=None) for action in actions)
-        usual = calls.most_common(1)[0][0] if calls else read_call("")
-    return lambda step: _blind(usual, step, space)
+    text = _read("trajectory").replace(_ANNOTATED, _PLAIN)
+    text = _cut(text, _LIST, _OPERATIONS)
+    text = text.replace("consisting of 8 distinct parts", "consisting of 6 distinct parts")
+    text = text.replace(
+        'the "ControlLabel", "ControlText", "Function"', 'the "coordinates", "Function"'
+    )
+    text = _cut(text, _LABEL, _FUNCTION, _POINT.replace("{unit}", _UNITS[space]))
+    return text.replace("{apis}", _read("apis"))
 
 
-def _oracle(step: Step, space: Space) -> str:
-    """The target; pixels need no screen. An empty text where the row has no usable action."""
-    found = target(step, space=space, size=step.screen)
-    action = action_of(step.source)
-    if found is None and action and action.start and space == "px":
-        middle = centre(action.start[0])
-        return _written(action, [middle.x, middle.y], step)
-    return found.text if found else ""
+def _cut(text: str, begin: str, end: str, between: str = "") -> str:
+    """The text with what lies between two places replaced."""
+    start = text.index(begin)
+    return text[:start] + between + text[text.index(end, start) :]
 
 
-def _blind(action: Action, step: Step, space: Space) -> str:
-    middle: Pair = (0.5, 0.5)
-    if space != "rel":
-        found = convert(Point(0.5, 0.5, "rel"), space, step.screen if space == "px" else (1, 1))
-        middle = found.x, found.y
-    return _written(action, list(middle) if action.kind == "tap" else [])
+def _read(name: str) -> str:
+    folder = resources.files("omnidata.tasks.omnibench").joinpath("prompts")
+    return folder.joinpath(f"omnibench_{name}.txt").read_text(encoding="utf-8")
 
 
 # Is an answer the expert's next action? A step metric for OmniBench's trajectories, ours.
@@ -283,6 +260,8 @@ class OmniBench(Benchmark):
     title = "OmniBench"
     detailed_actions = True
     holds = "graphs of desktop tasks, and trajectories with screenshots; the next action"
+    question = "<Step History:> {history}\n<Task instruction:> {instruction}"
+    files = loader.JSON_FILES
     tags = loader.TAGS
     roles = loader.ROLES
     subsets = ("subtask", "task", *dict.fromkeys(table10().values()))
@@ -290,14 +269,14 @@ class OmniBench(Benchmark):
     library = staticmethod(loader.read_library)
     score_files = GraphScorer()
     tables = TABLES
-    baselines: Sequence[str] = BASELINES
+    baselines: Sequence[str] = ("oracle", "center", "majority")
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
-        self._prompt = Prompt(self.options)
-        self.prompt_hash = self._prompt.hash
-        self._space: Space = self._prompt.space
+        self._space = answer_space(self.options) or "px"
+        self.system = system_prompt(self._space)
+        self.prompt_hash = hash_of([dict(self.options), self.system])
         profile = StepProfile(self._space)
         self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
@@ -305,27 +284,47 @@ class OmniBench(Benchmark):
         """Read the dataset's annotations."""
         return loader.load(data, check_media=check_media, strict=strict)
 
-    def detect(self, data: Path) -> bool:
-        """Whether a file there has rows of OmniBench."""
-        return recognises(data)
-
-    def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the annotations."""
-        return fingerprint(data)
-
     def named(self, step: Step) -> Step:
         """The step with its episode, and its group: its task or subtask."""
         return loader.named(step)
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation for one step; `predicted` is used with `history=predicted` only."""
-        return self._prompt.conversation(step, predicted)
+    def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
+        """What was done before, and the task's intent where it is to be told."""
+        lines = (
+            f"\nStep {number}: {action.words}"
+            for number, action in enumerate(self.earlier(step, predicted))
+            if action is not None
+        )
+        history = "".join(lines) or "none"
+        intent = step.tags.get("intent") if self.options["intent"] == "on" else None
+        return f"{history}\n<Task intent:> {intent}" if intent else history
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The expert's action as compact JSON; None where the source has no usable one."""
-        return target(step, space=space or self._space, size=size or step.screen)
+        """The expert's action as compact JSON, with its description and thought if it has them.
+
+        Args:
+            step: of OmniBench.
+            space: the unit of coordinates; None for the one that the prompt asks for.
+            size: width and height of the screenshot as the model is shown it, in pixels.
+
+        Returns:
+            None where the action cannot be read, or is a click of which nobody says where it goes,
+            or that goes to a screen of unknown size.
+        """
+        action = action_of(step.source)
+        if action is None:
+            return None
+        if action.kind != "tap":
+            text = _written(action, [], step)
+            return Target(text, text.replace(PLACE, "bbox"))
+        if not action.start or min(step.screen) < 1:
+            return None
+        space, size = space or self._space, size or step.screen
+        found = place(action.start[0], step.screen, space=space, size=size)
+        template = _written(action, PLACE, step).replace(f'"{PLACE}"', PLACE)
+        return Target(_written(action, list(found), step), template, (found,))
 
     @property
     def published(self) -> Published:
@@ -336,11 +335,29 @@ class OmniBench(Benchmark):
         """An app is known by any of its spellings."""
         return canonical(value) if tag == "app" else value
 
-    def baseline(
-        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
-    ) -> Callable[[Step], str]:
-        """The rule of that name: a step's answer."""
-        return policy(name, steps, space=self._space, options=options)
+    def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
+        """The rule of a baseline.
+
+        `oracle` answers with the expert's action; `center` clicks at the middle of the screen;
+        `majority` always gives the data's most frequent call, a click at the middle of the screen.
+        """
+        if name == "oracle":
+            return self._oracle
+        usual = read_call("click_input")
+        if name == "majority":
+            actions = (action for step in steps if (action := action_of(step.source)))
+            calls = Counter(replace(action, start=(), words=None) for action in actions)
+            usual = calls.most_common(1)[0][0] if calls else read_call("")
+        return lambda step: _blind(usual, step, self._space)
+
+    def _oracle(self, step: Step) -> str:
+        """The target; pixels need no screen. An empty text where the row has no usable action."""
+        found = self.target(step)
+        action = action_of(step.source)
+        if found is None and action and action.start and self._space == "px":
+            middle = centre(action.start[0])
+            return _written(action, [middle.x, middle.y], step)
+        return found.text if found else ""
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none.
@@ -362,4 +379,102 @@ class OmniBench(Benchmark):
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
         """Why a verdict is what it is, and what can be drawn of it."""
-        return explain(step, verdict, self.profiles[profile], space=self._space, receipt=receipt)
+        wanted = action_of(step.source)
+        regions = wanted.start if wanted and wanted.kind == "tap" else ()
+        given = ((verdict and verdict.parsed) or {}).get("coordinates")
+        point = pair_on_screen(step, given, self._space, receipt)
+
+        def cause(parsed: Mapping[str, Any], right: bool) -> str:
+            differs = _unlike(wanted, parsed, right=right)
+            return differs or placed(step, "the point", point, regions, right=right, rule=Rule())
+
+        return explained(
+            verdict,
+            self.profiles[profile],
+            cause,
+            target_label=_named(spelled(wanted)[0]) if wanted else "",
+            answer_label=lambda parsed: _named(str(parsed["function"])),
+            places={SCREENSHOT: Places(regions, (), point)},
+            noun="function",
+            diagnosis=lambda parsed: diagnose(
+                step,
+                (wanted,) if wanted else (),
+                _said(parsed, self._space),
+                receipt=receipt,
+            ),
+        )
+
+
+def _written(action: Action, point: Any, step: Step | None = None) -> str:
+    function, args = spelled(action)
+    row: Mapping[str, Any] = step.source if step else {}
+    said = (text_of(row, "description"), text_of(row, "thought"))
+    if point == PLACE:  # what stands for a place stands for nothing else
+        said = said[0].replace(PLACE, "bbox"), said[1].replace(PLACE, "bbox")
+    body = {
+        "Status": "FINISH" if action.kind == "done" else "CONTINUE",
+        "Observation": said[0],
+        "Thought": said[1],
+        "coordinates": point,
+        "Function": function,
+        "Args": args,
+    }
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+def _blind(action: Action, step: Step, space: Space) -> str:
+    middle: Pair = (0.5, 0.5)
+    if space != "rel":
+        found = convert(Point(0.5, 0.5, "rel"), space, step.screen if space == "px" else (1, 1))
+        middle = found.x, found.y
+    return _written(action, list(middle) if action.kind == "tap" else [])
+
+
+# How an action differs from the expert's, in words.
+
+
+def _named(function: object) -> str:
+    """A function's name; the end of a task has none."""
+    return str(function or "finish")
+
+
+_ARGUMENTS: Final = {"notches": "wheel_dist", "text": "keys"}
+"""Names of arguments in verdicts -> those of the functions."""
+
+
+def _said(parsed: Mapping[str, Any], space: Space) -> tuple[Action, ...]:
+    """What a profile read, as an action; nothing where its arguments could not be read."""
+    args = {_ARGUMENTS.get(name, name): value for name, value in parsed.get("args", {}).items()}
+    try:
+        action = read_call(parsed.get("function"), args)
+    except ValueError:
+        return ()
+    place = parsed.get("coordinates")
+    return (replace(action, start=(Point(place[0], place[1], space),) if place else ()),)
+
+
+def _unlike(wanted: Action | None, parsed: Mapping[str, Any], *, right: bool) -> str:
+    """How an action differs from the expert's; empty where only the place can tell."""
+    if wanted is None:
+        return "the expert's action cannot be read"
+    name, args = spelled(wanted)
+    given = parsed.get("function", "")
+    if given != name:
+        return f"the answer is {_named(given)}, the expert's action is {_named(name)}"
+    said: Mapping[str, Any] = parsed.get("args") or {}
+    if wanted.kind == "tap":
+        return "" if said == args else _differ(said, args)
+    if wanted.kind == "done":
+        return "both end the task" if right else "the answer's status is CONTINUE"
+    if right:
+        return "both type the same keys" if wanted.kind == "type" else "both turn the wheel so"
+    if wanted.kind == "scroll":
+        return f"{_differ(said, args)}, not the same way and between half and twice as far"
+    return _differ(said, args)
+
+
+def _differ(said: Mapping[str, Any], args: Mapping[str, Any]) -> str:
+    """The arguments, side by side."""
+    given = ", ".join(f"{name} {value!r}" for name, value in said.items()) or "nothing"
+    wanted = ", ".join(f"{name} {value!r}" for name, value in args.items())
+    return f"the arguments differ: {given} in place of {wanted}"

@@ -14,7 +14,8 @@ from typing import Any
 
 from omnidata.actions import NUMBERS, Action, Screen, Space, history_text
 from omnidata.tasks.agentstudio.rows import window
-from omnidata.tasks.agentstudio.task import AgentStudio, CriticProfile
+from omnidata.tasks.agentstudio.rules import CriticProfile
+from omnidata.tasks.agentstudio.task import AgentStudio
 from omnidata.tasks.base import Benchmark, explain
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui.apps import app_key
