@@ -304,8 +304,8 @@ def longest_possible_run(graph: Graph, applications: Mapping[str, str]) -> int:
 
 
 State = Literal["Waiting", "Evaluating", "Completed"]
-ProfileName = Literal["omnibench-paper", "omnibench-release"]
-DEFAULT_PROFILE: Final[ProfileName] = "omnibench-paper"
+GraphProfile = Literal["paper", "release"]
+"""Whose rules: those of the paper, CR and LC, or those of its released code."""
 
 
 def states(graph: Graph, executed: Sequence[str]) -> dict[str, State]:
@@ -379,7 +379,7 @@ class TaskScore:
             Fraction(self.cs_agent, self.cs_max.upper), Fraction(self.cs_agent, self.cs_max.lower)
         )
 
-    def values(self, profile: ProfileName = DEFAULT_PROFILE) -> dict[str, Any]:
+    def values(self, profile: GraphProfile = "paper") -> dict[str, Any]:
         """The profile's values as a JSON object.
 
         Bounds appear beside LC and CS_max only where the search for CS_max reached its cap. What
@@ -390,10 +390,10 @@ class TaskScore:
             >>> used = {"a": "Word", "b": "Word", "c": "Mail"}
             >>> score_task(graph, used, {}, ["a", "b"]).values()
             {'CR': 0.5, 'LC': 1.0, 'CS_agent': 1, 'CS_max': 1}
-            >>> score_task(graph, used, {}, ["a", "b"]).values("omnibench-release")
+            >>> score_task(graph, used, {}, ["a", "b"]).values("release")
             {'completion': 1.0, 'coherence': 1.0}
         """
-        if profile == "omnibench-release":
+        if profile == "release":
             return {"completion": self.completion, "coherence": self.run_coherence}
         lc, most = self.lc, self.cs_max.exact
         exact = None if lc is None else lc.exact
@@ -456,7 +456,7 @@ def score_task(
     )
 
 
-# Tables of OmniBench: means over tasks with intervals, overall and by what the tasks are.
+# Tables: means over tasks with intervals, overall and by what the tasks are.
 #
 # A task with several applications or categories counts in the group of each. Values are unrounded
 # fractions; intervals are 95 % percentile bootstraps over tasks. These are taken for independent:
@@ -467,7 +467,7 @@ def score_task(
 def total(
     scores: Sequence[TaskScore],
     *,
-    profile: ProfileName = DEFAULT_PROFILE,
+    profile: GraphProfile = "paper",
     intents: Sequence[str | None] | None = None,
     labels: Sequence[Sequence[str]] | None = None,
     seed: int = 0,
@@ -542,9 +542,9 @@ def sensitivity(scores: Sequence[Sequence[float]], *, ddof: int = 0) -> float:
     return float(np.mean([np.std(task, ddof=ddof) for task in scores]))
 
 
-def _columns(scores: Sequence[TaskScore], profile: ProfileName) -> dict[str, Floats]:
+def _columns(scores: Sequence[TaskScore], profile: GraphProfile) -> dict[str, Floats]:
     """Values per task, (N,) each; NaN = not known."""
-    if profile == "omnibench-release":
+    if profile == "release":
         return {
             "completion": np.array([score.completion for score in scores]),
             "coherence": np.array([score.run_coherence for score in scores]),
@@ -557,8 +557,8 @@ def _columns(scores: Sequence[TaskScore], profile: ProfileName) -> dict[str, Flo
     return {"CR": np.array([float(score.cr) for score in scores]), "lower": lower, "upper": upper}
 
 
-def _table(columns: Mapping[str, Floats], profile: ProfileName, seed: int) -> dict[str, Any]:
-    if profile == "omnibench-release":
+def _table(columns: Mapping[str, Floats], profile: GraphProfile, seed: int) -> dict[str, Any]:
+    if profile == "release":
         table = means(columns, shares=columns.keys(), seed=seed)
         return {**table, "tasks": table.pop("rows")}
     lower, upper = columns["lower"], columns["upper"]

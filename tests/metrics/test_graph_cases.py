@@ -46,7 +46,7 @@ def test_every_field_of_a_case_is_found(case: Any) -> None:
         "status_initial": states(graph, []),
         "status_final": states(graph, executed),
         "released": {
-            **score.values("omnibench-release"),
+            **score.values("release"),
             "max_run_agent": longest_run(executed, used),
             "max_run_best": longest_possible_run(graph, used),
         },

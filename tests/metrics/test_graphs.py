@@ -76,7 +76,7 @@ def test_states_follow_the_published_example() -> None:
 
 def test_released_scores_differ_from_the_paper_as_documented() -> None:
     nothing = score((Graph(("a", "b"), ()), {"a": "Mail", "b": "Mail"}), [])
-    assert nothing.values("omnibench-release") == {"completion": 1.0, "coherence": 0.0}
+    assert nothing.values("release") == {"completion": 1.0, "coherence": 0.0}
     assert nothing.values()["CR"] == 0.0
     # Mail, Mail, Files, Files in this order: two of two possible pairs, and the longest run is 2.
     pairs = (
@@ -85,9 +85,9 @@ def test_released_scores_differ_from_the_paper_as_documented() -> None:
     )
     found = score(pairs, list("acdb"))
     assert found.values() == {"CR": 1.0, "LC": 0.5, "CS_agent": 1, "CS_max": 2}
-    assert found.values("omnibench-release") == {"completion": 1.0, "coherence": 1.0}
+    assert found.values("release") == {"completion": 1.0, "coherence": 1.0}
     # D A C of MEETING: F is open on the first level, and A C is a run of 2 of 3.
-    assert score(MEETING, list("DAC")).values("omnibench-release") == {
+    assert score(MEETING, list("DAC")).values("release") == {
         "completion": 0.0,
         "coherence": 0.5,
     }
@@ -200,7 +200,7 @@ def test_intents_and_labels_of_other_tasks_are_refused(given: dict[str, Any]) ->
 
 
 def test_totals_of_the_release_average_its_scores() -> None:
-    found = total(scores(), profile="omnibench-release")
+    found = total(scores(), profile="release")
     assert found["overall"]["completion"] == pytest.approx((1 + 0 + 0.5 + 1) / 4)
     assert found["overall"]["coherence"] == pytest.approx((1 + 0.5 + 0 + 0) / 4)
     assert found["overall"]["tasks"] == 4

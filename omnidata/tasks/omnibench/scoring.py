@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -16,15 +16,19 @@ from omnidata.loaders.detect import reading
 from omnidata.loaders.load import refuse_findings
 from omnidata.loaders.repository import is_repository
 from omnidata.loaders.task_library import TaskGraph
-from omnidata.metrics.graphs import ProfileName, TaskScore, score_task, total
+from omnidata.metrics.graphs import GraphProfile, TaskScore, score_task, total
 from omnidata.metrics.intervals import named_methods
 from omnidata.tasks.offline_scorer import Columns, OfflineScorer, Scored
 from omnidata.tasks.omnibench.load import read_library
 from omnidata.tasks.published import TableSpec
 
-_COLUMNS: Mapping[ProfileName, Sequence[str]] = {
-    "omnibench-paper": ("CR", "LC"),
-    "omnibench-release": ("completion", "coherence"),
+_COLUMNS: Mapping[GraphProfile, Sequence[str]] = {
+    "paper": ("CR", "LC"),
+    "release": ("completion", "coherence"),
+}
+_PROFILES: Mapping[str, GraphProfile] = {
+    "omnibench-paper": "paper",
+    "omnibench-release": "release",
 }
 
 
@@ -41,7 +45,7 @@ _CAPABILITIES = {
     "Cross-Domain Knowledge": "CDK",
 }
 _LEVELS = {"easy": "Easy", "medium": "Medium", "hard": "Hard"}
-_GRAPHS = tuple(_COLUMNS)
+_GRAPHS = tuple(_PROFILES)
 TABLES = (
     *(
         TableSpec(
@@ -93,7 +97,7 @@ class GraphScorer(OfflineScorer):
     """Scores the subtasks that an agent completed of task graphs."""
 
     profiles: ClassVar[Mapping[str, Columns]] = {
-        name: dict.fromkeys(names, "share") for name, names in _COLUMNS.items()
+        name: dict.fromkeys(_COLUMNS[rules], "share") for name, rules in _PROFILES.items()
     }
 
     def takes(self, answers: Path) -> bool:
@@ -130,7 +134,6 @@ class GraphScorer(OfflineScorer):
             PredictionError: a line is no sequence, or there are two for one task.
         """
         assert answers is not None  # as `needs_answers` says
-        name = cast("ProfileName", profile)
         tasks, findings = _tasks(data)
         done: dict[str, Executed] = {}
         for found in read_sequences(answers):
@@ -146,8 +149,8 @@ class GraphScorer(OfflineScorer):
         if strict:
             refuse_findings(findings, data)
         scores = [_scored(task, done.get(task.id), data) for task in tasks.values()]
-        results = _results(name, list(tasks.values()), scores, done)
-        return [Scored("", results, list(_lines(name, tasks, scores, done)))], findings
+        results = _results(profile, list(tasks.values()), scores, done)
+        return [Scored("", results, list(_lines(profile, tasks, scores, done)))], findings
 
 
 def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:
@@ -231,7 +234,7 @@ def _scored(task: TaskGraph, found: Executed | None, data: Path) -> TaskScore:
 
 
 def _results(
-    profile: ProfileName,
+    profile: str,
     tasks: Sequence[TaskGraph],
     scores: Sequence[TaskScore],
     done: Mapping[str, Executed],
@@ -239,15 +242,16 @@ def _results(
     """The content of `results.json`."""
     intents = [task.intent or None for task in tasks]
     labels = [_labels(task) for task in tasks]
+    rules = _PROFILES[profile]
     table = total(
         scores,
-        profile=profile,
+        profile=rules,
         intents=intents if any(intents) else None,
         labels=labels if any(labels) else None,
     )
     overall = table["overall"]
     answered = [found for task, found in zip(tasks, scores, strict=True) if task.id in done]
-    shown = (*_COLUMNS[profile], "LC_bounds")
+    shown = (*_COLUMNS[rules], "LC_bounds")
     counts = {key: overall[key] for key in ("tasks", "undefined_LC", "capped_LC") if key in overall}
     outcomes = {"ok": len(answered), "missing": len(tasks) - len(answered)}
     return {
@@ -256,7 +260,7 @@ def _results(
         "overall": {key: overall[key] for key in shown if key in overall},
         "ci95": overall["ci95"],
         **named_methods(overall.get("ci95_method", {})),
-        "answered": total(answered, profile=profile)["overall"],
+        "answered": total(answered, profile=rules)["overall"],
         "by": table["by"],
         "counts": {**counts, "unknown_tasks": len(done) - len(answered)},
         "outcomes": {name: count for name, count in outcomes.items() if count},
@@ -271,7 +275,7 @@ def _labels(task: TaskGraph) -> tuple[str, ...]:
 
 
 def _lines(
-    profile: ProfileName,
+    profile: str,
     tasks: Mapping[str, TaskGraph],
     scores: Sequence[TaskScore],
     done: Mapping[str, Executed],
@@ -282,6 +286,6 @@ def _lines(
             "sample_id": own,
             "outcome": "ok" if sequence else "missing",
             "profile": profile,
-            **found.values(profile),
+            **found.values(_PROFILES[profile]),
             "parsed": {"executed": list(sequence.nodes)} if sequence else None,
         }
