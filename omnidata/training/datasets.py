@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Rows of `datasets` as steps, for whoever holds a table and no `LoadedDataset`.
 
-_WAY = 'StepDataset(omnidata.load_dataset("omnigui", DATA, split="test")): docs/torch.md'
+_WAY = 'StepDataset(omnidata.load_dataset(NAME, DATA, split="test")): docs/torch.md'
 _BESIDE_SCREENSHOTS = frozenset(
     {
         *("history_screenshot", "screenshot_after", "final_screenshot"),

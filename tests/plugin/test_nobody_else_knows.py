@@ -21,7 +21,6 @@ STILL: dict[str, set[str]] = {
     "data/segment/__init__.py": {"agentnet", "omnigui"},
     "data/segment/agentnet.py": {"agentnet"},
     "loaders/episode_tree.py": {"omnigui"},
-    "training/datasets.py": {"omnigui"},
 }
 
 
