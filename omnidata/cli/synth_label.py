@@ -36,7 +36,7 @@ def label(
     task_options: args.TaskOptions,
     known: Annotated[
         Path | None,
-        args.data_option("OmniGUI data with targets, to measure the model on."),
+        args.data_option("Data whose targets are known, to measure the model on."),
     ] = None,
     dry_run: args.DryRun = False,
     *,
@@ -83,7 +83,7 @@ def filter_(
     task_options: args.TaskOptions,
     known: Annotated[
         Path | None,
-        args.data_option("A file of CriticBench, to measure the critic on."),
+        args.data_option("Data that say what succeeded, to measure the critic on."),
     ] = None,
     dry_run: args.DryRun = False,
     *,
@@ -92,7 +92,7 @@ def filter_(
 ) -> None:
     """Ask a critic which episodes fulfilled their instruction, and write data of those.
 
-    The question is CriticBench's. The critic's precision is measured where it is known whether an
+    For OmniGUI's data the question is CriticBench's. The critic's precision is measured where it is known whether an
     episode succeeded (a column `is_success`, or --known), and printed with the result. What is no
     readable answer accepts nothing. The same command goes on with an interrupted run.
 

@@ -17,7 +17,6 @@ NAMES = re.compile("|".join(sorted({point.name for point in POINTS} | FOLDERS)),
 
 # Who names benchmarks still, and which. Nothing joins the list, and what is mended leaves it.
 STILL: dict[str, set[str]] = {
-    "cli/synth_label.py": {"criticbench", "omnigui"},
     "data/segment/__init__.py": {"agentnet", "omnigui"},
     "data/segment/agentnet.py": {"agentnet"},
     "loaders/episode_tree.py": {"omnigui"},
