@@ -8,15 +8,15 @@ another distribution names it, the line, and the data or step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, cast
 
-from omnidata.errors import UsageError, meant
+from omnidata.errors import OmnidataError, UsageError, meant
 from omnidata.files import staying_in
 from omnidata.plugins import Blame, Kind, origin_of
 from omnidata.types import (
@@ -61,6 +61,25 @@ def names() -> list[str]:
 def benchmarks() -> list[str]:
     """The tasks that have data of their own, in order; those of others are taken to have them."""
     return [name for name in names() if not (is_ours(name) and get_task(name).asks_about)]
+
+
+def working() -> Iterator[tuple[str, Task]]:
+    """All tasks, without options, by name; a broken plug-in has no say about data of others."""
+    for name in names():
+        with suppress(OmnidataError):
+            yield name, get_task(name)
+
+
+def episode_tree_reader() -> str:
+    """The task that reads what the demo, `segment` and `synth` write: ours, if one of ours does.
+
+    Raises:
+        UsageError: no task that is installed says so.
+    """
+    readers = [name for name, task in working() if task.reads_episode_tree]
+    if not readers:
+        raise UsageError("no task reads the trees of episodes", remedy=_REINSTALL)
+    return min(readers, key=lambda name: not is_ours(name))
 
 
 def find(name: str, options: Mapping[str, str] | None = None) -> Task | None:

@@ -759,3 +759,7 @@ class Task(Protocol):
     @property
     def history_lag(self) -> int | None:
         """How many steps back a step's `history_screenshot` was taken; None where none says it."""
+
+    @property
+    def reads_episode_tree(self) -> bool:
+        """Whether its files are the tree that omnidata writes, `omnidata.loaders.episode_tree`."""

@@ -39,12 +39,12 @@ def demo(
 
     Example: omnidata demo --out omnidata-demo
     """
-    from omnidata.loaders.episode_tree import READER
+    from omnidata.registry import episode_tree_reader
     from omnidata.run.evaluate import evaluate
     from omnidata.tasks import get_task
 
     data = _sample(out, seed)
-    task = get_task(READER)
+    task = get_task(episode_tree_reader())
     source = task.load(data)
     terminal.print_findings(source)
     tiny = _tiny(out, seed) if local else None

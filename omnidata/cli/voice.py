@@ -98,8 +98,8 @@ def _task(data: Path) -> Task:
     says what is wrong with the data.
     """
     from omnidata.loaders.detect import recognised
-    from omnidata.loaders.episode_tree import READER
+    from omnidata.registry import episode_tree_reader
     from omnidata.tasks import get_task
 
     spoken = [task for task in map(get_task, recognised(data)) if "voice" in task.allowed]
-    return spoken[0] if len(spoken) == 1 else get_task(READER)
+    return spoken[0] if len(spoken) == 1 else get_task(episode_tree_reader())

@@ -52,11 +52,7 @@ def task_for(data: Path, wanted: Callable[[Task], bool]) -> str:
         DataError: of several tasks of the kind none takes the data, or more than one does.
     """
     takes: dict[str, str] = {}
-    for name in registry.names():
-        try:
-            task = registry.get_task(name)
-        except OmnidataError:  # a broken plug-in has no say about data of others
-            continue
+    for name, task in registry.working():
         if wanted(task):
             takes[name] = task.asks_about or name
     if len(takes) > 1:

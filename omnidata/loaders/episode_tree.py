@@ -1,6 +1,7 @@
 """The episode tree: apps as folders, their episodes with the media in them, and indexes beside.
 
-The layout is that of OmniGUI's Appendix B. The demo, `segment` and `synth` write in it.
+The layout is that of OmniGUI's Appendix B. The demo, `segment` and `synth` write in it,
+and the task that says `reads_episode_tree` reads it.
 
 Media go to disk as they come; the indexes (the five `.jsonl` files, `dataset_<APP>.json` and
 `dependency.jsonl`) follow when the writer is closed without an error. Every file appears under its
@@ -24,9 +25,6 @@ from omnidata.loaders.language_check import Language
 from omnidata.storage import atomic_write, copy_file
 
 # What its writers and its readers have to agree on.
-
-READER = "omnigui"
-"""The task that reads such trees."""
 
 Dimension = Literal[
     "localization",

@@ -143,6 +143,8 @@ class Benchmark:
             says; None where the prompt says the option's, or there is no such option.
         history_lag: how many steps back a step's `history_screenshot` was taken, which
             `omnidata validate` then checks; None where the data do not say it.
+        reads_episode_tree: whether its files are the tree that the demo, `segment` and `synth`
+            write, `omnidata.loaders.episode_tree`.
 
     Args:
         name: as in `omnidata evaluate NAME`.
@@ -174,6 +176,7 @@ class Benchmark:
     prompted_space: Space | None = None
     detailed_actions: bool | None = None
     history_lag: int | None = None
+    reads_episode_tree: bool = False
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         kind = type(self)

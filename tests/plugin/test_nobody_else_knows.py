@@ -19,7 +19,6 @@ NAMES = re.compile("|".join(sorted({point.name for point in POINTS} | FOLDERS)),
 STILL: dict[str, set[str]] = {
     "data/segment/__init__.py": {"agentnet", "omnigui"},
     "data/segment/agentnet.py": {"agentnet"},
-    "loaders/episode_tree.py": {"omnigui"},
 }
 
 

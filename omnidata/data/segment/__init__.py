@@ -21,7 +21,6 @@ from omnidata.data.segment.plan import LEAD_S, LONGEST_S, USUAL, Cut, Span, plan
 from omnidata.data.segment.recording import Film, Recording, Track, open_recording
 from omnidata.errors import DataError, Finding, RunError
 from omnidata.loaders.episode_tree import (
-    READER,
     TreeEpisode,
     TreeStep,
     TreeWriter,
@@ -30,6 +29,7 @@ from omnidata.loaders.episode_tree import (
 )
 from omnidata.loaders.language_check import Language
 from omnidata.media import AUDIO_RATE, Frame, encode_mp4, encode_wav
+from omnidata.registry import episode_tree_reader
 from omnidata.tasks import get_task
 
 __all__ = ["LEAD_S", "LONGEST_S", "Cut", "Labels", "Segmented", "segment"]
@@ -219,7 +219,7 @@ def _named(labels: Labels, recording: Path, events: Path) -> tuple[Labels, list[
 def _check_language(labels: Labels, events: Path) -> None:
     """Make sure that readers can tell which of the two instructions counts."""
     assert labels.app
-    if labels.language is None and get_task(READER).language_of(labels.app) is None:
+    if labels.language is None and get_task(episode_tree_reader()).language_of(labels.app) is None:
         raise DataError(
             f"the app {labels.app!r} is none of the paper's, and there are two instructions",
             where=str(events),

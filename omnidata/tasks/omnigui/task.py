@@ -400,6 +400,7 @@ class OmniGui(Benchmark):
     variations = VARIATIONS
     prompted_space: Space | None = "norm1000"
     history_lag = 2
+    reads_episode_tree = True
     baselines = NAMES
     allowed: Mapping[str, Sequence[str]] = {**OPTIONS, "coordinates": SPACES}
 
