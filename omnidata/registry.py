@@ -136,6 +136,7 @@ def _id(step: Step) -> str:
 
 
 _CALLED_FOR: Mapping[str, Callable[[Any], str]] = {
+    "action_log": str,
     "ask_about": lambda source: str(source.root),
     "named": _id,
     "together": lambda steps: f"{len(steps)} steps",

@@ -748,6 +748,9 @@ class Task(Protocol):
     def spoken(self, step: Step) -> Sequence[str]:
         """The texts of a step that may be asked for as speech."""
 
+    def action_log(self, events: Path) -> Any | None:
+        """The `omnidata.loaders.action_log.Log` of one of its recordings; None if it is none."""
+
     @property
     def detailed_actions(self) -> bool | None:
         """Whether rows of `datasets` have the column `action_details`; None: the data tell."""

@@ -73,8 +73,8 @@ def segment(
     Example: omnidata segment recording.mp4 actions.jsonl data --app TED --instruction-en "Like it."
     """
     from omnidata.data.segment import segment as run
-    from omnidata.data.segment.log import Labels
     from omnidata.data.segment.plan import LEAD_S, LONGEST_S, Cut
+    from omnidata.loaders.action_log import Labels
 
     cut = Cut(
         offset_s=_seconds("--offset", offset, low=-math.inf),

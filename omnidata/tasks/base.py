@@ -14,6 +14,7 @@ from typing import Any
 from omnidata.actions import Action, Screen, Space, history_text
 from omnidata.errors import DataError, Finding, UsageError
 from omnidata.loaders import files
+from omnidata.loaders.action_log import Log
 from omnidata.loaders.files import JsonFiles
 from omnidata.loaders.load import load_data
 from omnidata.loaders.task_library import Library
@@ -206,6 +207,16 @@ class Benchmark:
     def spoken(self, step: Step) -> Sequence[str]:
         """The texts that `omnidata voice` speaks: the instruction."""
         return (step.instruction,)
+
+    def action_log(self, events: Path) -> Log | None:
+        """The log of one of its raw recordings, for `omnidata segment`; None where it is none.
+
+        By default nothing is one.
+
+        Raises:
+            DataError: it is one, and cannot be read.
+        """
+        return None
 
     @property
     def default_profile(self) -> str:

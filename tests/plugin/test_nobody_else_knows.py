@@ -1,4 +1,4 @@
-"""No code outside a benchmark's folder names it, but for a list that can only shrink."""
+"""No code outside a benchmark's folder names it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,6 @@ PACKAGE = Path(omnidata.__file__).parent
 POINTS = distribution("omnidata").entry_points.select(group="omnidata.tasks")
 FOLDERS = {point.value.split(".")[2] for point in POINTS}
 NAMES = re.compile("|".join(sorted({point.name for point in POINTS} | FOLDERS)), re.IGNORECASE)
-
-# Who names benchmarks still, and which. Nothing joins the list, and what is mended leaves it.
-STILL: dict[str, set[str]] = {
-    "data/segment/__init__.py": {"agentnet", "omnigui"},
-    "data/segment/agentnet.py": {"agentnet"},
-}
 
 
 def of_documentation(tree: ast.Module) -> Iterator[ast.AST]:
@@ -56,10 +50,7 @@ def test_no_module_but_its_own_names_a_benchmark() -> None:
             continue
         if names := named_in(path):
             found[place.as_posix()] = names
-    joined = {place: more for place in found if (more := found[place] - STILL.get(place, set()))}
-    gone = {place: less for place in STILL if (less := STILL[place] - found.get(place, set()))}
-    assert not joined, "ask the contract (omnidata.tasks.base.Benchmark) in place of a name"
-    assert not gone, "these name them no longer: take them off the list"
+    assert not found, "ask the contract (omnidata.tasks.base.Benchmark) in place of a name"
 
 
 def test_a_name_in_code_is_seen_and_one_in_documentation_is_not(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from omnidata.data.segment.agentnet import is_agentnet, read_agentnet
-from omnidata.data.segment.log import UNLABELLED, Labels, Log, read_events
 from omnidata.data.segment.plan import LEAD_S, LONGEST_S, USUAL, Cut, Span, plan
 from omnidata.data.segment.recording import Film, Recording, Track, open_recording
 from omnidata.errors import DataError, Finding, RunError
+from omnidata.loaders.action_log import UNLABELLED, Labels, Log, read_events
 from omnidata.loaders.episode_tree import (
+    DIMENSIONS,
     TreeEpisode,
     TreeStep,
     TreeWriter,
@@ -29,7 +29,7 @@ from omnidata.loaders.episode_tree import (
 )
 from omnidata.loaders.language_check import Language
 from omnidata.media import AUDIO_RATE, Frame, encode_mp4, encode_wav
-from omnidata.registry import episode_tree_reader
+from omnidata.registry import episode_tree_reader, working
 from omnidata.tasks import get_task
 
 __all__ = ["LEAD_S", "LONGEST_S", "Cut", "Labels", "Segmented", "segment"]
@@ -154,8 +154,8 @@ def segment(
 
     Args:
         recording: a screen recording that FFmpeg's libraries can decode.
-        events: a plain log, or a recording folder of AgentNet or its file of events; told apart by
-            their content.
+        events: a plain log, or what the recorder of a benchmark wrote, such as a recording folder
+            of AgentNet or its file of events; told apart by their content.
         out: a new or empty folder.
         labels: what the log does not state, or states wrongly.
         cut: how to cut.
@@ -169,7 +169,7 @@ def segment(
         RunError: the finished tree cannot be given its name.
     """
     place = _checked(out)
-    log = read_agentnet(events) if is_agentnet(events) else read_events(events)
+    log = _read_log(events)
     film = open_recording(recording)
     spans, trimmed, doubts = plan(log, film, cut)
     named, guesses = _named(labels.over(log.labels), recording, events)
@@ -177,6 +177,12 @@ def segment(
     made = _counted(steps(film, spans), len(spans), progress)
     _write(place, _episode(named, made))
     return Segmented(named, tuple(spans), film, trimmed, findings)
+
+
+def _read_log(events: Path) -> Log:
+    """The log of the benchmark whose recorder wrote it, or else a plain one."""
+    read = (task.action_log(events) for _, task in working())
+    return next((log for log in read if log is not None), None) or read_events(events)
 
 
 def _still_true(log: Log, spans: Sequence[Span]) -> list[Finding]:
@@ -210,7 +216,7 @@ def _named(labels: Labels, recording: Path, events: Path) -> tuple[Labels, list[
         "warning",
         str(events),
         "the log states no dimension",
-        "one of the five of OmniGUI, section 3.2",
+        f"one of {', '.join(DIMENSIONS)}",
         "localization is written; give --dimension",
     )
     return labels.over(guessed), [finding]

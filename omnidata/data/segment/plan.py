@@ -17,9 +17,9 @@ from omnidata.actions import (
     convert,
     round_half_up,
 )
-from omnidata.data.segment.log import Event, Log
 from omnidata.data.segment.recording import Recording
 from omnidata.errors import DataError, Finding, counted
+from omnidata.loaders.action_log import Event, Log
 from omnidata.loaders.episode_tree import MAX_STEPS
 
 LEAD_S = 0.5

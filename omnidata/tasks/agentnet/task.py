@@ -11,9 +11,11 @@ import numpy as np
 
 from omnidata.actions import Action, Point, Region, Screen, Space
 from omnidata.errors import Finding, OmnidataError
+from omnidata.loaders.action_log import Log
 from omnidata.metrics.paired import Unit
 from omnidata.metrics.row_tables import by_group
 from omnidata.tasks.agentnet import load as loader
+from omnidata.tasks.agentnet import recordings
 from omnidata.tasks.agentnet.actions import POINTED, boxes_of, place_of, spelled, turn_of, type_of
 from omnidata.tasks.agentnet.load import truths_of
 from omnidata.tasks.agentnet.rules import REACH, Rule, judge, parse, relative
@@ -167,6 +169,10 @@ class AgentNet(Benchmark):
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step]:
         """Read the trajectories."""
         return loader.read(data, note)
+
+    def action_log(self, events: Path) -> Log | None:
+        """The log of a recording that its recorder made."""
+        return recordings.read_log(events) if recordings.recognises(events) else None
 
     def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
         lines = (

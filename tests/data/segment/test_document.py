@@ -32,11 +32,12 @@ def test_the_example_gives_the_spans_that_the_text_names(tmp_path: Path) -> None
 
 
 def test_every_finding_of_the_segmenter_is_documented() -> None:
-    package = DOCUMENT.parents[1] / "omnidata" / "data" / "segment"
+    package = DOCUMENT.parents[1] / "omnidata"
+    recorder = package / "tasks" / "agentnet" / "recordings.py"
     text = DOCUMENT.read_text("utf-8")
     codes = {
         code
-        for path in package.glob("*.py")
+        for path in (*(package / "data" / "segment").glob("*.py"), recorder)
         for code in re.findall(r'"([a-z]+-[a-z]+)",\s+"(?:error|warning)"', path.read_text("utf-8"))
     }
     assert len(codes) == 12

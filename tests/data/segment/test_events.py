@@ -13,9 +13,43 @@ from hypothesis import strategies as st
 
 from omnidata.actions import NUMBERS, Box, Point
 from omnidata.data.segment import segment
-from omnidata.data.segment.log import Log, read_events
 from omnidata.errors import DataError
+from omnidata.loaders.action_log import Log, read_events
+from tests import plugs
 from tests.data.segment.films import film, tap, write_log
+
+PLUGIN = """
+from omnidata.actions import Action
+from omnidata.loaders.action_log import Event, Labels, Log
+from omnidata.tasks.base import Benchmark
+from omnidata.tasks.profiles import RowProfile
+
+
+class Exact(RowProfile):
+    name = "diary-exact"
+
+    def judge(self, step, text, receipt=None):
+        raise NotImplementedError
+
+
+class Diary(Benchmark):
+    question = ""
+    profiles = {"diary-exact": Exact()}
+
+    def load(self, data, *, check_media=True, strict=False):
+        raise NotImplementedError
+
+    def answer(self, step):
+        return None
+
+    def action_log(self, events):
+        diary = events / "diary.txt"
+        if not diary.exists():
+            return None
+        moment = float(diary.read_text())
+        event = Event(moment, moment, Action("back"), str(diary))
+        return Log((event,), Labels(app="TED", instruction_en="Go back"))
+"""
 
 
 def read(folder: Path, *rows: object) -> Log:
@@ -172,3 +206,24 @@ def test_any_file_is_a_log_or_an_error_that_names_it(
         assert error.expected
     else:
         assert all(event.start_s <= event.end_s < math.inf for event in log.events)
+
+
+def test_a_plug_in_reads_what_its_recorder_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = plugs.on_path(tmp_path / "site", "diary", monkeypatch)
+    (site / "diary.py").write_text(PLUGIN, encoding="utf-8")
+    plugs.install(site, "diary", "omnidata.tasks", "diary = diary:Diary")
+    recorded = tmp_path / "recorded"
+    recorded.mkdir()
+    (recorded / "diary.txt").write_text("1.5")
+    made = segment(film(tmp_path / "a.mkv"), recorded, tmp_path / "out")
+    assert [(span.event.action.label, span.start_s) for span in made.spans] == [("BACK", 1.5)]
+
+
+def test_a_folder_that_no_recorder_wrote_is_an_error_that_asks_for_a_log(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(DataError, match="name the action log") as caught:
+        segment(film(tmp_path / "a.mkv"), empty, tmp_path / "out")
+    assert caught.value.where == str(empty)

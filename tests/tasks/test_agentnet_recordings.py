@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from omnidata.actions import Action, Box, Point
 from omnidata.data.segment import segment
-from omnidata.data.segment.agentnet import END_AFTER_S, is_agentnet, read_agentnet
-from omnidata.data.segment.log import Log
 from omnidata.data.segment.plan import Cut
 from omnidata.errors import DataError
+from omnidata.loaders.action_log import Log
+from omnidata.tasks.agentnet.recordings import END_AFTER_S, read_log, recognises
 from tests.data.segment.films import film
 
 METADATA = {"screen_width": 1000, "screen_height": 500, "video_start_timestamp": 100.0}
@@ -83,7 +83,7 @@ KINDS: dict[str, tuple[dict[str, Any], Action | None]] = {
 @pytest.mark.parametrize("name", KINDS)
 def test_an_action_becomes_its_primitive_or_a_finding(tmp_path: Path, name: str) -> None:
     row, expected = KINDS[name]
-    log = read_agentnet(write(tmp_path / "r", click(), dict(row)))
+    log = read_log(write(tmp_path / "r", click(), dict(row)))
     found = [event.action for event in log.events[1:-1]]
     assert found == ([] if expected is None else [expected])
     unmapped = [finding for finding in log.findings if finding.code == "action-unmapped"]
@@ -93,7 +93,7 @@ def test_an_action_becomes_its_primitive_or_a_finding(tmp_path: Path, name: str)
 def test_times_are_those_of_the_recording_and_the_end_follows_the_last_action(
     tmp_path: Path,
 ) -> None:
-    log = read_agentnet(write(tmp_path / "r", click(), click()))
+    log = read_log(write(tmp_path / "r", click(), click()))
     assert [(event.start_s, event.end_s) for event in log.events[:2]] == [(1.0, 1.5), (2.0, 2.5)]
     end = log.events[-1]
     assert (end.start_s, end.earliest_s) == (2.5 + END_AFTER_S, 2.5)
@@ -127,7 +127,7 @@ def test_a_box_is_the_target_where_everything_speaks_for_it(
     tmp_path: Path, label: str, nodes: list[Any], kind: str, reason: str | None
 ) -> None:
     action = click(target=target(kind), axtree={"Children": [{"Children": nodes}]})
-    log = read_agentnet(write(tmp_path / "r", action, label=label))
+    log = read_log(write(tmp_path / "r", action, label=label))
     (found,) = log.events[0].action.start
     assert isinstance(found, Box) == (reason is None)
     doubts = [finding.what for finding in log.findings if finding.code == "box-doubtful"]
@@ -139,15 +139,15 @@ def test_the_log_is_known_by_its_content(tmp_path: Path) -> None:
     folder = write(tmp_path / "recording", click())
     renamed = folder / "any.jsonl"
     renamed.write_bytes((folder / "reduced_events_vis.jsonl").read_bytes())
-    assert all(is_agentnet(path) for path in (folder, renamed, tmp_path))
-    assert read_agentnet(tmp_path).events == read_agentnet(folder).events
+    assert all(recognises(path) for path in (folder, renamed, tmp_path))
+    assert read_log(tmp_path).events == read_log(folder).events
 
 
 def test_the_file_that_is_named_is_the_one_that_is_read(tmp_path: Path) -> None:
     folder = write(tmp_path / "recording", click(), click(), click())
     lines = (folder / "reduced_events_vis.jsonl").read_text().splitlines(keepends=True)
     (folder / "mended.jsonl").write_text(lines[0] + lines[2])
-    log = read_agentnet(folder / "mended.jsonl")
+    log = read_log(folder / "mended.jsonl")
     assert [event.start_s for event in log.events[:-1]] == [1.0, 3.0]
 
 
@@ -193,7 +193,7 @@ def test_a_missing_or_broken_file_is_an_error(
     if content is not None:
         (folder / name).write_text(content)
     with pytest.raises(DataError) as caught:
-        read_agentnet(folder)
+        read_log(folder)
     assert str(folder) in caught.value.where
 
 
@@ -202,7 +202,7 @@ def test_a_file_outside_the_folder_is_not_read(tmp_path: Path) -> None:
     secret = (folder / "metadata.json").rename(tmp_path / "metadata.json")
     (folder / "metadata.json").symlink_to(secret)
     with pytest.raises(DataError, match="leads out"):
-        read_agentnet(folder)
+        read_log(folder)
 
 
 JUNK = st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.lists(st.floats())
@@ -219,7 +219,7 @@ def test_any_folder_is_a_log_or_an_error(
     folder = tmp_path_factory.getbasetemp() / "any"
     action = click(target=target(), axtree=tree, **change)
     try:
-        log = read_agentnet(write(folder, action))
+        log = read_log(write(folder, action))
     except DataError as error:
         assert str(folder) in error.where
     else:

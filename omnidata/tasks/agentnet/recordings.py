@@ -16,9 +16,9 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 
 from omnidata.actions import Action, Box, Direction, Point
-from omnidata.data.segment.log import MAX_BYTES, Event, Labels, Log, objects
 from omnidata.errors import DataError, Finding, Severity
 from omnidata.jsontext import BROKEN, decode
+from omnidata.loaders.action_log import MAX_BYTES, Event, Labels, Log, objects
 from omnidata.loaders.language_check import has_chinese
 
 # What AgentNet's recorder writes, as far as it is used, checked while it is read.
@@ -162,20 +162,27 @@ END_AFTER_S = 2.0
 settled and the annotator has not yet gone to stop the recorder."""
 
 _DETAILS: Final = "reduced_events_complete.jsonl"
+_METADATA: Final = "metadata.json"
+_GOAL: Final = "task_name.json"
+_FILES: Final = (EVENTS, _DETAILS, _METADATA, _GOAL)
 _LABELLED = re.compile(r"\s*(?:double |right )?click(?:ed)? on (.+)", re.IGNORECASE | re.DOTALL)
 _WINDOWS = frozenset({"WindowControl", "PaneControl"})
 _KEYS: Mapping[str, str] = {"space": " ", "enter": "\n", "return": "\n", "tab": "\t"}
 
 
-def is_agentnet(path: Path) -> bool:
+def recognises(path: Path) -> bool:
     """Whether a folder, or a file of events, looks like this recorder's."""
     if path.is_dir():
-        return True  # a plain log is a file
-    first = next((row for _, row in objects(path)), {})
+        places = (path, path / "recording")
+        return any((place / name).is_file() for place in places for name in _FILES)
+    try:
+        first = next((row for _, row in objects(path)), {})
+    except DataError:
+        return False
     return {"start_time", "end_time", "description"} <= first.keys()
 
 
-def read_agentnet(path: Path) -> Log:
+def read_log(path: Path) -> Log:
     """Read the log of one recording.
 
     Args:
@@ -187,9 +194,9 @@ def read_agentnet(path: Path) -> Log:
     """
     folder = _folder(path)
     kept = path if path.is_file() else folder / EVENTS
-    metadata = read_object(folder / "metadata.json", Metadata)
+    metadata = read_object(folder / _METADATA, Metadata)
     if min(metadata.screen_width, metadata.screen_height) < 1:
-        raise broken(folder / "metadata.json", "the screen has no size", "its size in pixels")
+        raise broken(folder / _METADATA, "the screen has no size", "its size in pixels")
     details = {one.id: one for _, one in read_lines(folder / _DETAILS, Details)}
     reader = _Reader(metadata, details)
     events = [event for where, shown in read_lines(kept, Shown) if (event := reader(shown, where))]
@@ -218,7 +225,7 @@ def _folder(path: Path) -> Path:
 
 
 def _labels(folder: Path, metadata: Metadata) -> Labels:
-    path = folder / "task_name.json"
+    path = folder / _GOAL
     goal = read_object(path, Task).task_name if path.exists() else None
     chinese = goal is not None and has_chinese(goal)
     return Labels(
