@@ -179,7 +179,11 @@ class Altered:
 
 
 def without(source: LoadedDataset, kinds: Sequence[Modality]) -> LoadedDataset:
-    """The data without the media of some kinds, which says so; as it is where it has none."""
+    """The data without the media of some kinds, which says so; as it is where it has none.
+
+    The steps are without the roles of such media, too: a role without a medium is one that the data
+    lack, and a step whose screenshot is lacking is asked of no model that sees.
+    """
     lost = [kind for kind in kinds if any(_of(step, kind) for step in source.steps)]
     if not lost:
         return source
@@ -187,7 +191,9 @@ def without(source: LoadedDataset, kinds: Sequence[Modality]) -> LoadedDataset:
         replace(
             step,
             media={
-                role: None if ref and ref.kind in lost else ref for role, ref in step.media.items()
+                role: ref
+                for role, ref in step.media.items()
+                if (ref.kind if ref else source.roles.get(role)) not in lost
             },
         )
         for step in source.steps

@@ -24,6 +24,7 @@ from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.viewer.report_data import open_run
 from omnidata.viewer.step_page import facts
+from tests import plugs
 from tests.data.tiny import SIZE
 from tests.plugin import data as odyssey
 from tests.plugin import odyssey_like
@@ -33,6 +34,26 @@ from tests.trees import read_lines, write_lines
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "add_dataset.md"
 EPISODES, STEPS = 12, 60
 CLICK = {"action": "CLICK", "info": [[500, 500]]}
+EYE = '''
+from omnidata import media
+from omnidata.adapters import Model
+from omnidata.types import Completion, Prepared
+
+class Eye(Model):
+    """Says how many pictures it has looked at."""
+
+    accepts = frozenset({"image"})
+
+    def __init__(self, name, options):
+        self.name = f"eye:{name}"
+
+    def prepare(self, request):
+        shown = [part.media for part in request.conversation[-1].parts if part.media]
+        return Prepared(request, payload=str(len([media.image(ref) for ref in shown])))
+
+    async def generate(self, batch, params):
+        return [Completion(text=item.payload) for item in batch]
+'''
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +272,20 @@ def test_an_ablation_takes_its_pictures_away_and_swaps_them(
     given = list(read_lines(out / "controls" / "other-picture" / "given.jsonl"))
     assert len(given) == 10
     assert all(line["sample_id"].split("/")[0] != line["given"].split("/")[0] for line in given)
+
+
+def test_a_model_that_sees_is_asked_without_the_pictures_too(
+    world: World, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = plugs.on_path(tmp_path / "site", "eye_plugin", monkeypatch)
+    (site / "eye_plugin.py").write_text(EYE, encoding="utf-8")
+    plugs.install(site, "eye", "omnidata.adapters", "eye = eye_plugin:Eye")
+    out = tmp_path / "out"
+    few = ("--model", "eye:x", "--limit", "6", "--controls", "none")
+    said("ablate", "odyssey", world.data, *few, "--out", out)
+    for name, pictures in (("text-I", "1"), ("text-none", "0")):
+        lines = [*read_lines(out / "runs" / name / "predictions.jsonl")]
+        assert [line["output"] for line in lines] == [pictures] * 6
 
 
 @pytest.mark.parametrize(
