@@ -21,7 +21,7 @@ from omnidata.adapters.hf.options import CONTROLS, TOKENS
 from omnidata.adapters.media_budget import ALL
 from omnidata.adapters.render import Turn
 from omnidata.errors import DataError, UsageError
-from omnidata.tasks.coordinates import shown
+from omnidata.tasks.coordinates import answer_space, shown
 from omnidata.types import (
     PLACE,
     Conversation,
@@ -130,6 +130,42 @@ class Example:
             )
 
 
+def target_shown(task: Task, step: Step, size: Screen) -> Target | None:
+    """The right answer to a step whose screenshot is shown in a size.
+
+    Args:
+        task: gives the target.
+        step: one of its steps.
+        size: width and height in pixels.
+
+    Raises:
+        DataError: the answer is in pixels, and its places stay where they are in another size.
+    """
+    found = task.target(step, size=size)
+    if answer_space(task.options) != "px" or size == step.screen or min(step.screen) < 1:
+        return found
+    own = task.target(step, size=step.screen)
+    if not found or not own:
+        return found
+    scale = [new / old for new, old in zip(size, step.screen, strict=True)]
+    for place, whole in zip(found.points, own.points, strict=True):
+        wanted = [value * grow for value, grow in zip(whole, scale, strict=True)]
+        if any(
+            abs(value - right) > 1 + grow  # both are whole numbers, as a rule
+            for value, right, grow in zip(place, wanted, scale, strict=True)
+        ):
+            raise DataError(
+                f"the answer is in pixels and points at {place}, which is another place in a "
+                f"screenshot of {size[0]} x {size[1]} pixels than in one of {step.screen[0]} x "
+                f"{step.screen[1]}",
+                where=step.sample_id,
+                expected=f"a point near ({wanted[0]:.0f}, {wanted[1]:.0f})",
+                remedy="mend `target` of the task: it is given the `size` that is shown "
+                "(docs/add_dataset.md); or leave the pictures as they are",
+            )
+    return found
+
+
 def as_example(task: Task, step: Step, *, longest: int | None = None) -> Example:
     """A step as an example.
 
@@ -139,10 +175,10 @@ def as_example(task: Task, step: Step, *, longest: int | None = None) -> Example
         longest: pixels of the longer side above which the screenshot is made smaller; None = never.
 
     Raises:
-        DataError: the step has no target.
+        DataError: the step has no target, or one that does not follow the size.
     """
     size = media.within(step.screen, longest)
-    target = task.target(step, size=size)
+    target = target_shown(task, step, size)
     if target is None:
         raise DataError(
             "the step has no target",

@@ -24,6 +24,7 @@ from omnidata.training.formats import (
     control,
     mismatch,
     row,
+    target_shown,
 )
 from omnidata.training.media_store import Broken, File, Kept, Media, Sizing, key
 from omnidata.types import Conversation, LoadedDataset, MediaRef, Modality, Part, Step, Target, Task
@@ -222,7 +223,7 @@ class Maker:
                 f"{step.screen[0]} x {step.screen[1]}",
                 "a target in pixels of the screenshot",
             )
-        target = self._task.target(step, size=seen.size)
+        target = target_shown(self._task, step, seen.size)
         text = (by_swift(target) if self._options.objects else target.text) if target else ""
         verdict = self._profile.judge(step, text, receipt)
         values = dict(zip(self._profile.values, verdict.values, strict=True))

@@ -12,14 +12,16 @@ import pytest
 from PIL import Image
 
 from omnidata import media
-from omnidata.actions import Action
+from omnidata.actions import Action, Screen, Space
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, UsageError
 from omnidata.tasks import get_task
+from omnidata.tasks.omnigui.task import OmniGui
 from omnidata.training.export import export
+from omnidata.training.formats import as_example
 from omnidata.training.media_store import Sizing
 from omnidata.training.rows import Options
-from omnidata.types import MediaRef
+from omnidata.types import MediaRef, Step, Target
 from tests.data.tiny import SIZE, png
 from tests.export.small import (
     ACTIONS,
@@ -108,6 +110,29 @@ def test_pixels_are_those_of_the_picture_in_the_export(
         assert profile.judge(step, answer(one), {"parts": [line]}).values[1] is True
     (x, y) = json.loads(answer(rows(out)[0]))["coordinate"]
     assert (x / size[0], y / size[1]) == pytest.approx((20 / 72, 32 / 160), abs=0.02)
+
+
+class Unscaled(OmniGui):
+    """A task that forgets that its pixels are those of the picture as it is shown."""
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        return super().target(step, space=space)
+
+
+def test_a_target_that_does_not_follow_the_size_of_its_picture_is_no_row(
+    data: Path, tmp_path: Path
+) -> None:
+    task, out = Unscaled("omnigui", {"coordinates": "px", "modalities": "I"}), tmp_path / "out"
+    with pytest.raises(DataError, match=r"(?s)E00/0.* near \(10, 16\)") as caught:
+        export(task, load(data), out, Options(format="trl", sizing=Sizing(longest=80)))
+    assert "mend `target`" in str(caught.value)
+    assert not out.exists()
+    with pytest.raises(DataError, match="which is another place"):
+        as_example(task, load(data).steps[0], longest=80)
+    export(task, load(data), out, Options(format="trl"))
+    assert len(rows(out)) == len(ACTIONS)
 
 
 def test_a_picture_that_is_resized_shows_the_whole_screen(data: Path, tmp_path: Path) -> None:
