@@ -186,17 +186,24 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
         def more(step: Step) -> dict[str, Any]:
             return {DETAILS: details(step)} if has_details else {}
 
+        lost = 0
         stored = any(ref.cell for step in steps for ref in step.media.values() if ref)
         batch = _BATCH_STORED if stored else _BATCH
         for shard in shards:
             number, _, count = shard.partition("/")
             low, high = (len(steps) * (int(number) + end) // int(count) for end in (0, 1))
             for begin in range(low, high, batch):
-                rows = [
-                    to_row(step, tags) | _media(step) | more(step)
-                    for step in steps[begin : min(begin + batch, high)]
-                ]
+                rows = []
+                for step in steps[begin : min(begin + batch, high)]:
+                    media = _media(step)
+                    lost += sum(medium is None for medium in media.values())
+                    rows.append(to_row(step, tags) | media | more(step))
                 yield (int(number), begin), pa.Table.from_pylist(rows, schema=schema)
+        if lost:
+            _log.warning(
+                "%s: %d of the media may not be opened, and the rows lack them; "
+                "`omnidata validate %s %s` says why", root, lost, self.task.name, root,
+            )  # fmt: skip
 
 
 def _reads(task: Task, root: Path) -> AbstractContextManager[None]:

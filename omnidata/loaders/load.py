@@ -10,7 +10,8 @@ from omnidata.errors import DataError, Finding, UnusableRowError, counted
 from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
 from omnidata.loaders.files import SKIPPED
-from omnidata.types import LoadedDataset, Step
+from omnidata.media import unsafe
+from omnidata.types import LoadedDataset, MediaRef, Step
 
 # Where a row lies, and where its findings go.
 
@@ -84,6 +85,48 @@ def check_screen(step: Step) -> None:
         )
 
 
+# Paths of media that nobody follows: whoever loads the steps is told, whatever the loader said.
+
+
+def unsafe_paths(source: LoadedDataset) -> list[Finding]:
+    """A finding for each medium whose path leads out of its folder, but for those already told.
+
+    Nobody opens such a medium, and so nobody else says that the steps lack it.
+
+    Args:
+        source: with the findings of its loader.
+    """
+    users: dict[tuple[str, Path, str], dict[str, None]] = {}
+    for step in source.steps:
+        for role, ref in step.media.items():
+            if ref is not None and _has_file(ref) and unsafe(ref.path):
+                users.setdefault((role, ref.root, ref.path), {})[step.sample_id] = None
+    told = {
+        name
+        for found in source.findings
+        if users and found.code == "path-unsafe"
+        for name in (found.where, *found.sample_ids)
+    }
+    return [
+        Finding(
+            "path-unsafe",
+            "error",
+            next(iter(names)),
+            f"{role.replace('_', ' ')} {short(path)}: {unsafe(path)}",
+            f"a path relative to {root}",
+            f"mend the path; the {'step lacks' if len(names) == 1 else 'steps lack'} the "
+            f"{role.replace('_', ' ')} until then",
+            tuple(names),
+        )
+        for (role, root, path), names in users.items()
+        if told.isdisjoint(names)
+    ]
+
+
+def _has_file(ref: MediaRef) -> bool:
+    return ref.inline is None and ref.cell is None
+
+
 # `--strict`: data with a finding are refused.
 
 
@@ -134,6 +177,8 @@ def load_data(
             source = repository.load(data, task, tags, check_media=check_media)
         else:
             source = read()
+    if led_out := unsafe_paths(source):
+        source = replace(source, findings=[*source.findings, *led_out])
     if strict:
         refuse_findings(source.findings, data)
     return source

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from omnidata.errors import Finding
+from omnidata.errors import Finding, counted
 from omnidata.files import staying_in
-from omnidata.loaders.load import refuse_findings
+from omnidata.loaders.load import refuse_findings, unsafe_paths
 from omnidata.loaders.task_library import Library
 from omnidata.metrics.paired import Measures
 from omnidata.plugins import Blame
@@ -43,13 +44,15 @@ class PluginBenchmark(PluginTask):
         """Read the dataset's annotations, and nothing outside the data.
 
         Raises:
-            DataError: with `strict`, an episode is torn.
+            DataError: with `strict`, an episode is torn, or two are merged, or the path of a
+                medium leads out of its folder.
         """
         found = PluginTask.load(self, data, **options)
-        torn = torn_episodes(found.steps)
-        if torn and options.get("strict"):
-            refuse_findings(torn, data)
-        return replace(found, findings=[*found.findings, *torn]) if torn else found
+        steps = found.steps
+        told = [*unsafe_paths(found), *torn_episodes(steps), *merged_episodes(steps)]
+        if told and options.get("strict"):
+            refuse_findings(told, data)
+        return replace(found, findings=[*found.findings, *told]) if told else found
 
     def explain(
         self,
@@ -204,10 +207,15 @@ def torn_episodes(steps: Iterable[Step]) -> list[Finding]:
     """
     parts: dict[str, dict[str, list[Step]]] = {}
     for step in steps:
-        app = step.tags.get("app")
-        if step.episode == (f"{app}/{step.episode_id}" if app else step.episode_id):
+        if not _is_named(step):
             parts.setdefault(step.episode_id, {}).setdefault(step.episode, []).append(step)
     return [_torn(own, found) for own, found in parts.items() if len(found) > 1 and _is_one(found)]
+
+
+def _is_named(step: Step) -> bool:
+    """Whether the loader has said which episode it belongs to."""
+    app = step.tags.get("app")
+    return step.episode != (f"{app}/{step.episode_id}" if app else step.episode_id)
 
 
 def _is_one(parts: dict[str, list[Step]]) -> bool:
@@ -228,4 +236,43 @@ def _torn(own: str, parts: dict[str, list[Step]]) -> Finding:
         "name the episode in the loader, Step(episode=...), or call the tag otherwise; the parts "
         "count as episodes until then",
         tuple(step.sample_id for part in parts.values() for step in part),
+    )
+
+
+def merged_episodes(steps: Iterable[Step]) -> list[Finding]:
+    """A finding for each episode in which a number of a step comes twice, as if two had one id.
+
+    An episode that the loader has named is what it says.
+
+    Args:
+        steps: all of the data, each with a sample id of its own.
+    """
+    episodes: dict[str, list[Step]] = {}
+    for step in steps:
+        if not _is_named(step):
+            episodes.setdefault(step.episode, []).append(step)
+    counts = ((one, Counter(step.step_index for step in one)) for one in episodes.values())
+    return [
+        _merged(one, [number for number, count in found.items() if count > 1])
+        for one, found in counts
+        if len(found) < len(one)
+    ]
+
+
+def _merged(steps: Sequence[Step], repeated: Sequence[int]) -> Finding:
+    first = repeated[0]
+    twice = [step.sample_id for step in steps if step.step_index == first]
+    also = ", ".join(map(str, repeated[1:4])) + (" and others" if len(repeated) > 4 else "")
+    return Finding(
+        "step-number-repeated",
+        "error",
+        steps[0].episode,
+        f"{counted(len(twice), 'step')} of the episode have step_index {first}: "
+        + ", ".join(twice[:3])
+        + ("" if len(twice) <= 3 else f" and {len(twice) - 3} more")
+        + ("" if len(repeated) == 1 else f"; so it is with step_index {also}"),
+        "every step_index once in an episode",
+        "give each of several episodes an episode_id of its own, or number the steps from 0; they "
+        "count as one episode until then",
+        tuple(step.sample_id for step in steps),
     )

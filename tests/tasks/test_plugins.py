@@ -160,9 +160,27 @@ class Shown(Words):
 
     def load(self, data, **options):
         found = super().load(data)
-        ref = MediaRef("image", data.parent / "media", "a.png")
-        steps = [replace(step, media={"screenshot": ref}) for step in found.steps]
+        steps = [
+            replace(
+                step,
+                media={
+                    "screenshot": MediaRef(
+                        "image", data.parent / "media", step.source.get("shot", "a.png")
+                    )
+                },
+            )
+            for step in found.steps
+        ]
         return replace(found, steps=steps, roles={"screenshot": "image"})
+
+
+class Listed(Shown):
+    """Gives its steps, and leaves the rest of loading to the defaults."""
+
+    load = Benchmark.load
+
+    def steps(self, data, note):
+        return Shown.load(self, data).steps
 
 
 class Explaining(Words):
@@ -429,6 +447,59 @@ def test_its_media_stay_in_the_data_whatever_a_link_says(
     media.check(found)
 
 
+UNSAFE = ["../../etc/passwd", "/tmp/secret.png", "https://x.org/a.png"]
+
+
+def shots(folder: Path, paths: list[str]) -> Path:
+    """Rows that name these pictures, below media/."""
+    data = folder / "words.jsonl"
+    lines = [json.dumps(ROWS[0] | {"shot": path}) for path in paths]
+    data.write_text("\n".join(lines), encoding="utf-8")
+    (folder / "media").mkdir()
+    for path in {"a.png", "b.png"} & {*paths}:
+        Image.radial_gradient("L").save(folder / "media" / path)
+    return data
+
+
+def test_pictures_whose_paths_lead_out_of_the_data_are_findings(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(site, points="shown = words_plugin:Shown")
+    data = shots(tmp_path, [*UNSAFE, "a.png", UNSAFE[0]])
+    source = get_task("shown").load(data)
+    assert [(found.code, found.severity, found.sample_ids) for found in source.findings] == [
+        ("path-unsafe", "error", ("words/0", "words/4")),
+        ("path-unsafe", "error", ("words/1",)),
+        ("path-unsafe", "error", ("words/2",)),
+    ]
+    assert all(one.what.startswith("screenshot ") and one.remedy for one in source.findings)
+    with pytest.raises(DataError, match="3 findings"):
+        get_task("shown").load(data, strict=True)
+    leave = tmp_path / "leave.txt"
+    told(capsys, "validate", "shown", data, "--quarantine", leave, code=1)
+    assert leave.read_text("utf-8").split("\n")[1:-1] == [f"words/{n}" for n in (0, 1, 2, 4)]
+    converted = told(capsys, "convert", "shown", data, tmp_path / "out", code=1)
+    assert converted.count("path-unsafe") == 3
+    assert [one.code for one in load(tmp_path / "out", "shown", ("language",)).findings] == [
+        "path-unsafe"
+    ] * 3
+
+
+def test_rows_of_datasets_do_not_lose_a_picture_in_silence(
+    site: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(site, points="listed = words_plugin:Listed")
+    data = shots(tmp_path, ["a.png", "b.png", UNSAFE[0]])
+    (tmp_path / "media" / "b.png").unlink()
+    (tmp_path / "media" / "b.png").symlink_to("/etc/hostname")
+    rows = omnidata.load_dataset("listed", data, split="test", streaming=True)
+    assert [row["screenshot"] is None for row in rows] == [False, True, True]
+    assert "1 findings; `omnidata validate listed" in caplog.text
+    lost = [one.getMessage() for one in caplog.records if "the rows lack them" in one.getMessage()]
+    assert sum(int(line.split(": ")[1].split()[0]) for line in lost) == 2
+    assert f"`omnidata validate listed {data}` says why" in lost[0]
+
+
 def test_a_repeated_sample_id_is_a_finding_and_its_row_is_skipped(
     site: Path, tmp_path: Path
 ) -> None:
@@ -488,6 +559,22 @@ def test_an_episode_whose_app_changes_is_named(
     if torn:
         with pytest.raises(DataError, match="the tag app changes within the episode"):
             task.load(data, strict=True)
+
+
+def test_a_number_that_comes_twice_in_an_episode_is_named(site: Path, tmp_path: Path) -> None:
+    install(site, points="walk = words_plugin:Walk")
+    data = tmp_path / "walk.jsonl"
+    places = [("e", 0), ("e", 1), ("f", 0), ("e", 0), ("f", 1), ("e", 1)]
+    rows = [ROWS[0] | {"episode": e, "step": n, "app": "mail"} for e, n in places]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    [found] = get_task("walk").load(data).findings
+    assert (found.code, found.severity, found.where) == ("step-number-repeated", "error", "mail/e")
+    assert found.what == (
+        "2 steps of the episode have step_index 0: walk/0, walk/3; so it is with step_index 1"
+    )
+    assert found.sample_ids == ("walk/0", "walk/1", "walk/3", "walk/5")
+    with pytest.raises(DataError, match="have step_index 0"):
+        get_task("walk").load(data, strict=True)
 
 
 def test_two_episodes_of_one_id_that_are_whole_are_not_torn(site: Path, tmp_path: Path) -> None:
