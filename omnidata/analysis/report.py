@@ -74,11 +74,14 @@ def report(runs: Sequence[Run], *, with_published: bool = False, by: Sequence[st
     for task in dict.fromkeys(run.task for run in runs):
         told += warnings([run for run in runs if run.task == task])
     for same in by_profile(runs):
-        tables += _tables(same, with_published, by)
+        tables += _tables(same, with_published, by, told)
     return Report(tables, told)
 
 
-def _tables(runs: Sequence[Run], with_published: bool, by: Sequence[str]) -> list[Table]:
+def _tables(
+    runs: Sequence[Run], with_published: bool, by: Sequence[str], told: list[str]
+) -> list[Table]:
+    """The tables of one task and profile; `told` gets a sentence for what cannot be made."""
     found = [
         run_tables.by_spec(spec, runs, with_published=with_published)
         for spec in run_tables.specs(runs[0])
@@ -89,7 +92,13 @@ def _tables(runs: Sequence[Run], with_published: bool, by: Sequence[str]) -> lis
         table = variations.table(variation, runs, with_published=with_published)
         if table:
             found.append(table)
-    found += variations.history_tables(runs)
+    try:
+        found += variations.history_tables(runs)
+    except variations.NotTracedError as error:
+        told.append(
+            f"{runs[0].task}: the tables of how errors compound are left out: {error.what} "
+            f"({error.where}). Expected: {error.expected}. Remedy: {error.remedy}"
+        )
     found += variations.seed_tables(runs)
     axes = [*by, *(["app"] if len(runs) == 1 else [])]
     for axis in dict.fromkeys(axes):

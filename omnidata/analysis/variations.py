@@ -6,6 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from omnidata.analysis.run_tables import (
@@ -26,10 +27,11 @@ from omnidata.analysis.tables import (
     Row,
     Table,
 )
-from omnidata.errors import RunError, counted
+from omnidata.errors import OmnidataError, RunError, counted
 from omnidata.metrics.intervals import wilson
 from omnidata.run.run_files import Run
 from omnidata.tasks.published import HISTORY, Published, PublishedRow, TableSpec, Variation
+from omnidata.types import LoadedDataset
 
 # An option: with the difference to the usual way of asking.
 
@@ -202,19 +204,18 @@ def _marks_across(changes: Sequence[float | None], columns: Sequence[Column]) ->
 # With `history=gold` every step shows the expert's earlier actions, so that an error cannot spread;
 # with `history=predicted` it shows the model's own.
 
-_EXACT = "exact_match"
 Count = tuple[int, int]
-"""Exact matches, and how many steps there are."""
+"""Right steps, and how many steps there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compounding:
-    """What exact matches say of the steps that follow them.
+    """What right steps say of the steps that follow them.
 
     Attributes:
         by_step: index of a step, 0-based -> its count over episodes.
-        after_right: of the steps whose previous step is an exact match.
-        after_wrong: of the steps whose previous step is not.
+        after_right: of the steps whose previous step is right.
+        after_wrong: of the steps whose previous step is wrong.
         first_errors: index of a step -> in how many episodes it is the first that is wrong.
         episodes: that have a judged step.
     """
@@ -226,15 +227,103 @@ class Compounding:
     episodes: int
 
 
-def compounding(run: Run) -> Compounding:
+_IN_WORDS: Mapping[str, str] = {"EM": "Exact match"}
+
+
+class NotTracedError(RunError):
+    """A run does not tell which steps are right, or how those of an episode follow each other."""
+
+
+Places = Mapping[str, tuple[str, int]]
+"""Sample id -> the episode, and the step's 0-based place in it."""
+
+
+def compounding(run: Run, known: dict[Path, LoadedDataset] | None = None) -> Compounding:
     """Counts over the steps that were judged.
 
     A step without a usable target is passed over: the one after it has no previous step here.
 
+    Args:
+        run: a scored run.
+        known: data that are loaded already, by where they lie; gets the run's, if they are needed.
+
     Raises:
-        RunError: the scores have no exact matches, or their ids are no episode and step.
+        RunError: the scores cannot be read.
+        NotTracedError: steps are neither right nor wrong, or nothing tells their order.
     """
-    return count(_verdicts(run))
+    value = right_of(run)[1]
+    for sample_id, score in run.scores.items():
+        if score.get(value, "") not in (None, 0, 1):
+            raise NotTracedError(
+                f"{value} is {score[value]}" if value in score else f"there is no {value}",
+                where=f"{run.path / 'scores.jsonl'}: {sample_id}",
+                expected=f"{value}, which is right or wrong (true or false), of every step",
+                remedy="steps that are partly right have no such tables"
+                if value in score
+                else "score the run again with this version: omnidata score",
+            )
+    places = _places_of_ids(run) or _places_of_data(run, {} if known is None else known)
+    episodes: dict[str, dict[int, bool]] = {}
+    for sample_id, score in run.scores.items():
+        if score[value] is not None:
+            episode, index = places[sample_id]
+            episodes.setdefault(episode, {})[index] = bool(score[value])
+    return count(episodes)
+
+
+def right_of(run: Run) -> tuple[str, str]:
+    """What the share of right steps is called, and the value that says whether one is.
+
+    A profile says it in `step_metric`; of others it is `exact_match`, or else the first value.
+    """
+    profile = run.benchmark.profiles.get(run.profile)
+    if said := getattr(profile, "step_metric", None):
+        return said[0], said[1]
+    values = profile.values if profile else ()
+    name = "exact_match" if "exact_match" in values or not values else values[0]
+    return name, name
+
+
+def _places_of_ids(run: Run) -> Places:
+    """Where the ids end in the steps' places, from 0, within no fewer episodes than were scored."""
+    places = {}
+    for sample_id in run.scores:
+        episode, _, index = sample_id.rpartition("/")
+        if not (episode and index.isdecimal()):
+            return {}
+        places[sample_id] = (episode, int(index))
+    profile = run.benchmark.profiles.get(run.profile)
+    first = profile.values[0] if profile else ""
+    judged = {places[own][0] for own, score in run.scores.items() if score.get(first) is not None}
+    from_0 = min((index for _, index in places.values()), default=0) == 0
+    episodes = run.results["counts"].get("episodes")
+    told = from_0 and episodes is not None and len(judged) >= episodes
+    return places if told else {}
+
+
+def _places_of_data(run: Run, known: dict[Path, LoadedDataset]) -> Places:
+    """What the data say, if they are the run's."""
+
+    def error(why: str, where: object) -> NotTracedError:
+        return NotTracedError(
+            f"the ids do not tell how the steps of an episode follow each other, and {why}",
+            where=str(where),
+            expected="the data where run.json says that they lie, as the run was made on them",
+            remedy="put them back; or let ids end in the step's place, from 0: EPISODE/0",
+        )
+
+    if run.data is None or not run.data.exists():
+        raise error("the data are not there", run.data or run.path)
+    try:
+        if run.data not in known:
+            known[run.data] = run.benchmark.load(run.data, check_media=False)
+    except OmnidataError as why:
+        raise error(f"the data cannot be read: {why.what}", why.where or run.data) from None
+    source = known[run.data]
+    places = {step.sample_id: (step.episode, step.step_index) for step in source.steps}
+    if run.fingerprint != source.fingerprint or not run.scores.keys() <= places.keys():
+        raise error(f"the data are not those of {run.path}", run.data)
+    return places
 
 
 def count(episodes: Mapping[str, Mapping[int, bool]]) -> Compounding:
@@ -270,23 +359,6 @@ def count(episodes: Mapping[str, Mapping[int, bool]]) -> Compounding:
     )
 
 
-def _verdicts(run: Run) -> dict[str, dict[int, bool]]:
-    """Per episode, index of a step -> whether it is an exact match."""
-    episodes: dict[str, dict[int, bool]] = {}
-    for sample_id, score in run.scores.items():
-        episode, _, index = sample_id.rpartition("/")
-        if _EXACT not in score or not index.isdecimal():
-            raise RunError(
-                "the scores do not say how steps of an episode follow each other",
-                where=f"{run.path / 'scores.jsonl'}: {sample_id}",
-                expected=f"ids like app/episode/step, and {_EXACT}",
-                remedy="score the run again with this version: omnidata score",
-            )
-        if score[_EXACT] is not None:
-            episodes.setdefault(episode, {})[int(index)] = bool(score[_EXACT])
-    return episodes
-
-
 def history_tables(runs: Sequence[Run]) -> list[Table]:
     """Of runs that differ in their history alone: by step, and how errors compound.
 
@@ -294,12 +366,13 @@ def history_tables(runs: Sequence[Run]) -> list[Table]:
         runs: of one task and profile.
 
     Raises:
-        RunError: see `compounding`.
+        RunError, NotTracedError: see `compounding`.
     """
     found = [run for group in groups(HISTORY, runs) for run in group]
     if not found:
         return []
-    counts = [compounding(run) for run in found]
+    known: dict[Path, LoadedDataset] = {}
+    counts = [compounding(run, known) for run in found]
     names = [", ".join(filter(None, label)) for label in labels(found)]
     return [_by_step(found, names, counts), _after(found, names, counts)]
 
@@ -310,11 +383,12 @@ def _share(counted: Count) -> Cell:
 
 
 def _by_step(runs: Sequence[Run], names: Sequence[str], counts: Sequence[Compounding]) -> Table:
+    metric = right_of(runs[0])[0]
     heads = tuple(
         Head(
             name,
             (
-                Column("EM", "EM", "share", run=str(run.path)),
+                Column(metric, metric, "share", run=str(run.path)),
                 Column("Steps", "steps", "count", run=str(run.path)),
                 Column("First err.", "first_errors", "count", run=str(run.path)),
             ),
@@ -330,7 +404,7 @@ def _by_step(runs: Sequence[Run], names: Sequence[str], counts: Sequence[Compoun
         rows.append(Row((str(index + 1),), tuple(cells), group=f"step {index + 1}"))
     return Table(
         "history-by-step",
-        title("Exact match by step of the episode", runs),
+        title(f"{_IN_WORDS.get(metric, metric)} by step of the episode", runs),
         runs[0].task,
         runs[0].profile,
         ("Step",),
@@ -341,10 +415,11 @@ def _by_step(runs: Sequence[Run], names: Sequence[str], counts: Sequence[Compoun
 
 
 def _after(runs: Sequence[Run], names: Sequence[str], counts: Sequence[Compounding]) -> Table:
+    metric = right_of(runs[0])[0]
     columns = (
-        Column("right", "EM", "share", "after a right step"),
+        Column("right", metric, "share", "after a right step"),
         Column("Steps", "steps", "count", "after a right step"),
-        Column("wrong", "EM", "share", "after a wrong step"),
+        Column("wrong", metric, "share", "after a wrong step"),
         Column("Steps", "steps", "count", "after a wrong step"),
         Column("Episodes", "episodes", "count"),
         Column("with errors", "episodes_with_errors", "count"),
@@ -371,7 +446,7 @@ def _after(runs: Sequence[Run], names: Sequence[str], counts: Sequence[Compoundi
         runs[0].profile,
         ("Model",),
         (
-            Head("EM after a previous step that is", columns[:4]),
+            Head(f"{metric} after a previous step that is", columns[:4]),
             Head("First error", columns[4:]),
         ),
         tuple(rows),

@@ -133,6 +133,12 @@ class EpisodeProfile(ABC):
         """The value that says whether a step is right."""
         return "exact_match" if "exact_match" in self.values else self.values[0]
 
+    @property
+    def step_metric(self) -> tuple[str, str]:
+        """The metric that is the share of right steps, and the value that says whether one is."""
+        names = [name for name in (*self.columns, *self.metrics) if self.metrics.get(name) == "EM"]
+        return (names[0] if names else self._right), self._right
+
     def _metric(self, name: str) -> str:
         """Which metric of `omnidata.metrics.episodes` one of this profile's is."""
         metric = self.metrics[name]
@@ -338,6 +344,11 @@ class RowProfile(ABC):
         first = next(iter(self.columns))
         flips = (first, self.values[0]) if self.columns[first] == "share" else None
         return Measures(self.columns, self.by, flips, judged, sums)
+
+    @property
+    def step_metric(self) -> tuple[str, str]:
+        """The metric that is the share of right rows, and the value that says whether one is."""
+        return next(iter(self.columns)), self.values[0]
 
     def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
         found = zip(self.columns, self.values, strict=True)

@@ -288,6 +288,26 @@ def test_a_model_that_sees_is_asked_without_the_pictures_too(
         assert [line["output"] for line in lines] == [pictures] * 6
 
 
+def test_errors_are_traced_with_any_ids_and_by_the_profiles_own_value(
+    world: World, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = plugs.on_path(tmp_path / "site", "walk_plugin", monkeypatch)
+    text = odyssey.HOME.read_text("utf-8").replace('"{own}/{number}"', '"step {number} of {own}"')
+    text = text.replace('("exact_match", "type_match")', '("correct", "same_deed")')
+    (site / "walk_plugin.py").write_text(text, encoding="utf-8")
+    plugs.install(site, "walk", "omnidata.tasks", "walk = walk_plugin:Odyssey")
+    runs = [tmp_path / mode for mode in ("gold", "predicted")]
+    for run in runs:
+        told = ("--model", "baseline:center", "-T", f"history={run.name}", "--out", run)
+        said("evaluate", "walk", world.data, *told)
+    made = json.loads(said("report", *runs, "--json"))
+    tables = {table["name"]: table for table in made["tables"]}
+    assert tables["history-by-step"]["title"].startswith("AMS by step of the episode")
+    assert [row["labels"] for row in tables["history-by-step"]["rows"]] == [[n] for n in "12345"]
+    assert "AMS after a previous step that is" in said("report", *runs, "--format", "md")
+    assert made["warnings"] == []
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -49,6 +49,7 @@ def write_run(
     answers: Mapping[str, str] = {},
     profile: str = "omnigui-paper",
     imported: bool = False,
+    episodes: int = 20,
     **settings: Any,
 ) -> Run:
     """A folder as `evaluate` leaves it, or `score --out` if `imported`."""
@@ -83,7 +84,7 @@ def write_run(
         "overall": {name: whole[name] for name in METRICS},
         "ci95": whole["ci95"],
         "by": by,
-        "counts": {"steps": 100, "episodes": 20},
+        "counts": {"steps": 100, "episodes": episodes},
         "outcomes": {"ok": 100},
     }
     (folder / "results.json").write_text(json.dumps(results))

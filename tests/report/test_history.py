@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.analysis.report import report
-from omnidata.analysis.variations import compounding, count, history_tables
-from omnidata.errors import RunError
+from omnidata.analysis.variations import NotTracedError, compounding, count, history_tables
 from tests.report.made import write_run
 
 # Three episodes: right right wrong wrong / wrong right / right (not judged) wrong.
@@ -22,7 +21,7 @@ VERDICTS: dict[str, bool | None] = {
 
 
 def test_counts_are_those_made_by_hand(tmp_path: Path) -> None:
-    found = compounding(write_run(tmp_path / "run", scores=VERDICTS))
+    found = compounding(write_run(tmp_path / "run", scores=VERDICTS, episodes=3))
     assert found.by_step == {0: (2, 3), 1: (2, 2), 2: (0, 2), 3: (0, 1)}
     assert found.after_right == (1, 2)  # T1: 1 right, 2 wrong
     assert found.after_wrong == (1, 2)  # T1: 3 wrong; T2: 1 right
@@ -48,9 +47,10 @@ def test_gold_and_predicted_stand_beside_each_other(tmp_path: Path) -> None:
             tmp_path / "predicted",
             options={"history": "predicted"},
             scores=worse,
+            episodes=3,
             overall=(45.0, 30.0, 20.0, 10.0),
         ),
-        write_run(tmp_path / "gold", scores=VERDICTS),
+        write_run(tmp_path / "gold", scores=VERDICTS, episodes=3),
     ]
     made = {table.name: table for table in report(runs).tables}
     gold, predicted = made["history"].rows
@@ -75,7 +75,19 @@ def test_one_mode_alone_is_not_compared(tmp_path: Path) -> None:
     assert history_tables(runs) == []
 
 
-def test_ids_that_are_no_steps_are_an_error(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", scores={"row-x": True})
-    with pytest.raises(RunError, match="follow each other"):
-        compounding(run)
+@pytest.mark.parametrize("names", [("row-x", "row-y"), ("row/0", "row/1"), ("a/1", "b/1")])
+def test_where_nothing_tells_the_order_the_other_tables_stand(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    """Two episodes of one step each: no place, one episode of two steps, places from 1."""
+    scores = dict.fromkeys(names, True)
+    runs = [
+        write_run(tmp_path / mode, scores=scores, episodes=2, options={"history": mode})
+        for mode in ("gold", "predicted")
+    ]
+    with pytest.raises(NotTracedError, match="follow each other, and the data are not there"):
+        compounding(runs[0])
+    made = report(runs)
+    assert {"main", "history"} <= {table.name for table in made.tables}
+    (told,) = [text for text in made.warnings if "how errors compound are left out" in text]
+    assert "follow each other" in told and "/nowhere" in told
