@@ -214,11 +214,14 @@ class Rule:
     Attributes:
         borderline: why a point inside is wrong, or one outside right.
         same_text: why another text than the target's is right.
+        unlike: why an answer is wrong in which nothing differs from the target; empty where the
+            verdict says it.
         reach: how far from a target point an answer may be, in thousandths of the screen.
     """
 
     borderline: str = "the profile compares in the unit of the answer"
     same_text: str = "both type the same text"
+    unlike: str = "the profile tells them apart"
     reach: float = REACH
 
 
@@ -320,7 +323,7 @@ def _of_actions(step: Step, said: Action | None, receipt: Mapping[str, Any] | No
 def acted(
     step: Step, wanted: Action, said: Action, places: Places, *, right: bool, rule: Rule
 ) -> str:
-    """Why an action is right or wrong: by its primitive, its text, its places."""
+    """Why an action is right or wrong: by its primitive, its text, its places, its details."""
     kind = said.kind
     if said.label != wanted.label:
         return f"the answer is {said.label}, the expert's action is {wanted.label}"
@@ -330,7 +333,41 @@ def acted(
         return placed(step, "the point", places.answer, places.target, right=right, rule=rule)
     if kind in ("swipe", "drag"):
         return _swiped(step, places, right=right, rule=rule)
-    return f"both are {said.label}"
+    return _detailed(wanted, said, right=right, rule=rule)
+
+
+def _detailed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
+    """Why an action without a place is right or wrong, which has the target's label."""
+    for noun, target, answer in _details(wanted, said):
+        if target.casefold() == answer.casefold():
+            continue
+        if right:
+            return f"the profile takes {answer or f'no {noun}'} for {target or f'no {noun}'}"
+        if not answer:
+            return f"the answer has no {noun}, the expert's action has {target}"
+        verb = "differ" if noun == "keys" else "differs"
+        return f"the {noun} {verb}: {answer} in place of {target or f'no {noun}'}"
+    both = f"both are {said.label}"
+    if said.keys:
+        both = f"both have the keys {_pressed(said)}"
+    elif said.app:
+        both = f"both open {said.app}"
+    return both if right or not rule.unlike else f"{both}, and {rule.unlike}"
+
+
+def _details(wanted: Action, said: Action) -> list[tuple[str, str, str]]:
+    """What actions have beside a label and places: its name, the target's and the answer's."""
+    return [
+        ("keys", _pressed(wanted), _pressed(said)),
+        ("app", wanted.app or "", said.app or ""),
+        ("status", wanted.status or "", said.status or ""),
+        ("direction", wanted.direction or "", said.direction or ""),
+    ]
+
+
+def _pressed(action: Action) -> str:
+    """The names of the keys, those of a hotkey with a plus between them."""
+    return ("+" if action.kind in ("hotkey", "hold", "release") else " ").join(action.keys)
 
 
 def typed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_args
 
 import pytest
 
 from omnidata.actions import Action, Point, Space, convert
+from omnidata.errors import Finding
 from omnidata.tasks import get_task
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import answer_space, respelled
 from omnidata.tasks.explaining import in_pixels
+from omnidata.tasks.profiles import RowProfile
 from omnidata.types import Cause, Diagnosis, Outcome, Profile, Step, Target, Task, Verdict
 from tests.goldens.worlds import WORLDS
 from tests.plugin import data as odyssey
@@ -252,3 +256,71 @@ def test_a_plug_in_has_causes_for_free(tmp_path: Path, monkeypatch: pytest.Monke
     assert (
         case.causes <= check(task, task.load(odyssey.write(tmp_path / "data")).steps, case).keys()
     )
+
+
+class Pressed(RowProfile):
+    """Whatever it is said to be."""
+
+    name = "pressed"
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        raise NotImplementedError
+
+
+class Pressing(Benchmark):
+    """Keys, apps and ends, and no places."""
+
+    profiles: Mapping[str, Profile] = MappingProxyType({"pressed": Pressed()})
+
+    def steps(self, data: Path, note: Callable[[Finding], None]) -> list[Step]:
+        return []
+
+    def answer(self, step: Step) -> str | None:
+        return None
+
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
+        row = json.loads(text)
+        return Action(**row | {"keys": tuple(row.get("keys", ()))})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said", "right", "sentence"),
+    [
+        (("keys", "Enter"), ("keys", "Return"), False, "the keys differ: Return in place of Enter"),
+        (("keys", "Enter"), ("keys", "enter"), True, "both have the keys enter"),
+        (
+            ("hotkey", "ctrl", "s"),
+            ("hotkey", "ctrl", "x"),
+            False,
+            "the keys differ: ctrl+x in place of ctrl+s",
+        ),
+        (("hotkey", "ctrl", "s"), ("hotkey", "control", "s"), True, "takes control+s for ctrl+s"),
+        (("hotkey", "ctrl", "s"), ("hotkey",), False, "has no keys, the expert's action has ctrl"),
+        (
+            ("keys", "Enter"),
+            ("keys", "Enter"),
+            False,
+            "both have the keys Enter, and the profile tells them apart",
+        ),
+        (("open_app", "Mail"), ("open_app", "Maps"), False, "app differs: Maps in place of Mail"),
+        (("open_app", "Mail"), ("open_app", "Mail"), True, "both open Mail"),
+        (("back",), ("back",), False, "both are BACK, and the profile tells them apart"),
+        (("back",), ("back",), True, "both are BACK"),
+    ],
+)
+def test_the_sentence_of_a_plug_in_names_what_differs_where_the_types_are_the_same(
+    wanted: tuple[str, ...], said: tuple[str, ...], right: bool, sentence: str
+) -> None:
+    def told(kind: str, *more: str) -> dict[str, Any]:
+        return {"kind": kind} | (
+            {"app": more[0]} if kind == "open_app" else {"keys": [*more]} if more else {}
+        )
+
+    task = Pressing("pressing", {})
+    action = task.read(json.dumps(told(*wanted)))
+    step = Step("1", "1", 0, 1, "do it", (100, 100), {}, (), (), action, {}, {})
+    verdict = Verdict("ok", (right,), told(*said))
+    found = task.explain(step, verdict, profile="pressed")
+    assert found.mark == ("right" if right else "wrong")
+    assert sentence in found.sentence
+    assert right or not found.sentence.startswith("both") or "apart" in found.sentence

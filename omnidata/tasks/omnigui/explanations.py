@@ -10,10 +10,11 @@ from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.omnigui.rules import POINT_RADIUS
 from omnidata.types import Explanation, Places, Profile, Step, Verdict
 
-_PAPER: Final = Rule(reach=POINT_RADIUS)
+_PAPER: Final = Rule(unlike="", reach=POINT_RADIUS)
 _RELEASE: Final = Rule(
     borderline="the released evaluator truncates both to whole thousandths of the screen first",
     same_text="one text holds the other",
+    unlike="",
     reach=POINT_RADIUS,
 )
 _NEVER_EXACT: Final = frozenset({"NONE", "DOUBLE_TAP"})
