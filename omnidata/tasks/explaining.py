@@ -656,11 +656,20 @@ def pair_on_screen(
     step: Step, pair: object, space: Space, receipt: Mapping[str, Any] | None
 ) -> Point | None:
     """Two numbers of an answer as such a point; None for anything else."""
+    point = point_of(pair, space)
+    return on_screen(step, point, receipt) if point else None
+
+
+def point_of(pair: object, space: Space) -> Point | None:
+    """Two numbers of an answer as the point that they name; None for anything else.
+
+    A number beyond all others is written into results as a text, and names no point.
+    """
     if not isinstance(pair, Sequence) or len(pair) != 2:
         return None
     if not all(isinstance(side, int | float) for side in pair):
         return None
-    return on_screen(step, Point(pair[0], pair[1], space), receipt)
+    return Point(pair[0], pair[1], space)
 
 
 def in_pixels(region: Region, screen: Screen) -> Region:

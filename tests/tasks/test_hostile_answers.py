@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from omnidata.registry import benchmarks
 from omnidata.tasks import get_task
-from omnidata.types import OUTCOMES
+from omnidata.types import CAUSES, OUTCOMES
 from tests.loaders.every import rows_of
 
 SIZE = 60_000
@@ -66,3 +67,27 @@ def test_every_profile_judges_every_text_in_no_time(tmp_path: Path, name: str) -
                 took = time.process_time() - began
                 assert verdict.outcome in OUTCOMES
                 assert took < MOST_S, f"{profile.name}, {family}, {size}: {took:.1f} s"
+
+
+BEYOND = (
+    '{"action_type": "TAP", "coordinate": [1e400, 0]}',
+    '{"action_type": "TAP", "coordinate": ["inf", NaN]}',
+    '{"action": 1, "coordinate": [-1e400, 1e400]}',
+    '{"POINT": [1e400, 1e400]}',
+    "pyautogui.click(1e400, 1e400)",
+    "(1e400, 0)",
+)
+"""Places that are on no screen, in the forms of several benchmarks."""
+
+
+@pytest.mark.parametrize("name", benchmarks())
+def test_every_answer_that_is_wrong_is_explained(tmp_path: Path, name: str) -> None:
+    task = get_task(name)
+    step = task.load(rows_of(name, tmp_path), check_media=False).steps[0]
+    step = replace(step, screen=step.screen if min(step.screen) else (32, 32))
+    for profile in task.profiles.values():
+        for text in (*BEYOND, *(before + unit + after for before, unit, after in UNITS.values())):
+            verdict = profile.judge(step, text)
+            found = task.explain(step, verdict, profile=profile.name, receipt={})
+            assert found.sentence
+            assert found.diagnosis is None or found.diagnosis.cause in CAUSES

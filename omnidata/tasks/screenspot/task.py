@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from omnidata.actions import Point, Screen, Space
+from omnidata.actions import Screen, Space
 from omnidata.errors import Finding
 from omnidata.metrics.intervals import Mask, named_methods
 from omnidata.metrics.paired import Unit
@@ -26,6 +26,7 @@ from omnidata.tasks.explaining import (
     pair_on_screen,
     place_cause,
     placed,
+    point_of,
 )
 from omnidata.tasks.profiles import RowProfile, owners
 from omnidata.tasks.screenspot import load as loader
@@ -262,8 +263,9 @@ class ScreenSpot(Benchmark):
         def diagnosis(parsed: Mapping[str, Any]) -> Diagnosis:
             if absent or parsed.get("negative"):
                 return Diagnosis("wrong_type")
-            x, y = parsed["point"]
-            said = Point(x, y, parsed.get("space", self._space))
+            said = point_of(parsed.get("point"), parsed.get("space", self._space))
+            if said is None:
+                return Diagnosis("wrong_element")
             return place_cause(step, regions, (said,), receipt=receipt) or Diagnosis("rule")
 
         present = "point" if step.action else ""
