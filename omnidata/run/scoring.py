@@ -37,6 +37,7 @@ def get_profile(task: Task, name: str | None) -> Profile:
 
     Raises:
         UsageError: the task has no such profile with its options.
+        PluginError: the profile does not say which metrics it has.
     """
     profile = task.profiles.get(name or task.default_profile)
     if profile is None:
@@ -46,6 +47,8 @@ def get_profile(task: Task, name: str | None) -> Profile:
             expected=f"one of {', '.join(profiles_of(task))}",
             remedy="name one of these, or leave --profile out",
         )
+    if check := getattr(profile, "check_metrics", None):
+        check()
     return profile
 
 

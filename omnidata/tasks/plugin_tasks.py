@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from omnidata.errors import Finding, counted
+from omnidata.errors import Finding, PluginError, counted
 from omnidata.files import staying_in
 from omnidata.loaders.load import refuse_findings, unsafe_paths
 from omnidata.loaders.task_library import Library
@@ -19,6 +19,7 @@ from omnidata.registry import PluginTask
 from omnidata.tasks.base import Benchmark, explain
 from omnidata.tasks.published import Published
 from omnidata.types import (
+    OUTCOMES,
     Explanation,
     LoadedDataset,
     Outcome,
@@ -181,13 +182,32 @@ class PluginProfile:
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read one answer and hold it against the step."""
-        found: Verdict = self.blame.call(self.profile.judge, step.sample_id, step, text, receipt)
-        return found
+        found = self.blame.call(self.profile.judge, step.sample_id, step, text, receipt)
+        return self._verdict(found, "judge", step)
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
         """The verdict on a step for which no answer came."""
-        found: Verdict = self.blame.call(self.profile.failed, step.sample_id, step, outcome)
-        return found
+        found = self.blame.call(self.profile.failed, step.sample_id, step, outcome)
+        return self._verdict(found, "failed", step)
+
+    def _verdict(self, found: object, of: str, step: Step) -> Verdict:
+        """What it made of a step, if that is a verdict of this profile."""
+        names = self.profile.values
+        if not isinstance(found, Verdict):
+            what = f"{found!r}, which is no verdict"
+        elif found.outcome not in OUTCOMES:
+            what = f"the outcome {found.outcome!r}"
+        elif not isinstance(found.values, tuple) or len(found.values) != len(names):
+            what = f"the values {found.values!r}"
+        else:
+            return found
+        raise PluginError(
+            f"{self.blame.origin} fails: `{of}` of {self.profile.name} gives {what:.300}",
+            where=step.sample_id,
+            expected=f"Verdict(outcome, ({', '.join(names)},)), whose outcome is one of "
+            + ", ".join(OUTCOMES),
+            remedy=f"mend `{of}`, or tell the authors of the plug-in",
+        )
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
         """The table."""

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from omnidata.errors import PluginError
 from omnidata.metrics import episodes
 from omnidata.metrics.intervals import Ints, named_methods
 from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, known
@@ -138,6 +139,32 @@ class EpisodeProfile(ABC):
         """The metric that is the share of right steps, and the value that says whether one is."""
         names = [name for name in (*self.columns, *self.metrics) if self.metrics.get(name) == "EM"]
         return (names[0] if names else self._right), self._right
+
+    def check_metrics(self) -> None:
+        """Look whether `metrics` says of each of the columns which of ours it is.
+
+        Nothing is known of those of a profile that totals by itself.
+
+        Raises:
+            PluginError: it does not.
+        """
+        own = type(self)
+        if (own.total, own._named) != (EpisodeProfile.total, EpisodeProfile._named):
+            return
+        known = (*episodes.METRICS, "GP")
+        wrong = [f"`columns` has {name}" for name in self.columns if name not in self.metrics]
+        wrong += [
+            f"`metrics` has {name} as {metric}"
+            for name, metric in self.metrics.items()
+            if metric not in known
+        ]
+        if wrong:
+            raise PluginError(
+                f"the profile {self.name} does not say which metrics it has: {', '.join(wrong)}",
+                where=f"{own.__module__}.{own.__qualname__}",
+                expected=f"each of `columns` in `metrics`, as one of {', '.join(known)}",
+                remedy="mend the profile, or tell the authors of the plug-in",
+            )
 
     def _metric(self, name: str) -> str:
         """Which metric of `omnidata.metrics.episodes` one of this profile's is."""

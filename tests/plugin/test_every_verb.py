@@ -19,6 +19,7 @@ from PIL import Image
 
 import omnidata
 from omnidata.cli import main
+from omnidata.errors import PluginError
 from omnidata.loaders import builders
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
@@ -306,6 +307,27 @@ def test_errors_are_traced_with_any_ids_and_by_the_profiles_own_value(
     assert [row["labels"] for row in tables["history-by-step"]["rows"]] == [[n] for n in "12345"]
     assert "AMS after a previous step that is" in said("report", *runs, "--format", "md")
     assert made["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("metrics", "told"),
+    [
+        ('{"Ams": "EM", "SR": "SR"}', "`columns` has AMS"),
+        ('{"AMS": "Em", "SR": "SR"}', "`metrics` has AMS as Em"),
+    ],
+)
+def test_metrics_that_are_none_are_refused_before_anything_is_asked(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metrics: str, told: str
+) -> None:
+    site = plugs.on_path(tmp_path / "site", "amiss_plugin", monkeypatch)
+    text = odyssey.HOME.read_text("utf-8").replace('{"AMS": "EM", "SR": "SR"}', metrics)
+    (site / "amiss_plugin.py").write_text(text, encoding="utf-8")
+    plugs.install(site, "amiss", "omnidata.tasks", "amiss = amiss_plugin:Odyssey")
+    task, run = get_task("amiss"), tmp_path / "run"
+    with pytest.raises(PluginError, match=told) as caught:
+        omnidata.evaluate(task, task.load(world.data), "baseline:center", run)
+    assert caught.value.where == "amiss_plugin.Ams"
+    assert not run.exists()
 
 
 @pytest.mark.parametrize(

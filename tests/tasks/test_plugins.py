@@ -101,7 +101,7 @@ class Words(Benchmark):
 class Broken(Words):
     """Fails where it is told to."""
 
-    allowed = {"at": ("load", "prompt", "answer", "judge", "total", "explain")}
+    allowed = {"at": ("",)}
 
     def load(self, data, **options):
         if self.options["at"] == "load":
@@ -132,7 +132,18 @@ class BrokenProfile(Exact):
         self.at = at
 
     def judge(self, step, text, receipt=None):
+        given = {
+            "bool": True,
+            "few": Verdict("ok", ()),
+            "list": Verdict("ok", [True]),
+            "outcome": Verdict("fine", (True,)),
+        }
+        if self.at in given:
+            return given[self.at]
         return {}[step.sample_id] if self.at == "judge" else super().judge(step, text)
+
+    def failed(self, step, outcome):
+        return Verdict(outcome, ()) if self.at == "failed" else super().failed(step, outcome)
 
     def total(self, steps, rows):
         return {}["total"] if self.at == "total" else super().total(steps, rows)
@@ -629,6 +640,29 @@ def test_a_failure_of_its_code_names_the_distribution_the_line_and_the_step(
     assert re.search(r"omnidata-words 1\.2 .*KeyError: .*words_plugin\.py:\d+, in ", said.what)
     assert held in said.what
     assert (said.exit_code, bool(said.remedy)) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        ("bool", "`judge` of words-exact gives True, which is no verdict"),
+        ("few", "`judge` of words-exact gives the values ()"),
+        ("list", "`judge` of words-exact gives the values [True]"),
+        ("outcome", "`judge` of words-exact gives the outcome 'fine'"),
+        ("failed", "`failed` of words-exact gives the values ()"),
+    ],
+)
+def test_what_is_no_verdict_is_said_to_be_its_fault_with_the_step(
+    site: Path, rows: Path, at: str, said: str
+) -> None:
+    install(site, points="words = words_plugin:Broken")
+    task = get_task("words", {"at": at})
+    step, profile = task.load(rows).steps[0], task.profiles["words-exact"]
+    with pytest.raises(PluginError, match=re.escape(said)) as caught:
+        profile.failed(step, "missing") if at == "failed" else profile.judge(step, "melon")
+    error = caught.value
+    assert "omnidata-words 1.2" in error.what and error.where == step.sample_id
+    assert error.expected.startswith("Verdict(outcome, (score,)), whose outcome is one of ok, ")
 
 
 @pytest.mark.parametrize("kind", ["Words", "Bare"])
