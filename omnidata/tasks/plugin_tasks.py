@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from omnidata.actions import Point
 from omnidata.errors import Finding, PluginError, counted
 from omnidata.files import staying_in
-from omnidata.loaders.load import refuse_findings, unsafe_paths
+from omnidata.loaders.load import refuse_findings, short, unsafe_paths
 from omnidata.loaders.task_library import Library
 from omnidata.metrics.paired import Measures
 from omnidata.plugins import Blame
@@ -45,12 +46,15 @@ class PluginBenchmark(PluginTask):
         """Read the dataset's annotations, and nothing outside the data.
 
         Raises:
-            DataError: with `strict`, an episode is torn, or two are merged, or the path of a
-                medium leads out of its folder.
+            DataError: with `strict`, an episode is torn, or two are merged, the path of a medium
+                leads out of its folder, or a target is no place on the screen.
         """
         found = PluginTask.load(self, data, **options)
         steps = found.steps
-        told = [*unsafe_paths(found), *torn_episodes(steps), *merged_episodes(steps)]
+        # A repository has those of the data it was made of.
+        parts = (*torn_episodes(steps), *merged_episodes(steps))
+        told = [one for one in parts if one not in found.findings]
+        told += [*unsafe_paths(found), *misplaced_targets(found)]
         if told and options.get("strict"):
             refuse_findings(told, data)
         return replace(found, findings=[*found.findings, *told]) if told else found
@@ -296,3 +300,54 @@ def _merged(steps: Sequence[Step], repeated: Sequence[int]) -> Finding:
         "count as one episode until then",
         tuple(step.sample_id for step in steps),
     )
+
+
+_PLACES = frozenset({"target-outside", "target-unreadable", "box-outside", "box-unusable"})
+
+
+def misplaced_targets(source: LoadedDataset) -> list[Finding]:
+    """A finding for each step whose action is done where no screen is.
+
+    Steps of whose places the loader has said something are left to it.
+
+    Args:
+        source: with the findings of its loader.
+    """
+    told = {
+        name
+        for found in source.findings
+        if found.code in _PLACES
+        for name in (found.where, *found.sample_ids)
+    }
+    steps = (step for step in source.steps if step.action and step.sample_id not in told)
+    return [found for step in steps if (found := _misplaced(step))]
+
+
+def _misplaced(step: Step) -> Finding | None:
+    """The first place of a step's action that is wrong."""
+    assert step.action
+    remedy = "mend the row; the target is used as it is until then"
+    actions = (step.action, *step.action.then)
+    for region in (place for one in actions for place in (*one.start, *one.end)):
+        if isinstance(region, Point):
+            left, top, right, bottom = region.x, region.y, region.x, region.y
+        else:
+            left, top, right, bottom = region.left, region.top, region.right, region.bottom
+        edges = short([left, top, right, bottom])
+        width, height = {"px": step.screen, "rel": (1, 1)}.get(region.space, (1000, 1000))
+        try:
+            in_order = left <= right and top <= bottom
+            inside = min(left, top) >= 0 and right <= width and bottom <= height
+        except TypeError:
+            in_order = inside = False
+        if not in_order:
+            code, what = "box-unusable", f"the target {edges} is no box"
+            expected = "four numbers, left <= right and top <= bottom"
+        elif inside or (region.space == "px" and min(step.screen) < 1):  # or nobody knows
+            continue
+        else:
+            code, what = "target-outside", f"the target {edges} exceeds the screen"
+            unit = "" if region.space == "px" else f', in "{region.space}"'
+            expected = f"a place within {width} x {height}{unit}"
+        return Finding(code, "warning", step.sample_id, what, expected, remedy, (step.sample_id,))
+    return None

@@ -46,7 +46,7 @@ import hashlib
 import json
 from dataclasses import replace
 
-from omnidata.actions import Action
+from omnidata.actions import Action, Box
 from omnidata.errors import DataError
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.profiles import RowProfile
@@ -183,6 +183,22 @@ class Shown(Words):
             for step in found.steps
         ]
         return replace(found, steps=steps, roles={"screenshot": "image"})
+
+
+class Placed(Words):
+    """Has a target, which is a box of its row."""
+
+    def load(self, data, **options):
+        found = super().load(data)
+        steps = [
+            replace(
+                step,
+                screen=tuple(step.source["screen"]),
+                action=Action("tap", (Box(*step.source["box"], step.source["unit"]),)),
+            )
+            for step in found.steps
+        ]
+        return replace(found, steps=steps)
 
 
 class Listed(Shown):
@@ -586,6 +602,33 @@ def test_a_number_that_comes_twice_in_an_episode_is_named(site: Path, tmp_path: 
     assert found.sample_ids == ("walk/0", "walk/1", "walk/3", "walk/5")
     with pytest.raises(DataError, match="have step_index 0"):
         get_task("walk").load(data, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("box", "unit", "screen", "code"),
+    [
+        ([10, 40, 900, 70], "px", [320, 200], "target-outside"),
+        ([-1, 40, 90, 70], "px", [320, 200], "target-outside"),
+        ([90, 40, 10, 70], "px", [320, 200], "box-unusable"),
+        (["10", 40, 90, 70], "px", [320, 200], "box-unusable"),
+        ([0, 0, 320, 200], "px", [320, 200], ""),
+        ([10, 40, 900, 70], "px", [0, 0], ""),
+        ([0.5, 0.5, 0.6, 1.1], "rel", [0, 0], "target-outside"),
+        ([0, 500, 1000, 1000], "norm1000", [320, 200], ""),
+        ([0, 500, 1001, 1000], "norm1000", [320, 200], "target-outside"),
+    ],
+)
+def test_a_target_that_is_no_place_on_the_screen_is_named(
+    site: Path, tmp_path: Path, box: list[object], unit: str, screen: list[int], code: str
+) -> None:
+    install(site, points="placed = words_plugin:Placed")
+    data = tmp_path / "words.jsonl"
+    row = ROWS[0] | {"box": box, "unit": unit, "screen": screen}
+    data.write_text(json.dumps(row), encoding="utf-8")
+    found = get_task("placed").load(data).findings
+    assert [(one.code, one.severity, one.sample_ids) for one in found] == (
+        [(code, "warning", ("words/0",))] if code else []
+    )
 
 
 def test_two_episodes_of_one_id_that_are_whole_are_not_torn(site: Path, tmp_path: Path) -> None:
