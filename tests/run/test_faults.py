@@ -57,12 +57,16 @@ PASSING = {
 }
 
 
+PATIENCE_S = {True: 1.0, False: 60.0}
+"""How long an answer is waited for where none comes, and where a busy machine may be late."""
+
+
 @pytest.mark.parametrize("name", PASSING)
 def test_what_passes_is_tried_again_with_the_same_request(
     ask: Callable[..., tuple[dict[str, Any], Server]], tmp_path: Path, name: str
 ) -> None:
     fault, said = PASSING[name]
-    results, server = ask([FINE, fault], timeout_s=1.0)
+    results, server = ask([FINE, fault], timeout_s=PATIENCE_S[fault.hang])
     assert set(results["outcomes"]) <= {"ok", "unparsed"}
     [attempt] = lines(tmp_path, "attempts")
     assert said in attempt["error"]
@@ -77,7 +81,7 @@ def test_what_does_not_pass_is_an_api_error_and_no_prediction(
     ask: Callable[..., tuple[dict[str, Any], Server]], tmp_path: Path, name: str
 ) -> None:
     fault, said = PASSING[name]
-    results, server = ask([FINE, fault, fault], timeout_s=0.5, attempts=2)
+    results, server = ask([FINE, fault, fault], timeout_s=PATIENCE_S[fault.hang], attempts=2)
     assert results["outcomes"]["api_error"] == 1
     line = lines(tmp_path)[1]
     assert (line["delivery"], line["output"], line["attempts"]) == ("api_error", "", 2)

@@ -49,7 +49,7 @@ def known() -> Mapping[str, Mapping[str, Any]]:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """For what no search finds, however long it takes."""
     monkeypatch.setattr("omnidata.synth.compose.search.PATIENCE", 2)
-    monkeypatch.setattr("omnidata.synth.compose.search.LOT", 64)
+    monkeypatch.setattr("omnidata.synth.compose.search.BATCH", 64)
 
 
 @pytest.fixture(scope="module")
