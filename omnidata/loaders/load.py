@@ -96,11 +96,13 @@ def unsafe_paths(source: LoadedDataset) -> list[Finding]:
     Args:
         source: with the findings of its loader.
     """
-    users: dict[tuple[str, Path, str], dict[str, None]] = {}
+    users: dict[tuple[Path, str], tuple[str, dict[str, None]]] = {}
     for step in source.steps:
         for role, ref in step.media.items():
             if ref is not None and _has_file(ref) and unsafe(ref.path):
-                users.setdefault((role, ref.root, ref.path), {})[step.sample_id] = None
+                # A later step may show the same medium in another role.
+                _, names = users.setdefault((ref.root, ref.path), (role, {}))
+                names[step.sample_id] = None
     told = {
         name
         for found in source.findings
@@ -118,7 +120,7 @@ def unsafe_paths(source: LoadedDataset) -> list[Finding]:
             f"{role.replace('_', ' ')} until then",
             tuple(names),
         )
-        for (role, root, path), names in users.items()
+        for (root, path), (role, names) in users.items()
         if told.isdisjoint(names)
     ]
 
