@@ -32,18 +32,18 @@ from omnidata.loaders.language_check import Language
 from omnidata.metrics.intervals import Ints, Mask
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place
+from omnidata.tasks.explaining import Rule, acted, by_action, read_again
 from omnidata.tasks.json_answers import LABELS, Answer, Pair, ParseFailure
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui import rules as matching
 from omnidata.tasks.omnigui.answers import PLACED, parse
 from omnidata.tasks.omnigui.apps import app_key, language_of, table7
-from omnidata.tasks.omnigui.explanations import explain
 from omnidata.tasks.omnigui.files import find
 from omnidata.tasks.omnigui.overview import View
 from omnidata.tasks.omnigui.prompt import OPTIONS, Prompt, spoken
 from omnidata.tasks.omnigui.published import TABLES, VARIATIONS
 from omnidata.tasks.omnigui.rows import ROLES
-from omnidata.tasks.omnigui.rules import PredictedSpace, on_screen
+from omnidata.tasks.omnigui.rules import POINT_RADIUS, PredictedSpace, on_screen
 from omnidata.tasks.profiles import EpisodeProfile, Runs, numbered
 from omnidata.tasks.published import Published, read_published
 from omnidata.types import (
@@ -52,6 +52,7 @@ from omnidata.types import (
     Explanation,
     LoadedDataset,
     Outcome,
+    Places,
     Profile,
     Step,
     Target,
@@ -375,6 +376,17 @@ def _mean(points: Sequence[Point]) -> tuple[Point, ...]:
 
 _FARTHEST = 1e9
 
+# How the sentences of pages tell of each profile's rules.
+_PAPER: Final = Rule(unlike="", reach=POINT_RADIUS)
+_RELEASE: Final = Rule(
+    borderline="the released evaluator truncates both to whole thousandths of the screen first",
+    same_text="one text holds the other",
+    unlike="",
+    reach=POINT_RADIUS,
+)
+_NEVER_EXACT: Final = frozenset({"NONE", "DOUBLE_TAP"})
+"""What the released evaluator counts as an exact match in no answer."""
+
 
 class OmniGui(Benchmark):
     """OmniGUI: what does the agent do next, given what it sees, hears and remembers?
@@ -480,14 +492,18 @@ class OmniGui(Benchmark):
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
         """Why a verdict is what it is, and what can be drawn of it."""
-        return explain(
-            self,
-            self.profiles[profile],
-            step,
-            verdict,
-            is_release=profile == ReleaseProfile.name,
-            receipt=receipt,
-        )
+        is_release = profile == ReleaseProfile.name
+
+        def sentence(wanted: Action, said: Action, places: Places, right: bool) -> str:
+            label = said.label
+            if is_release and not right and label == wanted.label and label in _NEVER_EXACT:
+                return f"the released evaluator counts no {label} as an exact match"
+            rule = _RELEASE if is_release else _PAPER
+            return acted(step, wanted, said, places, right=right, rule=rule)
+
+        read = read_again(self, verdict)
+        judge = self.profiles[profile]
+        return by_action(step, verdict, judge, read, receipt=receipt, sentence=sentence)
 
     @property
     def published(self) -> Published:
