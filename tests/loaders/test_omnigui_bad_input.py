@@ -133,6 +133,19 @@ def test_an_episode_without_steps_and_copies_that_differ_are_findings(
     assert set(found) == {"episode-without-steps", "copies-differ"}
     assert found["episode-without-steps"].where == f"Chirp/{gone}"
     assert changed in found["copies-differ"].what
+    own = [step.sample_id for step in load(copy).steps if step.episode_id == changed]
+    assert list(found["copies-differ"].sample_ids) == own
+    assert found["episode-without-steps"].sample_ids == ()
+
+
+def test_an_episode_that_is_listed_twice_names_its_steps(tmp_path: Path) -> None:
+    app = write_app(tmp_path / "TED", [row("A"), row("A", 1), row("B")])
+    metadata = app / "localization.jsonl"
+    first, second = metadata.read_text().splitlines()
+    metadata.write_text("\n".join([first, second, first, first.replace('"A"', '"C"')] * 2))
+    found = [one for one in load(app).findings if one.code == "episode-repeated"]
+    told = [(), *[("TED/A/0", "TED/A/1")] * 3, ("TED/B/0",)]
+    assert sorted(one.sample_ids for one in found) == told
 
 
 @pytest.mark.parametrize("content", [None, "empty folder", "readme"])

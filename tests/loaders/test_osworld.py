@@ -11,6 +11,7 @@ import pytest
 
 from omnidata import media
 from omnidata.actions import Point
+from omnidata.data.validate import report
 from omnidata.errors import DataError, MediaError
 from omnidata.loaders.detect import recognised
 from omnidata.tasks.osworld import load as osworld
@@ -210,6 +211,7 @@ def test_a_run_that_was_appended_is_an_episode_of_its_own(tmp_path: Path) -> Non
     assert [step.media["video"] is None for step in source.steps] == [True, True, False, False]
     assert sorted(codes(source)) == ["observation-missing", "run-crashed", "runs-appended"]
     assert about(source, "run-crashed") == [step.sample_id for step in source.steps[:2]]
+    assert about(source, "runs-appended") == [step.sample_id for step in source.steps]
     (back,) = osworld.dump(source.steps).values()
     assert back == lines_of(folder)
 
@@ -219,6 +221,16 @@ def test_a_run_of_one_turn_that_was_done_before_is_another_run(tmp_path: Path) -
     assert [step.sample_id for step in load(tmp_path).steps] == [
         f"{RUN}/chrome/e1@1/0", f"{RUN}/chrome/e1/0",
     ]  # fmt: skip
+
+
+def test_a_broken_result_is_about_the_steps_of_the_last_run(tmp_path: Path) -> None:
+    runs = line(1, "DONE", **TASKED), line(1, "WAIT", **TASKED), line(2, "FAIL", **TASKED)
+    folder = rollout(tmp_path, *runs, result="good")
+    source = load(tmp_path)
+    assert about(source, "result-broken") == [f"{RUN}/chrome/e1/{n}" for n in (0, 1)]
+    assert f"{RUN}/chrome/e1/1" in report(source, {}).quarantine
+    (folder / "traj.jsonl").unlink()
+    assert about(load(tmp_path, needs_steps=False), "result-broken") == []
 
 
 def test_a_crash_keeps_the_steps_and_leaves_no_result(tmp_path: Path) -> None:

@@ -43,12 +43,14 @@ class Annotations:
         media_root: the folder that media paths are relative to.
         rows: the steps as (row, the file it came from).
         episodes: ID -> the metadata row and its dimension.
+        doubts: ID -> findings about the episode; its steps are not known yet.
     """
 
     app: str | None
     media_root: Path
     rows: list[tuple[Row, str]]
     episodes: dict[str, tuple[Row, str]] = field(default_factory=dict)
+    doubts: dict[str, list[Finding]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -186,13 +188,14 @@ def _exists(path: Path) -> bool:
 
 
 def _app(folder: Path, note: Note) -> Annotations:
-    episodes: dict[str, tuple[Row, str]] = {}
+    found = Annotations(None, folder / "media", [])
+    episodes = found.episodes
     for dimension in DIMENSIONS:
         path = folder / f"{dimension}.jsonl"
         for line, row in _lines(path, note):
-            _add_episode(episodes, row, dimension, f"{path}:{line}", note)
+            _add_episode(found, row, dimension, f"{path}:{line}", note)
     named = [row["app"] for row, _ in episodes.values() if isinstance(row.get("app"), str)]
-    app = named[0] if named else folder.name
+    found.app = app = named[0] if named else folder.name
     for other in sorted(set(named) - {app}):
         note(
             Finding(
@@ -204,12 +207,11 @@ def _app(folder: Path, note: Note) -> Annotations:
                 "give every row of one folder the same app",
             )
         )
-    return Annotations(app, folder / "media", _steps(folder, note), episodes)
+    found.rows = _steps(folder, found.doubts, note)
+    return found
 
 
-def _add_episode(
-    episodes: dict[str, tuple[Row, str]], row: Row, dimension: str, where: str, note: Note
-) -> None:
+def _add_episode(found: Annotations, row: Row, dimension: str, where: str, note: Note) -> None:
     identity = as_name(row.get("ID"))
     if identity is None:
         note(
@@ -222,22 +224,22 @@ def _add_episode(
                 "add the episode's ID",
             )
         )
-    elif identity in episodes:
-        note(
+    elif identity in found.episodes:
+        found.doubts.setdefault(identity, []).append(
             Finding(
                 "episode-repeated",
                 "warning",
                 where,
-                f"episode {identity} is listed before, under {episodes[identity][1]}",
+                f"episode {identity} is listed before, under {found.episodes[identity][1]}",
                 "every episode once",
                 "remove one of the two lines; the first is used",
             )
         )
     else:
-        episodes[identity] = row, dimension
+        found.episodes[identity] = row, dimension
 
 
-def _steps(folder: Path, note: Note) -> list[tuple[Row, str]]:
+def _steps(folder: Path, doubts: dict[str, list[Finding]], note: Note) -> list[tuple[Row, str]]:
     """The step rows: each episode's own file, or the index where an episode has none."""
     by_episode: dict[str, list[tuple[Row, str]]] = {}
     for path in _episode_files(folder):
@@ -258,7 +260,7 @@ def _steps(folder: Path, note: Note) -> list[tuple[Row, str]]:
         if own is None:
             by_episode[episode] = rows
         elif [row for row, _ in own] != [row for row, _ in rows]:
-            note(
+            doubts.setdefault(episode, []).append(
                 Finding(
                     "copies-differ",
                     "warning",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         DataError: nothing readable as OmniGUI is there, or `strict` and there is a finding.
     """
     data = Path(data)
-    source = load_data(
+    return load_data(
         data,
         "omnigui",
         TAGS,
@@ -64,7 +64,6 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
         strict=strict,
         check_media=check_media,
     )
-    return replace(source, numbered=True)
 
 
 def _read(data: Path, *, check_media: bool) -> LoadedDataset:
@@ -120,6 +119,7 @@ class _Episode:
     dimension: str | None
     unlisted: str | None  # its first row's place, where metadata should be there and are not
     rows: dict[int, _Placed]
+    doubts: list[Finding] = field(default_factory=list)
 
 
 class _Builder:
@@ -137,6 +137,12 @@ class _Builder:
     def add(self, part: Annotations) -> None:
         for row, where in part.rows:
             self.row_ids.append(self._add_row(part, row, where))
+        for identity, doubts in part.doubts.items():
+            if episode := self.episodes.get((part.app or "", identity)):
+                episode.doubts += doubts
+            else:
+                for doubt in doubts:
+                    self.note(doubt)
         for identity in part.episodes:
             self._listed.add((app_key(part.app or ""), identity))
             if (part.app, identity) not in self.episodes:

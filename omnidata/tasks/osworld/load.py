@@ -459,12 +459,18 @@ def _read(data: Path, instructions: Instructions, align: AlignBy, *, check_media
     steps: list[Step] = []
     results: dict[str, tuple[Rollout, Result]] = {}
     for rollout in rollouts(data, note):
-        result = read_result(rollout, note)
+        broken: list[Finding] = []
+        result = read_result(rollout, broken.append)
         results[rollout.path] = rollout, result
-        runs = _runs(rollout, data.name if data.is_file() else TRAJECTORY, note)
-        for number, run in enumerate(runs):
-            told = Told(rollout, run, number, len(runs), result)
-            for turn, finding in run.doubts:
+        file = data.name if data.is_file() else TRAJECTORY
+        runs = _runs(rollout, file, note)
+        every = [Told(rollout, run, number, len(runs), result) for number, run in enumerate(runs)]
+        for finding in broken:  # the result is the last run's
+            about(note, *(every[-1].sample_ids if every else ()))(finding)
+        if len(runs) > 1:
+            note(_appended(rollout.name(file), every))
+        for told in every:
+            for turn, finding in told.run.doubts:
                 about(note, *(told.sample_ids if turn is None else [told.sample_id(turn)]))(finding)
             steps += reader.steps(told)
     findings += _doubts(instructions, data)
@@ -504,18 +510,19 @@ def _runs(rollout: Rollout, file: str, note: Note) -> list[Run]:
             )
         )
         return []
-    if len(runs) > 1:
-        note(
-            Finding(
-                "runs-appended",
-                "warning",
-                ref.path,
-                f"the file holds {len(runs)} runs: step_num begins anew",
-                "one run",
-                "recording and result are about the last one; the others are episodes of their own",
-            )
-        )
     return runs
+
+
+def _appended(where: str, runs: Sequence[Told]) -> Finding:
+    return Finding(
+        "runs-appended",
+        "warning",
+        where,
+        f"the file holds {len(runs)} runs: step_num begins anew",
+        "one run",
+        "recording and result are about the last one; the others are episodes of their own",
+        tuple(name for run in runs for name in run.sample_ids),
+    )
 
 
 def _doubts(instructions: Instructions, data: Path) -> list[Finding]:
