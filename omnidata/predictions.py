@@ -105,26 +105,49 @@ def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
         PredictionError: the file is missing, or a line is not a prediction; names file and line.
         RunError: a file of a run folder is a link.
     """
+    decode = _decoder.decode
+    expected = 'JSON lines of {"sample_id", "output"}'
+    for number, line in numbered_lines(path, expected=expected, of_run=of_run):
+        try:
+            found = decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            found = _decode_slowly(line, path, number)
+        if (found.usage or found.receipt) and not is_shallow(line, found.usage, found.receipt):
+            raise _broken("usage or receipt are nested too deeply", path, number)
+        yield found
+
+
+def numbered_lines(
+    path: Path, *, expected: str, of_run: bool = False
+) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file of answers that are not blank, each with its number.
+
+    Args:
+        path: the file.
+        expected: what the file should be, for messages.
+        of_run: whether it is a file of a run folder, which is no link.
+
+    Raises:
+        PredictionError: the file cannot be opened, or a line is too long.
+        RunError: a file of a run folder is a link.
+    """
     try:
         file = open_own(path, "rb") if of_run else open_file(path, STREAMED)
     except OSError as error:
         raise PredictionError(
-            f"the file cannot be opened ({error.strerror})",
-            where=str(path),
-            expected='JSON lines of {"sample_id", "output"}',
+            f"the file cannot be opened ({error.strerror})", where=str(path), expected=expected
         ) from None
-    decode = _decoder.decode
     with file:
         for number, line in enumerate(lines(file), 1):
-            try:
-                found = decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                if not line.strip():
-                    continue
-                found = _decode_slowly(line, path, number)
-            if (found.usage or found.receipt) and not is_shallow(line, found.usage, found.receipt):
-                raise _broken("usage or receipt are nested too deeply", path, number)
-            yield found
+            if len(line) >= LINE:
+                raise PredictionError(
+                    f"the line has {LINE:,} bytes or more",
+                    where=f"{path}:{number}",
+                    expected=expected,
+                    remedy="shorten or remove the line, or name another file",
+                )
+            if line.strip():
+                yield number, line
 
 
 def read_final(path: Path) -> Iterator[Prediction]:
@@ -148,8 +171,6 @@ def read_final(path: Path) -> Iterator[Prediction]:
 
 def _decode_slowly(line: bytes, path: Path, number: int) -> Prediction:
     """In Python's dialect of JSON, which has the lone surrogates that msgspec refuses."""
-    if len(line) >= LINE:
-        raise _broken(f"it has {LINE:,} bytes or more", path, number)
     try:
         return msgspec.convert(json.loads(line), Prediction)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:

@@ -140,6 +140,7 @@ _CALLED_FOR: Mapping[str, Callable[[Any], str]] = {
     "ask_about": lambda source: str(source.root),
     "named": _id,
     "together": lambda steps: f"{len(steps)} steps",
+    "log_difference": _id,
     "prompt": _id,
     "target": _id,
     "read": lambda text: f"the answer {text[:60]!r}",

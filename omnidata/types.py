@@ -173,8 +173,6 @@ class LoadedDataset:
         roles: the media that its steps may have, and their kinds.
         media_overrides: how the steps' media differ from the data's, as JSON values for
             `run.json`; empty where they are the data's own.
-        numbered: whether other harnesses read these very rows in this order, so that a number alone
-            names one of them.
         episode_rows: the untouched rows of episodes, by `Step.episode`, where the data have any
             beside those of steps.
     """
@@ -189,7 +187,6 @@ class LoadedDataset:
     tags: Sequence[str]
     roles: Mapping[str, Modality]
     media_overrides: Mapping[str, Any] = field(default_factory=dict)
-    numbered: bool = False
     episode_rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -766,3 +763,12 @@ class Task(Protocol):
     @property
     def reads_episode_tree(self) -> bool:
         """Whether its files are the tree that omnidata writes, `omnidata.loaders.episode_tree`."""
+
+    @property
+    def logs_by_number(self) -> bool:
+        """Whether a number alone names a row in other harnesses' logs."""
+
+    def log_difference(
+        self, step: Step, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+    ) -> Any | None:
+        """The `omnidata.tasks.log_rows.Difference` between a row of a log and a step, if any."""

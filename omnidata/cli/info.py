@@ -220,7 +220,7 @@ def _expected(task: Task) -> str:
 def _supported(as_json: bool) -> None:
     from omnidata import registry
     from omnidata.adapters import FORMS, PLUGINS, presets
-    from omnidata.run.logs import READERS
+    from omnidata.run.logs import HARNESSES
     from omnidata.run.scoring import profiles_of
 
     tasks = [registry.get_task(name) for name in registry.benchmarks() if registry.is_ours(name)]
@@ -242,7 +242,7 @@ def _supported(as_json: bool) -> None:
                 "presets": list(presets.table()),
                 "plugins": PLUGINS.names(),
                 "task_plugins": registry.plugin_names(),
-                "logs": list(READERS),
+                "logs": list(HARNESSES),
             }
         )
         return
@@ -256,7 +256,7 @@ def _supported(as_json: bool) -> None:
     terminal.say("models:   " + "  ".join(FORMS))
     terminal.say("presets:  " + "  ".join(presets.table()))
     terminal.say("plugins:  " + ("  ".join(PLUGINS.names()) or "none"))
-    terminal.say("logs:     " + ", ".join(READERS))
+    terminal.say("logs:     " + ", ".join(HARNESSES))
 
 
 _VIEW_USAGE = "omnidata view DATA, omnidata view TASK DATA, or omnidata view RUN"

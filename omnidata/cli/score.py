@@ -89,7 +89,10 @@ def score(
     terminal.print_findings(source)
     steps = recorded_steps(info, source, predictions) if is_run else list(source.steps)
     lines = predictions / ANSWERS if is_run else predictions
-    answers = read_log(harness, predictions, source) if harness else read(lines, of_run=is_run)
+    if harness:
+        answers = read_log(harness, predictions, source, benchmark)
+    else:
+        answers = read(lines, of_run=is_run)
     answers = _checked(answers, steps, allowed=changed_media, where=predictions)
     if out is not None:
         check_scores_folder(out, predictions)

@@ -20,6 +20,7 @@ from omnidata.loaders.load import load_data
 from omnidata.loaders.task_library import Library
 from omnidata.tasks.coordinates import answer_space, centred
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
+from omnidata.tasks.log_rows import Difference, difference
 from omnidata.tasks.offline_scorer import OfflineScorer
 from omnidata.tasks.overview import View
 from omnidata.tasks.published import HISTORY, Published, TableSpec, Variation
@@ -146,6 +147,8 @@ class Benchmark:
             `omnidata validate` then checks; None where the data do not say it.
         reads_episode_tree: whether its files are the tree that the demo, `segment` and `synth`
             write, `omnidata.loaders.episode_tree`.
+        logs_by_number: whether other harnesses number its rows in the order of the data, so that a
+            number alone names one in their logs.
 
     Args:
         name: as in `omnidata evaluate NAME`.
@@ -178,6 +181,7 @@ class Benchmark:
     detailed_actions: bool | None = None
     history_lag: int | None = None
     reads_episode_tree: bool = False
+    logs_by_number: bool = False
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         kind = type(self)
@@ -217,6 +221,20 @@ class Benchmark:
             DataError: it is one, and cannot be read.
         """
         return None
+
+    def log_difference(
+        self, step: Step, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+    ) -> Difference | None:
+        """The first column in which another harness's log says of a row what is not the step's.
+
+        By default any column that the step's untouched row has too.
+
+        Args:
+            step: what the row may be.
+            row: the row as the log has it, or what it keeps of it; empty where it keeps nothing.
+            records: what metrics keep of it, beside their own values.
+        """
+        return difference(step.source, row, records)
 
     @property
     def default_profile(self) -> str:

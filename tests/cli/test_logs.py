@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from omnidata.errors import PredictionError
 from omnidata.run.logs import read_log
 from omnidata.tasks import get_task
+from omnidata.tasks.log_rows import Difference
 from omnidata.tasks.omnigui.load import load
 from omnidata.tasks.omnigui.task import answer
-from omnidata.types import LoadedDataset
+from omnidata.tasks.screenspot.task import ScreenSpot
+from omnidata.types import LoadedDataset, Step
 from tests.cli.running import as_json, omnidata
 from tests.loaders.agentstudio import ground, pictures, write
 from tests.loaders.desk import screenspot as desk_spots
@@ -177,7 +180,13 @@ def paired_steps(data: Path, *lines: dict[str, Any]) -> dict[str, str | None]:
     """The answer of each line, its place in the log, that a step of OmniGUI gets."""
     numbered = [{**line, "filtered_resps": [str(n)]} for n, line in enumerate(lines)]
     log = write_lines(data.with_name("log.jsonl"), numbered)
-    return {one.sample_id: one.output for one in read_log("lmms-eval", log, load(data))}
+    return answers_of(log, load(data))
+
+
+def answers_of(log: Path, source: LoadedDataset) -> dict[str, str | None]:
+    """The answer that each step gets."""
+    found = read_log("lmms-eval", log, source, get_task(source.task))
+    return {one.sample_id: one.output for one in found}
 
 
 def test_a_log_of_a_copy_without_the_repeated_row_loses_no_answer(tmp_path: Path) -> None:
@@ -261,7 +270,7 @@ def logged(row: dict[str, Any], number: int, form: str) -> dict[str, Any]:
 def paired(data: Path, log: Path) -> dict[str, str | None]:
     """The answer that each row of ScreenSpot gets."""
     source = get_task("screenspot").load(data, check_media=False)
-    return {one.sample_id: one.output for one in read_log("lmms-eval", log, source)}
+    return answers_of(log, source)
 
 
 @pytest.mark.parametrize("form", ["doc", "record", "target"])
@@ -383,6 +392,33 @@ def test_a_row_that_is_none_of_the_data_is_refused_with_what_differs(
     refused(data, log, ":2", says)
 
 
+def test_a_benchmark_may_say_that_a_number_names_a_row_and_which_columns_count(
+    tmp_path: Path,
+) -> None:
+    class Numbered(ScreenSpot):
+        logs_by_number = True
+
+        def log_difference(
+            self, step: Step, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+        ) -> Difference | None:
+            said, own = row.get("data_type"), step.tags["ui_type"]
+            return Difference("data_type", said, own) if said not in (None, own) else None
+
+    source = get_task("screenspot").load(desk_spots(tmp_path / "data", *SPOTS), check_media=False)
+    lines: list[dict[str, Any]] = [{"doc_id": n, "filtered_resps": [str(n)]} for n in (2, 0, 1)]
+    log = write_lines(
+        tmp_path / "log.jsonl", [*lines, {"doc_id": 3, "doc": {"bbox": [9, 9, 9, 9]}}]
+    )
+    found = read_log("lmms-eval", log, source, Numbered("screenspot", {}))
+    assert {one.sample_id: one.output for one in found} == {
+        **{f"screenspot_web/{n}": str(n) for n in range(3)},
+        "screenspot_web/3": "",
+    }
+    write_lines(log, [{"doc_id": 0, "doc": {"sample_id": "screenspot_web/1", "data_type": "icon"}}])
+    with pytest.raises(PredictionError, match="its data_type is 'icon', that of screenspot_web/1 "):
+        list(read_log("lmms-eval", log, source, Numbered("screenspot", {})))
+
+
 def test_a_log_must_say_which_step_of_an_episode_it_is(tmp_path: Path) -> None:
     rows = [zoo(n, coat_action_desc=f"do {n}") for n in range(3)]
     zoo_episode(tmp_path / "data", *rows)
@@ -393,7 +429,7 @@ def test_a_log_must_say_which_step_of_an_episode_it_is(tmp_path: Path) -> None:
         for n, (line, row) in enumerate(zip(lines, rows, strict=True))
     ]
     log = write_lines(tmp_path / "log.jsonl", told[::-1])
-    found = {one.sample_id: one.output for one in read_log("lmms-eval", log, source)}
+    found = answers_of(log, source)
     assert found == {step.sample_id: str(step.step_index) for step in source.steps}
     write_lines(log, [{**line, "input": "Goal: open the clock"} for line in lines])
     refused(source, log, ":1", "does not say which of 3 steps of episode 'GENERAL-5'")
@@ -404,6 +440,6 @@ def refused(data: Path | LoadedDataset, log: Path, where: str, says: str) -> Non
         get_task("screenspot").load(data, check_media=False) if isinstance(data, Path) else data
     )
     with pytest.raises(PredictionError) as told:
-        list(read_log("lmms-eval", log, source))
+        answers_of(log, source)
     assert told.value.where == f"{log}{where}"
     assert says in str(told.value)

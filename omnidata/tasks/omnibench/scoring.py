@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import msgspec
 
 from omnidata.errors import DataError, Finding, PredictionError
-from omnidata.files import LINE, STREAMED, lines, open_file
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders.detect import reading
 from omnidata.loaders.load import refuse_findings
@@ -18,6 +17,7 @@ from omnidata.loaders.repository import is_repository
 from omnidata.loaders.task_library import TaskGraph
 from omnidata.metrics.graphs import GraphProfile, TaskScore, score_task, total
 from omnidata.metrics.intervals import named_methods
+from omnidata.predictions import numbered_lines
 from omnidata.tasks.offline_scorer import Columns, OfflineScorer, Scored
 from omnidata.tasks.omnibench.load import read_library
 from omnidata.tasks.published import TableSpec
@@ -105,9 +105,8 @@ class GraphScorer(OfflineScorer):
         if answers.is_dir():
             return False
         try:
-            with open_file(answers, STREAMED) as file:
-                line = next((text for text in lines(file) if text.strip()), b"")
-        except OSError:
+            _, line = next(numbered_lines(answers, expected="JSON lines"), (0, b""))
+        except PredictionError:
             return True
         return b'"sample_id"' not in line
 
@@ -186,34 +185,21 @@ def read_sequences(path: Path) -> Iterator[Executed]:
         PredictionError: the file is missing, or a line is no sequence; names file and line.
     """
     expected = '{"task_id": "...", "executed": ["node", ...]}'
-    try:
-        file = open_file(path, STREAMED)
-    except OSError as error:
-        raise PredictionError(
-            f"the file cannot be opened ({error.strerror})",
-            where=str(path),
-            expected=f"JSON lines of {expected}",
-        ) from None
-    with file:
-        for number, line in enumerate(lines(file), 1):
-            if not line.strip():
-                continue
-            where = f"{path}:{number}"
-            try:
-                if len(line) >= LINE:
-                    raise ValueError(f"it has {LINE:,} bytes or more")
-                value = decode(line.decode("utf-8-sig"))
-                if value is BROKEN:
-                    raise ValueError("it is no JSON")
-                found = msgspec.convert(value, _Sequence)
-            except (ValueError, RecursionError, msgspec.ValidationError) as error:
-                raise PredictionError(
-                    f"the line is no sequence: {str(error).splitlines()[0]}",
-                    where=where,
-                    expected=expected,
-                    remedy="mend or remove the line",
-                ) from None
-            yield Executed(str(found.task_id), [str(node) for node in found.executed], where)
+    for number, line in numbered_lines(path, expected=f"JSON lines of {expected}"):
+        where = f"{path}:{number}"
+        try:
+            value = decode(line.decode("utf-8-sig"))
+            if value is BROKEN:
+                raise ValueError("it is no JSON")
+            found = msgspec.convert(value, _Sequence)
+        except (ValueError, RecursionError, msgspec.ValidationError) as error:
+            raise PredictionError(
+                f"the line is no sequence: {str(error).splitlines()[0]}",
+                where=where,
+                expected=expected,
+                remedy="mend or remove the line",
+            ) from None
+        yield Executed(str(found.task_id), [str(node) for node in found.executed], where)
 
 
 def _unknown(found: Executed) -> Finding:

@@ -96,7 +96,7 @@ class OmniGuiCritic(Benchmark):
                 episodes.append(question)
         longest: list[str] = max((list(step.media) for step in episodes), key=len, default=[])
         roles: dict[str, Modality] = dict.fromkeys(longest, "image")
-        return Questions(replace(source, steps=episodes, roles=roles, numbered=False), unasked)
+        return Questions(replace(source, steps=episodes, roles=roles), unasked)
 
     def unaskable(self, steps: Sequence[Step]) -> str:
         """Why nobody can be asked about an episode; empty if somebody can.

@@ -109,7 +109,7 @@ class OmniGuiIdm(Benchmark):
                 unasked[step.sample_id] = reason
             elif following is not None:
                 steps.append(self._transition(step, following))
-        return Questions(replace(source, steps=steps, roles=ROLES, numbered=False), unasked)
+        return Questions(replace(source, steps=steps, roles=ROLES), unasked)
 
     def _transition(self, step: Step, following: Step) -> Step:
         clips = {"between": following.media.get("video"), "before": step.media.get("video")}

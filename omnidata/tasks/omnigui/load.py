@@ -231,6 +231,8 @@ class _Builder:
         ids = [_sample_id(episode, p.index) for p in placed]
         note = about(self.note, *ids)
         notes = [about(self.note, own) for own in ids]
+        for doubt in episode.doubts:
+            note(doubt)
         self._check_listed(episode, note)
         self._check_length(episode, placed, note)
         first = placed[0].row

@@ -34,6 +34,7 @@ from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place
 from omnidata.tasks.explaining import Rule, acted, by_action, read_again
 from omnidata.tasks.json_answers import LABELS, Answer, Pair, ParseFailure
+from omnidata.tasks.log_rows import Difference
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui import rules as matching
 from omnidata.tasks.omnigui.answers import PLACED, parse
@@ -413,6 +414,7 @@ class OmniGui(Benchmark):
     prompted_space: Space | None = "norm1000"
     history_lag = 2
     reads_episode_tree = True
+    logs_by_number = True
     baselines = NAMES
     allowed: Mapping[str, Sequence[str]] = {**OPTIONS, "coordinates": SPACES}
 
@@ -522,6 +524,24 @@ class OmniGui(Benchmark):
         """The instruction, and the release's where that differs."""
         return spoken(step)
 
+    def log_difference(
+        self, step: Step, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+    ) -> Difference | None:
+        """Whether a log's row is of another app, or has another right answer; the rest may differ.
+
+        Versions of the harness rewrite other columns, and some call the app a subset.
+        """
+        named = next((each for each in (row, *records) if "episode_id" in each), {})
+        said, own = _apps(named), _apps(step.source) | _apps(step.tags)
+        if said and said.isdisjoint(own):
+            return Difference("app", *("/".join(sorted(names)) for names in (said, own)))
+        wanted = step.source.get("result_action_type")
+        for each in (row, *records):
+            for key in ("result_action_type", "gt_action_type"):
+                if each.get(key, wanted) != wanted:
+                    return Difference(key, each[key], wanted)
+        return None
+
     def _region(self, pair: Pair | None) -> tuple[Region, ...]:
         """The point as a region; none for a place that is on no screen of this world."""
         if pair is None or max(abs(pair[0]), abs(pair[1])) > _FARTHEST:
@@ -530,3 +550,8 @@ class OmniGui(Benchmark):
         if space == "auto":
             space = "px" if max(pair) > 1000 else "norm1000"
         return (Point(pair[0], pair[1], space),)
+
+
+def _apps(row: Mapping[str, Any]) -> set[str]:
+    """What a row calls its app, whatever the spelling."""
+    return {app_key(str(row[key])) for key in ("app", "subset") if row.get(key)}
