@@ -236,7 +236,7 @@ def test_info_without_data_lists_what_is_supported() -> None:
 def test_the_counts_are_compared_with_table7(tmp_path: Path) -> None:
     """A dataset with the published counts passes; one with an episode less does not."""
     from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
-    from omnidata.tasks.omnigui.apps import COLUMNS, table7
+    from omnidata.tasks.omnigui.files import COLUMNS, table7
 
     levels = []
     for app in table7()["apps"]:

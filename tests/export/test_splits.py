@@ -18,7 +18,7 @@ from omnidata.errors import UsageError
 from omnidata.loaders.load import load_data
 from omnidata.run.selection import SHARES, Split, parse_shares, split_of
 from omnidata.tasks import get_task
-from omnidata.tasks.omnigui.apps import app_key
+from omnidata.tasks.omnigui.files import app_key
 from omnidata.tasks.omnigui.load import named
 from omnidata.types import LoadedDataset, Step
 from tests.loaders import desk, phones

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnidata.tasks.omnigui.apps import table7
+from omnidata.tasks.omnigui.files import table7
 from omnidata.tasks.omnigui.overview import KEYS, compare, count, distribution
 from omnidata.types import Step
 from tests.trees import NO_SHARED, SHARED

@@ -12,7 +12,7 @@ import pytest
 from omnidata.errors import DataError, UsageError
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
-from omnidata.tasks.omnigui.prompt import system_prompt
+from omnidata.tasks.omnigui.task import system_prompt
 from omnidata.types import Conversation, Part, Step
 from tests.trees import NO_SHARED, SHARED, row, write_rows
 

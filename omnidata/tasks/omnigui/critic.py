@@ -18,8 +18,7 @@ from omnidata.tasks.agentstudio.rules import CriticProfile
 from omnidata.tasks.agentstudio.task import AgentStudio
 from omnidata.tasks.base import Benchmark, explain
 from omnidata.tasks.omnigui import load as loader
-from omnidata.tasks.omnigui.apps import app_key
-from omnidata.tasks.omnigui.files import find
+from omnidata.tasks.omnigui.files import app_key, find
 from omnidata.tasks.omnigui.rows import states_target
 from omnidata.types import (
     Annotation,

@@ -11,6 +11,8 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,9 @@ from omnidata.errors import DataError, Finding
 from omnidata.files import WHOLE, open_file, read_file, staying_in
 from omnidata.jsontext import as_name
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, SIDE_FILE, label
+from omnidata.loaders.language_check import Language
+from omnidata.loaders.rows import canonical
 from omnidata.media import unsafe
-from omnidata.tasks.omnigui.apps import app_key
 
 Row = Mapping[str, Any]
 Note = Callable[[Finding], None]
@@ -152,7 +155,7 @@ def _episode_files(app: Path) -> list[Path]:
     ]
 
 
-def read(files: Files, note: Note) -> list[Annotations]:
+def read_annotations(files: Files, note: Note) -> list[Annotations]:
     """Read all annotation files.
 
     Raises:
@@ -366,3 +369,60 @@ def _array(path: Path) -> list[Row]:
             remedy="name the file of steps; metadata belongs in <dimension>.jsonl",
         )
     return value
+
+
+# The 29 apps of Table 7: languages, spellings and published counts.
+
+COLUMNS: Mapping[str, str] = {
+    "localization": "loc",
+    "semantic_understanding": "sem",
+    "cross_modal_discrimination": "crm",
+    "temporal_reasoning": "tmp",
+    "instant_response": "ins",
+    "critical": "cri",
+    "supportive": "sup",
+    "present": "pre",
+}
+"""The table's columns of the five task dimensions and the three dependency levels (section 3.2)."""
+
+
+@cache
+def table7() -> Mapping[str, Any]:
+    """The published table: `apps` (rows with counts and aliases) and `totals`."""
+    text = resources.files("omnidata.tasks.omnigui").joinpath("apps.json").read_text("utf-8")
+    table: Mapping[str, Any] = json.loads(text)
+    return table
+
+
+@cache
+def _by_name() -> Mapping[str, Mapping[str, Any]]:
+    return {
+        canonical(name): row for row in table7()["apps"] for name in (row["app"], *row["aliases"])
+    }
+
+
+def published(app: str) -> Mapping[str, Any] | None:
+    """The app's row of Table 7, found under any of its spellings; None for an app not in it.
+
+    Examples:
+        >>> published("googletranslate")["app"], published("Insta")["language"]
+        ('GTrans', 'en')
+    """
+    return _by_name().get(canonical(app))
+
+
+def app_key(app: str) -> str:
+    """What an app's spellings have in common: Table 7's name for those in it, in canonical form.
+
+    Examples:
+        >>> app_key("Google_Translate") == app_key("GTrans") == "gtrans"
+        True
+    """
+    row = published(app)
+    return canonical(row["app"] if row else app)
+
+
+def language_of(app: str) -> Language | None:
+    """The language in which Table 7 lists the app; None for an app not in it."""
+    row = published(app)
+    return None if row is None else row["language"]

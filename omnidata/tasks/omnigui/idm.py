@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from omnidata.actions import Action, Screen, Space
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.omnigui.apps import app_key
+from omnidata.tasks.omnigui.files import app_key
 from omnidata.tasks.omnigui.task import SPACES, OmniGui, PaperProfile
 from omnidata.types import (
     Annotation,

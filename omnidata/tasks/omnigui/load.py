@@ -27,11 +27,25 @@ from omnidata.loaders.episode_tree import (
 )
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import about, check_screen, load_data, tag_of
-from omnidata.tasks.omnigui import files as omnigui_files
-from omnidata.tasks.omnigui import rows as omnigui_rows
-from omnidata.tasks.omnigui.apps import app_key, language_of
-from omnidata.tasks.omnigui.files import Annotations, Note, Row, find
-from omnidata.tasks.omnigui.texts import HistoryCheck, check_languages
+from omnidata.tasks.omnigui.files import (
+    Annotations,
+    Note,
+    Row,
+    app_key,
+    dependencies,
+    find,
+    language_of,
+    read_annotations,
+)
+from omnidata.tasks.omnigui.rows import (
+    ROLES,
+    HistoryCheck,
+    check_languages,
+    read_action,
+    read_media,
+    read_screen,
+    refuse_other_benchmarks,
+)
 from omnidata.types import LoadedDataset, MediaRef, Step
 
 TAGS = ("app", "language", "dimension", "dependency")
@@ -67,12 +81,12 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
 
 
 def _read(data: Path, *, check_media: bool) -> LoadedDataset:
-    files = omnigui_files.find(data)
+    files = find(data)
     findings: list[Finding] = []
-    annotations = omnigui_files.read(files, findings.append)
+    annotations = read_annotations(files, findings.append)
     for part in annotations:
-        omnigui_rows.refuse_other_benchmarks(part.rows)
-    levels = omnigui_files.dependencies(files, findings.append)
+        refuse_other_benchmarks(part.rows)
+    levels = dependencies(files, findings.append)
     builder = _Builder(levels, findings.append)
     for part in annotations:
         builder.add(part)
@@ -96,7 +110,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         files.fingerprint(),
         builder.row_ids,
         TAGS,
-        omnigui_rows.ROLES,
+        ROLES,
         episode_rows=builder.episode_rows(steps),
     )
 
@@ -245,15 +259,15 @@ class _Builder:
             note=note,
         )
         media = [
-            omnigui_rows.read_media(p.row, episode.media_root, _place(episode, p), own)
+            read_media(p.row, episode.media_root, _place(episode, p), own)
             for p, own in zip(placed, notes, strict=True)
         ]
         screens = [
-            omnigui_rows.read_screen(p.row, refs["screenshot"], _place(episode, p), own)
+            read_screen(p.row, refs["screenshot"], _place(episode, p), own)
             for p, refs, own in zip(placed, media, notes, strict=True)
         ]
         read = [
-            omnigui_rows.read_action(p.row, screen, _place(episode, p), own)
+            read_action(p.row, screen, _place(episode, p), own)
             for p, screen, own in zip(placed, screens, notes, strict=True)
         ]
         past: dict[int, Action | None] = {}

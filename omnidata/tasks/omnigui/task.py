@@ -1,11 +1,14 @@
-"""The task `omnigui`: loader, unified prompt, two profiles."""
+"""The task `omnigui`: the unified prompt, two profiles, right answers, baselines, explanations."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
@@ -23,12 +26,14 @@ from omnidata.actions import (
     Space,
     centre,
     convert,
+    history_text,
     round_half_up,
 )
-from omnidata.errors import Finding, UsageError
+from omnidata.errors import DataError, Finding, UsageError
 from omnidata.jsontext import whole_number
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
 from omnidata.loaders.language_check import Language
+from omnidata.loaders.voices import MIN_BYTES, find_voice, voice_file
 from omnidata.metrics.intervals import Ints, Mask
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place
@@ -38,12 +43,9 @@ from omnidata.tasks.log_rows import Difference
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui import rules as matching
 from omnidata.tasks.omnigui.answers import PLACED, parse
-from omnidata.tasks.omnigui.apps import app_key, language_of, table7
-from omnidata.tasks.omnigui.files import find
-from omnidata.tasks.omnigui.overview import View
-from omnidata.tasks.omnigui.prompt import OPTIONS, Prompt, spoken
-from omnidata.tasks.omnigui.published import TABLES, VARIATIONS
-from omnidata.tasks.omnigui.rows import ROLES
+from omnidata.tasks.omnigui.files import app_key, find, language_of, table7
+from omnidata.tasks.omnigui.overview import TABLES, VARIATIONS, View
+from omnidata.tasks.omnigui.rows import ROLES, is_history
 from omnidata.tasks.omnigui.rules import POINT_RADIUS, PredictedSpace, on_screen
 from omnidata.tasks.profiles import EpisodeProfile, Runs, numbered
 from omnidata.tasks.published import Published, read_published
@@ -52,7 +54,10 @@ from omnidata.types import (
     Conversation,
     Explanation,
     LoadedDataset,
+    MediaRef,
+    Message,
     Outcome,
+    Part,
     Places,
     Profile,
     Step,
@@ -60,6 +65,192 @@ from omnidata.types import (
     Verdict,
     VerdictColumns,
 )
+
+# OmniGUI's unified prompt, version 2, with its ablations and its voice instruction.
+#
+# The text is the benchmark's (Appendix A.1), kept byte for byte as the release has it in
+# `prompts/omnigui_v2.txt`; `prompts/SOURCES.md` has the hashes of all five variants.
+
+HISTORY_VERSION = "history-v1"
+OPTIONS: Mapping[str, Sequence[str]] = {
+    "modalities": ("IAV", "IV", "IA", "I"),
+    "history": ("gold", "none", "predicted"),
+    "history_screenshot": ("on", "off"),
+    "prompt_form": ("paper", "release"),
+    "voice": ("",),
+    "voice_form": ("paper", "release"),
+}
+_WITH = {
+    "IAV": "screenshots, audio and video",
+    "IV": "screenshots and video",
+    "IA": "screenshots and audio",
+    "I": "screenshots",
+}
+_ASK = "Analyze the current screenshot and output the next action as JSON."
+_DIRECTIVE = "Listen to the voice instruction audio for the task description."
+_PLACEHOLDER = {
+    "paper": "[Please listen to the voice instruction]",
+    "release": "[请听语音指令 / Please listen to the voice instruction]",
+}
+_FIRST_RULE = "- Base actions on the current screenshot (the last image in your input).\n"
+_RELEASE_ENGLISH = {
+    *("amazon", "instagram", "snapchat", "spotify", "x", "youtube", "tiktok", "duolingo"),
+    *("googletranslate", "imdb", "ted", "vimeo", "redbulltv", "tasty"),
+}
+
+
+def spoken(step: Step) -> tuple[str, ...]:
+    """The instructions that `-T voice` may look for: the paper's, then the release's if it differs.
+
+    An empty one of the release is left out: there the written goal takes its place.
+    """
+    release = _release_instruction(step.source) if _is_released(step.source) else ""
+    others = (release,) if release and release != step.instruction else ()
+    return (step.instruction, *others)
+
+
+@cache
+def system_prompt(modalities: str = "IAV", voice_form: str = "") -> str:
+    """The system prompt.
+
+    Args:
+        modalities: "IAV", or an ablation of section 4.3: "IV", "IA", "I".
+        voice_form: "" for a written instruction; "paper" puts the directive before the normal first
+            sentence (Appendix A.1); "release" is the released code's own wording.
+
+    Examples:
+        >>> print(system_prompt("I").split(". You need")[0])
+        You are an Android GUI Agent. You are given a task and your action history, with screenshots
+    """
+    folder = resources.files("omnidata.tasks.omnigui").joinpath("prompts")
+    text = folder.joinpath("omnigui_v2.txt").read_text(encoding="utf-8")
+    if voice_form == "release":
+        text = text.replace(
+            "You are given a task and your action history, with screenshots, audio and video. "
+            "You need to perform the next action",
+            "You are given a task via voice instruction, along with your action history, "
+            "screenshots, audio and video. You need to listen to the voice instruction and perform "
+            "the next action",
+        ).replace(_FIRST_RULE, f"{_FIRST_RULE}- {_DIRECTIVE}\n")
+    text = text.replace(_WITH["IAV"], _WITH[modalities], 1)
+    return f"{_DIRECTIVE}\n{text}" if voice_form == "paper" else text
+
+
+class Prompt:
+    """Builds conversations in the paper's order: history shot, clip, audio, screenshot, text."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options = options
+        self.voice = Path(options["voice"]) if options["voice"] else None
+        self.voice_form = options["voice_form"] if self.voice else ""
+        if self.voice and not self.voice.is_dir():
+            raise UsageError(
+                "there is no such folder",
+                where=f"-T voice={self.voice}",
+                expected="a folder of WAV files named after the MD5 of each instruction",
+            )
+        text = json.dumps(
+            [
+                {k: v for k, v in options.items() if k in OPTIONS and k != "voice"},
+                system_prompt(options["modalities"], self.voice_form),
+                self.voice_form and _PLACEHOLDER[self.voice_form],
+                _ASK,
+                HISTORY_VERSION,
+            ]
+        )
+        self.hash = hashlib.sha256(text.encode()).hexdigest()
+
+    def conversation(
+        self, step: Step, predicted: Sequence[Action | None] | None = None
+    ) -> Conversation:
+        """The system and user message for one step.
+
+        Args:
+            step: the step.
+            predicted: the model's own actions so far; used with `history=predicted` only.
+
+        Raises:
+            DataError: the voice instruction has no WAV file (`voice_form=paper`).
+        """
+        instruction = step.instruction
+        if self.options["prompt_form"] == "release" and _is_released(step.source):
+            instruction = _release_instruction(step.source)
+        voice = self._voice(step, instruction)
+        goal = _PLACEHOLDER[self.voice_form] if voice else instruction
+        blocks = [f"Goal: {goal}", f"Step: {step.step_index}"]
+        if lines := self._history(step, predicted):
+            blocks.append("Action History:\n" + "\n".join(lines))
+        parts = [*self._media(step, voice), Part("text", "\n\n".join([*blocks, _ASK]))]
+        system = system_prompt(self.options["modalities"], self.voice_form)
+        return (
+            Message("system", (Part("text", system),)),
+            Message("user", tuple(parts)),
+        )
+
+    def _media(self, step: Step, voice: MediaRef | None) -> list[Part]:
+        modalities = self.options["modalities"]
+        parts: list[Part] = []
+        past = step.media.get("history_screenshot")
+        if past and self.options["history_screenshot"] == "on":
+            parts += [
+                Part("text", "[History Screenshot]:", role="history_screenshot"),
+                Part("image", media=past, role="history_screenshot"),
+            ]
+        if "V" in modalities and (clip := step.media.get("video")):
+            parts.append(Part("video", media=clip, role="video"))
+        if "A" in modalities and (audio := step.media.get("audio")):
+            parts.append(Part("audio", media=audio, role="audio"))
+        if screenshot := step.media.get("screenshot"):
+            parts.append(Part("image", media=screenshot, role="screenshot"))
+        if voice:
+            spoken = Part("audio", media=voice, role="voice")
+            at = len(parts) - (self.voice_form == "paper" and bool(step.media.get("screenshot")))
+            parts.insert(at, spoken)
+        return parts
+
+    def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> list[str]:
+        if self.options["history"] == "none":
+            return []
+        own = step.source.get("action_history")
+        if self.options["history"] == "gold" and is_history(own):
+            return [f"Step {entry['step_index']}: {entry['action_text']}" for entry in own]
+        past = step.history if self.options["history"] == "gold" else predicted or ()
+        return [
+            f"Step {index}: {history_text(action, screen)}"
+            for index, (action, screen) in enumerate(zip(past, step.history_screens, strict=False))
+            if action is not None
+        ]
+
+    def _voice(self, step: Step, instruction: str) -> MediaRef | None:
+        if self.voice is None:
+            return None
+        if found := find_voice(self.voice, instruction):
+            return found
+        if self.voice_form == "release":
+            return None  # the released code falls back to the written goal without a word
+        raise DataError(
+            "the instruction has no spoken form",
+            where=f"{step.sample_id}: {self.voice / voice_file(instruction)}",
+            expected=f"a WAV file of more than {MIN_BYTES} bytes, named after the MD5 of "
+            "the instruction",
+            remedy=f"run `omnidata voice DATA {self.voice}` first, or leave out -T voice",
+        )
+
+
+def _is_released(row: Mapping[str, Any]) -> bool:
+    """Whether the row has the released form; the paper's rows have neither of these columns."""
+    return "app" in row or "instruction" in row
+
+
+def _release_instruction(row: Mapping[str, Any]) -> str:
+    """The released rule: English for 14 app names in exactly that spelling, else `instruction`.
+
+    A column that is present but null becomes the word None, as it does there.
+    """
+    if row.get("app") in _RELEASE_ENGLISH:
+        return str(row.get("instruction_en", row.get("instruction", "")))
+    return str(row.get("instruction", ""))
+
 
 # OmniGUI's two scoring profiles: the paper's rules and the released evaluator's.
 #
