@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, UnusableRowError, counted
+from omnidata.jsontext import is_integer
 from omnidata.loaders import repository
 from omnidata.loaders.detect import reading
 from omnidata.loaders.files import SKIPPED
@@ -56,6 +58,46 @@ def short(value: object) -> str:
     except (ValueError, RecursionError):  # more digits than Python writes, or too many levels
         text = f"a {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+_LONGEST_SIDE = 65_535  # more than pictures of any format here can have
+
+
+def stated_size(width: object, height: object, place: RowContext) -> Screen:
+    """Width and height of a screenshot as a row states them; (0, 0) where they are no size.
+
+    Args:
+        width: the row's value; None where it has none.
+        height: likewise.
+        place: where a finding goes about values that are no size.
+    """
+    sides = range(1, _LONGEST_SIDE + 1)
+    if is_integer(width) and is_integer(height) and width in sides and height in sides:
+        return width, height
+    if width is not None or height is not None:
+        place.warn(
+            "size-unusable",
+            f"the screenshot's size is {short(width)} x {short(height)}",
+            f"two whole numbers from 1 to {_LONGEST_SIDE}",
+            "mend the row; the size counts as unknown until then",
+        )
+    return 0, 0
+
+
+def picture_broken(place: RowContext, what: str, expected: str) -> None:
+    """Tell of a screenshot within a record that no model can take.
+
+    Args:
+        place: the step, or the name of the picture.
+        what: what is wrong with it.
+        expected: what would be right.
+    """
+    place.refuse(
+        "media-broken",
+        f"screenshot: {what}",
+        expected,
+        "download the file again; a model is not asked about this step until then",
+    )
 
 
 # What a rule that says what a step belongs to (`Task.named`) may rely on.

@@ -11,6 +11,7 @@ what it needs, passes over the checksums, and does not tell where in a file a sc
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import DataError
+from omnidata.loaders.files import Look
 from omnidata.media.storage import unpacked
 
 MAX_RECORD = 256 * 1024**2
@@ -360,3 +362,31 @@ def as_bytes(text: str) -> bytes:
         b'caf\xc3\xa9\xff'
     """
     return text.encode("utf-8", "surrogateescape")
+
+
+# How such files are found among others.
+
+_SHARD = re.compile(r"-\d{5}-of-\d{5}$")
+_RECORD_SUFFIXES = ("", ".gz", ".tfrecord", ".tfrecords")
+
+
+def may_hold_records(path: Path) -> bool:
+    """Whether a file is called like a TFRecord: `name-00000-of-00020`, or by its suffix."""
+    return path.suffix in _RECORD_SUFFIXES or bool(_SHARD.search(path.name))
+
+
+def look(path: Path, features: frozenset[str]) -> Look:
+    """Whether a file is a TFRecord whose first example has these features.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    if not may_hold_records(path) or not is_tfrecord(path):
+        return "other"
+    try:
+        for record in records(path):
+            example = read_example(record.data)
+            return "known" if features <= {*example.texts, *example.numbers} else "other"
+    except (DataError, ValueError):
+        return "broken"
+    return "other"

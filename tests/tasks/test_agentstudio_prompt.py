@@ -14,7 +14,7 @@ from omnidata.errors import UsageError
 from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.files import TaskName
 from omnidata.tasks.agentstudio.load import load
-from omnidata.tasks.agentstudio.prompt import (
+from omnidata.tasks.agentstudio.task import (
     OPTIONS,
     criticbench,
     groundui,

@@ -1,31 +1,32 @@
-"""The tasks `groundui`, `idm-single`, `idm-multiple` and `criticbench`."""
+"""The tasks `groundui`, `idm-single`, `idm-multiple` and `criticbench`.
+
+Their prompts, the tables of the paper, baselines, right answers and explanations.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from omnidata.actions import Action, Box, Point, Screen, Space, convert
 from omnidata.metrics.edit_distance import edit_distance
 from omnidata.tasks.agentstudio import load as loader
 from omnidata.tasks.agentstudio.files import TASKS, TaskName, find, recognises
-from omnidata.tasks.agentstudio.prompt import (
-    OPTIONS,
-    criticbench,
-    groundui,
-    idm_multiple,
-    idm_single,
-    templates,
-)
-from omnidata.tasks.agentstudio.published import TABLES, published
 from omnidata.tasks.agentstudio.rows import (
     PLATFORMS,
     Instructions,
     action_box,
     shown,
     target_box,
+    window,
 )
 from omnidata.tasks.agentstudio.rules import (
     CriticProfile,
@@ -46,19 +47,223 @@ from omnidata.tasks.explaining import (
     place_cause,
     placed,
 )
-from omnidata.tasks.published import Published
+from omnidata.tasks.published import Published, PublishedRow, TableSpec, read_published
 from omnidata.types import (
     PLACE,
     Conversation,
     Diagnosis,
     Explanation,
     LoadedDataset,
+    Message,
+    Part,
     Places,
     Profile,
     Step,
     Target,
     Verdict,
 )
+
+# AgentStudio's prompts: GroundUI, IDM-Single, IDM-Multiple and CriticBench in both settings.
+#
+# Every image and every text is a user message of its own, and there is no system message. The texts
+# are the paper's (Appendices C.3, D.2, D.3, E.1, E.2), kept in `prompts/` in the byte form of the
+# released evaluator, which has no blank lines; `prompts/SOURCES.md` has their hashes.
+
+OPTIONS: Mapping[TaskName, Mapping[str, Sequence[str]]] = {
+    "groundui": {"instructions": ("recaptioned", "raw")},
+    "idm-single": {},
+    "idm-multiple": {"gemini_limit": ("off", "on")},
+    "criticbench": {"observations_only": ("false", "true"), "symmetric": ("false", "true")},
+}
+"""The options of each task; `instructions` is for the loader, which chooses the step's."""
+
+_PLACEHOLDER = re.compile(r"\{(instruction|choices|action_space)\}")
+
+
+def groundui(step: Step) -> Conversation:
+    """The screenshot, then the instruction (Appendix C.3)."""
+    return (*_shown(step, "screenshot"), _said(_text("groundui", instruction=step.instruction)))
+
+
+def idm_single(step: Step) -> Conversation:
+    """The observations before and after an action, then its choices (Appendix D.2)."""
+    choices = _choices(step.source["action_space"])
+    return (*_shown(step, "before", "after"), _said(_text("idm_single", choices=choices)))
+
+
+def idm_multiple(step: Step, *, gemini_limit: bool = False) -> Conversation:
+    """Up to six observations, then the choices (Appendix D.3).
+
+    Args:
+        step: of IDM-Multiple.
+        gemini_limit: add the sentence that keeps Gemini models from endless answers (section 5.2);
+            the released evaluator does so for every model with "gemini" in its name.
+    """
+    kept = window("idm-multiple", step.source["actions"])
+    images = _shown(step, *(f"observation_{n}" for n in range(kept.start, kept.stop + 1)))
+    question = _said(_text("idm_multiple", choices=_choices(step.source["action_space"])))
+    limit = (_said(_text("gemini_limit")),) if gemini_limit else ()
+    return (*images, question, *limit)
+
+
+def criticbench(
+    step: Step, *, observations_only: bool = False, symmetric: bool = False
+) -> Conversation:
+    """Up to five actions with the observations before them, then the question (Appendix E).
+
+    Args:
+        step: of CriticBench.
+        observations_only: leave out the actions and the action space (Appendix E.2).
+        symmetric: leave out the observation after the last action. As published, no success of
+            Mind2Web and Android in the Wild has one, and every failure has.
+    """
+    row = step.source
+    kept = window("criticbench", row["actions"])
+    messages: list[Message] = []
+    for position in kept:
+        messages += _shown(step, f"observation_{position}")
+        if not observations_only:
+            messages.append(_said(row["actions"][position]["metadata"]["repr"]))
+    if not symmetric:
+        messages += _shown(step, f"observation_{kept.stop}")
+    if observations_only:
+        question = _text("critic_observations", instruction=step.instruction)
+    else:
+        space = ", ".join(row["action_space"])
+        question = _text("critic", instruction=step.instruction, action_space=space)
+    return (*messages, _said(question))
+
+
+_TEMPLATES: Mapping[TaskName, Sequence[str]] = {
+    "groundui": ("groundui",),
+    "idm-single": ("idm_single",),
+    "idm-multiple": ("idm_multiple", "gemini_limit"),
+    "criticbench": ("critic", "critic_observations"),
+}
+
+
+def templates(task: TaskName) -> list[str]:
+    """The texts that a prompt may have."""
+    return [_template(name) for name in _TEMPLATES[task]]
+
+
+def _shown(step: Step, *roles: str) -> tuple[Message, ...]:
+    """A message for each image that the step has."""
+    refs = {role: step.media.get(role) for role in roles}
+    return tuple(
+        Message("user", (Part("image", media=ref, role=role),)) for role, ref in refs.items() if ref
+    )
+
+
+def _said(text: str) -> Message:
+    return Message("user", (Part("text", text),))
+
+
+def _choices(space: Sequence[str]) -> str:
+    return "\n".join(f"{chr(ord('A') + number)}. {name}" for number, name in enumerate(space))
+
+
+def _text(name: str, **values: str) -> str:
+    """A text with its places filled at once: braces in the data stay what they are."""
+    return _PLACEHOLDER.sub(lambda found: values[found[1]], _template(name))
+
+
+@cache
+def _template(name: str) -> str:
+    folder = resources.files("omnidata.tasks.agentstudio").joinpath("prompts")
+    return folder.joinpath(f"agentstudio_{name}.txt").read_text(encoding="utf-8")
+
+
+# The tables of AgentStudio's paper, and the rows that it prints of each of its benchmarks.
+
+_PLATFORMS = {"web": "Web", "desktop": "Desktop", "mobile": "Mobile"}
+_SOURCES = {"mind2web": "M2W", "aitw": "AITW", "vwa": "VWA", "agent_studio": "AS"}
+
+
+def _main(axis: str, groups: Mapping[str, str], like: str) -> TableSpec:
+    return TableSpec("main", f"Results by {axis}", axis, groups, "Total", True, "metric", like=like)
+
+
+TABLES: Mapping[TaskName, TableSpec] = {
+    "groundui": _main("platform", _PLATFORMS, "AgentStudio, Table 4"),
+    "idm-single": _main("source", _SOURCES, "AgentStudio, Tables 5 and 9"),
+    "idm-multiple": _main("source", _SOURCES, "AgentStudio, Tables 5 and 9"),
+    "criticbench": _main("platform", _PLATFORMS, "AgentStudio, Tables 6 and 10"),
+}
+
+_PRINTED: Mapping[TaskName, tuple[tuple[str, str, str, Mapping[str, str]], ...]] = {
+    "groundui": (("table4_groundui_accuracy", "accuracy", "Table 4", {}),),
+    "idm-single": (("table5_idm_single_accuracy", "accuracy", "Table 5", {}),),
+    "idm-multiple": (
+        ("table5_idm_multiple_accuracy", "accuracy", "Table 5", {}),
+        ("table9_idm_multiple_edit_distance", "edit_distance", "Table 9", {}),
+    ),
+    "criticbench": (
+        (
+            "table10_criticbench_observation_action", "", "Table 10",
+            {"observations_only": "false"},
+        ),
+        (
+            "table10_criticbench_observations_only", "", "Table 10",
+            {"observations_only": "true"},
+        ),
+    ),
+}  # fmt: skip
+"""Task -> table of the file, its metric (empty: each model has several), its number, options."""
+
+
+@cache
+def published(task: TaskName) -> Published:
+    """What is published of a benchmark.
+
+    Examples:
+        >>> published("idm-single").settings[0].metrics["accuracy"].model
+        'Claude 3.5 Sonnet'
+    """
+    return replace(read_published("omnidata.tasks.agentstudio", task), rows=_rows(task))
+
+
+def _rows(task: TaskName) -> list[PublishedRow]:
+    """The rows; a model of two tables has one row, with the values of both."""
+    text = (
+        resources.files("omnidata.tasks.agentstudio").joinpath("published_tables.json").read_bytes()
+    )
+    tables = msgspec.json.decode(text)
+    found: dict[tuple[str, str], PublishedRow] = {}
+    for name, metric, number, options in _PRINTED[task]:
+        table = tables[name]
+        sizes = table.get("rows") or table["success"]
+        steps = sum(sizes.values()) + sum(table.get("failure", {}).values())
+        for model, numbers in table["models"].items():
+            values = {
+                ("" if group == "total" else group, each): _fraction(each, value)
+                for each, by in ({metric: numbers} if metric else numbers).items()
+                if each not in ("tp", "fp")
+                for group, value in by.items()
+            }
+            key = _same(model), str(options)
+            before = found.get(key)
+            sources = [before.source] if before else []
+            source = " and ".join([*sources, number if before else f"AgentStudio, {number}"])
+            found[key] = PublishedRow(
+                "main",
+                before.model if before else model,
+                options,
+                source,
+                steps,
+                {**(before.values if before else {}), **values},
+            )
+    return list(found.values())
+
+
+def _fraction(metric: str, value: float) -> float:
+    return value if metric == "edit_distance" else round(value / 100, 6)
+
+
+def _same(model: str) -> str:
+    """The model without the date that only some tables print."""
+    return model.partition(" (")[0]
+
 
 # AgentStudio's baselines: what a score means without a model.
 

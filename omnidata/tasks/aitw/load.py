@@ -15,12 +15,19 @@ from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.jsontext import is_integer
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import Note, RowContext, about, load_data, short
+from omnidata.loaders.load import (
+    Note,
+    RowContext,
+    about,
+    load_data,
+    picture_broken,
+    short,
+    stated_size,
+)
 from omnidata.media import InMemoryMedia, image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
 from omnidata.tasks.phones.actions import headed, middle
-from omnidata.tasks.phones.files import picture_broken, stated_size
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
 
 # Rows of Android in the Wild, in whatever order they come, -> episodes of steps.

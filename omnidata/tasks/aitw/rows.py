@@ -16,11 +16,10 @@ from omnidata.actions import Action, Pair, Point, Screen
 from omnidata.errors import DataError, Finding
 from omnidata.files import ANY, open_file
 from omnidata.jsontext import decode, is_integer, is_number, json_file
-from omnidata.loaders import files
+from omnidata.loaders import files, tfrecord
 from omnidata.loaders.files import SKIPPED
 from omnidata.loaders.load import Note, short
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
-from omnidata.tasks.phones import files as phone_files
 from omnidata.tasks.phones.actions import (
     BACK,
     COMPLETE,
@@ -101,12 +100,12 @@ def recognises(data: Path) -> bool:
 
 
 def _may_be(path: Path) -> bool:
-    return path.suffix == ".json" or phone_files.may_hold_records(path)
+    return path.suffix == ".json" or tfrecord.may_hold_records(path)
 
 
 def _look(path: Path) -> files.Look:
     if path.suffix != ".json":
-        return phone_files.look(path, frozenset({"results/action_type"}))
+        return tfrecord.look(path, frozenset({"results/action_type"}))
     with open_file(path, ANY) as file:
         head = file.read(_HEAD)
     ours = all(sign in head for sign in _SIGNS) and not any(sign in head for sign in _FOREIGN)

@@ -16,9 +16,9 @@ from typing import Any
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, MediaError
 from omnidata.files import read_file
-from omnidata.loaders import files
+from omnidata.loaders import files, tfrecord
 from omnidata.loaders.files import SKIPPED
-from omnidata.loaders.load import Note, RowContext, about, load_data
+from omnidata.loaders.load import Note, RowContext, about, load_data, picture_broken, stated_size
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
 from omnidata.media import InMemoryMedia, image_size, read_bytes
 from omnidata.tasks.androidcontrol.rows import (
@@ -33,9 +33,7 @@ from omnidata.tasks.androidcontrol.rows import (
     unpack,
     worded,
 )
-from omnidata.tasks.phones import files as phone_files
 from omnidata.tasks.phones.actions import middle
-from omnidata.tasks.phones.files import picture_broken, stated_size
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
 
 # AndroidControl's records -> steps.
@@ -356,7 +354,7 @@ def find(data: Path) -> list[Path]:
         DataError: there are none.
         OSError: a file cannot be read.
     """
-    looks = {path: phone_files.look(path, FEATURES) for path in files.walk(data)}
+    looks = {path: tfrecord.look(path, FEATURES) for path in files.walk(data)}
     expected = f"TFRecords whose examples have {', '.join(sorted(FEATURES))}"
     return files.chosen(data, looks, expected)
 
@@ -367,8 +365,8 @@ def recognises(data: Path) -> bool:
     Raises:
         OSError: a file cannot be read.
     """
-    paths = filter(phone_files.may_hold_records, files.walk(data))
-    return any(phone_files.look(path, FEATURES) == "known" for path in islice(paths, _PEEKED))
+    paths = filter(tfrecord.may_hold_records, files.walk(data))
+    return any(tfrecord.look(path, FEATURES) == "known" for path in islice(paths, _PEEKED))
 
 
 def fingerprint(data: Path) -> str:

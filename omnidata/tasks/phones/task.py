@@ -1,4 +1,4 @@
-"""What tasks on phones share: options, profiles, prompt, targets, baselines."""
+"""What tasks on phones share: prompt, targets, baselines, profiles, explanations."""
 
 from __future__ import annotations
 
@@ -27,11 +27,22 @@ from omnidata.errors import UsageError
 from omnidata.jsontext import is_integer
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Resizing, place, resizing
+from omnidata.tasks.explaining import (
+    Reader,
+    Rule,
+    by_action,
+    gap,
+    is_inside,
+    placed,
+    quoted,
+    read_again,
+    shown,
+    typed,
+)
 from omnidata.tasks.json_answers import ParseFailure
 from omnidata.tasks.phones.actions import WAIT, Truth, direction_of, headed, middle
 from omnidata.tasks.phones.agentcpm import Reading
-from omnidata.tasks.phones.answers import Answer, Read, as_dict, parse
-from omnidata.tasks.phones.explanations import explain
+from omnidata.tasks.phones.answers import Answer, Read, as_dict, from_dict, parse
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.types import (
     PLACE,
@@ -40,6 +51,7 @@ from omnidata.types import (
     Message,
     Outcome,
     Part,
+    Places,
     Profile,
     Step,
     Target,
@@ -151,14 +163,14 @@ always gives the data's most frequent action, in the middle of the screen; `alwa
 Body = Callable[[Action, Sequence[Any]], dict[str, Any]]
 """An action as the object that the prompt asks for, with these values in place of its places."""
 
-Places = Callable[[Action], Sequence[Pair]]
+PlacesOf = Callable[[Action], Sequence[Pair]]
 """The places that the answer of an action has, from 0 to 1."""
 
 CENTRE = Point(0.5, 0.5, "rel")
 
 
 def target(
-    action: Action, screen: Screen, body: Body, places: Places, *, space: Space, size: Screen
+    action: Action, screen: Screen, body: Body, places: PlacesOf, *, space: Space, size: Screen
 ) -> Target | None:
     """The expert's action, as `Task.target` gives it.
 
@@ -232,7 +244,7 @@ def _unplaced(action: Action) -> Action:
     return replace(action, start=(), end=(), direction=direction_of(action))
 
 
-def written(action: Action, step: Step, body: Body, places: Places, space: Space) -> str:
+def written(action: Action, step: Step, body: Body, places: PlacesOf, space: Space) -> str:
     """An action as an answer; where the screen's size is unknown, its pixels are those of 1 x 1."""
     screen = step.screen if min(step.screen) > 0 else (1, 1)
     found = [convert(Point(x, y, "rel"), space, screen) for x, y in places(action)]
@@ -242,7 +254,7 @@ def written(action: Action, step: Step, body: Body, places: Places, space: Space
 # Profiles for phones: an answer is read as an action and held against the expert's.
 
 TruthOf = Callable[[Mapping[str, Any], Screen], Truth | None]
-Rule = Callable[[Truth, Action, Screen], tuple[bool, bool] | None]
+Matching = Callable[[Truth, Action, Screen], tuple[bool, bool] | None]
 """Type match and exact match; None for a step that the rule's source leaves out."""
 
 _UNIT: Screen = (1, 1)
@@ -250,7 +262,7 @@ _UNIT: Screen = (1, 1)
 
 def unsized(
     rule: Callable[[Truth, Action], tuple[bool, bool] | None],
-) -> Rule:
+) -> Matching:
     """A rule that needs no size of the screen."""
     return lambda truth, said, screen: rule(truth, said)
 
@@ -268,7 +280,7 @@ class Evaluator:
         misses: why a tap is wrong that lies where it should; empty where the rule has no quirk.
     """
 
-    rule: Rule
+    rule: Matching
     reach: int = 0
     goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_prefix"
     reading: Reading = "meant"
@@ -502,13 +514,59 @@ class PhoneTask(Benchmark):
     ) -> Explanation:
         """Why a verdict is what it is, and what can be drawn of it."""
         evaluator = self.evaluators[profile]
-        return explain(
-            self,
-            self.profiles[profile],
-            step,
-            verdict,
-            space=self._space,
-            reach=evaluator.reach,
-            misses=evaluator.misses,
-            receipt=receipt,
+        reach, misses = evaluator.reach, evaluator.misses
+
+        def sentence(wanted: Action, said: Action, places: Places, right: bool) -> str:
+            return _sentence(step, wanted, said, places, reach, misses, right=right)
+
+        said = _said(self, verdict, self._space)
+        judge = self.profiles[profile]
+        return by_action(
+            step, verdict, judge, said, receipt=receipt, sentence=sentence, reach=reach
         )
+
+
+# Why an answer to a step on a phone is right or wrong, by the rules of the phones' evaluators.
+
+
+def _said(reader: Reader, verdict: Verdict | None, space: Space) -> Action | None:
+    """The answer as an action; a profile tells of other forms than the prompt's by their kinds."""
+    parsed = verdict.parsed if verdict else None
+    if parsed is None or "form" not in parsed:
+        return read_again(reader, verdict)
+    try:
+        return headed(from_dict(parsed, space if parsed["form"] == "prompted" else "norm1000"))
+    except (LookupError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _sentence(
+    step: Step,
+    wanted: Action,
+    said: Action,
+    places: Places,
+    reach: int,
+    misses: str,
+    *,
+    right: bool,
+) -> str:
+    label = said.label
+    if label != wanted.label:
+        sentence = f"the answer is {label}, the expert's action is {wanted.label}"
+        return f"{sentence}, which the profile takes for the same" if right else sentence
+    if said.kind == "type":
+        if right and said.text != wanted.text:
+            return f"the profile takes {quoted(said.text)} for {quoted(wanted.text)}"
+        return typed(wanted, said, right=right, rule=Rule())
+    if said.kind not in ("tap", "long_press"):
+        return f"both are {label}" + ("" if right else ", and the profile tells them apart")
+    point, regions = places.answer, places.target
+    if point is None or not regions or min(step.screen) < 1:
+        return placed(step, "the point", point, regions, right=right, rule=Rule())
+    sentence = f"the point {shown(point)} is {gap(point, regions, step.screen)}"
+    near = is_inside(point, regions, step.screen, reach=reach)
+    if right:
+        return sentence if near else f"{sentence}, which the profile's boxes allow"
+    if misses:
+        return f"{sentence}, but {misses}"
+    return f"{sentence}, but the profile tells them apart" if near else f"{sentence}, too far"
