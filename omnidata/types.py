@@ -718,7 +718,7 @@ class Task(Protocol):
 
     @property
     def score_files(self) -> Any | None:
-        """The `omnidata.tasks.offline_scorer.OfflineScorer` that needs no model's texts, if any."""
+        """The `omnidata.tasks.base.OfflineScorer` that needs no model's texts, if any."""
 
     @property
     def library(self) -> Callable[[Path], Any] | None:

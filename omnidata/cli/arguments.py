@@ -285,7 +285,7 @@ def data_of(task: str | None, place: Path) -> Path:
 def _holds(place: Path, task: str | None) -> bool:
     """Whether some benchmark's rows are there; only its loader knows where a task says nothing."""
     from omnidata import registry
-    from omnidata.loaders.detect import recognised
+    from omnidata.loaders.load import recognised
     from omnidata.loaders.repository import is_repository
 
     if is_repository(place):
@@ -324,7 +324,7 @@ def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> s
         DataError: nothing is there, or rows of no benchmark.
     """
     from omnidata import registry
-    from omnidata.loaders.detect import either, recognised
+    from omnidata.loaders.load import either, recognised
 
     if not data.exists():
         if str(data) in registry.names():

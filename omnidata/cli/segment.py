@@ -11,7 +11,7 @@ import typer
 from omnidata.cli import terminal
 from omnidata.errors import UsageError, counted
 from omnidata.loaders.episode_tree import Dependency, Dimension
-from omnidata.loaders.language_check import Language
+from omnidata.loaders.instructions import Language
 
 if TYPE_CHECKING:
     from omnidata.data.segment import Segmented

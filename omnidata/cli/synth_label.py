@@ -124,7 +124,7 @@ def _asked(
     task_options: Sequence[str],
 ) -> tuple[Task, Asked]:
     """The task whose answers tell that of the data, and what it asks about them."""
-    from omnidata.loaders.detect import task_for
+    from omnidata.loaders.load import task_for
     from omnidata.synth.annotate import annotation_of
     from omnidata.tasks import get_task
     from omnidata.tasks.base import parse

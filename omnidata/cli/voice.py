@@ -97,7 +97,7 @@ def _task(data: Path) -> Task:
     Where there is none, or more than one, it is the reader of the tree that omnidata writes, which
     says what is wrong with the data.
     """
-    from omnidata.loaders.detect import recognised
+    from omnidata.loaders.load import recognised
     from omnidata.registry import episode_tree_reader
     from omnidata.tasks import get_task
 

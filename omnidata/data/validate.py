@@ -16,7 +16,7 @@ from omnidata import registry
 from omnidata.data.processes import Lost, cores, each
 from omnidata.errors import Finding, MediaError, MediaFault, Severity, counted
 from omnidata.loaders.files import refuse_closed
-from omnidata.loaders.language_check import foreign
+from omnidata.loaders.instructions import foreign
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe, examine, unsafe
 from omnidata.types import LoadedDataset, MediaRef, Step
 

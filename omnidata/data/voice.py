@@ -20,8 +20,7 @@ from omnidata.data.voice_engines import MAX_BYTES, Voice, VoiceError
 from omnidata.errors import Finding, MediaError, RunError
 from omnidata.files import read_file
 from omnidata.jsontext import decode, encode
-from omnidata.loaders.language_check import Language, has_chinese
-from omnidata.loaders.voices import MIN_BYTES, voice_file
+from omnidata.loaders.instructions import MIN_BYTES, Language, has_chinese, voice_file
 from omnidata.media import AUDIO_RATE, SILENCE, Budget, encode_wav, samples
 from omnidata.storage import atomic_write, open_own
 from omnidata.types import Step

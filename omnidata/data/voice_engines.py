@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.errors import OmnidataError, PlatformError, UsageError
-from omnidata.loaders.language_check import Language
+from omnidata.loaders.instructions import Language
 from omnidata.types import MediaRef
 
 MAX_BYTES: Final = 256 * 1024**2

@@ -13,7 +13,7 @@ from omnidata.actions import NUMBERS, Action, Box, Point, Region, Space
 from omnidata.errors import DataError, Finding
 from omnidata.jsontext import is_number
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, FARTHEST, Dependency, Dimension
-from omnidata.loaders.language_check import Language
+from omnidata.loaders.instructions import Language
 
 MAX_BYTES = 512 * 1024**2
 """Of one file of a log; what a human does in an hour takes a hundredth of it."""

@@ -33,8 +33,8 @@ import pyarrow as pa
 from omnidata import registry
 from omnidata.errors import DataError, MediaError, PlatformError, UsageError
 from omnidata.files import bounds, following, remember_bounds
-from omnidata.loaders.detect import reading
 from omnidata.loaders.files import refuse_closed
+from omnidata.loaders.load import reading
 from omnidata.loaders.repository import is_repository, open_dataset
 from omnidata.loaders.rows import (
     ALL,

@@ -21,7 +21,7 @@ from typing import Any, Literal, Self, TypeVar, get_args
 from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, convert
 from omnidata.errors import DataError
 from omnidata.jsontext import as_name
-from omnidata.loaders.language_check import Language
+from omnidata.loaders.instructions import Language
 from omnidata.storage import atomic_write, copy_file
 
 # What its writers and its readers have to agree on.

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from omnidata.loaders.language_check import Language
+from omnidata.loaders.instructions import Language
 from omnidata.media import AUDIO_RATE, Samples
 
 Rng = np.random.Generator

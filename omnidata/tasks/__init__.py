@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from omnidata import registry
-from omnidata.loaders.detect import reading
+from omnidata.loaders.load import reading
 from omnidata.registry import PluginTask
 from omnidata.tasks.plugin_tasks import PluginBenchmark
 

@@ -24,8 +24,7 @@ from omnidata.errors import counted
 from omnidata.metrics.paired import Unit
 from omnidata.types import CAUSES, NOTHING, OUTCOMES, UNREAD, Mark
 from omnidata.viewer.media_index import Addresses
-from omnidata.viewer.report_data import Book
-from omnidata.viewer.step_page import facts
+from omnidata.viewer.report_data import Book, facts
 
 # What the first page shows: totals, the matrix, the filters, and the list that they choose.
 

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from omnidata.actions import Action
-from omnidata.errors import OmnidataError, RunError, UsageError, counted
-from omnidata.predictions import Prediction
+from omnidata import media
+from omnidata.actions import Action, Point, Region, Screen, history_text
+from omnidata.errors import MediaError, OmnidataError, RunError, UsageError, counted
+from omnidata.predictions import Prediction, lacked
 from omnidata.run.run_files import Run, recorded_steps
 from omnidata.tasks import get_task
-from omnidata.types import Explanation, LoadedDataset, MediaRef, Step, Task, Verdict
-from omnidata.viewer.media_index import Shelf
+from omnidata.types import (
+    Diagnosis,
+    Explanation,
+    LoadedDataset,
+    Mark,
+    MediaRef,
+    Modality,
+    Places,
+    Step,
+    Task,
+    Verdict,
+)
+from omnidata.viewer.media_index import Shelf, Wave, waveform
 
 
 @dataclass(frozen=True)
@@ -193,3 +207,336 @@ def _asked(run: Run) -> tuple[Task, str]:
         return get_task(run.task, run.settings.get("options", {})), note
     except OmnidataError as error:
         return run.benchmark, f"The prompts lack what cannot be found any more: {error.what}"
+
+
+# All that the page of one step shows, looked up and put into words.
+
+_LONGEST_ROW = 20_000
+"""Characters of a row that a page shows; a row may hold minutes of sound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A step in a strip: its number, its index in the episode, its mark (None without a run)."""
+
+    number: int
+    index: int
+    mark: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Something drawn over a picture, in its pixels.
+
+    Attributes:
+        by: "target" or "answer".
+        kind: "box"; "point", with a cross; "arrow" from x, y by width, height.
+        x, y, width, height: where.
+    """
+
+    by: str
+    kind: str
+    x: float
+    y: float
+    width: float = 0.0
+    height: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A picture of a step; `error` says why there is none.
+
+    Attributes:
+        role: in the step.
+        number: on the shelf.
+        size: width and height in pixels.
+        shapes: drawn over it.
+        error: empty for a picture.
+    """
+
+    role: str
+    number: int
+    size: Screen
+    shapes: Sequence[Shape]
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """A clip or a sound of a step.
+
+    Attributes:
+        role: in the step.
+        kind: "video" or "audio".
+        number: on the shelf.
+        wave: of sound that could be read.
+        error: why there is none; empty for one that can be played.
+    """
+
+    role: str
+    kind: Modality
+    number: int
+    wave: Wave | None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What one profile says of the answer, and why.
+
+    Attributes:
+        profile: the profile.
+        outcome, values: of its verdict.
+        mark, diagnosis: as in `Explanation`.
+        why: in a sentence.
+    """
+
+    profile: str
+    outcome: str
+    mark: Mark
+    values: Mapping[str, Any]
+    why: str
+    diagnosis: Diagnosis | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back.
+
+    Attributes:
+        text: of the model; None where the run's folder has scores alone.
+        delivery, error: as in `predictions.jsonl`.
+        about: usage, latency and attempts, as far as they are known.
+        receipt: what the model really got, a line per medium.
+        parsed: the action as read, as code or JSON; empty if none.
+    """
+
+    text: str | None
+    delivery: str
+    error: str
+    about: Mapping[str, str]
+    receipt: Sequence[Mapping[str, str]]
+    parsed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A step's page.
+
+    Attributes:
+        number: of the step in the book.
+        step: itself.
+        strip: the episode.
+        broke: the index of the first step that is not right; None if all are, or without a run.
+        pictures, tracks: the media, in the order of the step's roles.
+        history: index, wording and number (None where the data lack the step) of what was done.
+        prompt: role and parts of every message; a part is a kind and its text.
+        prompt_note: why the prompt is not the whole one; empty if it is.
+        framed: what the frames on pictures are.
+        target: the right answer as text; empty where there is none that can be used.
+        answer: None without a run.
+        rulings: of the profiles, the run's first.
+        row: the source's, as JSON.
+    """
+
+    number: int
+    step: Step
+    strip: Sequence[Cell]
+    broke: int | None
+    pictures: Sequence[Shown]
+    tracks: Sequence[Track]
+    history: Sequence[tuple[int, str, int | None]]
+    prompt: Sequence[tuple[str, Sequence[tuple[str, str]]]]
+    prompt_note: str
+    framed: str
+    target: str
+    answer: Answer | None
+    rulings: Sequence[Ruling]
+    row: str
+
+
+def facts(book: Book, number: int) -> Facts:
+    """Look up a step; what cannot be read becomes a text that says so."""
+    step = book.steps[number]
+    strip = strip_of(book, book.episode_of[number])
+    broken = [cell.index for cell in strip if cell.mark not in ("right", "unjudged")]
+    verdict = book.verdict(step)
+    explained = book.explanations[number]
+    prompt, note = _prompt(book, number)
+    return Facts(
+        number=number,
+        step=step,
+        strip=strip,
+        broke=min(broken) if broken and book.run else None,
+        pictures=[
+            _picture(book, role, ref, explained.places) for role, ref in _media(step, "image")
+        ],
+        tracks=[
+            _track(book, role, ref)
+            for kind in ("video", "audio")
+            for role, ref in _media(step, kind)
+        ],
+        history=_history(book, number),
+        prompt=prompt,
+        prompt_note=note,
+        framed=explained.frames,
+        target=_target(book, step),
+        answer=_answer(book, step, verdict) if verdict else None,
+        rulings=_rulings(book, step, verdict, explained) if verdict else (),
+        row=_json(step.source),
+    )
+
+
+def strip_of(book: Book, episode: int) -> Sequence[Cell]:
+    """The steps of an episode, in order."""
+    return [
+        Cell(number, book.steps[number].step_index, book.explanations[number].mark)
+        for number in book.episodes[episode]
+    ]
+
+
+def _media(step: Step, kind: str) -> list[tuple[str, MediaRef]]:
+    return [(role, ref) for role, ref in step.media.items() if ref and ref.kind == kind]
+
+
+def _picture(book: Book, role: str, ref: MediaRef, drawn: Mapping[str, Places]) -> Shown:
+    number = book.shelf.number(ref)
+    try:
+        size = media.image_size(ref)
+    except MediaError as error:
+        return Shown(role, number, (0, 0), (), error.what)
+    return Shown(role, number, size, _shapes(drawn.get(role, Places())))
+
+
+def _shapes(found: Places) -> list[Shape]:
+    shapes = [_shape("target", region) for region in (*found.target, *found.target_end)]
+    said = [_shape("answer", point) for point in (found.answer, found.answer_end) if point]
+    if found.answer and found.answer_end:
+        one, other = found.answer, found.answer_end
+        said.append(Shape("answer", "arrow", one.x, one.y, other.x - one.x, other.y - one.y))
+    return shapes + said
+
+
+def _shape(by: str, region: Region) -> Shape:
+    if isinstance(region, Point):
+        return Shape(by, "point", region.x, region.y)
+    width, height = region.right - region.left, region.bottom - region.top
+    return Shape(by, "box", region.left, region.top, width, height)
+
+
+def _track(book: Book, role: str, ref: MediaRef) -> Track:
+    number = book.shelf.number(ref)
+    try:
+        if ref.kind == "audio":
+            return Track(role, "audio", number, waveform(ref))
+        media.stored(ref)
+    except MediaError as error:
+        return Track(role, ref.kind, number, None, error.what)
+    return Track(role, ref.kind, number, None)
+
+
+def _history(book: Book, number: int) -> list[tuple[int, str, int | None]]:
+    step = book.steps[number]
+    numbers = {book.steps[n].step_index: n for n in book.episodes[book.episode_of[number]]}
+    past = zip(step.history, step.history_screens, strict=True)
+    return [
+        (index, history_text(action, screen) if action else "unknown", numbers.get(index))
+        for index, (action, screen) in enumerate(past)
+    ]
+
+
+def _prompt(book: Book, number: int) -> tuple[list[tuple[str, Sequence[tuple[str, str]]]], str]:
+    step = book.steps[number]
+    predicted = book.past_answers(number) if book.task.needs_predictions and book.run else None
+    try:
+        conversation = book.task.prompt(step, predicted)
+    except OmnidataError as error:
+        return [], error.what
+    shown: list[tuple[str, Sequence[tuple[str, str]]]] = [
+        (
+            message.role,
+            [
+                (part.kind, part.text if part.kind == "text" else _named(part.role, part.media))
+                for part in message.parts
+            ],
+        )
+        for message in conversation
+    ]
+    return shown, book.note
+
+
+def _named(role: str, ref: MediaRef | None) -> str:
+    return f"{role or 'medium'}: {ref.path if ref and ref.path else 'held by the row'}"
+
+
+def _target(book: Book, step: Step) -> str:
+    found = book.task.target(step)
+    return found.text if found else ""
+
+
+def _answer(book: Book, step: Step, verdict: Verdict) -> Answer:
+    line = book.prediction(step)
+    read = _read(verdict.parsed) if verdict.parsed else ""
+    if line is None:
+        return Answer(None, verdict.outcome, "", {}, (), read)
+    about = {name: str(value) for name, value in line.usage.items()}
+    if line.latency_s:
+        about["latency"] = f"{line.latency_s:.2f} s"
+    if line.attempts > 1:
+        about["attempts"] = str(line.attempts)
+    parts = line.receipt.get("parts", ())
+    receipt = [_told(part) for part in parts if isinstance(part, dict)]
+    if less := lacked(line.receipt):
+        about["less than the step has"] = _json(less)
+    return Answer(line.output or "", line.delivery, line.error, about, receipt, read)
+
+
+def _read(parsed: Mapping[str, Any]) -> str:
+    """What was read, as code where it is code."""
+    if parsed.keys() == {"code"}:
+        return str(parsed["code"])
+    return json.dumps(parsed, ensure_ascii=False)
+
+
+def _told(part: Mapping[str, Any]) -> Mapping[str, str]:
+    """A line of a receipt."""
+    return {
+        str(name): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in part.items()
+    }
+
+
+def _rulings(book: Book, step: Step, own: Verdict, explained: Explanation) -> list[Ruling]:
+    """The verdict of the run's profile as it is recorded, and those of the others, made now."""
+    assert book.run
+    found = [_ruling(book, step, book.run.profile, own, explained)]
+    said = book.prediction(step)
+    for name, profile in book.task.profiles.items():
+        if name == book.run.profile or said is None:
+            continue
+        try:
+            verdict = (
+                profile.judge(step, said.output or "", said.receipt)
+                if said.delivery == "ok"
+                else profile.failed(step, said.delivery)
+            )
+        except OmnidataError as error:
+            verdict = Verdict("unparsed", (None,) * len(profile.values), None, error.what)
+        explained = book.explained(step, verdict, profile=name)
+        found.append(_ruling(book, step, name, verdict, explained))
+    return found
+
+
+def _ruling(book: Book, step: Step, name: str, verdict: Verdict, explained: Explanation) -> Ruling:
+    values = dict(zip(book.task.profiles[name].values, verdict.values, strict=True))
+    said, why = book.prediction(step), explained.sentence
+    assert explained.mark
+    if explained.mark == "none" and said and said.error:
+        why = f"{verdict.outcome}: {said.error}"
+    return Ruling(name, verdict.outcome, explained.mark, values, why, explained.diagnosis)
+
+
+def _json(value: Any) -> str:
+    """A value of a row as text; what JSON cannot hold is told by its type."""
+    text = json.dumps(value, ensure_ascii=False, indent=1, default=lambda other: str(type(other)))
+    return text if len(text) <= _LONGEST_ROW else f"{text[:_LONGEST_ROW]}\n… and so on"

@@ -12,7 +12,7 @@ import pytest
 
 from omnidata.analysis.ablation import settings
 from omnidata.errors import UsageError
-from omnidata.loaders.voices import voice_file
+from omnidata.loaders.instructions import voice_file
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
 from tests.ablate import senses

@@ -18,7 +18,7 @@ from omnidata.actions import Box, Point
 from omnidata.data.convert import convert
 from omnidata.data.validate import validate
 from omnidata.errors import DataError
-from omnidata.loaders.detect import recognised
+from omnidata.loaders.load import recognised
 from omnidata.tasks import get_task
 from omnidata.tasks.agentnet.actions import type_of
 from omnidata.tasks.agentnet.load import dump, truths_of

@@ -16,7 +16,7 @@ from omnidata import media
 from omnidata.actions import Point
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders.detect import recognised
+from omnidata.loaders.load import recognised
 from omnidata.tasks import get_task
 from omnidata.tasks.aitw.load import dump, load
 from omnidata.tasks.aitw.rows import truth_of

@@ -13,9 +13,8 @@ from omnidata import media
 from omnidata.actions import Action, Point
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders.detect import recognised
-from omnidata.tasks.androidcontrol.load import dump, fingerprint, load
-from omnidata.tasks.androidcontrol.rows import truth_of
+from omnidata.loaders.load import recognised
+from omnidata.tasks.androidcontrol.load import dump, fingerprint, load, truth_of
 from tests.loaders import phones
 from tests.loaders.omnibench import codes
 from tests.loaders.phones import CLICK, SCREEN, SCROLL, episode, forest, records

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from omnidata.loaders.language_check import foreign
+from omnidata.loaders.instructions import foreign
 from omnidata.tasks.omnigui.load import load
 from tests.trees import codes, load_rows, row, write_app
 

@@ -13,7 +13,7 @@ from omnidata import media
 from omnidata.actions import Point
 from omnidata.data.validate import report
 from omnidata.errors import DataError, MediaError
-from omnidata.loaders.detect import recognised
+from omnidata.loaders.load import recognised
 from omnidata.tasks.osworld import load as osworld
 from omnidata.types import LoadedDataset, MediaRef, Step, VideoSegment
 from tests.loaders.osworld import (

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import omnidata
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders.detect import reading, recognised
+from omnidata.loaders.load import reading, recognised
 from omnidata.loaders.repository import MANIFEST
 from omnidata.registry import names
 from omnidata.tasks import get_task

@@ -13,7 +13,7 @@ import omnidata
 from omnidata.actions import Box
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders.detect import recognised
+from omnidata.loaders.load import recognised
 from omnidata.tasks import get_task
 from omnidata.tasks.screenspot.load import Boxes, box_of, dump
 from omnidata.types import LoadedDataset

@@ -28,7 +28,7 @@ from omnidata.loaders.tfrecord import (
 from omnidata.media import storage
 from omnidata.tasks.aitw import load as aitw
 from omnidata.tasks.androidcontrol import load as androidcontrol
-from omnidata.tasks.androidcontrol.rows import bounds_of, pack, unpack
+from omnidata.tasks.androidcontrol.load import bounds_of, pack, unpack
 from omnidata.types import ByteRange, MediaRef
 from tests.loaders import phones
 from tests.measured import cost
@@ -199,7 +199,7 @@ def test_a_forest_gives_windows_before_their_elements() -> None:
 def test_a_packed_forest_that_unpacks_to_gigabytes_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("omnidata.tasks.androidcontrol.rows.MAX_BYTES", 1000)
+    monkeypatch.setattr("omnidata.tasks.androidcontrol.load.MAX_BYTES", 1000)
     assert unpack(pack(bytes(999))) == bytes(999)
     with pytest.raises(ValueError, match="more than 1000"):
         unpack(pack(bytes(1001)))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from omnidata.actions import Action, Point
 from omnidata.metrics.rollouts import Example, grouped, published, total
-from omnidata.tasks.desktops import read_turn
 from omnidata.tasks.osworld.actions import NEAR, ParsedResponse, actions_of, judge, parse
 from omnidata.tasks.osworld.tree import groups, read_score, sets
+from omnidata.tasks.pyautogui import read_turn
 
 SIZES = sets()["osworld"]
 SCREEN = (1000, 1000)

@@ -23,8 +23,7 @@ from omnidata.errors import PluginError
 from omnidata.loaders import builders
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
-from omnidata.viewer.report_data import open_run
-from omnidata.viewer.step_page import facts
+from omnidata.viewer.report_data import facts, open_run
 from tests import plugs
 from tests.data.tiny import SIZE
 from tests.plugin import data as odyssey

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from omnidata.actions import Action, Point
-from omnidata.tasks.desktops import as_action, read_code
+from omnidata.tasks.desktops import as_action
+from omnidata.tasks.pyautogui import read_code
 
 
 def done(text: str) -> Action | None:

@@ -22,8 +22,7 @@ from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
 from omnidata.tasks.explaining import gap, is_inside
 from omnidata.viewer import outputs as single_file
-from omnidata.viewer.report_data import open_run
-from omnidata.viewer.step_page import Facts, facts
+from omnidata.viewer.report_data import Facts, facts, open_run
 from tests.cli.running import omnidata
 from tests.conftest import Once
 from tests.data.converting import small

@@ -10,8 +10,7 @@ from typing import Any
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
-from omnidata.viewer.report_data import open_run
-from omnidata.viewer.step_page import Facts, facts
+from omnidata.viewer.report_data import Facts, facts, open_run
 from tests.loaders import osworld, phones
 from tests.loaders.desk import (
     agentnet,

@@ -22,7 +22,7 @@ from omnidata.tasks.omnibench import actions as omnibench
 from omnidata.tasks.omnigui import answers as omnigui
 from omnidata.tasks.osworld import actions as osworld
 from omnidata.tasks.phones import answers as phones
-from omnidata.tasks.screenspot import rules as screenspot
+from omnidata.tasks.screenspot import task as screenspot
 from tests.goldens.record import call
 from tests.loaders.every import rows_of
 from tests.trees import row, write_lines, write_rows

@@ -27,14 +27,13 @@ from omnidata.data.convert import convert
 from omnidata.data.voice import utterances
 from omnidata.errors import DataError, MediaError, PluginError, UsageError
 from omnidata.loaders import builders
-from omnidata.loaders.detect import recognised
+from omnidata.loaders.load import recognised
 from omnidata.loaders.repository import load
 from omnidata.predictions import Prediction
 from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef, Task
-from omnidata.viewer.report_data import open_run
-from omnidata.viewer.step_page import facts
+from omnidata.viewer.report_data import facts, open_run
 from tests import plugs
 from tests.cli.running import OMNIDATA
 from tests.trees import row, write_rows
@@ -264,7 +263,7 @@ MEMBERS = '''
 import numpy as np
 
 from omnidata.metrics.paired import Fractions, Measures, Sums
-from omnidata.tasks.offline_scorer import OfflineScorer, Scored
+from omnidata.tasks.base import OfflineScorer, Scored
 from omnidata.tasks.overview import Table, View
 from omnidata.tasks.profiles import sized
 from omnidata.tasks.published import Best, BestScores, Published, PublishedRow, TableSpec

@@ -27,7 +27,7 @@ from omnidata.loaders.episode_tree import (
     check_name,
     check_new,
 )
-from omnidata.loaders.language_check import Language
+from omnidata.loaders.instructions import Language
 from omnidata.media import AUDIO_RATE, Frame, encode_mp4, encode_wav
 from omnidata.registry import episode_tree_reader, working
 from omnidata.tasks import get_task

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import DataError, Finding, UsageError
-from omnidata.loaders.detect import task_for
+from omnidata.loaders.load import task_for
 from omnidata.loaders.task_library import Library, Subtask, filled, places
 from omnidata.synth.compose.settings import Settings
 from omnidata.synth.compose.trajectories import Recorded, recordings

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw
 
-from omnidata.loaders.language_check import Language
+from omnidata.loaders.instructions import Language
 from omnidata.media import Frame, Samples, encode_mp4, encode_wav, png
 from omnidata.synth import sounds
 from omnidata.synth.drawing import BADGES, Rect, Span, paint_disc, paint_mark, paint_text

@@ -15,7 +15,7 @@ from typing import get_args
 
 from omnidata.actions import Action, Box, Direction
 from omnidata.loaders.episode_tree import Dependency, Dimension
-from omnidata.loaders.language_check import Language
+from omnidata.loaders.instructions import Language
 from omnidata.synth.drawing import (
     BACK,
     COMPLETE,

@@ -11,7 +11,7 @@ from typing import Literal
 from PIL import Image, ImageDraw
 
 from omnidata.actions import Screen
-from omnidata.loaders.language_check import Language
+from omnidata.loaders.instructions import Language
 from omnidata.synth.drawing import (
     BADGES,
     ICONS,

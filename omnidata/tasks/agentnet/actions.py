@@ -18,7 +18,8 @@ from typing import Any, Final, Literal, cast, get_args
 
 from omnidata.actions import Action, Box, Point, Region, Space, Status
 from omnidata.jsontext import is_number
-from omnidata.tasks.desktops import CLICKS, WHEEL, Call, Code
+from omnidata.tasks.desktops import WHEEL
+from omnidata.tasks.pyautogui import CLICKS, Call, Code
 
 ActionType = Literal[
     "click", "doubleClick", "tripleClick", "rightClick", "middleClick", "moveTo", "dragTo",
@@ -132,14 +133,14 @@ def actions_of_calls(
     A click at no place is one where the pointer was moved before. Pauses are left out.
 
     Args:
-        statements: from `omnidata.tasks.desktops.read_code`.
+        statements: from `omnidata.tasks.pyautogui.read_code`.
         space: the unit of their places.
 
     Returns:
         Or why they cannot be said in them.
 
     Examples:
-        >>> from omnidata.tasks.desktops import read_code
+        >>> from omnidata.tasks.pyautogui import read_code
         >>> actions_of_calls(read_code("pyautogui.rightClick(x=0.5, y=0.25)"))[0].start
         (Point(x=0.5, y=0.25, space='rel'),)
         >>> actions_of_calls(read_code("pyautogui.keyDown('a')"))

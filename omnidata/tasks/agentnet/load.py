@@ -30,7 +30,8 @@ from omnidata.tasks.agentnet.actions import (
     spelled,
     type_of,
 )
-from omnidata.tasks.desktops import as_action, clip_of, read_code
+from omnidata.tasks.desktops import as_action, clip_of
+from omnidata.tasks.pyautogui import read_code
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 # Where AgentNet lies, in its two forms, known by their columns.

@@ -19,7 +19,7 @@ from omnidata.actions import Action, Box, Direction, Point
 from omnidata.errors import DataError, Finding, Severity
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders.action_log import MAX_BYTES, Event, Labels, Log, objects
-from omnidata.loaders.language_check import has_chinese
+from omnidata.loaders.instructions import has_chinese
 
 # What AgentNet's recorder writes, as far as it is used, checked while it is read.
 

@@ -38,7 +38,7 @@ from omnidata.tasks.agentnet.actions import (
     type_of,
 )
 from omnidata.tasks.coordinates import resizing
-from omnidata.tasks.desktops import Call, Code, read_code
+from omnidata.tasks.pyautogui import Call, Code, read_code
 from omnidata.types import Step
 
 Rule = Literal["released", "fixed"]

@@ -15,10 +15,8 @@ from typing import Any
 
 from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError
-from omnidata.loaders import repository
-from omnidata.loaders.detect import reading
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import Note, RowContext, about, check_screen, refuse_findings, short
+from omnidata.loaders.load import Note, RowContext, about, check_screen, load_data, short
 from omnidata.media import image_size, unsafe
 from omnidata.tasks.agentstudio import files as agentstudio_files
 from omnidata.tasks.agentstudio import rows
@@ -86,19 +84,22 @@ def load(
             `strict` and there is a finding.
     """
     data = Path(data)
-    with reading(data, task):
-        if repository.is_repository(data):
-            source = repository.load(data, task, TAGS, check_media=check_media)
-            source = replace(source, steps=[_restored(s, task, instructions) for s in source.steps])
-        else:
-            source = _read(data, task, instructions, check_media=check_media)
-    if strict:
-        refuse_findings(source.findings, data)
-    return source
+    source = load_data(
+        data,
+        task,
+        TAGS,
+        lambda: _read(data, task, instructions, check_media=check_media),
+        strict=strict,
+        check_media=check_media,
+    )
+    return replace(source, steps=[_restored(s, task, instructions) for s in source.steps])
 
 
 def _restored(step: Step, task: TaskName, instructions: Instructions) -> Step:
-    """A step of a repository, where every step has all roles, and one of the two instructions."""
+    """The step with its own roles alone and the instruction that is asked for.
+
+    In a repository every step has the roles of all, and one of the two instructions.
+    """
     if task == "groundui":
         text = rows.instruction_of(step.source, instructions)
         return step if text is None else replace(step, instruction=text)

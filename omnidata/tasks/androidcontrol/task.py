@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from omnidata.actions import OPPOSITE, Action, Pair, Screen
 from omnidata.tasks.androidcontrol import load as loader
-from omnidata.tasks.androidcontrol.rows import STEP, item, truth_of, worded
+from omnidata.tasks.androidcontrol.load import STEP, item, truth_of, worded
 from omnidata.tasks.json_answers import read_pair
 from omnidata.tasks.phones import agentcpm
 from omnidata.tasks.phones.actions import (

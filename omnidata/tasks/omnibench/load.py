@@ -16,8 +16,6 @@ from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.files import ANY, open_file
 from omnidata.jsontext import BROKEN
-from omnidata.loaders import repository
-from omnidata.loaders.detect import reading
 from omnidata.loaders.files import (
     HEAD,
     SKIPPED,
@@ -27,7 +25,7 @@ from omnidata.loaders.files import (
     check_media_files,
     json_rows,
 )
-from omnidata.loaders.load import Note, RowContext, about, refuse_findings, tag_of
+from omnidata.loaders.load import Note, RowContext, about, load_data, tag_of
 from omnidata.loaders.task_library import EVALUATIONS, Library, Subtask, TaskGraph, Trajectory
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.omnibench.rows import (
@@ -449,11 +447,9 @@ def load(
             finding.
     """
     data = Path(data)
-    with reading(data, "omnibench"):
-        if repository.is_repository(data):
-            source = repository.load(data, "omnibench", TAGS, check_media=check_media)
-        else:
-            source = _read(data, check_media=check_media)
+
+    def read() -> LoadedDataset:
+        source = _read(data, check_media=check_media)
         if needs_steps and not source.steps:
             raise DataError(
                 _STEPLESS,
@@ -461,9 +457,9 @@ def load(
                 expected="trajectories, to ask a model about their steps",
                 remedy="name other data; `omnidata score omnibench` needs the tasks alone",
             )
-    if strict:
-        refuse_findings(source.findings, data)
-    return source
+        return source
+
+    return load_data(data, "omnibench", TAGS, read, strict=strict, check_media=check_media)
 
 
 def _read(data: Path, *, check_media: bool) -> LoadedDataset:

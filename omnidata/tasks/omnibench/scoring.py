@@ -11,14 +11,13 @@ import msgspec
 
 from omnidata.errors import DataError, Finding, PredictionError
 from omnidata.jsontext import BROKEN, decode
-from omnidata.loaders.detect import reading
-from omnidata.loaders.load import refuse_findings
+from omnidata.loaders.load import reading, refuse_findings
 from omnidata.loaders.repository import is_repository
 from omnidata.loaders.task_library import TaskGraph
 from omnidata.metrics.graphs import GraphProfile, TaskScore, score_task, total
 from omnidata.metrics.intervals import named_methods
 from omnidata.predictions import numbered_lines
-from omnidata.tasks.offline_scorer import Columns, OfflineScorer, Scored
+from omnidata.tasks.base import Columns, OfflineScorer, Scored
 from omnidata.tasks.omnibench.load import read_library
 from omnidata.tasks.published import TableSpec
 

@@ -22,7 +22,7 @@ from omnidata.errors import DataError, Finding
 from omnidata.files import WHOLE, open_file, read_file, staying_in
 from omnidata.jsontext import as_name
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, SIDE_FILE, label
-from omnidata.loaders.language_check import Language
+from omnidata.loaders.instructions import Language
 from omnidata.loaders.rows import canonical
 from omnidata.media import unsafe
 

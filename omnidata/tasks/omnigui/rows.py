@@ -12,7 +12,7 @@ from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, conver
 from omnidata.errors import DataError, Finding, MediaError
 from omnidata.jsontext import BROKEN, decode, is_number, whole_number
 from omnidata.loaders.episode_tree import FARTHEST, MEDIA_COLUMNS, TARGET_COLUMNS
-from omnidata.loaders.language_check import foreign
+from omnidata.loaders.instructions import foreign
 from omnidata.media import image_size, unsafe
 from omnidata.tasks.json_answers import LABELS
 from omnidata.tasks.omnigui.answers import PLACED

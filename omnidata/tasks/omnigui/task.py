@@ -32,8 +32,7 @@ from omnidata.actions import (
 from omnidata.errors import DataError, Finding, UsageError
 from omnidata.jsontext import whole_number
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
-from omnidata.loaders.language_check import Language
-from omnidata.loaders.voices import MIN_BYTES, find_voice, voice_file
+from omnidata.loaders.instructions import MIN_BYTES, Language, find_voice, voice_file
 from omnidata.metrics.intervals import Ints, Mask
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place

@@ -16,12 +16,10 @@ from typing import Any, Final, Literal
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, FileError, Finding, MediaError, MissingMediaError
 from omnidata.jsontext import json_lines
-from omnidata.loaders import repository
-from omnidata.loaders.detect import reading
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import Note, RowContext, about, refuse_findings
+from omnidata.loaders.load import Note, RowContext, about, load_data
 from omnidata.media import Budget, image_size, resolve, unsafe
-from omnidata.tasks.desktops import Code, as_action
+from omnidata.tasks.desktops import as_action
 from omnidata.tasks.osworld.actions import Reading, calls_of
 from omnidata.tasks.osworld.tree import (
     FOUND,
@@ -46,6 +44,7 @@ from omnidata.tasks.osworld.turns import (
     matched,
     read_runs,
 )
+from omnidata.tasks.pyautogui import Code
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
 # OSWorld's rollouts -> steps, one for each turn of the agent.
@@ -404,13 +403,11 @@ def load(
             finding.
     """
     data = Path(data)
-    with reading(data, "osworld", *([examples] if examples else [])):
-        if repository.is_repository(data):
-            source = repository.load(data, "osworld", TAGS, check_media=check_media)
-        else:
-            held = data / EXAMPLES
-            told = Instructions(examples or (held if held.is_dir() else None))
-            source = _read(data, told, align, check_media=check_media)
+
+    def read() -> LoadedDataset:
+        held = data / EXAMPLES
+        told = Instructions(examples or (held if held.is_dir() else None))
+        source = _read(data, told, align, check_media=check_media)
         if needs_steps and not source.steps:
             errors = (one for one in source.findings if one.severity == "error")
             first = next((f": {one.where}: {one.what}" for one in errors), "")
@@ -420,9 +417,17 @@ def load(
                 expected=f"{TRAJECTORY} with lines of step_num, action_timestamp and action",
                 remedy="name other data; `omnidata score osworld` needs the results alone",
             )
-    if strict:
-        refuse_findings(source.findings, data)
-    return source
+        return source
+
+    return load_data(
+        data,
+        "osworld",
+        TAGS,
+        read,
+        strict=strict,
+        check_media=check_media,
+        beside=[examples] if examples else [],
+    )
 
 
 def rollouts(data: Path, note: Note) -> list[Rollout]:

@@ -13,12 +13,11 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from omnidata.errors import DataError, Finding
-from omnidata.loaders.detect import reading
-from omnidata.loaders.load import refuse_findings
+from omnidata.loaders.load import reading, refuse_findings
 from omnidata.loaders.repository import is_repository
 from omnidata.metrics.intervals import named_methods
 from omnidata.metrics.rollouts import RATES, Example, total
-from omnidata.tasks.offline_scorer import Columns, OfflineScorer, Scored
+from omnidata.tasks.base import Columns, OfflineScorer, Scored
 from omnidata.tasks.osworld.load import rollouts
 from omnidata.tasks.osworld.tree import RESULT, Result, Rollout, groups, read_result, sets
 

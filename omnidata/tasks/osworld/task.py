@@ -18,7 +18,7 @@ from omnidata.errors import OmnidataError, UsageError, counted
 from omnidata.tasks import overview
 from omnidata.tasks.base import Benchmark, hash_of
 from omnidata.tasks.coordinates import place, resizing
-from omnidata.tasks.desktops import WORDS, Call, Code, as_action, is_told, spelled
+from omnidata.tasks.desktops import as_action, is_told
 from omnidata.tasks.explaining import (
     SCREENSHOT,
     Turn,
@@ -49,6 +49,7 @@ from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.tree import groups, recognises, sets
 from omnidata.tasks.overview import Table, share
 from omnidata.tasks.profiles import EpisodeProfile
+from omnidata.tasks.pyautogui import WORDS, Call, Code, spelled
 from omnidata.types import (
     PLACE,
     Conversation,

@@ -14,7 +14,7 @@ import pytest
 from omnidata.data.voice import language_of
 from omnidata.data.voice_engines import Command, Espeak, Voice, VoiceError
 from omnidata.errors import UsageError
-from omnidata.loaders.language_check import Language
+from omnidata.loaders.instructions import Language
 from omnidata.media import samples
 from tests.data.voice.speakers import command
 

@@ -14,7 +14,7 @@ from filelock import FileLock
 from omnidata.data.voice import Rendering, render
 from omnidata.data.voice_engines import Command, Espeak
 from omnidata.errors import RunError
-from omnidata.loaders.voices import voice_file
+from omnidata.loaders.instructions import voice_file
 from omnidata.media import check, probe, samples
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load

@@ -1,14 +1,22 @@
-"""Is a text in the language that its data promise? By its letters; no language is recognised.
+"""Texts of instructions: is one in the language that its data promise, and which file speaks it?
 
-Names are the trouble: a Chinese instruction may hold English ones, and an English instruction
-Chinese ones. So Chinese is any text with a Chinese letter, unless it is Japanese or Korean, or
-that is one name; English is any text that is not mostly in another script.
+A text's letters tell its language; no language is recognised. Names are the trouble: a Chinese
+instruction may hold English ones, and an English instruction Chinese ones. So Chinese is any text
+with a Chinese letter, unless it is Japanese or Korean, or that is one name; English is any text
+that is not mostly in another script.
+
+`omnidata voice` writes a folder with a WAV file for each text, named after the text; a benchmark
+whose prompt has a spoken form looks there.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+from pathlib import Path
 from typing import Literal
+
+from omnidata.types import MediaRef
 
 Language = Literal["zh", "en"]
 """A language that instructions are checked, written and spoken in."""
@@ -72,3 +80,29 @@ def foreign(text: str, language: str) -> str:
     if len(others) >= _PER_WORD * (len(words) + 1):
         return f"it has {len(others)} letters of another script and {len(words)} English words"
     return ""
+
+
+# Spoken texts.
+
+MIN_BYTES = 1000
+"""A file of this size or less says nothing (30 ms); OmniGUI's released code passes over it too."""
+
+
+def voice_file(text: str) -> str:
+    """The name of the file that speaks a text: the MD5 of its UTF-8 form.
+
+    Examples:
+        >>> voice_file("Tap Share")
+        '6392b4d2500cf323b5aa50b48162869b.wav'
+    """
+    encoded = text.encode("utf-8", "surrogatepass")
+    return hashlib.md5(encoded, usedforsecurity=False).hexdigest() + ".wav"
+
+
+def find_voice(folder: Path, text: str) -> MediaRef | None:
+    """The spoken form of a text; None if the folder has none."""
+    name = voice_file(text)
+    path = folder / name
+    if path.is_file() and path.stat().st_size > MIN_BYTES:
+        return MediaRef("audio", folder, name)
+    return None

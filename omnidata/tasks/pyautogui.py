@@ -1,0 +1,709 @@
+"""A text of pyautogui calls, read with `ast`: nothing in it is ever executed."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from omnidata.actions import Button
+from omnidata.jsontext import is_integer, is_number
+
+# Values that a text of Python states outright: literals, constants named before, plain sums.
+
+Scalar = str | int | float | bool | None
+Value = Scalar | tuple[Scalar, ...]
+Names = Mapping[str, Value]
+
+LARGEST: Final = 10.0**12
+"""The largest number that is taken for one, either way."""
+_LONGEST: Final = 100_000
+_DEEPEST: Final = 50
+_TAG: Final = re.compile(r"tag_\d+", re.ASCII)
+_SUMS: Final[Mapping[type[ast.operator], Callable[[float, float], float]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+class Unresolved(ValueError):  # noqa: N818  (a state of the text, no fault of the program)
+    """What an expression is worth cannot be told without running it."""
+
+
+def resolve(node: ast.expr, names: Names, *, depth: int = 0) -> Value:
+    """What an expression is worth, told from the text alone.
+
+    Literals, negative numbers, lists and tuples of them, names of constants, items of these, and
+    sums of plain numbers. Nothing is called and no attribute is looked up.
+
+    Args:
+        node: the expression.
+        names: constants that are known here.
+        depth: of this expression in the one that was asked about.
+
+    Raises:
+        Unresolved: it is none of these, or too large.
+
+    Examples:
+        >>> resolve(ast.parse("(1793 + 60, -tag_1[1])", mode="eval").body, {"tag_1": (5, 7)})
+        (1853, -7)
+    """
+    if depth > _DEEPEST:
+        raise Unresolved("an expression is nested too deeply")
+    if isinstance(node, ast.Constant):
+        return _constant(node.value)
+    if isinstance(node, ast.Name):
+        if node.id not in names:
+            raise Unresolved(f"{node.id:.40} is not known")
+        return names[node.id]
+    if isinstance(node, ast.Tuple | ast.List):
+        return tuple(_scalar(resolve(item, names, depth=depth + 1)) for item in node.elts)
+    if isinstance(node, ast.Subscript):
+        return _item(
+            resolve(node.value, names, depth=depth + 1),
+            resolve(node.slice, names, depth=depth + 1),
+        )
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        number = _number(resolve(node.operand, names, depth=depth + 1))
+        return -number if isinstance(node.op, ast.USub) else number
+    if isinstance(node, ast.BinOp):
+        left = resolve(node.left, names, depth=depth + 1)
+        return _sum(node.op, left, resolve(node.right, names, depth=depth + 1))
+    raise Unresolved(f"{type(node).__name__} is not computed")
+
+
+def tag_of(node: ast.expr) -> str:
+    """The mark that an argument names: `tag_3`, `tag_3[0]`; empty for any other expression."""
+    if isinstance(node, ast.Subscript | ast.Starred):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) and _TAG.fullmatch(node.id) else ""
+
+
+def _constant(value: object) -> Value:
+    if isinstance(value, bool | None) or (isinstance(value, str) and len(value) <= _LONGEST):
+        return value
+    if isinstance(value, int | float):
+        return _finite(value)
+    raise Unresolved(f"a literal is of type {type(value).__name__}, or too long")
+
+
+def _scalar(value: Value) -> Scalar:
+    if isinstance(value, tuple):
+        raise Unresolved("a list in a list")  # which could double with every line
+    return value
+
+
+def _number(value: Value) -> int | float:
+    if not is_number(value):
+        raise Unresolved("a sum of something that is no number")
+    return value
+
+
+def _finite(value: float) -> int | float:
+    if not math.isfinite(value) or abs(value) > LARGEST:
+        raise Unresolved("a number is too large")
+    return value
+
+
+def _item(value: Value, index: Value) -> Scalar:
+    if not isinstance(value, tuple) or not is_integer(index):
+        raise Unresolved("an item of something that is no list of constants")
+    if not -len(value) <= index < len(value):
+        raise Unresolved(f"there is no item {index}")
+    return value[index]
+
+
+def _sum(sign: ast.operator, left: Value, right: Value) -> Value:
+    if isinstance(sign, ast.Add) and isinstance(left, str) and isinstance(right, str):
+        return _constant(left + right)
+    compute = _SUMS.get(type(sign))
+    if compute is None:
+        raise Unresolved(f"{type(sign).__name__} is not computed")
+    try:
+        return _finite(compute(_number(left), _number(right)))
+    except ZeroDivisionError:
+        raise Unresolved("a division by zero") from None
+
+
+# pyautogui's functions and what their arguments mean (pyautogui 0.9.54; OSWorld, A.3.1).
+
+Kind = Literal[
+    "move", "move_by", "click", "drag", "drag_by", "mouse_down", "mouse_up", "scroll", "hscroll",
+    "write", "press", "key_down", "key_up", "hotkey", "sleep", "wait", "terminate",
+]  # fmt: skip
+_Button = Button | Literal[""]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a function of pyautogui, `time` or OpenCUA's `computer`.
+
+    Numbers are as the text has them. Whether places are pixels or shares of the screen is the
+    dataset's to say: the functions have the same names in either.
+
+    Attributes:
+        kind: what it does; several functions do the same.
+        name: the function as it was called, without its module.
+        raw: the statement's text.
+        x, y: where; for `move_by` and `drag_by` how far. None where the text leaves it out, which
+            means the pointer's place.
+        tag: the mark that stands for the place ("tag_3"), whether or not its place is known.
+        button: of a click, a drag, `mouse_down` or `mouse_up`; else empty.
+        times: how often a click or a key is repeated, at least 1.
+        amount: how far a wheel turns; above 0 is up, or right for `hscroll`.
+        text: what `write` types; None where it lists keys instead.
+        keys: the keys of `press`, `hotkey`, `key_down`, `key_up`, or of a `write` that lists them.
+        seconds: how long `sleep` lasts; None for the others, and for `wait` where not said.
+        status: what `terminate` reports: "success", "failure"; may be empty.
+    """
+
+    kind: Kind
+    name: str
+    raw: str
+    x: float | None = None
+    y: float | None = None
+    tag: str = ""
+    button: _Button = ""
+    times: int = 1
+    amount: float = 0
+    text: str | None = None
+    keys: tuple[str, ...] = ()
+    seconds: float | None = None
+    status: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A statement whose effect cannot be told without running it, which nobody does here.
+
+    Attributes:
+        raw: its text.
+        why: what stands in the way.
+    """
+
+    raw: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    kind: Kind
+    parameters: tuple[str, ...]
+    button: _Button = ""
+    times: int = 1
+
+
+_PLACE: Final = ("x", "y")
+_MOVE: Final = ("duration", "tween", "logScreenshot", "_pause")
+_CLICKED: Final = (*_PLACE, "interval", "button", *_MOVE)
+_ONE_BUTTON: Final = (*_PLACE, "interval", *_MOVE)
+_PRESSED: Final = (*_PLACE, "button", *_MOVE)
+_DRAGGED: Final = ("duration", "tween", "button", "logScreenshot", "_pause", "mouseDownUp")
+_WHEEL: Final = ("clicks", *_PLACE, "logScreenshot", "_pause")
+_KEY: Final = ("key", "logScreenshot", "_pause")
+_TYPED: Final = ("message", "interval", "logScreenshot", "_pause")
+_OFFSET: Final = ("xOffset", "yOffset")
+
+_MOUSE: Final[Mapping[str, _Function]] = {
+    "moveTo": _Function("move", (*_PLACE, *_MOVE)),
+    **dict.fromkeys(("move", "moveRel"), _Function("move_by", (*_OFFSET, *_MOVE))),
+    "click": _Function("click", (*_PLACE, "clicks", *_CLICKED[2:]), "left"),
+    "leftClick": _Function("click", _ONE_BUTTON, "left"),
+    "rightClick": _Function("click", _ONE_BUTTON, "right"),
+    "middleClick": _Function("click", _ONE_BUTTON, "middle"),
+    "doubleClick": _Function("click", _CLICKED, "left", 2),
+    "tripleClick": _Function("click", _CLICKED, "left", 3),
+    "dragTo": _Function("drag", (*_PLACE, *_DRAGGED), "left"),
+    **dict.fromkeys(("drag", "dragRel"), _Function("drag_by", (*_OFFSET, *_DRAGGED), "left")),
+    "mouseDown": _Function("mouse_down", _PRESSED, "left"),
+    "mouseUp": _Function("mouse_up", _PRESSED, "left"),
+    **dict.fromkeys(("scroll", "vscroll"), _Function("scroll", _WHEEL)),
+    "hscroll": _Function("hscroll", _WHEEL),
+}
+_KEYBOARD: Final[Mapping[str, _Function]] = {
+    **dict.fromkeys(("write", "typewrite"), _Function("write", _TYPED)),
+    "press": _Function("press", ("keys", "presses", "interval", "logScreenshot", "_pause")),
+    "keyDown": _Function("key_down", _KEY),
+    "keyUp": _Function("key_up", _KEY),
+    "hotkey": _Function("hotkey", ()),
+}
+FUNCTIONS: Final[Mapping[str, Mapping[str, _Function]]] = {
+    "pyautogui": {**_MOUSE, **_KEYBOARD, "sleep": _Function("sleep", ("seconds",))},
+    "time": {"sleep": _Function("sleep", ("secs",))},
+    "computer": {
+        **dict.fromkeys(("triple_click", "tripleClick"), _MOUSE["tripleClick"]),
+        "wait": _Function("wait", ("seconds",)),
+        "terminate": _Function("terminate", ("status", "answer")),
+    },
+}
+"""Module -> its functions that can be read: pyautogui's, `time`'s, and OpenCUA's `computer`."""
+
+_RENAMED: Final[Mapping[str, str]] = {
+    "xOffset": "x", "yOffset": "y", "clicks": "times", "presses": "times", "message": "text",
+    "key": "keys", "secs": "seconds",
+}  # fmt: skip
+_BUTTONS: Final[Mapping[Value, _Button]] = {
+    "left": "left", "primary": "left", 1: "left", "middle": "middle", 2: "middle",
+    "right": "right", "secondary": "right", 3: "right",
+}  # fmt: skip
+_MOST_TIMES: Final = 1000
+
+
+def bind(
+    module: str,
+    name: str,
+    given: Sequence[Value],
+    named: Mapping[str, Value],
+    *,
+    raw: str,
+    tag: str,
+) -> Call:
+    """The call of a function with arguments whose values are known.
+
+    Args:
+        module: one of `FUNCTIONS`.
+        name: a function's name.
+        given: positional arguments.
+        named: keyword arguments.
+        raw: the statement's text.
+        tag: the mark that stands for the place.
+
+    Raises:
+        Unresolved: there is no such function, or it does not take these arguments.
+
+    Examples:
+        >>> bind("pyautogui", "rightClick", [(10, 20)], {}, raw="", tag="").button
+        'right'
+    """
+    function = FUNCTIONS[module].get(name)
+    if function is None:
+        raise Unresolved(f"{module}.{name:.40} is no function that is read here")
+    if function.kind == "hotkey":
+        arguments = _hotkey(given, named)
+    else:
+        arguments = _arguments(function, name, given, named)
+    wheel = function.kind in ("scroll", "hscroll")
+    return Call(
+        kind=function.kind,
+        name=name,
+        raw=raw,
+        x=_as_number(arguments.get("x"), "x"),
+        y=_as_number(arguments.get("y"), "y"),
+        tag=tag,
+        button=_button(arguments.get("button", function.button)),
+        times=1 if wheel else _times(arguments.get("times", function.times)),
+        amount=_amount(arguments.get("times")) if wheel else 0,
+        text=_text(function.kind, arguments),
+        keys=_keys(function.kind, arguments),
+        seconds=_as_number(arguments.get("seconds"), "seconds"),
+        status=_status(arguments.get("status", "")),
+    )
+
+
+def _arguments(
+    function: _Function, name: str, given: Sequence[Value], named: Mapping[str, Value]
+) -> dict[str, Value]:
+    """Arguments by their name here; a place in one tuple is two of them."""
+    parameters = function.parameters
+    found: dict[str, Value] = {}
+    for key, value in [*_spread(parameters, given, name), *named.items()]:
+        own = _RENAMED.get(key, key)
+        if key not in parameters:
+            raise Unresolved(f"{name} takes no {key:.40}")
+        if own in found:
+            raise Unresolved(f"{name} has {key:.40} twice")
+        found[own] = value
+    place = found.get("x")
+    if isinstance(place, tuple):
+        if len(place) != 2 or found.get("y") is not None:
+            raise Unresolved(f"the place of {name} is no pair of numbers")
+        found["x"], found["y"] = place
+    return found
+
+
+def _spread(
+    parameters: tuple[str, ...], given: Sequence[Value], name: str
+) -> list[tuple[str, Value]]:
+    if len(given) > len(parameters):
+        raise Unresolved(f"{name} has {len(given)} arguments")
+    return list(zip(parameters, given, strict=False))
+
+
+def _hotkey(given: Sequence[Value], named: Mapping[str, Value]) -> dict[str, Value]:
+    """`hotkey("ctrl", "c")`, and the list of keys that later versions take as well."""
+    rest = {key: value for key, value in named.items() if key not in ("interval", "_pause")}
+    keys = tuple(given) if given else (rest.pop("keys", ()),)
+    if rest:
+        raise Unresolved(f"hotkey takes no {next(iter(rest)):.40}")
+    if len(keys) == 1 and isinstance(keys[0], tuple):
+        return {"keys": keys[0]}
+    return {"keys": tuple(key if isinstance(key, str) else None for key in keys)}
+
+
+def _as_number(value: Value, name: str) -> float | None:
+    if value is None:
+        return None
+    if not is_number(value) or not abs(value) <= LARGEST:
+        raise Unresolved(f"{name} is no number, or too large")
+    return value
+
+
+def _button(value: Value) -> _Button:
+    if value == "":
+        return ""
+    name = value.lower() if isinstance(value, str) else value
+    if isinstance(name, bool | tuple) or name not in _BUTTONS:
+        raise Unresolved("there is no such button")
+    return _BUTTONS[name]
+
+
+def _times(value: Value) -> int:
+    if not is_integer(value) or not 1 <= value <= _MOST_TIMES:
+        raise Unresolved(f"repeated not once to {_MOST_TIMES} times")
+    return value
+
+
+def _amount(value: Value) -> float:
+    amount = _as_number(value, "how far to scroll")
+    if amount is None:
+        raise Unresolved("how far to scroll is not said")
+    return amount
+
+
+def _text(kind: Kind, arguments: Mapping[str, Value]) -> str | None:
+    value = arguments.get("text")
+    if kind == "write" and not isinstance(value, str | tuple):
+        raise Unresolved("there is no text to write")
+    return value if isinstance(value, str) else None
+
+
+def _keys(kind: Kind, arguments: Mapping[str, Value]) -> tuple[str, ...]:
+    if kind not in ("press", "key_down", "key_up", "hotkey", "write"):
+        return ()
+    value = arguments.get("text" if kind == "write" else "keys")
+    if isinstance(value, str):
+        return () if kind == "write" else (value,)
+    keys = tuple(key for key in value if isinstance(key, str)) if isinstance(value, tuple) else ()
+    if not keys or not isinstance(value, tuple) or len(keys) != len(value):
+        raise Unresolved("the keys are no names of keys")
+    if len(keys) > 1 and kind in ("key_down", "key_up"):
+        raise Unresolved("one key can be held at a time")
+    return keys
+
+
+def _status(value: Value) -> str:
+    if not isinstance(value, str):
+        raise Unresolved("the status is no text")
+    return value
+
+
+LONGEST: Final = 100_000
+"""Characters of the longest text that is parsed; a longer one is `Code` as a whole. So are calls
+after as many keys: a constant that is typed again and again takes few characters."""
+
+_SETTINGS: Final = frozenset({"PAUSE", "FAILSAFE"})
+_BUTTON_NAMES: Final = frozenset({"LEFT", "MIDDLE", "RIGHT", "PRIMARY", "SECONDARY"})
+_TWEEN: Final = re.compile(r"linear|ease\w+")
+_UNPARSED: Final = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
+
+
+def read_code(text: str, *, names: Names | None = None) -> tuple[Call | Code, ...]:
+    r"""The calls that a text makes, in order.
+
+    What states no call, such as a comment, a docstring, an import of pyautogui or a constant, is
+    left out. Everything else that is not understood, such as a loop, a computed argument or a call
+    of another library, is kept as `Code`; so is the whole of a text that is not Python, for
+    whoever runs it runs nothing of it. Never raises.
+
+    Args:
+        text: Python, as an agent wrote it.
+        names: constants that were set before, e.g. `{"tag_1": (960, 540)}`.
+
+    Examples:
+        >>> [one.kind for one in read_code("pyautogui.moveTo(10, 20); pyautogui.click()")]
+        ['move', 'click']
+        >>> read_code("for _ in range(3): pyautogui.press('down')")[0].why
+        'For is not run'
+    """
+    if len(text) > LONGEST:
+        return (Code(text, f"longer than {LONGEST} characters"),)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes such as "\d", which are the agent's
+            tree = ast.parse(text.strip())
+        return tuple(_Reader(_Text(text.strip()), tree, dict(names or {})).statements())
+    except _UNPARSED as error:
+        if not text.strip():
+            return ()
+        reason = "is no Python" if isinstance(error, SyntaxError) else "cannot be parsed"
+        return (Code(text, f"the text {reason}"),)
+
+
+WORDS: Final[Mapping[str, Call]] = {
+    "WAIT": Call("wait", "WAIT", "WAIT"),
+    "DONE": Call("terminate", "DONE", "DONE", status="success"),
+    "FAIL": Call("terminate", "FAIL", "FAIL", status="failure"),
+}
+"""What OSWorld's agents may say in place of code, or on the last line of it."""
+
+
+def read_turn(text: str) -> tuple[Call | Code, ...]:
+    r"""What an agent of OSWorld says to do at once: code, or one of `WORDS`, or both.
+
+    Args:
+        text: without the fence around it.
+
+    Examples:
+        >>> [one.kind for one in read_turn("pyautogui.press('enter')\nDONE")]
+        ['press', 'terminate']
+    """
+    before, _, last = _unix(text.strip()).rpartition("\n")
+    if last.strip() in WORDS:
+        return (*read_code(before), WORDS[last.strip()])
+    return read_code(text)
+
+
+def _unix(text: str) -> str:
+    """The text with the line ends that Python's parser sees; there are no others."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+@dataclass(slots=True)
+class _Text:
+    """Cuts statements out of a text; `ast.get_source_segment` would cut all its lines each time."""
+
+    text: str
+    _lines: list[bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # As Python's parser counts: columns in bytes.
+        self._lines = _unix(self.text).encode("utf-8").split(b"\n")
+
+    def of(self, node: ast.stmt) -> str:
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        if first == last:
+            return self._lines[first][node.col_offset : node.end_col_offset].decode()
+        lines = [self._lines[first][node.col_offset :], *self._lines[first + 1 : last]]
+        return b"\n".join([*lines, self._lines[last][: node.end_col_offset]]).decode()
+
+
+class _Reader:
+    """Goes through the statements of a text, keeping the constants that they set."""
+
+    def __init__(self, text: _Text, tree: ast.Module, names: dict[str, Value]) -> None:
+        self._text = text
+        self._tree = tree
+        self._names = names
+        self._modules: dict[str, str] = {module: module for module in FUNCTIONS}
+        self._functions: dict[str, tuple[str, str]] = {}
+        self._typed = 0
+        self._changing = frozenset(
+            name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
+        )
+
+    def statements(self) -> Iterator[Call | Code]:
+        for node in self._tree.body:
+            try:
+                call = self._statement(node)
+            except Unresolved as error:
+                self._forget(node)
+                yield Code(self._text.of(node), str(error))
+            else:
+                if call is not None:
+                    yield call
+
+    def _statement(self, node: ast.stmt) -> Call | None:
+        """The call that a statement makes; None where it makes none."""
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            return self._call(node.value, self._text.of(node))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            return None
+        if isinstance(node, ast.Assign):
+            self._assign(node)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            self._import(node)
+        elif not isinstance(node, ast.Pass):
+            raise Unresolved(f"{type(node).__name__} is not run")
+        return None
+
+    def _call(self, node: ast.Call, raw: str) -> Call:
+        module, name = self._function(node.func)
+        given: list[Value] = []
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                several = resolve(argument.value, self._names)
+                given += several if isinstance(several, tuple) else [None]
+            else:
+                given.append(self._argument(argument))
+        named: dict[str, Value] = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise Unresolved("arguments from a dictionary")
+            named[keyword.arg] = self._argument(keyword.value)
+        tags = (tag_of(one) for one in [*node.args, *(key.value for key in node.keywords)])
+        call = bind(module, name, given, named, raw=raw, tag=next(filter(None, tags), ""))
+        self._typed += call.times * (len(call.keys) if call.text is None else len(call.text))
+        if self._typed > LONGEST:
+            raise Unresolved(f"more than {LONGEST} keys are typed")
+        return call
+
+    def _argument(self, node: ast.expr) -> Value:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            ours = self._modules.get(node.value.id) == "pyautogui"
+            if ours and (node.attr in _BUTTON_NAMES or _TWEEN.fullmatch(node.attr)):
+                return node.attr.lower()
+        if isinstance(node, ast.Name) and node.id not in self._names and tag_of(node):
+            return None  # a mark whose place nobody told: the call is known, the place is not
+        return resolve(node, self._names)
+
+    def _function(self, node: ast.expr) -> tuple[str, str]:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = self._modules.get(node.value.id)
+            if module is not None:
+                return module, node.attr
+        if isinstance(node, ast.Name) and node.id in self._functions:
+            return self._functions[node.id]
+        raise Unresolved("a call of something other than pyautogui")
+
+    def _assign(self, node: ast.Assign) -> None:
+        target = node.targets[0]
+        if len(node.targets) != 1:
+            raise Unresolved("several names at once")
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            if self._modules.get(target.value.id) == "pyautogui" and target.attr in _SETTINGS:
+                resolve(node.value, self._names)
+                return
+            raise Unresolved("an attribute is set")
+        value = resolve(node.value, self._names)
+        if isinstance(target, ast.Name):
+            self._set(target.id, value)
+            return
+        names = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+        if not isinstance(value, tuple) or not names or len(names) != len(value):
+            raise Unresolved("an assignment that is not read here")
+        for one, item in zip(names, value, strict=True):
+            if not isinstance(one, ast.Name):
+                raise Unresolved("an assignment that is not read here")
+            self._set(one.id, item)
+
+    def _set(self, name: str, value: Value) -> None:
+        if name in self._changing:
+            raise Unresolved(f"{name:.40} is changed by a function")
+        self._unbind(name)
+        self._names[name] = value
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+        if isinstance(node, ast.Import):
+            if any(alias.name not in FUNCTIONS for alias in node.names):
+                raise Unresolved("an import of another library")
+            for alias in node.names:
+                own = alias.asname or alias.name
+                self._unbind(own)
+                self._modules[own] = alias.name
+            return
+        functions: Mapping[str, object] = FUNCTIONS.get(node.module or "", {})
+        if node.level or any(alias.name not in functions for alias in node.names):
+            raise Unresolved("an import of another library")
+        for alias in node.names:
+            own = alias.asname or alias.name
+            self._unbind(own)
+            self._functions[own] = (node.module or "", alias.name)
+
+    def _unbind(self, name: str) -> None:
+        for known in (self._names, self._modules, self._functions):
+            known.pop(name, None)
+
+    def _forget(self, node: ast.stmt) -> None:
+        """Nothing is known any more of what a statement that is not understood may have set."""
+        for one in ast.walk(node):
+            if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load):
+                self._unbind(one.id)
+            elif isinstance(one, ast.alias):
+                if one.name == "*":
+                    for name in [*self._names, *self._modules, *self._functions]:
+                        self._unbind(name)
+                self._unbind((one.asname or one.name).partition(".")[0])
+            else:  # of functions, classes, handlers, patterns
+                for own in (getattr(one, "name", None), getattr(one, "rest", None)):
+                    if isinstance(own, str):
+                        self._unbind(own)
+
+
+# A call of pyautogui written out.
+
+CLICKS: Final[Mapping[tuple[_Button, int], str]] = {
+    ("left", 1): "click",
+    ("left", 2): "doubleClick",
+    ("left", 3): "tripleClick",
+    ("right", 1): "rightClick",
+    ("middle", 1): "middleClick",
+}
+"""Button and how often -> the function that clicks so."""
+_PLACED: Final = {"move": "moveTo", "mouse_down": "mouseDown", "mouse_up": "mouseUp"}
+_KEYED: Final = {"press": "press", "key_down": "keyDown", "key_up": "keyUp", "hotkey": "hotkey"}
+
+
+def spelled(call: Call, place: str = "") -> str:
+    """The call as code, or as one of the words WAIT, DONE and FAIL.
+
+    Args:
+        call: what is done; marks are not written.
+        place: where, as the arguments are to have it; empty for the pointer's place.
+
+    Examples:
+        >>> from omnidata.tasks.pyautogui import read_code
+        >>> [spelled(one, "3, 4") for one in read_code("pyautogui.click(3, 4, clicks=2)")]
+        ['pyautogui.doubleClick(3, 4)']
+        >>> [spelled(one) for one in read_code("pyautogui.press(keys='a', presses=2)")]
+        ["pyautogui.press('a', presses=2)"]
+    """
+    if call.kind in ("wait", "terminate"):
+        if call.kind == "wait":
+            return "WAIT"
+        return "FAIL" if call.status.lower().startswith("fail") else "DONE"
+    if call.kind == "sleep":
+        return f"time.sleep({call.seconds:g})" if call.seconds is not None else "time.sleep(1)"
+    if call.kind == "write":
+        text = list(call.keys) if call.text is None else call.text
+        return _code("write", [repr(text)])
+    if call.kind in _KEYED:
+        return _pressed(call)
+    return _pointed(call, place)
+
+
+def _pressed(call: Call) -> str:
+    keys = [repr(key) for key in call.keys]
+    if call.kind == "press" and len(keys) > 1:
+        keys = [f"[{', '.join(keys)}]"]
+    more = [f"presses={call.times}"] if call.times > 1 else []
+    return _code(_KEYED[call.kind], [*keys, *more])
+
+
+def _pointed(call: Call, place: str) -> str:
+    where = [place] if place else []
+    button = [f"button={call.button!r}"] if call.button not in ("", "left") else []
+    if call.kind == "click":
+        name = CLICKS.get((call.button, call.times))
+        if name:
+            return _code(name, where)
+        return _code("click", [*where, f"clicks={call.times}", *button])
+    if call.kind in ("scroll", "hscroll"):
+        return _code(call.kind, [f"{call.amount:g}", *where])
+    if call.kind in ("move_by", "drag_by"):
+        by = [f"{call.x or 0:g}", f"{call.y or 0:g}"]
+        return _code("move" if call.kind == "move_by" else "drag", [*by, *button])
+    if call.kind == "drag":
+        return _code("dragTo", [*where, f"button={call.button!r}"])
+    return _code(_PLACED[call.kind], [*where, *button])
+
+
+def _code(name: str, arguments: Sequence[str]) -> str:
+    return f"pyautogui.{name}({', '.join(arguments)})"
