@@ -718,7 +718,7 @@ class Task(Protocol):
 
     @property
     def score_files(self) -> Any | None:
-        """The `omnidata.tasks.base.OfflineScorer` that needs no model's texts, if any."""
+        """The `omnidata.tasks.profiles.OfflineScorer` that needs no model's texts, if any."""
 
     @property
     def library(self) -> Callable[[Path], Any] | None:

@@ -15,7 +15,7 @@ from omnidata.errors import UsageError
 
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
-    from omnidata.tasks.base import OfflineScorer
+    from omnidata.tasks.profiles import OfflineScorer
     from omnidata.types import Step
 
 

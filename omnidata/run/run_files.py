@@ -27,7 +27,7 @@ from omnidata.predictions import Prediction
 from omnidata.run.selection import select, shard
 from omnidata.storage import open_own
 from omnidata.tasks import get_task
-from omnidata.tasks.base import OfflineScorer
+from omnidata.tasks.profiles import OfflineScorer
 from omnidata.types import LoadedDataset, Outcome, Step, Task
 
 _MOST: Final = 512 * 1024**2

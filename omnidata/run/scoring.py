@@ -19,7 +19,7 @@ from omnidata.predictions import Prediction, lacked
 from omnidata.run.folder import file_name
 from omnidata.run.run_files import ANSWERS, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
-from omnidata.tasks.base import Scored
+from omnidata.tasks.profiles import Scored
 from omnidata.types import OUTCOMES, Outcome, Profile, Step, Task, Verdict, VerdictColumns
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}

@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 from omnidata.actions import Action, Screen, Space, history_text
 from omnidata.errors import DataError, Finding, UsageError
@@ -24,6 +22,7 @@ from omnidata.tasks.coordinates import answer_space, centred
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
 from omnidata.tasks.overview import View
+from omnidata.tasks.profiles import OfflineScorer
 from omnidata.tasks.published import HISTORY, Published, TableSpec, Variation
 from omnidata.types import (
     Annotation,
@@ -537,65 +536,3 @@ def explain(
             step, wanted, said, places, right=right, rule=Rule()
         ),
     )
-
-
-# What is scored without any text of a model: what an environment recorded, or an agent's files.
-
-Columns = Mapping[str, Literal["share", "number"]]
-"""Totals and their units, in order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """What one agent did, scored.
-
-    Attributes:
-        agent: who did it; empty where nothing says so.
-        results: the content of `results.json`.
-        lines: those of `scores.jsonl`; each has `sample_id`, `outcome` and `profile`.
-    """
-
-    agent: str
-    results: Mapping[str, Any]
-    lines: Sequence[Mapping[str, Any]]
-
-
-class OfflineScorer(ABC):
-    """Scores files; a benchmark's own says which profiles it has and how it scores.
-
-    Attributes:
-        profiles: its profiles, the default first, with the totals that a table of each shows. The
-            names are none of the task's own profiles.
-        needs_answers: whether what was recorded lies in a file of its own; otherwise the data hold
-            it.
-        right: the paired total that is 1 of a task that is right, 0 or between of one that is not;
-            None where tasks are done in parts.
-    """
-
-    profiles: ClassVar[Mapping[str, Columns]]
-    needs_answers: ClassVar[bool] = True
-    right: ClassVar[str | None] = None
-
-    def takes(self, answers: Path) -> bool:
-        """Whether the file is of what was recorded, not of a model's texts; broken ones are.
-
-        No file is, unless the benchmark says so: then a profile must be named to score one.
-        """
-        return False
-
-    def paired(self, profile: str) -> Columns:
-        """The totals of which every line of scores has a part: runs are compared by them."""
-        return self.profiles[profile]
-
-    @abstractmethod
-    def score(
-        self, data: Path, answers: Path | None, *, profile: str, strict: bool = False
-    ) -> tuple[Sequence[Scored], Sequence[Finding]]:
-        """What each agent reached, at least one, and what is doubtful of the data.
-
-        Args:
-            data: as the user named it.
-            answers: what was recorded; None where the data hold it.
-            profile: one of `profiles`.
-            strict: make the first finding an error.
-        """

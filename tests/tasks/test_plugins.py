@@ -263,7 +263,7 @@ MEMBERS = '''
 import numpy as np
 
 from omnidata.metrics.paired import Fractions, Measures, Sums
-from omnidata.tasks.base import OfflineScorer, Scored
+from omnidata.tasks.profiles import OfflineScorer, Scored
 from omnidata.tasks.overview import Table, View
 from omnidata.tasks.profiles import sized
 from omnidata.tasks.published import Best, BestScores, Published, PublishedRow, TableSpec

@@ -17,8 +17,8 @@ from omnidata.loaders.task_library import TaskGraph
 from omnidata.metrics.graphs import GraphProfile, TaskScore, score_task, total
 from omnidata.metrics.intervals import named_methods
 from omnidata.predictions import numbered_lines
-from omnidata.tasks.base import Columns, OfflineScorer, Scored
 from omnidata.tasks.omnibench.load import read_library
+from omnidata.tasks.profiles import Columns, OfflineScorer, Scored
 from omnidata.tasks.published import TableSpec
 
 _COLUMNS: Mapping[GraphProfile, Sequence[str]] = {

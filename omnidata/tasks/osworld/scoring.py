@@ -17,9 +17,9 @@ from omnidata.loaders.load import reading, refuse_findings
 from omnidata.loaders.repository import is_repository
 from omnidata.metrics.intervals import named_methods
 from omnidata.metrics.rollouts import RATES, Example, total
-from omnidata.tasks.base import Columns, OfflineScorer, Scored
 from omnidata.tasks.osworld.load import rollouts
 from omnidata.tasks.osworld.tree import RESULT, Result, Rollout, groups, read_result, sets
+from omnidata.tasks.profiles import Columns, OfflineScorer, Scored
 
 Key = tuple[str, str, str]
 """Agent, domain and example."""
