@@ -1,0 +1,27 @@
+"""Where a plug-in is installed, and the rows that it reads."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from omnidata.loaders import builders
+from tests import plugs
+from tests.tasks.words import ROWS
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for task in ("words", "shown"):  # the builders of an earlier test's plug-in
+        monkeypatch.delitem(sys.modules, builders.module_of(task), raising=False)
+    return plugs.on_path(tmp_path / "site", "words_plugin", monkeypatch)
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    path = tmp_path / "words.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    return path

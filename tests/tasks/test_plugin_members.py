@@ -1,0 +1,124 @@
+"""What a plug-in may say beside the question and the judge, and which verbs ask for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import omnidata
+from omnidata.analysis.comparison import compare
+from omnidata.analysis.report import report
+from omnidata.data.voice import utterances
+from omnidata.errors import PluginError
+from omnidata.predictions import Prediction
+from omnidata.run.run_files import Run, read_run
+from omnidata.tasks import get_task
+from omnidata.types import Task
+from tests.tasks.words import MEMBERS, PLUGIN, install, told
+
+
+def test_its_overview_and_its_scorer_serve_info_and_score(
+    site: Path, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(site, points="words = words_plugin:Told")
+    votes = tmp_path / "votes.jsonl"
+    votes.write_text('{"vote": "1", "is": 1}\n{"vote": "2", "is": 0}\n', encoding="utf-8")
+    shown = told(capsys, "info", "words", rows, "--expect", "paper", code=1)
+    assert "Letters of the questions" in shown
+    assert "differs from the paper's Table 1: there are 3 questions, published 4" in shown
+    assert "Expected: paper" in told(capsys, "info", "words", rows, "--expect", "other", code=2)
+    figure = tmp_path / "f.png"
+    assert "no figure of words" in told(capsys, "info", "words", rows, "--plot", figure, code=2)
+    assert "agreement" in told(capsys, "score", "words", rows, votes, "--out", tmp_path / "votes")
+    found = compare(tmp_path / "votes", tmp_path / "votes", resamples=50)
+    assert found.overall.metrics["agreement"].a == 0.5
+
+
+def scored(task: Task, rows: Path, out: Path, profile: str, *said: str) -> Run:
+    """Answers scored into a folder that says on which data."""
+    source = task.load(rows)
+    answers = [
+        Prediction(sample_id=step.sample_id, output=text)
+        for step, text in zip(source.steps, said, strict=True)
+    ]
+    omnidata.score(
+        task,
+        task.profiles[profile],
+        source.steps,
+        answers,
+        whole=np.ones(len(source.steps), dtype=np.bool_),
+        out=out,
+    )
+    return read_run(out)
+
+
+def test_metrics_of_its_own_names_are_compared_and_reported(
+    site: Path, rows: Path, tmp_path: Path
+) -> None:
+    install(site, points="words = words_plugin:Told")
+    task = get_task("words")
+    for profile, name, values in (
+        ("words-graded", "found", (0.5, 1.0)),
+        ("words-graded", "letters", (4.0, 5.0)),
+        ("words-rated", "rate", (1 / 8, 2 / 10)),
+    ):
+        a = scored(task, rows, tmp_path / f"a-{profile}", profile, "fig", "Birne", "")
+        b = scored(task, rows, tmp_path / f"b-{profile}", profile, "melon", "Birne", "")
+        found = compare(a.path, b.path, data=rows, resamples=50).overall.metrics[name]
+        assert (found.a, found.b) == pytest.approx(values)
+        assert (a.results["overall"][name], b.results["overall"][name]) == pytest.approx(values)
+        assert name in report([a, b]).text("terminal")
+
+
+def test_its_published_rows_stand_beside_its_runs(site: Path, rows: Path, tmp_path: Path) -> None:
+    install(site, points="words = words_plugin:Told")
+    task = get_task("words")
+    run = scored(task, rows, tmp_path / "run", "words-graded", "fig", "Birne", "")
+    made = {each.name: each for each in report([run], with_published=True, by=["language"]).tables}
+    main = made["main"]
+    assert [head.header for head in main.heads] == ["Overall", "German", "English"]
+    assert [row.labels for row in main.rows] == [("Reader 1",), ("run",)]
+    shown = [cell.value for cell in main.rows[0].cells]
+    assert shown == [0.75, None, 0.5, None, None, None]
+    assert "Found counts as Reader 1 counts." in main.notes
+    beside = made["by-language"]
+    assert [head.header for head in beside.heads] == ["run", "Reader 3"]
+    assert {row.group: row.cells[-1].value for row in beside.rows} == {"de": 0.25, "en": None}
+    best = task.published.best(task.options)
+    assert best.metrics["found"].model == "Reader 1"
+
+
+def test_tags_are_chosen_in_any_spelling_of_its_own(site: Path, rows: Path, tmp_path: Path) -> None:
+    install(site, points="words = words_plugin:Told")
+    task = get_task("words")
+    where = {"language": "German"}
+    source = task.load(rows)
+    found = omnidata.evaluate(task, source, "baseline:oracle", tmp_path / "run", where=where)
+    assert found["counts"]["steps"] == 1
+    opened = omnidata.load_dataset("words", rows, "GERMAN", split="test", cache_dir=tmp_path / "c")
+    assert opened["language"] == ["de"]
+
+
+def test_what_is_spoken_is_its_own_say(site: Path, rows: Path) -> None:
+    install(site, points="words = words_plugin:Told")
+    task = get_task("words")
+    steps = task.load(rows).steps
+    found, _ = utterances(steps, task.spoken)
+    wanted = dict.fromkeys(
+        text for step in steps for text in (step.instruction, step.tags["language"])
+    )
+    assert [utterance.text for utterance in found] == list(wanted)
+
+
+def test_a_failure_of_its_overview_names_the_distribution(site: Path, rows: Path) -> None:
+    install(site, points="words = words_plugin:Told")
+    (site / "words_plugin.py").write_text(
+        PLUGIN + MEMBERS + "\n\nTold.overview = BrokenView\n", encoding="utf-8"
+    )
+    task = get_task("words")
+    view = task.overview(task.overview.read(task, rows, strict=False))
+    assert view.episodes == 3
+    with pytest.raises(PluginError, match=r"omnidata-words 1\.2 .*KeyError: .*in tables"):
+        view.tables()
