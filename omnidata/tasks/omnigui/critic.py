@@ -16,14 +16,13 @@ from omnidata.actions import NUMBERS, Action, Screen, Space, history_text
 from omnidata.tasks.agentstudio.rows import window
 from omnidata.tasks.agentstudio.rules import CriticProfile
 from omnidata.tasks.agentstudio.task import AgentStudio
-from omnidata.tasks.base import Benchmark, explain
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui.files import app_key, find
 from omnidata.tasks.omnigui.rows import states_target
 from omnidata.types import (
     Annotation,
     Conversation,
-    Explanation,
     LoadedDataset,
     MediaRef,
     Modality,
@@ -120,17 +119,6 @@ class OmniGuiCritic(Benchmark):
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one episode; `predicted` is not used."""
         return self._critic.prompt(step)
-
-    def explain(
-        self,
-        step: Step,
-        verdict: Verdict | None,
-        *,
-        profile: str,
-        receipt: Mapping[str, Any] | None = None,
-    ) -> Explanation:
-        """Why a verdict is what it is: by the profile's values alone."""
-        return explain(self, self.profiles[profile], step, verdict, receipt=receipt)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
