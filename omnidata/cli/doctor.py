@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import platform
 import sys
-from collections.abc import Sequence
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,33 +32,35 @@ def doctor(
 
     Example: omnidata doctor
     """  # fmt: skip
+    import asyncio
+    import platform
+    from importlib.metadata import version
+
     from omnidata.data.doctor import examine
 
     with terminal.progress("loading packages") as progress:
         checks = asyncio.run(examine(time_limit=time_limit, progress=progress))
     faults = [check for check in checks if check.fault]
+    machine = {
+        "omnidata": version("omnidata"),
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "platform": platform.platform(),
+    }
     if as_json:
-        terminal.print_json(
-            {
-                "omnidata": version("omnidata"),
-                "python": platform.python_version(),
-                "executable": sys.executable,
-                "platform": platform.platform(),
-                "broken": len(faults),
-                "checks": [check.as_dict() for check in checks],
-            }
-        )
+        every = [check.as_dict() for check in checks]
+        terminal.print_json({**machine, "broken": len(faults), "checks": every})
     else:
-        _print(checks)
+        _print(machine, checks)
     if faults:
         raise typer.Exit(1)
 
 
-def _print(checks: Sequence[Check]) -> None:
+def _print(machine: Mapping[str, str], checks: Sequence[Check]) -> None:
     """One table, and below it what is to be typed: commands are not broken up by a column."""
     lines = [
-        ("python", platform.python_version(), "", "", sys.executable),
-        ("omnidata", version("omnidata"), "", "", platform.platform()),
+        ("python", machine["python"], "", "", machine["executable"]),
+        ("omnidata", machine["omnidata"], "", "", machine["platform"]),
     ]
     for check in checks:
         state = check.state.upper() if check.fault else check.state

@@ -241,7 +241,9 @@ def storable(text: str | None) -> str | None:
         >>> print(storable("A" + chr(0xD800)))
         A\ud800
     """
-    return text and text.encode("utf-8", "backslashreplace").decode()
+    if not text or text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 _MOST_TIMES = 1000

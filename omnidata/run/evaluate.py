@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from omnidata import adapters, predictions
-from omnidata.adapters.api import ApiModel
 from omnidata.adapters.media_budget import arrange
 from omnidata.errors import MediaError, RunError, UnansweredError, UnansweredWarning, counted
 from omnidata.predictions import Prediction
@@ -442,6 +441,8 @@ def _ready(task: Task, adapter: Adapter, steps: Sequence[Step]) -> tuple[list[Pr
 
 def _arranged(conversation: Conversation, adapter: Adapter) -> Conversation:
     """The conversation in the order in which the model reads it."""
+    from omnidata.adapters.api import ApiModel  # its HTTP client takes long to import
+
     if not isinstance(adapter, ApiModel):
         return conversation
     arranged, _ = arrange(conversation, adapter.preset.layout, adapter.preset.release)

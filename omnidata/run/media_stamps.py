@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from omnidata import media
 from omnidata.errors import MediaError, RunError
-from omnidata.media import Budget, around
+from omnidata.media import DEFAULT_BUDGET, Budget, around
+from omnidata.media.paths import unsafe
 from omnidata.run.folder import TRANSIENT
 from omnidata.types import (
     Conversation,
@@ -140,45 +140,51 @@ def _stamp(ref: MediaRef) -> Stamp:
     Raises:
         MediaError, OSError: it cannot be read.
     """
-    file = _file(ref)
-    found = file.stat()
-    return Stamp(found.st_size, found.st_mtime_ns, _digest(ref, file))
+    size, mtime_ns = _size_and_time(ref)
+    return Stamp(size, mtime_ns, _digest(ref, size, mtime_ns))
 
 
 def _has_changed(ref: MediaRef, then: Stamp) -> bool:
     """Whether the medium is another one; a file that is not there, or not opened, says nothing."""
     try:
-        file = _file(ref)
-        found = file.stat()
-        if (found.st_size, found.st_mtime_ns) == (then.size, then.mtime_ns):
+        size, mtime_ns = _size_and_time(ref)
+        if (size, mtime_ns) == (then.size, then.mtime_ns):
             return False
-        return _digest(ref, file) != then.sha256
+        return _digest(ref, size, mtime_ns) != then.sha256
     except MediaError as error:
         return error.fault not in ("missing", "refused")
     except OSError:
         return False
 
 
-def _file(ref: MediaRef) -> Path:
-    """The file that the medium is, or lies in.
+def _holder(ref: MediaRef) -> MediaRef:
+    """The file that the medium is, or lies in, as a medium."""
+    return ref if ref.cell is None else around(ref, ref.cell)
+
+
+def _size_and_time(ref: MediaRef) -> tuple[int, int]:
+    """Bytes of the file that the medium is or lies in, and when it was written.
 
     Raises:
-        MediaError: it is missing, or nothing that may be opened.
+        MediaError: its name leads out of the dataset.
+        OSError: it is missing.
     """
-    if ref.cell is None:
-        return media.resolve(ref)
-    return media.resolve(around(ref, ref.cell), budget=_WHOLE)
+    holder = _holder(ref)
+    if unsafe(holder.path):
+        media.resolve(holder)
+    found = (holder.root / holder.path).stat()
+    return found.st_size, found.st_mtime_ns
 
 
-def _digest(ref: MediaRef, file: Path) -> str:
+def _digest(ref: MediaRef, size: int, mtime_ns: int) -> str:
     if ref.cell is not None and not isinstance(ref.cell, VideoSegment):
         return hashlib.sha256(media.read_bytes(ref)).hexdigest()
-    found = file.stat()
-    return _hashed(file, found.st_size, found.st_mtime_ns)
+    budget = DEFAULT_BUDGET if ref.cell is None else _WHOLE
+    return _hashed(_holder(ref), size, mtime_ns, budget)
 
 
 @lru_cache(maxsize=4096)
-def _hashed(file: Path, size: int, mtime_ns: int) -> str:
+def _hashed(file: MediaRef, size: int, mtime_ns: int, budget: Budget) -> str:
     """The file's hash; a screenshot is the history's of the step after it."""
-    with file.open("rb") as content:
+    with media.resolve(file, budget=budget).open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()

@@ -160,7 +160,7 @@ class _Columns:
                     remedy="remove one of the two lines",
                 )
             step = self.steps[number]
-            if lacked(answer.receipt):
+            if answer.receipt and lacked(answer.receipt):
                 self.degraded += 1
             if answer.delivery == "ok":
                 verdict = judge(step, answer.output or "", answer.receipt)

@@ -13,7 +13,6 @@ from typing import Any, Final
 import msgspec
 
 from omnidata.actions import NUMBERS
-from omnidata.jsontext import is_integer
 
 Number = int | float
 Pair = tuple[Number, Number]
@@ -190,7 +189,7 @@ def _number(value: Any) -> Number:
         ValueError, TypeError: it is none, and the next key is tried.
         OverflowError: it is infinite.
     """
-    if is_integer(value):
+    if type(value) is int:
         if -(1 << 53) < value < (1 << 53):
             return value
         return int(float(value))
