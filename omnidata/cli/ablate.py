@@ -104,7 +104,7 @@ def ablate(
         by_option="modalities" in benchmark.allowed,
     )
     terminal.note(f"{counted(len(chosen), 'run')}: {', '.join(setting.name for setting in chosen)}")
-    with runs.resumable():
+    with terminal.resumable():
         found = run(plan, benchmark, source, watch=terminal.progress, done=_note)
     terminal.print_doubts(found.findings)
     _show(found, "json" if as_json else form)

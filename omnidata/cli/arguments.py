@@ -34,28 +34,27 @@ def data_option(help: str, *names: str) -> Any:
     return typer.Option(*names, metavar="DATA", help=help, callback=_held)
 
 
+def repeatable(help: str, *names: str, metavar: str) -> Any:
+    """An option that may be given more than once, for a parameter without a default."""
+    return typer.Option(
+        *names, metavar=metavar, help=help, default_factory=list, show_default=False
+    )
+
+
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="The benchmark, e.g. omnigui.")]
 Data = Annotated[Path, data_argument("The dataset's folder or file.")]
 TaskOptions = Annotated[
     list[str],
-    typer.Option(
-        "-T",
-        metavar="KEY=VALUE",
-        help="A task option, e.g. modalities=I (repeatable).",
-        default_factory=list,
-        show_default=False,
-    ),
+    repeatable("A task option, e.g. modalities=I (repeatable).", "-T", metavar="KEY=VALUE"),
 ]
 Profile = Annotated[
     str | None, typer.Option(help="The scoring rules; the task's default follows its paper.")
 ]
 Where = Annotated[
     list[str],
-    typer.Option(
+    repeatable(
+        "Only episodes with this tag, e.g. dimension=localization (repeatable).",
         metavar="TAG=VALUE",
-        help="Only episodes with this tag, e.g. dimension=localization (repeatable).",
-        default_factory=list,
-        show_default=False,
     ),
 ]
 Exclude = Annotated[
@@ -69,6 +68,7 @@ ChangedMedia = Annotated[
         "--changed-media", help="Go on although media have changed since the model was shown them."
     ),
 ]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes; one per core if left.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 
 DryRun = Annotated[
@@ -123,13 +123,7 @@ class Asking:
 _WAY: dict[str, Any] = {
     "model_options": Annotated[
         list[str],
-        typer.Option(
-            "-M",
-            metavar="KEY=VALUE",
-            help="A model option, e.g. layout=release (repeatable).",
-            default_factory=list,
-            show_default=False,
-        ),
+        repeatable("A model option, e.g. layout=release (repeatable).", "-M", metavar="KEY=VALUE"),
     ],
     "base_url": Annotated[
         str | None,
@@ -233,12 +227,10 @@ def asks(verb: Callable[..., None]) -> Callable[..., None]:
 
 _ROOTS = Annotated[
     list[Path],
-    typer.Option(
+    repeatable(
+        "Links and linked repositories may lead there, outside DATA (repeatable).",
         "--media-root",
         metavar="FOLDER",
-        help="Links and linked repositories may lead there, outside DATA (repeatable).",
-        default_factory=list,
-        show_default=False,
     ),
 ]
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, TaskName, reading_data
+from omnidata.cli.arguments import Data, Json, TaskName, reading_data
 from omnidata.errors import counted
 
 
@@ -30,7 +30,7 @@ def convert(
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at findings in the annotations.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write a Parquet repository, which plain `datasets` opens.
 
@@ -45,12 +45,8 @@ def convert(
     from omnidata.tasks import get_task
 
     source = get_task(task).load(data, check_media=False, strict=strict)
-    try:
-        with terminal.progress("converting") as progress:
-            done = run(source, out, embed=embed, overwrite=overwrite, progress=progress)
-    except KeyboardInterrupt:
-        terminal.note("interrupted; the same command goes on where it stopped")
-        raise
+    with terminal.resumable(), terminal.progress("converting") as progress:
+        done = run(source, out, embed=embed, overwrite=overwrite, progress=progress)
     manifest, findings = done.manifest, done.findings
     errors = sum(finding.severity == "error" for finding in findings)
     if as_json:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnidata.cli import terminal
+from omnidata.cli.arguments import Json
 from omnidata.cli.runs import legend_of
 from omnidata.errors import UsageError
 
@@ -29,7 +30,7 @@ def demo(
     local: Annotated[
         bool, typer.Option("--local", help="Also ask a tiny random Qwen2.5-Omni on this machine.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Make a small OmniGUI dataset and evaluate two baselines on it.
 

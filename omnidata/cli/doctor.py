@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from omnidata.data.doctor import Check
 
 _LIMIT = 120.0  # a first import from a network disk is slow
-_DETAIL = 20
-"""Letters: where the last column has fewer, all columns are folded."""
 
 
 def doctor(
@@ -75,30 +73,20 @@ def _print(machine: Mapping[str, str], checks: Sequence[Check]) -> None:
 
 
 def _print_table(lines: Sequence[Sequence[str]]) -> None:
-    """The table, no wider than the terminal: nothing is cut, and what does not fit is folded."""
+    """The table, no wider than the terminal: what does not fit is folded, the widest first."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    def drawn(columns: int, *, folded: bool) -> Table:
-        table = Table(box=box.SIMPLE_HEAD)
-        for name in ("", "version", "for", "state")[:columns]:
-            table.add_column(name, no_wrap=not folded, overflow="fold")
-        if columns > 4:
-            table.add_column("", overflow="fold")
-        for line in lines:
-            cells = (terminal.plain(cell).replace("\n", " ") for cell in line[:columns])
-            table.add_row(*map(Text, cells))
-        return table
-
-    def width(columns: int) -> int:
-        endless = Console(width=10_000, height=terminal.HEIGHT)
-        return endless.measure(drawn(columns, folded=False)).maximum
-
-    room = terminal.columns_of_stdout() or width(5)
-    folded = room < width(4) + _DETAIL
-    Console(width=room, height=terminal.HEIGHT).print(drawn(5, folded=folded))
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("", "version", "for", "state", ""):
+        table.add_column(name, overflow="fold")
+    for line in lines:
+        table.add_row(*(Text(terminal.plain(cell).replace("\n", " ")) for cell in line))
+    endless = Console(width=10_000, height=terminal.HEIGHT)
+    room = terminal.columns_of_stdout() or endless.measure(table).maximum
+    Console(width=room, height=terminal.HEIGHT).print(table)
 
 
 def _is_extra(check: Check) -> bool:

@@ -79,7 +79,7 @@ def evaluate(
         )
         print_preview(seen, as_json)
         return
-    with runs.resumable(), terminal.progress(model) as progress:
+    with terminal.resumable(), terminal.progress(model) as progress:
         results = run(
             benchmark,
             source,
@@ -151,7 +151,7 @@ def suite(
         return terminal.progress(f"{numbers[id(cell)]}/{len(cells)} {cell.out.name}")
 
     outcomes: list[Outcome] = []
-    with runs.resumable():
+    with terminal.resumable():
         for outcome in run_suite(cells, loaded=terminal.print_findings, watch=watch):
             outcomes.append(outcome)
             if outcome.results:

@@ -141,23 +141,19 @@ def export(
     source = benchmark.load(data, check_media=False, strict=strict)
     terminal.print_findings(source)
     against = benchmark.load(check_against, check_media=False) if check_against else None
-    try:
-        with terminal.progress("media") as progress:
-            done = run(
-                benchmark,
-                source,
-                out,
-                options,
-                where=parse(where, "--where"),
-                exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
-                limit=limit,
-                against=against,
-                overwrite=overwrite,
-                progress=progress,
-            )
-    except KeyboardInterrupt:
-        terminal.note("interrupted; the same command goes on with the media that are there")
-        raise
+    with terminal.resumable(), terminal.progress("media") as progress:
+        done = run(
+            benchmark,
+            source,
+            out,
+            options,
+            where=parse(where, "--where"),
+            exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
+            limit=limit,
+            against=against,
+            overwrite=overwrite,
+            progress=progress,
+        )
     _print(done, out, as_json)
     if any(finding.severity == "error" for finding in done.findings):
         raise typer.Exit(1)

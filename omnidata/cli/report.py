@@ -9,7 +9,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import reading_data
+from omnidata.cli.arguments import reading_data, repeatable
 from omnidata.cli.runs import legend_of
 from omnidata.errors import UsageError
 
@@ -26,22 +26,14 @@ def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, scored.")],
     by: Annotated[
         list[str],
-        typer.Option(
-            "--by",
-            metavar="AXIS",
-            help="Also a table by this, e.g. app or language (repeatable).",
-            default_factory=list,
-            show_default=False,
-        ),
+        repeatable("Also a table by this, e.g. app or language (repeatable).", metavar="AXIS"),
     ],
     hub_datasets: Annotated[
         list[str],
-        typer.Option(
+        repeatable(
+            "The data's id on the Hub, for .eval_results beside the card (repeatable).",
             "--hub-dataset",
             metavar="TASK=ID",
-            help="The data's id on the Hub, for .eval_results beside the card (repeatable).",
-            default_factory=list,
-            show_default=False,
         ),
     ],
     form: Annotated[Format, typer.Option("--format", help="Of the tables.")] = "terminal",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,20 +14,6 @@ from omnidata.errors import counted
 
 if TYPE_CHECKING:
     from omnidata.types import Profile, Task
-
-
-@contextmanager
-def resumable() -> Iterator[None]:
-    """When interrupted, print the command that goes on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        terminal.note(f"interrupted; the same command resumes: {_command()}")
-        raise
-
-
-def _command() -> str:
-    return shlex.join(["omnidata", *sys.argv[1:]])
 
 
 def lacking(results: Mapping[str, Any]) -> tuple[int, int]:
@@ -64,7 +48,7 @@ def print_run(results: Mapping[str, Any], task: Task, out: Path, as_json: bool) 
         terminal.note(f"{steps} got no answer and {wrong}; the same command asks again")
     if stopped := results.get("stopped"):
         terminal.note(f"the run stopped: {stopped}")
-        terminal.note(f"the same command resumes: {_command()}")
+        terminal.note(f"the same command resumes: {terminal.command()}")
 
 
 def in_processes(out: Path, count: int, *, profile: str | None, whole: bool, as_json: bool) -> None:
@@ -84,7 +68,7 @@ def in_processes(out: Path, count: int, *, profile: str | None, whole: bool, as_
             where=f"--gpus {count}",
             expected="--gpus or --shard, not both",
         )
-    with resumable(), terminal.counter("steps") as progress:
+    with terminal.resumable(), terminal.counter("steps") as progress:
         parts = run_parts(sys.argv[1:], out, count, progress=progress)
     results = merge(parts, out, profile=profile)
     shutil.rmtree(parts[0].parent)

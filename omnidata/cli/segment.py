@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
+from omnidata.cli.arguments import Json
 from omnidata.errors import UsageError, counted
 from omnidata.loaders.episode_tree import Dependency, Dimension
 from omnidata.loaders.instructions import Language
@@ -62,7 +63,7 @@ def segment(
     language: Annotated[
         Language | None, typer.Option(help="Of the app; else that of the only instruction.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Cut a screen recording by its action log into an episode of steps.
 

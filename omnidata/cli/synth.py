@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from omnidata.cli import runs, synth_label, terminal
-from omnidata.cli.arguments import Asking, Json, asks
+from omnidata.cli import synth_label, terminal
+from omnidata.cli.arguments import Asking, Json, Workers, asks, repeatable
 from omnidata.errors import Finding, UsageError, counted
 
 if TYPE_CHECKING:
@@ -35,21 +35,17 @@ def episodes(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The dataset's folder, new.")],
     cue: Annotated[
         list[str],
-        typer.Option(
+        repeatable(
+            "Use this cue, e.g. pitch (repeatable; if left, all that the clips and sounds are long "
+            "enough for, speech where it is installed). docs/synth.md lists them.",
             metavar="NAME",
-            help="Use this cue, e.g. pitch (repeatable; if left, all that the clips and sounds are "
-            "long enough for, speech where it is installed). docs/synth.md lists them.",
-            default_factory=list,
-            show_default=False,
         ),
     ],
     answers: Annotated[
         list[str],
-        typer.Option(
+        repeatable(
+            "Ask for this: tap, swipe, touch, input, leave (repeatable; all if left).",
             metavar="KIND",
-            help="Ask for this: tap, swipe, touch, input, leave (repeatable; all if left).",
-            default_factory=list,
-            show_default=False,
         ),
     ],
     count: Annotated[
@@ -98,9 +94,7 @@ def episodes(
         float,
         typer.Option(metavar="SHARE", help="Of the steps, with what does not matter, per medium."),
     ] = 0.5,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; one per core if left.")
-    ] = None,
+    workers: Workers = None,
     as_json: Json = False,
 ) -> None:
     """Make episodes of made-up apps, each step decided by one medium alone.
@@ -134,19 +128,15 @@ def episodes(
     )
     if not cue:
         settings = with_speech(settings)
-    try:
-        with terminal.progress("making episodes") as progress:
-            report = make_episodes(
-                out,
-                settings,
-                episodes=count,
-                first=first,
-                workers=workers or cores(),
-                progress=progress,
-            )
-    except KeyboardInterrupt:
-        terminal.note("interrupted; the same command goes on where this one stopped")
-        raise
+    with terminal.resumable(), terminal.progress("making episodes") as progress:
+        report = make_episodes(
+            out,
+            settings,
+            episodes=count,
+            first=first,
+            workers=workers or cores(),
+            progress=progress,
+        )
     if as_json:
         terminal.print_json(report)
     else:
@@ -239,31 +229,22 @@ def compose(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The tasks' folder, new.")],
     level: Annotated[
         list[str],
-        typer.Option(
+        repeatable(
+            "E.g. dependency=hard (repeatable): dependency, instruction, knowledge, hierarchy, "
+            "branch; easy, medium, hard.",
             metavar="DIMENSION=LEVEL",
-            help="E.g. dependency=hard (repeatable): dependency, instruction, knowledge, "
-            "hierarchy, branch; easy, medium, hard.",
-            default_factory=list,
-            show_default=False,
         ),
     ],
     intent: Annotated[
         list[str],
-        typer.Option(
-            metavar="TEXT",
-            help="Only intents with this text (repeatable).",
-            default_factory=list,
-            show_default=False,
-        ),
+        repeatable("Only intents with this text (repeatable).", metavar="TEXT"),
     ],
     initial: Annotated[
         list[str],
-        typer.Option(
+        repeatable(
+            "Resources of this kind exist initially, and no others (repeatable; all that end with "
+            "_path if left).",
             metavar="KIND",
-            help="Resources of this kind exist initially, and no others (repeatable; all that "
-            "end with _path if left).",
-            default_factory=list,
-            show_default=False,
         ),
     ],
     tasks: Annotated[int, typer.Option(metavar="N", min=1, help="Distinct tasks.")] = 100,
@@ -279,9 +260,7 @@ def compose(
         Path | None,
         typer.Option(metavar="FILE", help="Draw the distribution there; needs the extra plots."),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; one per core if left.")
-    ] = None,
+    workers: Workers = None,
     model: Annotated[
         str | None,
         typer.Option(metavar="SPEC", help="Writes the instructions; by template if left."),
@@ -320,7 +299,7 @@ def compose(
 
         check(plot)
     author = _author(model, asking, edges)
-    with runs.resumable(), terminal.progress("composing tasks") as progress:
+    with terminal.resumable(), terminal.progress("composing tasks") as progress:
         if author is not None:
             author = replace(author, rounds=rounds, limits=asking.limits, progress=progress)
         report = run(

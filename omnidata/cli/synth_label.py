@@ -177,7 +177,7 @@ class _Model:
         from omnidata.synth import annotate as synth
 
         adapter = self.asking.adapter(self.spec, task, asked.source.steps)
-        with runs.resumable(), terminal.progress(self.spec) as progress:
+        with terminal.resumable(), terminal.progress(self.spec) as progress:
             run = synth.Asking(
                 adapter,
                 options=self.asking.options,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from collections import Counter
@@ -105,6 +106,21 @@ def counter(label: str) -> Iterator[Callable[[int], None]]:
     ) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done: bar.update(task, completed=done)
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """When interrupted, print the command that goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note(f"interrupted; the same command resumes: {command()}")
+        raise
+
+
+def command() -> str:
+    """The command that runs, as it can be typed again."""
+    return shlex.join(["omnidata", *sys.argv[1:]])
 
 
 def print_table(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Where, reading_data
+from omnidata.cli.arguments import Data, Json, Where, reading_data
 from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def voice(
         float | None,
         typer.Option(metavar="SECONDS", min=0.1, help="Of the program, per text (120)."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Render instructions as WAV files, to be spoken to a model.
 
@@ -59,12 +59,8 @@ def voice(
     source = task.load(data, check_media=False)
     terminal.print_findings(source)
     steps = select(source.steps, where=parse(where, "--where"), spelling=task.spelling)
-    try:
-        with terminal.progress(engine.name) as progress:
-            done = render(steps, out, engine, texts=task.spoken, progress=progress)
-    except KeyboardInterrupt:
-        terminal.note(f"interrupted; the same command goes on in {out}")
-        raise
+    with terminal.resumable(), terminal.progress(engine.name) as progress:
+        done = render(steps, out, engine, texts=task.spoken, progress=progress)
     if as_json:
         terminal.print_json(
             {

@@ -103,7 +103,7 @@ def test_a_stopped_call_is_resumed(tmp_path: Path, stop: signal.Signals) -> None
     program = int(pid.read_text())
     if stop is signal.SIGINT:
         assert process.returncode == 130
-        assert "the same command goes on" in errors
+        assert "the same command resumes: omnidata voice" in errors
         with pytest.raises(ProcessLookupError):
             os.kill(program, 0)
     else:

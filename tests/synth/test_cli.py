@@ -115,7 +115,7 @@ def test_a_stopped_command_goes_on(tmp_path: Path, how: signal.Signals) -> None:
     assert "Traceback" not in stderr_text
     if how is signal.SIGINT:
         assert process.returncode == 130
-        assert "the same command goes on" in stderr_text
+        assert "the same command resumes: omnidata synth episodes" in stderr_text
 
 
 @pytest.mark.parametrize("workers", in_gate(["2", "1"], 1, "seconds each"))
