@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from omnidata.graphs import Graph
 from omnidata.metrics.graph_complexity import complexity
 
 Resource = tuple[str, Any]
+
+_LINE = re.compile(r"(?P<number>\d+)\. (?:\(after (?P<before>\d+(?:(?:, | and )\d+)*)\) )?")
 
 
 @dataclass(frozen=True)
@@ -175,3 +178,15 @@ def key(row: Mapping[str, Any]) -> str:
 def changes(order: Sequence[str], apps: Mapping[str, str]) -> int:
     """How often the application changes."""
     return sum(apps[first] != apps[second] for first, second in pairwise(order))
+
+
+def edges_told(instruction: str) -> list[tuple[int, int]]:
+    """The edges that an instruction by template tells, sorted."""
+    found = []
+    for line in instruction.split("\n")[1:]:
+        head = _LINE.match(line)
+        if head:
+            place = int(head["number"]) - 1
+            before = re.findall(r"\d+", head["before"] or "")
+            found += [(int(one) - 1, place) for one in before]
+    return sorted(found)

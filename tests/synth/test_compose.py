@@ -16,7 +16,6 @@ from omnidata.errors import DataError, OmnidataError, UsageError
 from omnidata.metrics.graph_complexity import DIMENSIONS
 from omnidata.run.selection import split_of
 from omnidata.synth.compose import Settings, compose
-from omnidata.synth.compose.instructions import infer
 from omnidata.synth.compose.pool import read_pool
 from omnidata.synth.compose.settings import parse_levels
 from omnidata.tasks import get_task
@@ -33,7 +32,7 @@ from tests.synth.composing import (
     write_pool,
 )
 from tests.synth.making import digests
-from tests.synth.oracle import changes, check_task, connected, key, read_rows
+from tests.synth.oracle import changes, check_task, connected, edges_told, key, read_rows
 
 GRAPHS_ALONE = Settings(trajectories=0)
 TASKS = 1000 if FULL else 60
@@ -96,7 +95,7 @@ def test_the_graph_can_be_read_from_every_instruction(many: Path) -> None:
             for first, others in row["dag"]["edges"].items()
             for second in others
         )
-        assert infer(row["task_instruction"]) == edges
+        assert edges_told(row["task_instruction"]) == edges
 
 
 def test_a_trajectory_is_that_of_its_subtasks_in_its_order(many: Path) -> None:

@@ -16,13 +16,13 @@ from omnidata.graphs import Graph
 from omnidata.loaders.task_library import Subtask
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, complexity
 from omnidata.synth.compose.graph_sampler import node_names
-from omnidata.synth.compose.instructions import infer, instruct
+from omnidata.synth.compose.instructions import instruct
 from omnidata.synth.compose.pool import resources
 from omnidata.synth.compose.search import identity
 from omnidata.synth.compose.settings import complexity_target, parse_levels
 from omnidata.synth.compose.trajectories import Recorded, orders_of, stitch
 from omnidata.tasks.omnibench.rows import subtask_of
-from tests.synth.oracle import connected
+from tests.synth.oracle import connected, edges_told
 
 Edges = frozenset[tuple[int, int]]
 
@@ -174,7 +174,7 @@ def test_the_graph_can_be_read_from_an_instruction_by_template(
     size, edges = dag
     pairs = st.tuples(texts, texts)
     subtasks = data.draw(st.lists(pairs, min_size=size, max_size=size))
-    assert infer(instruct(intent, subtasks, sorted(edges))) == sorted(edges)
+    assert edges_told(instruct(intent, subtasks, sorted(edges))) == sorted(edges)
 
 
 def test_resources_without_a_parameter_of_their_name() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -551,8 +550,6 @@ def explain(written: Written, run: Path) -> UnansweredError:
 # Instructions by template, from which the graph can be read again.
 
 Edges = Sequence[tuple[int, int]]
-_LINE = re.compile(r"(?P<number>\d+)\. (?:\(after (?P<before>\d+(?:(?:, | and )\d+)*)\) )?")
-_NUMBER = re.compile(r"\d+")
 
 
 def instruct(intent: str, subtasks: Sequence[tuple[str, str]], edges: Edges) -> str:
@@ -580,22 +577,6 @@ def instruct(intent: str, subtasks: Sequence[tuple[str, str]], edges: Edges) -> 
         where = f"In {_plain(app)}: " if app else ""
         lines.append(f"{place + 1}. {waits}{where}{_plain(text).rstrip('.')}.")
     return "\n".join(lines)
-
-
-def infer(instruction: str) -> list[tuple[int, int]]:
-    """The edges that an instruction of `instruct` tells, sorted.
-
-    Examples:
-        >>> infer(instruct("", [("A", "x"), ("B", "y"), ("A", "z")], [(0, 2), (1, 2)]))
-        [(0, 2), (1, 2)]
-    """
-    found = []
-    for line in instruction.split("\n")[1:]:
-        head = _LINE.match(line)
-        if head:
-            place = int(head["number"]) - 1
-            found += [(int(one) - 1, place) for one in _NUMBER.findall(head["before"] or "")]
-    return sorted(found)
 
 
 def _plain(text: str) -> str:
