@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedWriter
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, ClassVar, Literal, Self
 
 from filelock import BaseFileLock, FileLock, Timeout
@@ -269,13 +268,26 @@ class StagedFolder(ABC):
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.release()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Say of a file system's error what a person can do about it.
+
+        Raises:
+            DataError: in place of an OSError.
+        """
+        try:
+            yield
+        except OSError as error:
+            what = self.noun.partition(" ")[2] or self.noun  # without its article
+            raise DataError(
+                f"the {what} cannot be written ({error.strerror or error})",
+                where=str(self.out),
+                expected="room on the disk and the right to write",
+                remedy="make room; the same command goes on with what is there",
+            ) from None
 
     def move(self) -> None:
         """Move the folder to its place; the one that is there goes last.

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, TaskName, reading_data
+from omnidata.cli.arguments import Data, Json, TaskName, reading_data
 from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from omnidata.data.validate import Outcome, Report
     from omnidata.errors import Finding
 
-_HEAD = "# Steps to leave out, by omnidata validate"
+_HEAD = "Steps to leave out, by omnidata validate"
 
 
 @reading_data
@@ -37,7 +37,7 @@ def validate(
         float | None,
         typer.Option(min=0.1, metavar="SECONDS", help="Give up on a medium after so long (120)."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Decode every medium, check the annotations, say what is wrong.
 
@@ -76,7 +76,7 @@ def _check_target(path: Path) -> None:
     """Refuse what another program wrote, before hours are spent."""
     if path.is_file():
         with path.open("rb") as file:
-            mine = file.read(len(_HEAD)) == _HEAD.encode()
+            mine = file.read(len(_HEAD) + 2) == f"# {_HEAD}".encode()
     else:
         mine = not path.exists() and path.parent.is_dir()
     try:
@@ -94,24 +94,13 @@ def _check_target(path: Path) -> None:
 
 
 def _write(path: Path, found: Report) -> None:
-    from omnidata.storage import atomic_write
+    from omnidata.run.selection import write_exclude
 
-    kept = [sample for sample in found.quarantine if _writable(sample)]
-    with atomic_write(path) as file:
-        file.write("".join(f"{line}\n" for line in (_HEAD, *kept)).encode())
-    terminal.note(f"{counted(len(kept), 'step')} to leave out: {path}")
-    for sample in found.quarantine:
-        if not _writable(sample):
-            terminal.note(f"this id cannot stand in such a file, rename it: {sample}")
-
-
-def _writable(sample: str) -> bool:
-    """Whether `evaluate --exclude` would read the line as this id."""
-    try:
-        sample.encode()
-    except UnicodeEncodeError:
-        return False
-    return sample == sample.strip() and len(sample.splitlines()) == 1
+    lacking = write_exclude(path, found.quarantine, head=_HEAD)
+    kept = len(found.quarantine) - len(lacking)
+    terminal.note(f"{counted(kept, 'step')} to leave out: {path}")
+    for sample in lacking:
+        terminal.note(f"this id cannot stand in such a file, rename it: {sample}")
 
 
 def _print(found: Report, as_json: bool) -> None:

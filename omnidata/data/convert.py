@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -22,7 +20,7 @@ from omnidata.data.convert_shards import (
     portable,
     slug,
 )
-from omnidata.errors import DataError, Finding, UsageError, counted
+from omnidata.errors import Finding, UsageError, counted
 from omnidata.loaders.files import media_absent, refuse_closed
 from omnidata.loaders.repository import FORMAT, MANIFEST, Manifest
 from omnidata.loaders.rows import ALL, storable, subsets
@@ -195,22 +193,17 @@ def convert(
     roots = sorted({ref.root for ref in refs})
     del refs
     plans = plan(source, embed=embed)
-    with RepositoryStaging(out, overwrite=overwrite, inputs=[source.root, *roots]) as staging:
-        try:
-            shards = _write(source, plans, staging, embed=embed, roots=roots, progress=progress)
-            manifest = _describe(source, plans, shards, embed=embed, roots=roots)
-            found = configs(source, plans, shards)
-            text = readme(manifest, found, shards, staging.out.name)
-            (staging.path / "README.md").write_text(text, encoding="utf-8")
-            write_json(staging.path / MANIFEST, asdict(manifest))
-            staging.publish(shards)
-        except OSError as error:
-            raise DataError(
-                f"the repository cannot be written ({error.strerror or error})",
-                where=str(staging.out),
-                expected="room on the disk and the right to write",
-                remedy="make room; the same command goes on with what is there",
-            ) from None
+    with (
+        RepositoryStaging(out, overwrite=overwrite, inputs=[source.root, *roots]) as staging,
+        staging.writing(),
+    ):
+        shards = _write(source, plans, staging, embed=embed, roots=roots, progress=progress)
+        found = configs(source, plans, shards)
+        manifest = _describe(source, found, shards, embed=embed, roots=roots)
+        text = readme(manifest, found, shards, staging.out.name)
+        (staging.path / "README.md").write_text(text, encoding="utf-8")
+        write_json(staging.path / MANIFEST, asdict(manifest))
+        staging.publish(shards)
     unnamable = map(_unnamable, subsets(source)[1])
     findings = (*manifest.findings, *manifest.media_findings, *unnamable)
     return Converted(manifest, findings)
@@ -226,10 +219,6 @@ def _write(
     progress: Progress | None,
 ) -> list[Shard]:
     """Write all shards but those that an interrupted call has left."""
-    # Before the threads: an import that several of them begin at once fails.
-    import av  # noqa: F401  for the threads
-    from PIL import Image  # noqa: F401  for the threads
-
     settings = {
         "format": FORMAT,
         "embed": embed,
@@ -246,24 +235,22 @@ def _write(
         if progress:
             progress(count, len(source.steps))
 
-    # Threads: decoders and hashes release the interpreter, and bytes need no copy between processes
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        writer = Writer(source, staging.path, embed=embed, roots=roots, pool=pool)
-        for planned in plans:
-            stamp = writer.stamp(planned)
-            shard = done.get(stamp)
-            if shard is None:
-                shard = writer.write(planned, stamp, advance)
-                staging.add(shard)
-            else:
-                advance(shard.rows)
-            shards.append(shard)
+    writer = Writer(source, staging.path, embed=embed, roots=roots)
+    for planned in plans:
+        stamp = writer.stamp(planned)
+        shard = done.get(stamp)
+        if shard is None:
+            shard = writer.write(planned, stamp, advance)
+            staging.add(shard)
+        else:
+            advance(shard.rows)
+        shards.append(shard)
     return shards
 
 
 def _describe(
     source: LoadedDataset,
-    plans: Sequence[Plan],
+    found: Sequence[Config],
     shards: Sequence[Shard],
     *,
     embed: bool,
@@ -283,7 +270,7 @@ def _describe(
         tags=source.tags,
         roles=source.roles,
         roots=[] if embed else [str(storable(str(root.resolve()))) for root in roots],
-        subsets={config.name: config.numbers for config in configs(source, plans, shards)},
+        subsets={config.name: config.numbers for config in found},
         shards={shard.file: shard.rows for shard in shards},
         rows=len(source.row_ids),
         skipped=source.skipped,

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -304,7 +303,6 @@ class Writer:
         out: the folder they go to.
         embed: put media bytes into the rows; otherwise their absolute paths.
         roots: the folders of the media, as the repository numbers them.
-        pool: looks at media ahead of the writing.
     """
 
     def __init__(
@@ -314,13 +312,11 @@ class Writer:
         *,
         embed: bool,
         roots: Sequence[Path],
-        pool: Executor,
     ) -> None:
         self._source = source
         self._out = out
         self._embed = embed
         self._roots = roots
-        self._pool = pool
         self._belonging = belonging(source)
         self._detailed = detailed(source)
         self._row_numbers = {
@@ -342,7 +338,7 @@ class Writer:
         """Write one shard; `advance` is told of every group of rows that is done."""
         steps = [self._source.steps[number] for number in plan.numbers]
         refs = list(dict.fromkeys(ref for step in steps for ref in step.media.values() if ref))
-        facts = dict(zip(refs, self._pool.map(look, refs), strict=True))
+        facts = dict(zip(refs, media.in_threads(look, refs), strict=True))
         folder = self._out / "data" / plan.folder
         folder.mkdir(parents=True, exist_ok=True)
         partial = folder / f"{stamp[:12]}.partial"

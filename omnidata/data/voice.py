@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Self
 
 import msgspec
 import numpy as np
-from filelock import FileLock, Timeout
 
 from omnidata.data.voice_engines import MAX_BYTES, Voice, VoiceError
 from omnidata.errors import Finding, MediaError, RunError
@@ -22,7 +20,7 @@ from omnidata.files import read_file
 from omnidata.jsontext import decode, encode
 from omnidata.loaders.instructions import MIN_BYTES, Language, has_chinese, voice_file
 from omnidata.media import AUDIO_RATE, SILENCE, Budget, encode_wav, samples
-from omnidata.storage import atomic_write, open_own
+from omnidata.storage import atomic_write, open_own, take_lock
 from omnidata.types import Step
 
 # Which texts of a dataset are spoken, and how they are read.
@@ -168,17 +166,14 @@ class VoiceFolder:
         try:
             path.mkdir(parents=True, exist_ok=True)
             others = [entry.name for entry in path.iterdir() if entry.name[0] != "."]
+            if others and not self._list.is_file():
+                held = ", ".join(sorted(others)[:3])
+                raise _refused(path, f"the folder holds {held} and no {LIST}")
+            busy = _refused(path, "another process is writing into the folder")
+            self._lock = take_lock(path / ".lock", busy=busy)
         except OSError as error:
-            raise _refused(path, f"the folder cannot be made ({error.strerror})") from None
-        if others and not self._list.is_file():
-            raise _refused(path, f"the folder holds {', '.join(sorted(others)[:3])} and no {LIST}")
-        self._lock = FileLock(path / ".lock")
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise _refused(path, "another process is writing into the folder") from None
-        except OSError as error:
-            raise _refused(path, f"the folder cannot be written ({error.strerror})") from None
+            what = f"the folder cannot be made or written ({error.strerror})"
+            raise _refused(path, what) from None
         try:
             self._listed = self._read()
             self._check_voice()
@@ -257,12 +252,7 @@ class VoiceFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             shutil.rmtree(self.path / ".scratch", ignore_errors=True)
             self._save()

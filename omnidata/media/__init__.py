@@ -36,6 +36,7 @@ from omnidata.media.probing import (
     check,
     examine,
     hold,
+    in_threads,
     media_info,
     probe,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "hold",
     "image",
     "image_size",
+    "in_threads",
     "linkable",
     "media_info",
     "place",

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from omnidata.errors import MediaError, MissingMediaError
 from omnidata.media.clip import decode
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 AudioState = Literal["present", "silent", "missing", "corrupt"]
 SILENCE = 1e-4
@@ -410,3 +416,35 @@ def _container_format(held: InMemoryMedia, container: InputContainer) -> str:
     if name == "mp4" and (head[4:8] != b"ftyp" or head[8:12] == b"qt  "):
         return "mov"
     return "webm" if name == "mkv" and b"webm" in head else name
+
+
+def in_threads(
+    look: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    workers: int | None = None,
+    ahead: int = 1000,
+) -> Generator[Result, None, None]:
+    """What a function makes of each medium, in order.
+
+    In threads: decoders and hashes release the interpreter, and bytes need no copy between
+    processes. Whoever stops before the end closes the generator, and the calls that have not begun
+    are forgotten.
+
+    Args:
+        look: the function.
+        items: what it is called with, such as references.
+        workers: threads; one per core if None.
+        ahead: so many results wait to be taken at most. A million calls that wait take more memory
+            than what they give.
+    """
+    # Before the threads: an import that several of them begin at once fails.
+    import av  # noqa: F401  for the threads
+    from PIL import Image  # noqa: F401  for the threads
+
+    pool = ThreadPoolExecutor(workers or os.cpu_count())
+    try:
+        for first in range(0, len(items), ahead):
+            yield from pool.map(look, items[first : first + ahead])
+    finally:
+        pool.shutdown(cancel_futures=True)

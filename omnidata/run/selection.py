@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from omnidata.errors import UsageError
 from omnidata.files import read_file
+from omnidata.storage import atomic_write
 from omnidata.types import Step
 
 
@@ -70,6 +71,37 @@ def _is(tag: str, found: str | None, wanted: str, spelling: Callable[[str, str],
     if found is None or found == wanted:
         return found is not None
     return spelling(tag, found) == spelling(tag, wanted)
+
+
+def write_exclude(path: Path, ids: Iterable[str], *, head: str) -> list[str]:
+    """Write sample ids for `--exclude`, one per line.
+
+    Args:
+        path: of the file.
+        ids: in order.
+        head: what the list is, for the comment in its first line.
+
+    Returns:
+        The ids that such a file cannot hold; it lacks them.
+    """
+    lacking = []
+    with atomic_write(path) as file:
+        file.write(f"# {head}\n".encode())
+        for sample in ids:
+            if _is_line(sample):
+                file.write(f"{sample}\n".encode())
+            else:
+                lacking.append(sample)
+    return lacking
+
+
+def _is_line(sample: str) -> bool:
+    """Whether `read_exclude` would read the line as this id."""
+    try:
+        sample.encode()
+    except UnicodeEncodeError:
+        return False
+    return sample == sample.strip() and len(sample.splitlines()) == 1
 
 
 def read_exclude(path: Path, steps: Sequence[Step]) -> frozenset[str]:

@@ -538,7 +538,7 @@ def _write(
     if there is not None and {**there, "findings": ()} == {**report, "findings": ()}:
         return there
     findings: list[Finding] = []
-    try:
+    with staging.writing():
         with TreeWriter(staging.path) as tree:
             staging.mark()
             for episode in episodes(findings.append):
@@ -546,11 +546,4 @@ def _write(
         said = [dict(finding.as_dict()) for finding in findings]
         whole = {**report, "findings": [*report["findings"], *said]}
         staging.publish(whole)
-    except OSError as error:
-        raise DataError(
-            f"the tree cannot be written ({error.strerror or error})",
-            where=str(staging.out),
-            expected="room on the disk and the right to write",
-            remedy="make room; the same command goes on, and asks nothing again",
-        ) from None
     return whole

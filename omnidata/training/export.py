@@ -11,7 +11,6 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 from omnidata.errors import DataError, Finding, counted
 from omnidata.jsontext import encode
 from omnidata.loaders.files import refuse_closed
-from omnidata.run.selection import SPLITS, Split, select, split_of
+from omnidata.run.selection import SPLITS, Split, select, split_of, write_exclude
 from omnidata.storage import StagedFolder, atomic_write, is_unfinished, read_json, write_json
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
@@ -224,37 +223,6 @@ def write_models(path: Path, steps: Iterable[Step]) -> bool:
         return file.tell() > 0
 
 
-def write_ids(path: Path, ids: Iterable[str], head: str) -> list[str]:
-    """Write sample ids for `--exclude`.
-
-    Args:
-        path: of the file.
-        ids: in order.
-        head: what the list is, for its first line.
-
-    Returns:
-        The ids that such a file cannot hold; it lacks them.
-    """
-    lacking = []
-    with atomic_write(path) as file:
-        file.write(f"# {head}, by omnidata export\n".encode())
-        for sample in ids:
-            if _writable(sample):
-                file.write(f"{sample}\n".encode())
-            else:
-                lacking.append(sample)
-    return lacking
-
-
-def _writable(sample: str) -> bool:
-    """Whether `--exclude` would read the line as this id."""
-    try:
-        sample.encode()
-    except UnicodeEncodeError:
-        return False
-    return sample == sample.strip() and len(sample.splitlines()) == 1
-
-
 Progress = Callable[[int, int], None]
 _FAR_OFF = 2.0
 """A split that got less or more than its share by this factor is told of."""
@@ -324,7 +292,7 @@ def export(
     roots = {source.root, *(ref.root for ref in refs)}
     with (
         ExportStaging(out, overwrite=overwrite, inputs=roots, settings=settings) as staging,
-        _explained(staging.out),
+        staging.writing(),
     ):
         store = Store(
             staging.path,
@@ -345,7 +313,7 @@ def export(
             findings += found
             lists[LEAKS] = ("steps of episodes that are evaluated on", ids)
         for name, (head, ids) in lists.items():
-            lacking = write_ids(staging.path / name, ids, head)
+            lacking = write_exclude(staging.path / name, ids, head=f"{head}, by omnidata export")
             findings += [_unlisted(name, sample) for sample in lacking]
         wanted = {REPORT, *lists}.union(*({file.name, *file.media} for file in splits.values()))
         kept = (step for step in steps if step.sample_id not in left_out)
@@ -359,20 +327,6 @@ def export(
         write_json(staging.path / REPORT, report)
         staging.publish(wanted)
     return Exported(report, findings)
-
-
-@contextmanager
-def _explained(out: Path) -> Iterator[None]:
-    """Say of a file system's error what a person can do about it."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(
-            f"the export cannot be written ({error.strerror or error})",
-            where=str(out),
-            expected="room on the disk and the right to write",
-            remedy="make room; the same command goes on with the media that are there",
-        ) from None
 
 
 def _needed(

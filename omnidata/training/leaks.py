@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from omnidata import media
 from omnidata.errors import Finding, MediaError
-from omnidata.training.media_store import Kept, Media, in_threads, key
+from omnidata.training.media_store import Kept, Media, key
 from omnidata.types import LoadedDataset, MediaRef, Step
 
 Shown = tuple[Step, Sequence[MediaRef]]
@@ -60,7 +60,7 @@ def read(source: LoadedDataset, progress: Callable[[int, int], None] | None = No
         for ref in step.media.values():
             if ref is not None and ref.kind == "image":
                 refs.setdefault(key(ref), (ref, step.sample_id))
-    with closing(in_threads(_pixels, [ref for ref, _ in refs.values()])) as looked:
+    with closing(media.in_threads(_pixels, [ref for ref, _ in refs.values()])) as looked:
         for done, (pixels, (_, sample)) in enumerate(zip(looked, refs.values(), strict=True), 1):
             if pixels is None:
                 found.broken += 1

@@ -10,12 +10,11 @@ import hashlib
 import io
 import math
 import os
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 
@@ -130,13 +129,10 @@ class Sizing:
 MEDIA = "media"
 """The folder of the media, in the export."""
 
-T = TypeVar("T")
-
 RATE = 16_000
 """Samples per second, in Hz, of tracks that have to be converted."""
 
 _NAME = 32  # of 64 digits of a hash: two files of the same name are out of the question
-_BATCH = 1000
 _SUFFIXES = {"jpeg": "jpg"}
 _ORIENTATION = 0x0112  # the tag's number in EXIF
 
@@ -241,7 +237,7 @@ class Store:
         done: dict[Hashable, Kept | Broken] = {}
         with (
             open_own(self._journal, "ab") as journal,
-            closing(in_threads(self._add, refs)) as added,
+            closing(media.in_threads(self._add, refs)) as added,
         ):
             for ref, (found, line) in zip(refs, added, strict=True):
                 done[key(ref)] = found
@@ -389,21 +385,3 @@ def _entries(journal: Path) -> Iterator[_Entry]:
     with suppress(OSError, msgspec.DecodeError):
         for line in journal.read_bytes().split(b"\n")[:-1]:
             yield msgspec.json.decode(line, type=_Entry)
-
-
-def in_threads(look: Callable[[MediaRef], T], refs: Sequence[MediaRef]) -> Generator[T, None, None]:
-    """What a function makes of each medium, in order.
-
-    A few at a time: a million calls that wait take more memory than what they give. Whoever stops
-    before the end closes the generator, and the calls that have not begun are forgotten.
-    """
-    # Before the threads: an import that several of them begin at once fails.
-    import av  # noqa: F401  for the threads
-    from PIL import Image  # noqa: F401  for the threads
-
-    pool = ThreadPoolExecutor(os.cpu_count())
-    try:
-        for first in range(0, len(refs), _BATCH):
-            yield from pool.map(look, refs[first : first + _BATCH])
-    finally:
-        pool.shutdown(cancel_futures=True)

@@ -7,11 +7,11 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from omnidata.errors import MediaError
+from omnidata.media import in_threads
 from omnidata.storage import StagedFolder, atomic_write
 from omnidata.viewer.html import Pages, asset, encoded
 from omnidata.viewer.media_index import InFolder, InOneFile, content, file_of, name_of, thumbnail
@@ -46,8 +46,9 @@ def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
                 progress(number + 1, total)
         for text in pages.shared():
             file.write(encoded(text))
-        for done, part in enumerate(_thumbs(book, pictures), len(book.steps) + 1):
-            file.write(part)
+        for done, (number, data) in enumerate(_thumbs(book, pictures), len(book.steps) + 1):
+            if data:
+                file.write(_element(f"p{number}", "image/webp", data))
             if progress:
                 progress(done, total)
         for number, (data, mime) in held.items():
@@ -79,14 +80,10 @@ def _held(book: Book) -> dict[int, tuple[bytes, str]]:
     return held
 
 
-def _thumbs(book: Book, numbers: list[int]) -> Iterator[bytes]:
-    """Small pictures, in order; one that cannot be read is left out: its page says why."""
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        for start in range(0, len(numbers), _AHEAD):
-            chunk = numbers[start : start + _AHEAD]
-            made = pool.map(lambda n: _thumb(book, n), chunk)
-            for number, data in zip(chunk, made, strict=True):
-                yield _element(f"p{number}", "image/webp", data) if data else b""
+def _thumbs(book: Book, numbers: list[int]) -> Iterator[tuple[int, bytes]]:
+    """Small pictures, in order; empty for what cannot be read: its page says why."""
+    made = in_threads(lambda n: _thumb(book, n), numbers, workers=_WORKERS, ahead=_AHEAD)
+    return zip(numbers, made, strict=True)
 
 
 def _thumb(book: Book, number: int) -> bytes:
@@ -103,12 +100,10 @@ def _element(name: str, mime: str, data: bytes) -> bytes:
 
 # A folder with a file per page, for what one file cannot hold.
 
-T = TypeVar("T")
 _MARK: Final = ".omnidata-pages.json"
 _FILES: Final = frozenset({_MARK, "index.html", "pages.css", "pages.js"})
 _FOLDERS: Final = frozenset({"steps", "thumbs", "media"})
 _NUMBERED: Final = re.compile(r"[0-9]+\.[0-9a-z]{2,4}")
-_FOLDER_AHEAD: Final = 64
 
 
 class PagesStaging(StagedFolder):
@@ -168,7 +163,7 @@ def _write(book: Book, out: Path, folder: Path, progress: Progress) -> None:
     pictures = [n for n, ref in enumerate(book.shelf.refs) if ref.kind == "image"]
     total = len(book.steps) + len(pictures)
     done = 0
-    for done, (number, data) in enumerate(_ahead(lambda n: _thumb(book, n), pictures), 1):
+    for done, (number, data) in enumerate(_thumbs(book, pictures), 1):
         if data:
             (folder / "thumbs" / f"{number}.webp").write_bytes(data)
         progress(done, total)
@@ -196,11 +191,3 @@ def _copies(book: Book, folder: Path) -> dict[int, str]:
         found[number] = name_of(number, mime)
         (folder / found[number]).write_bytes(data)
     return found
-
-
-def _ahead(work: Callable[[int], T], numbers: list[int]) -> Iterator[tuple[int, T]]:
-    """The work on all numbers, in order, in threads that are never far ahead."""
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        for start in range(0, len(numbers), _FOLDER_AHEAD):
-            chunk = numbers[start : start + _FOLDER_AHEAD]
-            yield from zip(chunk, pool.map(work, chunk), strict=True)

@@ -13,8 +13,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from omnidata.data.segment.plan import LEAD_S, LONGEST_S, USUAL, Cut, Span, plan
 from omnidata.data.segment.recording import Film, Recording, Track, open_recording
 from omnidata.errors import DataError, Finding, RunError
@@ -30,6 +28,7 @@ from omnidata.loaders.episode_tree import (
 from omnidata.loaders.instructions import Language
 from omnidata.media import AUDIO_RATE, Frame, encode_mp4, encode_wav
 from omnidata.registry import episode_tree_reader, working
+from omnidata.storage import take_lock
 from omnidata.tasks import get_task
 
 __all__ = ["LEAD_S", "LONGEST_S", "Cut", "Labels", "Segmented", "segment"]
@@ -283,15 +282,13 @@ def _unfinished(out: Path) -> Iterator[Path]:
     folder = out.with_name(f".{out.name}.unfinished")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / ".lock")
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise DataError(
+        busy = DataError(
             "another process is cutting to the same place",
             where=str(out),
             expected="one at a time",
             remedy="wait until it has ended, or choose another folder",
-        ) from None
+        )
+        lock = take_lock(folder / ".lock", busy=busy)
     except OSError as error:
         raise _impossible(out, error) from None
     tree = folder / "tree"
