@@ -30,7 +30,6 @@ Group = Extra | Literal["gpu", "key"]
 """What a line belongs to."""
 
 State = Literal["ok", "worked round", "absent", "broken"]
-_INSTALLED_ALWAYS: frozenset[Group] = frozenset({"base"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +57,7 @@ class Check:
     @property
     def fault(self) -> bool:
         """Whether it is broken, or a package that omnidata always needs is absent."""
-        return self.state == "broken" or (
-            self.state == "absent" and self.group in _INSTALLED_ALWAYS
-        )
+        return self.state == "broken" or (self.state == "absent" and self.group == "base")
 
     def as_dict(self) -> dict[str, str]:
         """The line as a JSON object."""
@@ -101,11 +98,6 @@ def installed(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-
-
-def wanted(name: str) -> str:
-    """What omnidata asks of the version, e.g. ">=5.0"; empty if it asks nothing."""
-    return next((asked for asked in _asked("omnidata", name) if asked), "")
 
 
 def misfit(name: str, other: str) -> str:
@@ -149,17 +141,11 @@ class Outcome:
         found: what the package can do; None if it cannot be used.
         error: what went wrong, in one line; empty if nothing did.
         trace: Python's lines on the way there.
-        missing_module: whether a module that it imports is not installed.
     """
 
     found: dict[str, Any] | None
     error: str = ""
     trace: str = ""
-
-    @property
-    def missing_module(self) -> bool:
-        """Whether a module that it imports is not installed."""
-        return self.error.startswith("ModuleNotFoundError: No module named")
 
 
 async def probe(name: str, time_limit: float) -> Outcome:
@@ -169,18 +155,11 @@ async def probe(name: str, time_limit: float) -> Outcome:
         name: of the distribution.
         time_limit: in seconds, after which the process is killed.
     """
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "omnidata.data.doctor_probe",
-        name,
-        str(time_limit * 0.9),
-    ]
+    module = "omnidata.data.doctor_probe"
     # Files, not pipes: what the package itself has started may hold a pipe open for ever.
     with TemporaryFile() as out, TemporaryFile() as told:
         process = await asyncio.create_subprocess_exec(
-            *command,
+            *(sys.executable, "-P", "-m", module, name, str(time_limit * 0.9)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=out,
             stderr=told,
@@ -232,9 +211,15 @@ _LAST_TORCHAUDIO = 11  # its newest, which keeps to the part of torch that stays
 
 def install(*what: str) -> str:
     """The command that installs into the environment that runs now."""
+    return _pip("install", *what)
+
+
+def _pip(verb: Literal["install", "uninstall"], *what: str) -> str:
+    """A command of pip for the environment that runs now, which need not have pip."""
     if find_spec("pip"):
-        return shlex.join([sys.executable, "-m", "pip", "install", *what])
-    return shlex.join(["uv", "pip", "install", "--python", sys.executable, *what])
+        sure = ["-y"] if verb == "uninstall" else []
+        return shlex.join([sys.executable, "-m", "pip", verb, *sure, *what])
+    return shlex.join(["uv", "pip", verb, "--python", sys.executable, *what])
 
 
 def install_extra(name: str) -> str:
@@ -268,7 +253,7 @@ def explain(
         if _passes_through(other, outcome.trace):
             return f"cannot load {other}", check.remedy
     if PACKAGES[name] == "unused":
-        return f"{outcome.error}; omnidata does not need it", _uninstall(name)
+        return f"{outcome.error}; omnidata does not need it", _pip("uninstall", name)
     if asked := misfit(name, "torch"):
         return _made_for(asked), _matching(name)
     if torch_build == "CPU" and name == "torchvision" and MISSING_OPERATOR in outcome.error:
@@ -276,7 +261,7 @@ def explain(
     if torch_build == "CPU" and name == "torchaudio" and "OSError" in outcome.trace:
         libraries = shlex.quote(str(folder("torchaudio", "torchaudio/lib")))
         return f"{_LINKED_AGAINST_CUDA}: {outcome.error}", f"rm -f {libraries}/*.so"
-    if outcome.missing_module:
+    if outcome.error.startswith("ModuleNotFoundError: No module named"):
         return outcome.error, install_extra(name)
     if name in ("torchvision", "torchaudio") and torch_build:
         return outcome.error, _matching(name)
@@ -316,12 +301,6 @@ def _matching(name: str) -> str:
         "torchaudio": f"torchaudio==2.{min(minor, _LAST_TORCHAUDIO)}.*",
     }
     return install("--force-reinstall", "--no-deps", matching.get(name, name))
-
-
-def _uninstall(name: str) -> str:
-    if find_spec("pip"):
-        return shlex.join([sys.executable, "-m", "pip", "uninstall", "-y", name])
-    return shlex.join(["uv", "pip", "uninstall", "--python", sys.executable, name])
 
 
 _AT_ONCE = 4
@@ -399,7 +378,7 @@ def _unmet(name: str, version: str) -> str:
     """What omnidata asks of the version, if this one is another."""
     from packaging.specifiers import SpecifierSet
 
-    asked = wanted(name)
+    asked = next(filter(None, _asked("omnidata", name)), "")
     return "" if SpecifierSet(asked).contains(version, prereleases=True) else asked
 
 

@@ -19,12 +19,20 @@ import traceback
 import warnings
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 # Using each package a little, in the way omnidata does; for the processes of `probe`.
 
 Found = dict[str, Any]
 """`detail`: what it can do; `worked_round`: whether only omnidata can use it; torch has more."""
+
+
+def _imported(module: str) -> Found:
+    """For a package of which nothing can be tried without a model, a server or a file."""
+    import_module(module)
+    return {}
 
 
 def _datasets() -> Found:
@@ -139,12 +147,6 @@ def _transformers() -> Found:
     return {}
 
 
-def _accelerate() -> Found:
-    import accelerate  # noqa: F401  whether it loads is the question
-
-    return {}
-
-
 def _peft() -> Found:
     _transformers()
     from peft import LoraConfig
@@ -161,22 +163,10 @@ def _trl() -> Found:
     return {}
 
 
-def _torchcodec() -> Found:
-    import torchcodec.decoders  # noqa: F401  whether it loads is the question
-
-    return {}
-
-
 def _openai() -> Found:
     import openai
 
     openai.DefaultAioHttpClient  # noqa: B018 # what the extra brings beside openai itself
-    return {}
-
-
-def _google_genai() -> Found:
-    from google import genai  # noqa: F401  whether it loads is the question
-
     return {}
 
 
@@ -213,12 +203,12 @@ TRIALS: Mapping[str, Callable[[], Found]] = {
     "torchvision": _torchvision,
     "torchaudio": _torchaudio,
     "transformers": _transformers,
-    "accelerate": _accelerate,
-    "torchcodec": _torchcodec,
+    "accelerate": partial(_imported, "accelerate"),
+    "torchcodec": partial(_imported, "torchcodec.decoders"),
     "peft": _peft,
     "trl": _trl,
     "openai": _openai,
-    "google-genai": _google_genai,
+    "google-genai": partial(_imported, "google.genai"),
     "matplotlib": _matplotlib,
     "espeakng-loader": _espeakng_loader,
 }
