@@ -25,6 +25,9 @@ Modality = Literal["image", "video", "audio"]
 Delivery = Literal["ok", "truncated", "refused", "api_error", "media_error"]
 Outcome = Literal["ok", "unparsed", "truncated", "refused", "api_error", "media_error", "missing"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+Progress = Callable[[int, int], None]
+"""Is told how much is done, and of how much."""
+
 PLACE = "<bbox>"
 """What stands for a point in `Target.template`, as ms-swift has it."""
 

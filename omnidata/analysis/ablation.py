@@ -18,12 +18,11 @@ from omnidata.errors import Finding, OmnidataError, UsageError, counted
 from omnidata.jsontext import encode
 from omnidata.metrics.paired import Unit
 from omnidata.run.cost import Limits
-from omnidata.run.engine import Progress
 from omnidata.run.selection import read_exclude, select
 from omnidata.run.suite import Cell, ModelRow, Outcome, TaskRow, run_suite
 from omnidata.storage import atomic_write, wrap_os_error, write_json
 from omnidata.tasks.overview import Table as TextTable
-from omnidata.types import LoadedDataset, Modality, Task
+from omnidata.types import LoadedDataset, Modality, Progress, Task
 
 # The runs of an ablation: modalities x instruction forms, and controls at full modalities.
 

@@ -29,7 +29,7 @@ from omnidata.analysis.audit_learning import (
 from omnidata.errors import DataError
 from omnidata.predictions import Prediction
 from omnidata.run.scoring import score
-from omnidata.types import Conversation, Profile, Step, Task
+from omnidata.types import Conversation, Profile, Progress, Step, Task
 
 # Answers that need no look at a step, and which steps each of them gets right.
 
@@ -128,7 +128,6 @@ CARRIERS = 5
 LEAST_GROUPS = 4 * FOLDS
 Kind = Literal["baseline", "constant", "learned"]
 Floats = npt.NDArray[np.float64]
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from omnidata.types import Conversation, Part, Step
+from omnidata.types import Conversation, Part, Progress, Step
 
 Kind = Literal["text", "image", "video", "audio"]
 MAX_BINS = 8
@@ -445,7 +445,7 @@ def permutation_test(
     observed: float,
     *,
     seed: int,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = lambda done, total: None,
 ) -> PermutationTest:
     """The test of the best score: every learner and feature runs on every shuffle, the best counts.
 

@@ -22,7 +22,7 @@ from omnidata import media
 from omnidata.errors import Finding, MediaError
 from omnidata.media import AUDIO_RATE, SILENCE, encode_mp4, encode_wav
 from omnidata.storage import atomic_write, wrap_os_error
-from omnidata.types import LoadedDataset, MediaRef, Modality, Step
+from omnidata.types import LoadedDataset, MediaRef, Modality, Progress, Step
 
 # Whose sound or clip an episode gets: that of another one, whose answer differs where known.
 #
@@ -213,7 +213,7 @@ def altered(
     *,
     steps: Collection[str] | None = None,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Altered:
     """The data under a control.
 

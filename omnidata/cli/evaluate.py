@@ -14,8 +14,8 @@ from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import Asking, asks, reading_data
 
 if TYPE_CHECKING:
-    from omnidata.run.engine import Progress
     from omnidata.run.suite import Cell, Outcome
+    from omnidata.types import Progress
 
 
 @reading_data

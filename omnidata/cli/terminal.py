@@ -18,7 +18,7 @@ from omnidata.errors import counted
 if TYPE_CHECKING:
     from omnidata.errors import Finding
     from omnidata.metrics.intervals import Method
-    from omnidata.types import LoadedDataset
+    from omnidata.types import LoadedDataset, Progress
 
 Columns = Mapping[str, Literal["share", "number"]]
 _SHOWN = 10
@@ -68,7 +68,7 @@ def print_json(value: Any) -> None:
 
 
 @contextmanager
-def progress(label: str) -> Iterator[Callable[[int, int], None]]:
+def progress(label: str) -> Iterator[Progress]:
     """A progress bar on stderr; gives the function that moves it to (done, total)."""
     from rich.console import Console
     from rich.progress import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -25,7 +25,7 @@ from omnidata.loaders.files import media_absent, refuse_closed
 from omnidata.loaders.repository import FORMAT, MANIFEST, Manifest
 from omnidata.loaders.rows import ALL, storable, subsets
 from omnidata.storage import write_json
-from omnidata.types import LoadedDataset
+from omnidata.types import LoadedDataset, Progress
 
 # The repository's README: what `datasets` reads to find subsets, and what people read.
 
@@ -137,9 +137,6 @@ steps = load_dataset("path/to/{name}", split="test")
 Every subset is a choice of rows of `all`: never add two of them up. The column `media` has the
 SHA-256, the number of frames and the duration of every medium. Content: `{digest}`.
 """
-
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from importlib.util import find_spec
@@ -20,6 +20,7 @@ from typing import IO, Any, Literal
 from omnidata.adapters.hf.checkpoint import MISSING_OPERATOR
 from omnidata.adapters.keys import Key
 from omnidata.errors import UsageError
+from omnidata.types import Progress
 
 # One line of the examination.
 
@@ -306,9 +307,7 @@ def _matching(name: str) -> str:
 _AT_ONCE = 4
 
 
-async def examine(
-    *, time_limit: float, progress: Callable[[int, int], None] | None = None
-) -> tuple[Check, ...]:
+async def examine(*, time_limit: float, progress: Progress | None = None) -> tuple[Check, ...]:
     """Load every package of omnidata's extras, each in a process of its own, and try it.
 
     Nothing heavy is imported by the caller's process, and nothing that a package does there, a

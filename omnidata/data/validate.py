@@ -7,7 +7,7 @@ judges. `validate` is both.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from omnidata.errors import Finding, MediaError, MediaFault, Severity, counted
 from omnidata.loaders.files import refuse_closed
 from omnidata.loaders.instructions import foreign
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe, examine, unsafe
-from omnidata.types import LoadedDataset, MediaRef, Step
+from omnidata.types import LoadedDataset, MediaRef, Progress, Step
 
 __all__ = ["LIMIT_S", "Report", "key", "look", "references", "report", "validate"]
 
@@ -85,7 +85,7 @@ def look(
     workers: int | None = None,
     limit_s: float = LIMIT_S,
     budget: Budget = DEFAULT_BUDGET,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[tuple[MediaRef, Outcome]]:
     """Decode media from end to end, in parallel.
 
@@ -473,7 +473,7 @@ def validate(
     workers: int | None = None,
     limit_s: float = LIMIT_S,
     budget: Budget = DEFAULT_BUDGET,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Look at every medium of a dataset and say what is wrong.
 

@@ -21,7 +21,7 @@ from omnidata.jsontext import decode, encode
 from omnidata.loaders.instructions import MIN_BYTES, Language, has_chinese, voice_file
 from omnidata.media import AUDIO_RATE, SILENCE, Budget, encode_wav, samples
 from omnidata.storage import atomic_write, open_own, take_lock
-from omnidata.types import Step
+from omnidata.types import Progress, Step
 
 # Which texts of a dataset are spoken, and how they are read.
 
@@ -306,7 +306,7 @@ def render(
     engine: Voice,
     *,
     texts: Texts = instruction,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Rendering:
     """Render what is missing or not what it should be; everything else stays as it is.
 

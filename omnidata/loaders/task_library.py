@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from omnidata.errors import DataError, Finding
 from omnidata.media import resolve, unsafe
 from omnidata.storage import atomic_write, copy_file
-from omnidata.types import MediaRef
+from omnidata.types import MediaRef, Progress
 
 if TYPE_CHECKING:
     from omnidata.actions import Action
@@ -299,7 +299,7 @@ def copy_pictures(
     names: Iterable[str],
     folder: Path,
     *,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Copy pictures to the same relative paths in another folder, each once.
 

@@ -7,7 +7,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -28,9 +28,17 @@ from omnidata.run.scheduling import (
     StageTimer,
     retry_delay,
 )
-from omnidata.types import Adapter, Completion, GenerationParams, Prepared, Request, Step, Task
+from omnidata.types import (
+    Adapter,
+    Completion,
+    GenerationParams,
+    Prepared,
+    Progress,
+    Request,
+    Step,
+    Task,
+)
 
-Progress = Callable[[int, int], None]
 """Called with (steps done, steps in all)."""
 
 Batch = Sequence[tuple[Step, Prepared]]

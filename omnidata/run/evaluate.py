@@ -23,7 +23,7 @@ from omnidata.predictions import Prediction
 from omnidata.run.adapter_contract import check_adapter, check_taken, rendered, slip
 from omnidata.run.cache import ResponseCache
 from omnidata.run.cost import Budget, Limits, Tokens
-from omnidata.run.engine import Engine, Progress
+from omnidata.run.engine import Engine
 from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.scheduling import StageTimer
@@ -37,6 +37,7 @@ from omnidata.types import (
     LoadedDataset,
     Part,
     Prepared,
+    Progress,
     Request,
     Step,
     Task,

@@ -15,13 +15,12 @@ from omnidata.adapters import get_adapter
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.files import read_settings
 from omnidata.run.cost import Limits
-from omnidata.run.engine import Progress
 from omnidata.run.evaluate import evaluate
 from omnidata.run.folder import file_name
 from omnidata.run.scoring import get_profile
 from omnidata.run.selection import read_exclude
 from omnidata.tasks import get_task
-from omnidata.types import LoadedDataset, Task
+from omnidata.types import LoadedDataset, Progress, Task
 
 Value = str | bool | int | float
 Options = dict[str, Value | list[Value]]

@@ -37,7 +37,6 @@ from omnidata.loaders.episode_tree import (
 from omnidata.media import image, png, samples, stored, wav
 from omnidata.predictions import Prediction
 from omnidata.run.cost import Limits
-from omnidata.run.engine import Progress
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_info
 from omnidata.synth.folder import TreeStaging
@@ -47,6 +46,7 @@ from omnidata.types import (
     GenerationParams,
     LoadedDataset,
     MediaRef,
+    Progress,
     Step,
     Task,
 )

@@ -26,10 +26,10 @@ from omnidata.storage import (
     remove_folders_first,
     write_json,
 )
+from omnidata.types import Progress
 
 PLAN = ".plan.json"
 
-Progress = Callable[[int, int], None]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

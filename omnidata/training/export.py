@@ -10,7 +10,7 @@ import math
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -25,7 +25,7 @@ from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
 from omnidata.training.media_store import MEDIA, Media, Sizing, Store, key
 from omnidata.training.rows import Line, Maker, Options, asked, unstated
-from omnidata.types import LoadedDataset, MediaRef, Modality, Step, Task
+from omnidata.types import LoadedDataset, MediaRef, Modality, Progress, Step, Task
 
 __all__ = ["Exported", "Options", "Sizing", "export"]
 
@@ -223,7 +223,6 @@ def write_models(path: Path, steps: Iterable[Step]) -> bool:
         return file.tell() > 0
 
 
-Progress = Callable[[int, int], None]
 _FAR_OFF = 2.0
 """A split that got less or more than its share by this factor is told of."""
 

@@ -7,14 +7,14 @@ exactly the same pixels, however it is stored. Pictures in one colour are no evi
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
 from omnidata import media
 from omnidata.errors import Finding, MediaError
 from omnidata.training.media_store import Kept, Media, key
-from omnidata.types import LoadedDataset, MediaRef, Step
+from omnidata.types import LoadedDataset, MediaRef, Progress, Step
 
 Shown = tuple[Step, Sequence[MediaRef]]
 """A step, and the media of its prompt."""
@@ -43,7 +43,7 @@ class Evaluation:
     skipped: int = 0
 
 
-def read(source: LoadedDataset, progress: Callable[[int, int], None] | None = None) -> Evaluation:
+def read(source: LoadedDataset, progress: Progress | None = None) -> Evaluation:
     """Look at all steps, and decode all their pictures.
 
     Args:

@@ -10,7 +10,7 @@ import hashlib
 import io
 import math
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from omnidata.storage import (
     drop_partial_line,
     open_own,
 )
-from omnidata.types import MediaRef
+from omnidata.types import MediaRef, Progress
 
 # The size that pictures get, so that a trainer's own resizing has nothing left to do.
 
@@ -223,7 +223,7 @@ class Store:
         self._before = {entry.place: entry for entry in _entries(journal)}
 
     def fill(
-        self, refs: Sequence[MediaRef], progress: Callable[[int, int], None] | None = None
+        self, refs: Sequence[MediaRef], progress: Progress | None = None
     ) -> dict[Hashable, Kept | Broken]:
         """Write all media, in threads: decoders and hashes release the interpreter.
 

@@ -6,12 +6,12 @@ Nothing on a page is loaded from outside, texts stay texts, and media are found 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from omnidata.errors import UsageError
 from omnidata.run.run_files import Run
+from omnidata.types import Progress
 
 MOST_IN_FILE: Final = 4000
 """Steps of a report in one file; of more, a browser takes long to open it."""
@@ -22,7 +22,7 @@ def write(
     path: Path,
     *,
     data: Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Write the pages of a run; they appear when they are whole, in place of those that are there.
 

@@ -6,18 +6,18 @@ import base64
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from omnidata.errors import MediaError
 from omnidata.media import in_threads
 from omnidata.storage import StagedFolder, atomic_write
+from omnidata.types import Progress
 from omnidata.viewer.html import Pages, asset, encoded
 from omnidata.viewer.media_index import InFolder, InOneFile, content, file_of, name_of, thumbnail
 from omnidata.viewer.report_data import Book
 
-Progress = Callable[[int, int], None]
 MOST_HELD: Final = 24 * 1024**2
 """Bytes of clips and sounds that one file takes in; of more, all are linked."""
 

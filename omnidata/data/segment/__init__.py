@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,7 @@ from omnidata.media import AUDIO_RATE, Frame, encode_mp4, encode_wav
 from omnidata.registry import episode_tree_reader, working
 from omnidata.storage import take_lock
 from omnidata.tasks import get_task
+from omnidata.types import Progress
 
 __all__ = ["LEAD_S", "LONGEST_S", "Cut", "Labels", "Segmented", "segment"]
 
@@ -113,9 +114,6 @@ def _clip(recording: Recording, film: Film, span: Span, shot: _Shot) -> Iterator
         moment = span.clip_s + float(number / recording.fps)
         shot.before(moment)
         yield film.at(moment)[:height, :width]
-
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from omnidata.synth.compose.parts import Tally
 from omnidata.synth.compose.pool import Pool, read_pool
 from omnidata.synth.compose.search import Found, Search, Sketch, find_tasks
 from omnidata.synth.compose.settings import MOST_TASKS, Settings
-from omnidata.synth.folder import Progress, SynthStaging, make_parts
-from omnidata.types import MediaRef
+from omnidata.synth.folder import SynthStaging, make_parts
+from omnidata.types import MediaRef, Progress
 
 __all__ = ["REPORT", "Author", "Settings", "compose", "run_folder"]
 

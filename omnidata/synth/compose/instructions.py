@@ -20,7 +20,7 @@ from omnidata.errors import RunError, UsageError
 from omnidata.jsontext import BROKEN, decode, encode
 from omnidata.run.cache import ResponseCache
 from omnidata.run.cost import Budget, Limits
-from omnidata.run.engine import Engine, Progress
+from omnidata.run.engine import Engine
 from omnidata.run.evaluate import run_loop
 from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.scheduling import StageTimer
@@ -35,6 +35,7 @@ from omnidata.types import (
     Message,
     Part,
     Profile,
+    Progress,
     Step,
     Target,
 )

@@ -6,7 +6,7 @@ import hashlib
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import permutations, product
@@ -25,6 +25,7 @@ from omnidata.synth.compose.graph_sampler import PartialPlan, grow
 from omnidata.synth.compose.pool import IndexedPool
 from omnidata.synth.compose.settings import ComplexityTarget, EdgeRule
 from omnidata.synth.folder import in_processes
+from omnidata.types import Progress
 
 # What two tasks have in common that differ in the names of their nodes only.
 
@@ -303,7 +304,7 @@ def find_tasks(
     *,
     tasks: int,
     workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Found:
     """Look for distinct tasks.
 

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from multiprocessing import parent_process
@@ -26,6 +26,7 @@ from omnidata.synth.episodes.plans import GroupPlan, plan
 from omnidata.synth.episodes.settings import CODES, MEDIA, Settings
 from omnidata.synth.folder import Failure, SynthStaging, make_parts
 from omnidata.synth.sounds import speech
+from omnidata.types import Progress
 
 __all__ = ["MOST_EPISODES", "REPORT", "Settings", "make_episodes", "with_speech"]
 
@@ -44,7 +45,7 @@ def make_episodes(
     episodes: int,
     first: int = 0,
     workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Mapping[str, Any]:
     """Write an OmniGUI tree of made-up episodes.
 

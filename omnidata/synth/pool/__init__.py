@@ -10,7 +10,7 @@ import hashlib
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -41,6 +41,7 @@ from omnidata.synth.pool.screens import (
     View,
     draw,
 )
+from omnidata.types import Progress
 
 __all__ = ["REPORT", "make_pool"]
 
@@ -62,9 +63,7 @@ class PoolStaging(SynthStaging):
     )
 
 
-def make_pool(
-    out: Path, *, seed: int = 0, progress: Callable[[int, int], None] | None = None
-) -> Mapping[str, Any]:
+def make_pool(out: Path, *, seed: int = 0, progress: Progress | None = None) -> Mapping[str, Any]:
     """Write the sample pool.
 
     Equal seeds make equal bytes with the same versions of omnidata, Pillow and isal on
@@ -97,7 +96,7 @@ def make_pool(
     return {**staging.plan, **made}
 
 
-def _made(folder: Path, seed: int, progress: Callable[[int, int], None]) -> Library:
+def _made(folder: Path, seed: int, progress: Progress) -> Library:
     """Subtasks and trajectories; their pictures are written to the folder."""
     values, album = Values(seed), _Album(folder, seed)
     subtasks: dict[str, Subtask] = {}

@@ -9,7 +9,6 @@ row names the group, the medium and the step.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from omnidata.synth.drawing import WAIT
 from omnidata.synth.sample import chirp, homely, parcelo, reelio, sonora
 from omnidata.synth.sample.phone import HEIGHT, WIDTH, Screen
 from omnidata.synth.sample.script import Clip, Plan, Script, tap
+from omnidata.types import Progress
 
 __all__ = ["make_sample"]
 
@@ -27,9 +27,7 @@ _FPS = {"Reelio": 30}  # two rates on purpose: code that takes one for granted f
 _USUAL_FPS = 15
 
 
-def make_sample(
-    out: Path, *, seed: int = 0, progress: Callable[[int, int], None] | None = None
-) -> Path:
+def make_sample(out: Path, *, seed: int = 0, progress: Progress | None = None) -> Path:
     """Write the sample dataset: about 150 steps, 25 MB.
 
     The same seed gives the same bytes with the same versions of Pillow, PyAV, NumPy and isal on the
