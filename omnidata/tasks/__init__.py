@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 from omnidata import registry
 from omnidata.loaders.load import reading
 from omnidata.registry import PluginTask
-from omnidata.tasks.plugin_tasks import PluginBenchmark
 
 if TYPE_CHECKING:
     from omnidata.types import Task
@@ -29,5 +28,7 @@ def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
     """
     found = registry.get_task(name, options)
     if isinstance(found, PluginTask):  # loaders of ours look for other tasks by themselves
+        from omnidata.tasks.plugin_tasks import PluginBenchmark
+
         return cast("Task", PluginBenchmark(found.task, found.blame, reading))
     return found

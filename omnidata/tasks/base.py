@@ -9,15 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnidata.actions import Action, Screen, Space, history_text
 from omnidata.errors import DataError, Finding, UsageError
 from omnidata.loaders import files
-from omnidata.loaders.action_log import Log
 from omnidata.loaders.files import JsonFiles
 from omnidata.loaders.load import load_data
-from omnidata.loaders.task_library import Library
 from omnidata.tasks.coordinates import answer_space, centred
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
@@ -38,6 +36,10 @@ from omnidata.types import (
     Target,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    from omnidata.loaders.action_log import Log
+    from omnidata.loaders.task_library import Library
 
 # Options given as `key=value`, checked against what exists.
 

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnidata.actions import Point
 from omnidata.errors import Finding, PluginError, counted
 from omnidata.files import staying_in
 from omnidata.loaders.load import refuse_findings, short, unsafe_paths
-from omnidata.loaders.task_library import Library
 from omnidata.metrics.paired import Measures
 from omnidata.plugins import Blame
 from omnidata.registry import PluginTask
@@ -30,6 +29,9 @@ from omnidata.types import (
     Verdict,
     VerdictColumns,
 )
+
+if TYPE_CHECKING:
+    from omnidata.loaders.task_library import Library
 
 
 @dataclass(frozen=True, slots=True)
