@@ -13,7 +13,7 @@ import secrets
 import shutil
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedWriter
 from pathlib import Path
@@ -194,6 +194,8 @@ def take_lock(path: Path, *, busy: OmnidataError) -> BaseFileLock:
 # A folder in the making: hidden beside its place, which takes it in one move.
 
 _PATTERN = "[]*?"
+PLAN = ".plan.json"
+"""The file in it that says what it is going to hold: another call goes on only with its own."""
 
 
 class StagedFolder(ABC):
@@ -270,6 +272,29 @@ class StagedFolder(ABC):
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
+
+    def keep(self, plan: Mapping[str, Any], *, ours: bool) -> bool:
+        """Keep what an interrupted call with the same plan has left, else make the folder anew.
+
+        Args:
+            plan: all that the result depends on, as JSON values.
+            ours: whether a writer of this kind has left what is there.
+
+        Returns:
+            Whether there is something to go on with.
+
+        Raises:
+            UsageError: somebody else's folder has the name.
+        """
+        if self.path.exists() or self.path.is_symlink():
+            if not ours:
+                raise self.foreign()
+            if read_json(self.path / PLAN) == plan:
+                return True
+            shutil.rmtree(self.path)
+        self.path.mkdir()
+        write_json(self.path / PLAN, plan)
+        return False
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -17,8 +17,6 @@ from omnidata.errors import UsageError, counted
 if TYPE_CHECKING:
     from omnidata.training.export import Exported
 
-_SHOWN = 10
-
 
 @reading_data
 def export(
@@ -178,10 +176,9 @@ def _print(done: Exported, out: Path, as_json: bool) -> None:
     if as_json:
         terminal.print_json({"out": str(out), **done.report})
         return
-    for finding in done.findings[:_SHOWN]:
-        terminal.note(str(finding))
-    if len(done.findings) > _SHOWN:
-        terminal.note(f"... {len(done.findings) - _SHOWN} more in {out / 'export.json'}")
+    terminal.print_first(done.findings)
+    if (more := len(done.findings) - terminal.SHOWN) > 0:
+        terminal.note(f"... {more} more in {out / 'export.json'}")
     rows = [
         (
             split,

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from omnidata.synth.compose import Author
     from omnidata.synth.compose.settings import EdgeRule
 
-_SHOWN = 10
 _DIMENSIONS = ("dependency", "instruction", "knowledge", "hierarchy", "branch")
 _LEVELS = ("easy", "medium", "hard")
 
@@ -343,8 +342,7 @@ def _author(model: str | None, asking: Asking, edges: EdgeRule) -> Author | None
 def _print_tasks(report: Mapping[str, Any], as_json: bool) -> None:
     """The report as JSON, or as the tables of OmniBench's figure 3."""
     made = report["made"]
-    for said in made["findings"][:_SHOWN]:
-        terminal.note(str(Finding(**said)))
+    terminal.print_first([Finding(**said) for said in made["findings"]])
     if as_json:
         terminal.print_json(report)
         return

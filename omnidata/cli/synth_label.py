@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from omnidata.synth.annotate import Asked, Done
     from omnidata.types import LoadedDataset, Task
 
-_SHOWN = 10
-
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="The dataset's folder, new.")]
 Model = Annotated[
     str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME or hf:FOLDER.")
@@ -198,8 +196,7 @@ def _print(
     from omnidata.synth.annotate import run_folder
 
     report, run = done.report, run_folder(out)
-    for said in report["findings"][:_SHOWN]:
-        terminal.note(str(Finding(**said)))
+    terminal.print_first([Finding(**said) for said in report["findings"]])
     if as_json:
         place = str(out) if done.written else None
         terminal.print_json({**report, "out": place, "run": str(run)})

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from omnidata.types import LoadedDataset, Progress
 
 Columns = Mapping[str, Literal["share", "number"]]
-_SHOWN = 10
+SHOWN = 10
+"""Findings that are printed; of the others the number is."""
 _LONGEST = 60
 _SHORTEST = 8
 """Letters: a first column that is folded keeps so many."""
@@ -293,7 +294,7 @@ def outcome_line(results: Mapping[str, Any]) -> str:
 def print_findings(source: LoadedDataset) -> None:
     """What was read, the first findings and how many there are of each kind, on stderr."""
     findings = source.findings
-    _print_first(findings)
+    print_first(findings)
     episodes = len({step.episode for step in source.steps})
     line = f"{counted(episodes, 'episode')}, {counted(len(source.steps), 'step')}, "
     line += f"{counted(source.skipped, 'row')} skipped"
@@ -305,13 +306,14 @@ def print_findings(source: LoadedDataset) -> None:
 
 def print_doubts(findings: Sequence[Finding]) -> None:
     """The first findings, and how many there are of each kind, on stderr."""
-    _print_first(findings)
+    print_first(findings)
     if findings:
         note(_kinds(findings))
 
 
-def _print_first(findings: Sequence[Finding]) -> None:
-    for finding in findings[:_SHOWN]:
+def print_first(findings: Sequence[Finding]) -> None:
+    """The first findings, on stderr."""
+    for finding in findings[:SHOWN]:
         note(str(finding))
 
 

@@ -7,8 +7,8 @@ import io
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,12 +28,11 @@ from omnidata.loaders.repository import MANIFEST, extra_features, read_manifest
 from omnidata.loaders.rows import DETAILS, belonging, detailed, details, features, storable, to_row
 from omnidata.media import unsafe
 from omnidata.storage import (
+    PLAN,
     StagedFolder,
     atomic_write,
     is_unfinished,
     open_own,
-    read_json,
-    write_json,
 )
 from omnidata.types import LoadedDataset, MediaRef, Step, VideoSegment
 
@@ -455,8 +454,8 @@ def _leaves(schema: pa.Schema) -> list[str]:
 
 # A repository in the making.
 
-_DONE, _PLAN = ".done.jsonl", ".plan.json"
-_OURS = {"README.md", "data", MANIFEST, _DONE, _PLAN}
+_DONE = ".done.jsonl"
+_OURS = {"README.md", "data", MANIFEST, _DONE, PLAN}
 
 
 class RepositoryStaging(StagedFolder):
@@ -464,11 +463,22 @@ class RepositoryStaging(StagedFolder):
 
     noun = "a repository"
     work = "converting"
-    hidden = (_DONE, _PLAN)
+    hidden = (_DONE, PLAN)
 
     def is_ours(self, folder: Path) -> bool:
         """Whether a conversion wrote the folder, and nobody else anything into it."""
-        return _is_ours(folder)
+        if folder.is_symlink() or not folder.is_dir():
+            return False
+        names = {path.name for path in folder.iterdir()}
+        if not all(name in _OURS or is_unfinished(name) for name in names):
+            return False
+        if PLAN in names or not names:
+            return True
+        try:
+            read_manifest(folder)
+        except DataError:
+            return False
+        return True
 
     def resume(self, settings: Mapping[str, Any]) -> dict[str, Shard]:
         """The whole shards of an interrupted call with the same settings; else an empty folder.
@@ -477,20 +487,11 @@ class RepositoryStaging(StagedFolder):
             By stamp.
         """
         done = {}
-        try:
-            if read_json(self.path / _PLAN) == settings:
+        if self.keep(settings, ours=self.is_ours(self.path)):
+            with suppress(OSError, ValueError):  # msgspec's errors are ValueErrors
                 lines = (self.path / _DONE).read_bytes().split(b"\n")[:-1]
                 shards = [msgspec.json.decode(line, type=Shard) for line in lines]
                 done = {shard.stamp: shard for shard in shards if self._is_whole(shard)}
-        except (OSError, ValueError):  # msgspec's errors are ValueErrors
-            pass
-        if not done:
-            if self.is_ours(self.path):
-                shutil.rmtree(self.path)
-            elif self.path.exists() or self.path.is_symlink():
-                raise self.foreign()
-            self.path.mkdir()
-            write_json(self.path / _PLAN, settings)
         with atomic_write(self.path / _DONE) as file:  # without the line that an end cut short
             file.writelines(_line(shard) for shard in done.values())
         return done
@@ -515,22 +516,6 @@ class RepositoryStaging(StagedFolder):
     def _is_whole(self, shard: Shard) -> bool:
         path = self.path / shard.file
         return path.is_file() and path.stat().st_size == shard.size
-
-
-def _is_ours(folder: Path) -> bool:
-    """Whether a conversion wrote the folder, and nobody else anything into it."""
-    if folder.is_symlink() or not folder.is_dir():
-        return False
-    names = {path.name for path in folder.iterdir()}
-    if not all(name in _OURS or is_unfinished(name) for name in names):
-        return False
-    if _PLAN in names or not names:
-        return True
-    try:
-        read_manifest(folder)
-    except DataError:
-        return False
-    return True
 
 
 def _line(shard: Shard) -> bytes:

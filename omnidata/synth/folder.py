@@ -20,6 +20,7 @@ from omnidata.data.processes import Lost, each
 from omnidata.errors import DataError, RunError, UsageError
 from omnidata.run.run_files import changes, described
 from omnidata.storage import (
+    PLAN,
     StagedFolder,
     is_unfinished,
     read_json,
@@ -27,8 +28,6 @@ from omnidata.storage import (
     write_json,
 )
 from omnidata.types import Progress
-
-PLAN = ".plan.json"
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -20,7 +20,7 @@ from omnidata.errors import DataError, Finding, counted
 from omnidata.jsontext import encode
 from omnidata.loaders.files import refuse_closed
 from omnidata.run.selection import SPLITS, Split, select, split_of, write_exclude
-from omnidata.storage import StagedFolder, atomic_write, is_unfinished, read_json, write_json
+from omnidata.storage import PLAN, StagedFolder, atomic_write, is_unfinished, write_json
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
 from omnidata.training.media_store import MEDIA, Media, Sizing, Store, key
@@ -33,7 +33,7 @@ __all__ = ["Exported", "Options", "Sizing", "export"]
 
 REPORT, INFO = "export.json", "dataset_info.json"
 SEEN, LEAKS, MODELS = "seen.txt", "leaks.txt", "models.jsonl"
-PLAN, _JOURNAL = ".plan.json", ".media.jsonl"
+_JOURNAL = ".media.jsonl"
 _OURS = {MEDIA, REPORT, INFO, SEEN, LEAKS, MODELS, PLAN}
 _OURS |= {f"{split}.jsonl" for split in SPLITS}
 _PARTS = {_JOURNAL, *(f".{name}.rest" for name in _OURS)}
@@ -71,16 +71,9 @@ class ExportStaging(StagedFolder):
 
     def begin(self) -> None:
         """Keep what an interrupted call with the same settings has left, else make the folder."""
-        if self.path.exists() or self.path.is_symlink():
-            if not _holds(self.path, half=True):
-                raise self.foreign()
-            if read_json(self.path / PLAN) == self._settings:
-                for part in (self.path / MEDIA).glob(".*"):
-                    part.unlink()
-                return
-            shutil.rmtree(self.path)
-        self.path.mkdir()
-        write_json(self.path / PLAN, self._settings)
+        if self.keep(self._settings, ours=_holds(self.path, half=True)):
+            for part in (self.path / MEDIA).glob(".*"):
+                part.unlink()
 
     def publish(self, wanted: Iterable[str]) -> None:
         """Move the folder to its place.

@@ -19,8 +19,9 @@ from omnidata.loaders import repository
 from omnidata.loaders.rows import BELONGING, DETAILS, Reader, features
 from omnidata.media import InMemoryMedia
 from omnidata.run.selection import Split
+from omnidata.storage import PLAN
 from omnidata.training.datasets import PackedSteps
-from omnidata.training.export import PLAN, REPORT
+from omnidata.training.export import REPORT
 from omnidata.training.formats import Example, FormatName, read
 from omnidata.types import LoadedDataset, MediaRef, Step, Task
 

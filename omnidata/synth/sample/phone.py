@@ -185,13 +185,12 @@ class Canvas:
         *,
         radius: int,
         colour: Colour,
-        ink: Colour = WHITE,
         label: str | None = None,
     ) -> None:
         """A disc with an icon, and a label beneath."""
         x, y = centre
         self.disc(centre, radius, colour)
-        self.icon(icon, centre, size=round(radius * 1.1), fill=ink)
+        self.icon(icon, centre, size=round(radius * 1.1), fill=WHITE)
         if label:
             self.text(label, (x, y + radius + 30), size=26, fill=self.theme.faint)
         self.target(name, (x - radius, y - radius, x + radius, y + radius))
