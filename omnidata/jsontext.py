@@ -173,6 +173,16 @@ def encode(value: Any) -> bytes:
         return json.dumps(msgspec.to_builtins(value)).encode()
 
 
+def compact(value: Any) -> str:
+    """A value as JSON without spaces, in the letters that it has.
+
+    Examples:
+        >>> compact({"text": "é", "at": [1, 2]})
+        '{"text":"é","at":[1,2]}'
+    """
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def is_number(value: object) -> TypeGuard[int | float]:
     """Whether a value of JSON is a number; Python takes true and false for 1 and 0.
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, Self, TypeVar, get_args
 
 from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, convert
 from omnidata.errors import DataError
-from omnidata.jsontext import as_name
+from omnidata.jsontext import as_name, compact
 from omnidata.loaders.instructions import Language
 from omnidata.storage import atomic_write, copy_file
 
@@ -383,13 +383,13 @@ def _target(action: Action, screen: Screen, where: str) -> dict[str, Any]:
     text = action.text or ""
     touch = _regions(action.start, screen, where)
     number = _primitive(action, where)
-    compact = {"action_type": number, "text": text, "touch_xy": touch}
+    brief = {"action_type": number, "text": text, "touch_xy": touch}
     row = {
         "result_action_type": number,
         "result_action_text": text,
         "result_touch_xy": touch,
         "result_lift_xy": _regions(action.end, screen, where),
-        "result_action_json": _json(compact),
+        "result_action_json": compact(brief),
     }
     return row if action.words is None else {**row, "action_text": action.words}
 
@@ -436,7 +436,7 @@ def _regions(regions: tuple[Region, ...], screen: Screen, where: str) -> str:
         )
     if not pixels:
         return ""
-    return _json(pixels[0] if len(pixels) == 1 else pixels)
+    return compact(pixels[0] if len(pixels) == 1 else pixels)
 
 
 def _pixels(region: Region, screen: Screen) -> list[Any]:
@@ -457,10 +457,6 @@ def _corners(region: Region) -> tuple[float, ...]:
 def _number(value: float) -> float:
     """Whole pixels without a decimal point, as the released data has them."""
     return int(value) if math.isfinite(value) and value == int(value) else value
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _array(rows: list[dict[str, Any]]) -> bytes:

@@ -6,7 +6,6 @@ What the paper scores, coverage and consistency of task graphs, needs no model's
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 from omnidata.actions import Action, Box, Point, Region, Screen, Space, centre, convert
 from omnidata.errors import counted
+from omnidata.jsontext import compact
 from omnidata.loaders.rows import canonical
 from omnidata.loaders.task_library import Library, TaskGraph
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, complexity, eligible
@@ -556,7 +556,7 @@ def _written(action: Action, point: Any, step: Step | None = None) -> str:
         "Function": function,
         "Args": args,
     }
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return compact(body)
 
 
 def _blind(action: Action, step: Step, space: Space) -> str:

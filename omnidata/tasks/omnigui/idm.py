@@ -6,8 +6,6 @@ answered in OmniGUI's form, so that OmniGUI's parser and rules read and judge th
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from omnidata.actions import Action, Screen, Space
-from omnidata.tasks.base import Benchmark
+from omnidata.tasks.base import Benchmark, hash_of
 from omnidata.tasks.omnigui.files import app_key
 from omnidata.tasks.omnigui.task import SPACES, OmniGui, PaperProfile
 from omnidata.types import (
@@ -83,8 +81,7 @@ class OmniGuiIdm(Benchmark):
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
         self._clip = self.options["clip"]
-        text = json.dumps([self._clip, system_prompt(), _SHOTS, _CLIPS, _ASK])
-        self.prompt_hash = hashlib.sha256(text.encode()).hexdigest()
+        self.prompt_hash = hash_of([self._clip, system_prompt(), _SHOTS, _CLIPS, _ASK])
         self._omnigui = OmniGui("omnigui", {"coordinates": self.options["coordinates"]})
         # The release judges by the raw row, which need not be where the target is from.
         self.profiles: Mapping[str, Profile] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 from collections import Counter
@@ -30,11 +29,11 @@ from omnidata.actions import (
     round_half_up,
 )
 from omnidata.errors import DataError, Finding, UsageError
-from omnidata.jsontext import whole_number
+from omnidata.jsontext import compact, whole_number
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
 from omnidata.loaders.instructions import MIN_BYTES, Language, find_voice, voice_file
 from omnidata.metrics.intervals import Ints, Mask
-from omnidata.tasks.base import Benchmark
+from omnidata.tasks.base import Benchmark, hash_of
 from omnidata.tasks.coordinates import place
 from omnidata.tasks.explaining import Rule, acted, by_action, read_again
 from omnidata.tasks.json_answers import LABELS, Answer, Pair, ParseFailure
@@ -148,7 +147,7 @@ class Prompt:
                 where=f"-T voice={self.voice}",
                 expected="a folder of WAV files named after the MD5 of each instruction",
             )
-        text = json.dumps(
+        self.hash = hash_of(
             [
                 {k: v for k, v in options.items() if k in OPTIONS and k != "voice"},
                 system_prompt(options["modalities"], self.voice_form),
@@ -157,7 +156,6 @@ class Prompt:
                 HISTORY_VERSION,
             ]
         )
-        self.hash = hashlib.sha256(text.encode()).hexdigest()
 
     def conversation(
         self, step: Step, predicted: Sequence[Action | None] | None = None
@@ -444,9 +442,9 @@ def target(step: Step, *, space: Space, size: Screen) -> Target | None:
         places.append(found)
         body[key], marked[key] = list(found), PLACE
     if not places:  # what stands for a place stands for nothing else
-        text = _compact(body)
+        text = compact(body)
         return Target(text, text.replace(PLACE, "bbox"))
-    return Target(_compact(body), _compact(marked).replace(f'"{PLACE}"', PLACE), tuple(places))
+    return Target(compact(body), compact(marked).replace(f'"{PLACE}"', PLACE), tuple(places))
 
 
 def _is_whole(action: Action) -> bool:
@@ -469,10 +467,6 @@ def _lift(body: dict[str, Any]) -> Point:
     """Where a swipe ends whose source does not say it."""
     x, y = body["end_coordinate"]
     return Point(x, y, "norm1000")
-
-
-def _compact(body: dict[str, Any]) -> str:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
 
 # OmniGUI's baselines: what a score means without a model. They look at targets alone.

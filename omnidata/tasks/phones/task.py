@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,9 +21,8 @@ from omnidata.actions import (
     convert,
     history_text,
 )
-from omnidata.errors import UsageError
-from omnidata.jsontext import is_integer
-from omnidata.tasks.base import Benchmark
+from omnidata.jsontext import compact, is_integer
+from omnidata.tasks.base import Benchmark, hash_of
 from omnidata.tasks.coordinates import Resizing, place, resizing
 from omnidata.tasks.explaining import (
     Reader,
@@ -108,52 +105,6 @@ class Wording:
         return text
 
 
-class Prompt:
-    """Builds conversations: system prompt, screenshot, goal, history.
-
-    Args:
-        wording: the dataset's.
-        options: resolved; `history`, `coordinates`.
-    """
-
-    def __init__(self, wording: Wording, options: Mapping[str, str]) -> None:
-        self.options = options
-        self.space = next(space for space in SPACES if space == options["coordinates"])
-        self._system = wording.system(self.space)
-        self.hash = hashlib.sha256(
-            json.dumps([dict(options), self._system, _ASK]).encode()
-        ).hexdigest()
-
-    def conversation(
-        self, step: Step, goal: str, predicted: Sequence[Action | None] | None = None
-    ) -> Conversation:
-        """The system and user message for one step.
-
-        Args:
-            step: the step.
-            goal: what is to be done.
-            predicted: the model's own actions so far; used with `history=predicted` only.
-        """
-        blocks = [f"Goal: {goal}", f"Step: {step.step_index}"]
-        if lines := self._history(step, predicted):
-            blocks.append("Action History:\n" + "\n".join(lines))
-        shot = step.media.get("screenshot")
-        shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
-        return (
-            Message("system", (Part("text", self._system),)),
-            Message("user", (*shown, Part("text", "\n\n".join([*blocks, _ASK])))),
-        )
-
-    def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> list[str]:
-        wanted = self.options["history"]
-        past = () if wanted == "none" else step.history if wanted == "gold" else predicted or ()
-        return [
-            f"Step {number}: {history_text(action, screen if min(screen) > 0 else (1, 1))}"
-            for number, (action, screen) in enumerate(zip(past, step.history_screens, strict=False))
-            if action is not None
-        ]
-
-
 # Right answers of phone datasets as JSON with places, and the rules that need no model.
 
 BASELINES = ("oracle", "center", "majority", "always-wait")
@@ -201,27 +152,6 @@ def target(
 
 def _unmarked(text: str | None) -> str | None:
     return text.replace(PLACE, "bbox") if text else text
-
-
-def compact(body: dict[str, Any]) -> str:
-    """An answer as JSON without spaces."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-
-
-def check(task: str, name: str, options: Mapping[str, str]) -> None:
-    """Refuse a baseline that does not exist.
-
-    Raises:
-        UsageError: there is no such rule, or an option is given.
-    """
-    if name not in BASELINES:
-        raise UsageError(
-            f'{task} has no baseline "{name}"',
-            where=f"--model baseline:{name}",
-            expected=f"one of {', '.join(BASELINES)}",
-        )
-    for option in options:
-        raise UsageError(f"baseline:{name} has no options", where=f"-M {option}={options[option]}")
 
 
 def blind(name: str, actions: Iterable[Action]) -> Action:
@@ -423,9 +353,9 @@ class PhoneTask(Benchmark):
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
-        self._prompt = Prompt(self.wording, self.options)
-        self.prompt_hash = self._prompt.hash
-        self._space: Space = self._prompt.space
+        self._space = next(space for space in SPACES if space == self.options["coordinates"])
+        self.system = self.wording.system(self._space)
+        self.prompt_hash = hash_of([dict(self.options), self.system, _ASK])
         self.profiles: Mapping[str, Profile] = {
             name: PhoneProfile(
                 name,
@@ -461,7 +391,21 @@ class PhoneTask(Benchmark):
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step; `predicted` is used with `history=predicted` only."""
-        return self._prompt.conversation(step, self.goal(step), predicted)
+        past = zip(self.earlier(step, predicted), step.history_screens, strict=False)
+        lines = [
+            f"Step {number}: {history_text(action, screen if min(screen) > 0 else (1, 1))}"
+            for number, (action, screen) in enumerate(past)
+            if action is not None
+        ]
+        blocks = [f"Goal: {self.goal(step)}", f"Step: {step.step_index}"]
+        if lines:
+            blocks.append("Action History:\n" + "\n".join(lines))
+        shot = step.media.get("screenshot")
+        shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
+        return (
+            Message("system", (Part("text", self.system),)),
+            Message("user", (*shown, Part("text", "\n\n".join([*blocks, _ASK])))),
+        )
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -479,21 +423,13 @@ class PhoneTask(Benchmark):
             size=size or step.screen,
         )
 
-    def baseline(
-        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
-    ) -> Callable[[Step], str]:
-        """The rule of that name: a step's answer; see `BASELINES`."""
-        check(self.name, name, options)
+    def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
+        """The rule of a baseline; see `BASELINES`."""
         if name == "oracle":
-            return self._oracle
+            return super().policy(name, steps)
         truths = (self.truth(step.source, step.screen) for step in steps)
         action = blind(name, (truth.action for truth in truths if truth))
         return lambda step: written(action, step, self.body, self.places, self._space)
-
-    def _oracle(self, step: Step) -> str:
-        """The target; an empty text where there is none, which the profiles leave out."""
-        found = self.target(step)
-        return found.text if found else ""
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none."""
