@@ -1,4 +1,4 @@
-"""What an OmniGUI dataset holds, as the paper's Table 7 and Figure 2 have it."""
+"""What an OmniGUI dataset holds, as the paper's Table 7 and Figure 2 have it; its other tables."""
 
 from __future__ import annotations
 
