@@ -1,7 +1,7 @@
-"""A place of the screen as the numbers that a model is to learn.
+"""Places of the screen as the numbers that a model is to learn, and back.
 
-Short: whole numbers (four digits in [0, 1]) wherever such a point lies inside the target, and
-otherwise as many digits as it takes to hit it.
+Numbers are short: whole numbers (four digits in [0, 1]) wherever such a point lies inside the
+target, and otherwise as many digits as it takes to hit it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from omnidata.actions import (
     convert,
     round_half_up,
 )
-from omnidata.errors import PredictionError
-from omnidata.types import PLACE, Target
+from omnidata.errors import OmnidataError, PredictionError
+from omnidata.types import PLACE, Step, Target
 
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
@@ -267,3 +267,64 @@ def resizing(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | Non
     """
     found = shown(receipt, where=where)
     return found if found and found.size != found.original else None
+
+
+# Places of answers in pixels of the screen.
+
+
+def on_screen(step: Step, point: Point, receipt: Mapping[str, Any] | None) -> Point | None:
+    """A point of an answer in pixels of the step's screen.
+
+    Args:
+        step: what was asked about.
+        point: pixels are those of the picture as it was sent.
+        receipt: of the answer; it tells how large that was.
+
+    Returns:
+        None where the receipt cannot be read, or the size of the screen is not known, or the
+        numbers are beyond any screen.
+    """
+    try:
+        if point.space != "px":
+            found = convert(point, "px", step.screen) if min(step.screen) > 0 else None
+        else:
+            resized = resizing(receipt, where=step.sample_id)
+            pair = (point.x, point.y)
+            found = Point(*(resized.to_screen(pair) if resized else pair), "px")
+        return found if found and math.isfinite(found.x) and math.isfinite(found.y) else None
+    except (OmnidataError, OverflowError):
+        return None
+
+
+def pair_on_screen(
+    step: Step, pair: object, space: Space, receipt: Mapping[str, Any] | None
+) -> Point | None:
+    """Two numbers of an answer as such a point; None for anything else."""
+    point = point_of(pair, space)
+    return on_screen(step, point, receipt) if point else None
+
+
+def point_of(pair: object, space: Space) -> Point | None:
+    """Two numbers of an answer as the point that they name; None for anything else.
+
+    A number beyond all others is written into results as a text, and names no point.
+    """
+    if not isinstance(pair, Sequence) or len(pair) != 2:
+        return None
+    if not all(isinstance(side, int | float) for side in pair):
+        return None
+    return Point(pair[0], pair[1], space)
+
+
+def in_pixels(region: Region, screen: Screen) -> Region:
+    """A region in pixels of a screen.
+
+    Examples:
+        >>> in_pixels(Point(500, 500, "norm1000"), (720, 1600))
+        Point(x=360.0, y=800.0, space='px')
+    """
+    if isinstance(region, Point):
+        return convert(region, "px", screen)
+    low = convert(Point(region.left, region.top, region.space), "px", screen)
+    high = convert(Point(region.right, region.bottom, region.space), "px", screen)
+    return Box(low.x, low.y, high.x, high.y, "px")

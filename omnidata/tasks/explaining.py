@@ -15,7 +15,6 @@ from typing import Any, Final, Protocol, get_args
 
 from omnidata.actions import (
     Action,
-    Box,
     Direction,
     Point,
     Region,
@@ -27,7 +26,7 @@ from omnidata.actions import (
 )
 from omnidata.errors import OmnidataError
 from omnidata.metrics.edit_distance import edit_distance
-from omnidata.tasks.coordinates import resizing
+from omnidata.tasks.coordinates import in_pixels, on_screen
 from omnidata.types import (
     NOTHING,
     READ,
@@ -623,67 +622,6 @@ def of_turns(target: Turn | None, said: Turn | None) -> Places:
         for regions in ((said.starts, said.ends) if said else ((), ()))
     )
     return Places(target.starts if target else (), target.ends if target else (), start, end)
-
-
-# Places in pixels of the picture.
-
-
-def on_screen(step: Step, point: Point, receipt: Mapping[str, Any] | None) -> Point | None:
-    """A point of an answer in pixels of the step's screen.
-
-    Args:
-        step: what was asked about.
-        point: pixels are those of the picture as it was sent.
-        receipt: of the answer; it tells how large that was.
-
-    Returns:
-        None where the receipt cannot be read, or the size of the screen is not known, or the
-        numbers are beyond any screen.
-    """
-    try:
-        if point.space != "px":
-            found = convert(point, "px", step.screen) if min(step.screen) > 0 else None
-        else:
-            resized = resizing(receipt, where=step.sample_id)
-            pair = (point.x, point.y)
-            found = Point(*(resized.to_screen(pair) if resized else pair), "px")
-        return found if found and math.isfinite(found.x) and math.isfinite(found.y) else None
-    except (OmnidataError, OverflowError):
-        return None
-
-
-def pair_on_screen(
-    step: Step, pair: object, space: Space, receipt: Mapping[str, Any] | None
-) -> Point | None:
-    """Two numbers of an answer as such a point; None for anything else."""
-    point = point_of(pair, space)
-    return on_screen(step, point, receipt) if point else None
-
-
-def point_of(pair: object, space: Space) -> Point | None:
-    """Two numbers of an answer as the point that they name; None for anything else.
-
-    A number beyond all others is written into results as a text, and names no point.
-    """
-    if not isinstance(pair, Sequence) or len(pair) != 2:
-        return None
-    if not all(isinstance(side, int | float) for side in pair):
-        return None
-    return Point(pair[0], pair[1], space)
-
-
-def in_pixels(region: Region, screen: Screen) -> Region:
-    """A region in pixels of a screen.
-
-    Examples:
-        >>> in_pixels(Point(500, 500, "norm1000"), (720, 1600))
-        Point(x=360.0, y=800.0, space='px')
-    """
-    if isinstance(region, Point):
-        return convert(region, "px", screen)
-    low = convert(Point(region.left, region.top, region.space), "px", screen)
-    high = convert(Point(region.right, region.bottom, region.space), "px", screen)
-    return Box(low.x, low.y, high.x, high.y, "px")
 
 
 # Texts and distances in words.

@@ -18,8 +18,7 @@ from omnidata.actions import Action, Point, Space, convert
 from omnidata.errors import Finding
 from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import answer_space, respelled
-from omnidata.tasks.explaining import in_pixels
+from omnidata.tasks.coordinates import answer_space, in_pixels, respelled
 from omnidata.tasks.profiles import RowProfile
 from omnidata.types import Cause, Diagnosis, Outcome, Profile, Step, Target, Task, Verdict
 from tests.goldens.worlds import WORLDS

@@ -20,7 +20,7 @@ from omnidata.tasks.agentnet.actions import POINTED, boxes_of, place_of, spelled
 from omnidata.tasks.agentnet.load import truths_of
 from omnidata.tasks.agentnet.rules import REACH, Rule, judge, parse, relative
 from omnidata.tasks.base import Benchmark, hash_of
-from omnidata.tasks.coordinates import answer_space, place
+from omnidata.tasks.coordinates import answer_space, in_pixels, on_screen, place
 from omnidata.tasks.desktops import as_action, is_told
 from omnidata.tasks.explaining import (
     SCREENSHOT,
@@ -28,9 +28,7 @@ from omnidata.tasks.explaining import (
     diagnose,
     explained,
     gap,
-    in_pixels,
     of_turns,
-    on_screen,
     quoted,
     shown,
 )

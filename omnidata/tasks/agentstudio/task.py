@@ -37,16 +37,8 @@ from omnidata.tasks.agentstudio.rules import (
     letters_of,
 )
 from omnidata.tasks.base import Benchmark, hash_of
-from omnidata.tasks.coordinates import answer_space, place
-from omnidata.tasks.explaining import (
-    SCREENSHOT,
-    Rule,
-    explained,
-    in_pixels,
-    pair_on_screen,
-    place_cause,
-    placed,
-)
+from omnidata.tasks.coordinates import answer_space, in_pixels, pair_on_screen, place
+from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, place_cause, placed
 from omnidata.tasks.published import Published, PublishedRow, TableSpec, read_published
 from omnidata.types import (
     PLACE,

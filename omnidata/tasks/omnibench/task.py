@@ -22,15 +22,8 @@ from omnidata.loaders.task_library import Library, TaskGraph
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, complexity, eligible
 from omnidata.tasks import overview
 from omnidata.tasks.base import Benchmark, hash_of
-from omnidata.tasks.coordinates import answer_space, place, resizing
-from omnidata.tasks.explaining import (
-    SCREENSHOT,
-    Rule,
-    diagnose,
-    explained,
-    pair_on_screen,
-    placed,
-)
+from omnidata.tasks.coordinates import answer_space, pair_on_screen, place, resizing
+from omnidata.tasks.explaining import SCREENSHOT, Rule, diagnose, explained, placed
 from omnidata.tasks.json_answers import Pair, ParseFailure
 from omnidata.tasks.omnibench import load as loader
 from omnidata.tasks.omnibench.actions import (
