@@ -101,6 +101,7 @@ class Action:
 
     Raises:
         ValueError: there is no such kind.
+        TypeError: the places are no tuple of regions.
 
     Examples:
         >>> Action("tap", (Point(10, 20, "px"),), count=2).label
@@ -124,9 +125,12 @@ class Action:
     then: tuple[Action, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the kind."""
+        """Check the kind, and that places are tuples, as a lone region is easily given."""
         if self.kind not in KINDS:
             raise ValueError(f"there is no kind of action {self.kind!r}; {_HINT}")
+        for places in (self.start, self.end):
+            if not isinstance(places, tuple):
+                raise TypeError(f"the places of an action are a tuple of regions, not {places!r}")
 
     @property
     def label(self) -> str:

@@ -171,6 +171,10 @@ class UnansweredWarning(UserWarning):
     """Some steps got no answer; they count as wrong in the score."""
 
 
+class MisspeltWarning(UserWarning):
+    """A class has an attribute that nobody asks for, and whose name is nearly that of one asked."""
+
+
 def counted(number: int, noun: str) -> str:
     """A number of things, in words.
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from traceback import walk_tb
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from omnidata.errors import OmnidataError, PluginError, UnusableRowError, UsageError
+from omnidata.errors import (
+    MisspeltWarning,
+    OmnidataError,
+    PluginError,
+    UnusableRowError,
+    UsageError,
+)
 
 
 @cache
@@ -82,9 +90,71 @@ class Kind:
         return made
 
 
+_ALIKE: Final = 0.75
+"""The ratio of `difflib` from which a name may be meant for another: "raed" for "read" has it."""
+
+
+def warn_of_misspelt(kind: type, contract: type, *, stacklevel: int) -> None:
+    """Warn of each public attribute of a class that may be a misspelt member of its contract.
+
+    Nobody would ever ask for it, and the member's default would be used in silence. A name is left
+    alone where it begins with another letter, and where the class has the member as well.
+
+    Args:
+        kind: a class that has just been defined.
+        contract: the class that it derives from, whose members are asked for.
+        stacklevel: how many calls lie between the definition of the class and this function.
+    """
+    inherited = set().union(*(vars(base) for base in kind.__mro__[1:]))
+    members = {name for name in dir(contract) if not name.startswith("_")}
+    members |= contract.__annotations__.keys()
+    for name in sorted(vars(kind).keys() - members - inherited):
+        like = [member for member in members - vars(kind).keys() if member[0] == name[0]]
+        for meant in get_close_matches(name, like, 1, _ALIKE):
+            warnings.warn(
+                f"{kind.__qualname__} has `{name}`, which nobody asks for: if `{meant}` of "
+                f"{contract.__name__} is meant, spell it so; if not, begin it with an underscore",
+                MisspeltWarning,
+                stacklevel + 1,
+            )
+
+
 def origin_of(group: str, name: str) -> str:
     """The distribution that brings a name, with its version and the callable."""
     return ", ".join(sorted(map(_origin, _installed(group, tuple(sys.path)).select(name=name))))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a function of a plug-in is to give.
+
+    Attributes:
+        fits: whether something is such a result.
+        expected: what is one, for messages.
+    """
+
+    fits: Callable[[Any], bool]
+    expected: str
+
+    def of(self, found: Any, function: str, where: str) -> Any:
+        """What the function gave.
+
+        Args:
+            found: is looked at.
+            function: its name and whose it is, for the message.
+            where: the data or the step that it was called for.
+
+        Raises:
+            PluginError: it is no such result.
+        """
+        if self.fits(found):
+            return found
+        raise PluginError(
+            f"{function} gives {found!r:.300}",
+            where=where,
+            expected=self.expected,
+            remedy="mend the function, or tell the authors of the plug-in",
+        )
 
 
 _LONGEST = 300  # letters of what a failing function held

@@ -14,16 +14,13 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
+from omnidata.actions import Action
 from omnidata.errors import OmnidataError, UsageError, meant
 from omnidata.files import staying_in
-from omnidata.plugins import Blame, Kind, origin_of
-from omnidata.types import (
-    LoadedDataset,
-    Step,
-    Task,
-)  # fmt: skip
+from omnidata.plugins import Blame, Kind, Result, origin_of
+from omnidata.types import LoadedDataset, Message, Step, Target, Task
 
 TASKS = Kind(
     "omnidata.tasks",
@@ -147,6 +144,29 @@ _CALLED_FOR: Mapping[str, Callable[[Any], str]] = {
 }
 """Functions of a task that take what they are called for first, and how messages name that."""
 
+TARGET: Final = Result(
+    lambda found: found is None or isinstance(found, Target),
+    "Target(text, template, points), or None where there is no right answer; a text alone is what "
+    "`answer` gives",
+)
+ANSWER: Final = Result(
+    lambda found: found is None or isinstance(found, str),
+    "the right answer as text, or None where there is none",
+)
+_GIVES: Mapping[str, Result] = {
+    "named": Result(lambda found: found is None or isinstance(found, Step), "the Step, or None"),
+    "prompt": Result(
+        lambda found: isinstance(found, tuple) and all(isinstance(one, Message) for one in found),
+        'a tuple of Message (omnidata.types), as (Message("user", (Part("text", "..."),)),)',
+    ),
+    "target": TARGET,
+    "read": Result(
+        lambda found: found is None or isinstance(found, Action),
+        "an Action (omnidata.actions), or None where the text is none",
+    ),
+}
+"""What some of them are to give."""
+
 
 @dataclass(frozen=True, slots=True)
 class PluginTask:
@@ -170,9 +190,16 @@ class PluginTask:
         found, where = getattr(self.task, name), _CALLED_FOR.get(name)
         if where is None:
             return found
-        return lambda first, *others, **options: self.blame.call(
-            found, where(first), first, *others, **options
-        )
+        result = _GIVES.get(name)
+
+        def call(first: Any, *others: Any, **options: Any) -> Any:
+            made = self.blame.call(found, where(first), first, *others, **options)
+            if result is None:
+                return made
+            function = f"{self.blame.origin} fails: `{name}` of {self.task.name}"
+            return result.of(made, function, where(first))
+
+        return call
 
     def load(self, data: Path, **options: Any) -> LoadedDataset:
         """Read the dataset's annotations, and nothing outside the data."""

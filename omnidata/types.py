@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 import msgspec
@@ -130,6 +131,9 @@ class Step:
         group: what must never be torn apart in splits, controls, bootstraps and checks for leaks:
             the episode, with its twins; the page of a grounding row. Equal names mean the same
             thing in other data of the benchmark. Where a loader says nothing it is the episode.
+
+    Raises:
+        TypeError: a field is of another type; the message names the step and what was expected.
     """
 
     sample_id: str
@@ -148,12 +152,72 @@ class Step:
     group: str = ""
 
     def __post_init__(self) -> None:
-        """Name the episode and the group where the loader has not."""
+        """Check the types, and name the episode and the group where the loader has not."""
+        if not (  # a look that costs little: steps are made by the million
+            type(self.step_index) is type(self.num_steps) is int
+            and type(self.sample_id) is type(self.episode_id) is type(self.instruction) is str
+            and type(self.media) is dict
+            and type(self.tags) is dict
+            and type(self.source) is dict
+            and type(self.screen) is tuple
+            and type(self.history) is tuple
+            and type(self.history_screens) is tuple
+            and (self.action is None or type(self.action) is Action)
+            and _NUMBERS.issuperset(map(type, self.screen))
+            and _TEXTS.issuperset(map(type, self.tags.values()))
+            and _MEDIA.issuperset(map(type, self.media.values()))
+        ):
+            _check_types(self)
         if not self.episode:
             names = filter(None, (self.tags.get("app"), self.episode_id))
             object.__setattr__(self, "episode", "/".join(names))
         if not self.group:
             object.__setattr__(self, "group", self.episode)
+
+
+_NUMBERS: Final = frozenset[type]({int})
+_TEXTS: Final = frozenset[type]({str})
+_MEDIA: Final = frozenset[type]({MediaRef, NoneType})
+_STEP_FIELDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
+    "sample_id": ((str,), "a text"),
+    "episode_id": ((str,), "a text"),
+    "step_index": ((int,), "a whole number, from 0"),
+    "num_steps": ((int,), "a whole number, from 1"),
+    "instruction": ((str,), "a text"),
+    "screen": ((tuple, list), "width and height in pixels, (0, 0) where nobody knows them"),
+    "media": ((dict, Mapping), "a mapping from roles to MediaRef or None"),
+    "history": ((tuple, list), "a tuple of Action or None, one for each earlier step"),
+    "history_screens": ((tuple, list), "a tuple of the earlier screens, (width, height) each"),
+    "action": ((Action, NoneType), "an Action or None"),
+    "tags": ((dict, Mapping), "a mapping from names to texts"),
+    "source": ((dict, Mapping), "the untouched row, a mapping"),
+}
+"""What may be handed over in each field, and how a message says it."""
+_STEP_ITEMS: Final[Mapping[str, tuple[type, ...]]] = {
+    "screen": (int,),
+    "media": (MediaRef, NoneType),
+    "tags": (str,),
+}
+
+
+def _check_types(step: Step) -> None:
+    """Look at each field, and at what it holds.
+
+    Raises:
+        TypeError: one is of another type.
+    """
+    for name, (kinds, expected) in _STEP_FIELDS.items():
+        value = getattr(step, name)
+        fits = isinstance(value, kinds)
+        if fits and name in _STEP_ITEMS:
+            items = value.values() if isinstance(value, Mapping) else value
+            fits = all(isinstance(item, _STEP_ITEMS[name]) for item in items)
+        if not fits:
+            raise _other_type(f"the step {step.sample_id!r:.80}", name, step, expected)
+
+
+def _other_type(owner: str, name: str, value: object, expected: str) -> TypeError:
+    return TypeError(f"{owner} has the {name} {getattr(value, name)!r:.80}: expected {expected}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,11 +549,23 @@ class Target:
         text: the answer, in the form that the prompt asks for.
         template: the same with `PLACE` for each point in it.
         points: those points in their order, x and y in the unit of the answer.
+
+    Raises:
+        TypeError: a field is of another type.
     """
 
     text: str
     template: str
     points: tuple[tuple[float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the types."""
+        for name, value in (("text", self.text), ("template", self.template)):
+            if not isinstance(value, str):
+                raise _other_type("the target", name, self, "a text")
+        pairs = self.points if isinstance(self.points, tuple | list) else [None]
+        if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+            raise _other_type("the target", "points", self, "pairs, as ((12, 7),)")
 
 
 class Profile(Protocol):

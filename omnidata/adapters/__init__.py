@@ -112,6 +112,12 @@ def get_adapter(
     )
 
 
+def is_light(spec: str) -> bool:
+    """Whether a model is made in no time: it loads no weights, and no code of others."""
+    kind = spec.partition(":")[0]
+    return kind != "hf" and kind not in PLUGINS.names()
+
+
 def _behind_http(preset: Preset, key_file: Path | None, asks: bool) -> Adapter:
     from omnidata.adapters.keys import Key
 

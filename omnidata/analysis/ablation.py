@@ -9,6 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
+from omnidata.adapters import is_light
 from omnidata.analysis.comparison import Slice, compare, correct
 from omnidata.analysis.comparison_tables import span
 from omnidata.analysis.controls import CONTROLS, MEDIUM, Altered, Control, altered, without
@@ -19,7 +20,7 @@ from omnidata.jsontext import encode
 from omnidata.metrics.paired import Unit
 from omnidata.run.cost import Limits
 from omnidata.run.selection import read_exclude, select
-from omnidata.run.suite import Cell, ModelRow, Outcome, TaskRow, run_suite
+from omnidata.run.suite import Cell, ModelRow, Outcome, TaskRow, adapter_of, run_suite
 from omnidata.storage import atomic_write, wrap_os_error, write_json
 from omnidata.tasks.overview import Table as TextTable
 from omnidata.types import LoadedDataset, Modality, Progress, Task
@@ -343,10 +344,12 @@ def ablate(
         done: called after each run.
 
     Raises:
-        UsageError: the choice of steps is none of the data.
+        UsageError: the choice of steps is none of the data, or no model can be made of the SPEC.
         RunError: a file cannot be written.
     """
     excluded = read_exclude(plan.exclude, source.steps) if plan.exclude else frozenset[str]()
+    if is_light(plan.model.model):  # what no run could ask is refused before any control is made
+        adapter_of(plan.cell(plan.settings[0], plan.exclude, plan.limit), task, source)
     worlds = _worlds(plan, task, source, excluded, watch)
     with wrap_os_error(plan.out):
         plan.out.mkdir(parents=True, exist_ok=True)

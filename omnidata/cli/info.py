@@ -161,6 +161,8 @@ def _print_task(name: str, as_json: bool) -> None:
         terminal.print_json({"task": name, **told})
         return
     terminal.say(f"{name}: {told['holds']}")
+    if task.asks_about:
+        terminal.say(f"asks about the data of {task.asks_about}")
     terminal.say(f"DATA: {told['data'] or 'see the documentation of the distribution'}")
     for option, values in told["options"].items():
         shown = "|".join(values) if values != [""] else "TEXT"
@@ -184,15 +186,22 @@ def _print_task(name: str, as_json: bool) -> None:
         terminal.say(f"more: {told['docs']}")
 
 
+def _held(task: Task) -> str:
+    """What its data hold and what is asked, or what the documentation of its class says first."""
+    from omnidata import registry
+
+    own = task.task if isinstance(task, registry.PluginTask) else task
+    doc = (type(own).__doc__ or "").strip().partition("\n")[0]
+    return task.holds or doc or "a task of another distribution"
+
+
 def _described(task: Task) -> dict[str, Any]:
     """What can be said of a task without any data; None where only data tell."""
     from omnidata import registry
     from omnidata.run.scoring import profiles_of
 
-    own = task.task if isinstance(task, registry.PluginTask) else task
-    doc = (type(own).__doc__ or "").strip().partition("\n")[0]
     return {
-        "holds": task.holds or doc or "a task of another distribution",
+        "holds": _held(task),
         "data": _expected(task),
         "profiles": profiles_of(task),
         "default_profile": task.default_profile,
@@ -223,11 +232,11 @@ def _supported(as_json: bool) -> None:
     from omnidata.run.logs import HARNESSES
     from omnidata.run.scoring import profiles_of
 
-    tasks = [registry.get_task(name) for name in registry.benchmarks() if registry.is_ours(name)]
+    tasks = [registry.get_task(name) for name in registry.names() if registry.is_ours(name)]
     if as_json:
         described = {
             task.name: {
-                "holds": task.holds,
+                "holds": _held(task),
                 "profiles": profiles_of(task),
                 "default_profile": task.default_profile,
                 "options": {name: list(values) for name, values in task.allowed.items()},
@@ -235,9 +244,13 @@ def _supported(as_json: bool) -> None:
             }
             for task in tasks
         }
+        about = {task.name: task.asks_about for task in tasks if task.asks_about}
         terminal.print_json(
             {
-                "tasks": described,
+                "tasks": {name: one for name, one in described.items() if name not in about},
+                "tasks_about_others": {
+                    name: {"asks_about": other, **described[name]} for name, other in about.items()
+                },
                 "models": FORMS,
                 "presets": list(presets.table()),
                 "plugins": PLUGINS.names(),
@@ -246,11 +259,13 @@ def _supported(as_json: bool) -> None:
             }
         )
         return
-    for task in tasks:
-        terminal.say(f"task {task.name}: {task.holds}")
+    for task in sorted(tasks, key=lambda task: bool(task.asks_about)):
+        terminal.say(f"task {task.name}: {_held(task)}")
+        if task.asks_about:
+            terminal.say(f"  asks about the data of {task.asks_about}")
         terminal.say(f"  profiles: {', '.join(profiles_of(task))}")
         for name, values in task.allowed.items():
-            terminal.say(f"  -T {name}={'|'.join(values) or 'FOLDER'}")
+            terminal.say(f"  -T {name}={'|'.join(values) or 'TEXT'}")
         terminal.say(f"  baselines: {', '.join(task.baselines)}")
     terminal.say("tasks of plugins:  " + ("  ".join(registry.plugin_names()) or "none"))
     terminal.say("models:   " + "  ".join(FORMS))

@@ -93,6 +93,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
     DEFAULT_CONFIG_NAME = ALL
     BUILDER_CONFIGS: list[Config] = []  # noqa: RUF012  an instance replaces it, see below
     task: ClassVar[Task]
+    _told_lost = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """List the subsets that need no data to be known."""
@@ -186,12 +187,12 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
         def more(step: Step) -> dict[str, Any]:
             return {DETAILS: details(step)} if has_details else {}
 
-        lost = 0
         stored = any(ref.cell for step in steps for ref in step.media.values() if ref)
         batch = _BATCH_STORED if stored else _BATCH
         for shard in shards:
             number, _, count = shard.partition("/")
             low, high = (len(steps) * (int(number) + end) // int(count) for end in (0, 1))
+            lost = 0
             for begin in range(low, high, batch):
                 rows = []
                 for step in steps[begin : min(begin + batch, high)]:
@@ -199,11 +200,14 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
                     lost += sum(medium is None for medium in media.values())
                     rows.append(to_row(step, tags) | media | more(step))
                 yield (int(number), begin), pa.Table.from_pylist(rows, schema=schema)
-        if lost:
-            _log.warning(
-                "%s: %d of the media may not be opened, and the rows lack them; "
-                "`omnidata validate %s %s` says why", root, lost, self.task.name, root,
-            )  # fmt: skip
+            if lost and not self._told_lost and not any(map(_lost_files, steps[:low])):
+                self._told_lost = True
+                found = max(lost, sum(map(_lost_files, steps)))
+                _log.warning(
+                    "%s: %d%s of the media may not be opened, and the rows lack them; "
+                    "`omnidata validate %s %s` says why",
+                    root, found, " or more" if stored else "", self.task.name, root,
+                )  # fmt: skip
 
 
 def _reads(task: Task, root: Path) -> AbstractContextManager[None]:
@@ -270,6 +274,16 @@ def config_names(source: LoadedDataset) -> list[str]:
 def _media(step: Step) -> dict[str, dict[str, Any] | None]:
     """The media columns: paths, and bytes only for what has no file of its own."""
     return {role: _medium(ref) for role, ref in step.media.items() if ref}
+
+
+def _lost_files(step: Step) -> int:
+    """How many of the media are files that may not be opened.
+
+    The shard with the first of them tells of all, as shards are made one by one, in any process.
+    """
+    return sum(
+        linkable(ref) is None for ref in step.media.values() if ref is not None and not ref.cell
+    )
 
 
 def _medium(ref: MediaRef) -> dict[str, Any] | None:

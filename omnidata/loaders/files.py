@@ -20,6 +20,8 @@ from omnidata.types import MediaRef, Step, VideoSegment
 
 Look = Literal["known", "broken", "other"]
 
+OTHER_DATA: Final = "name other data; `omnidata info` lists the tasks"
+"""The remedy of an error about data that are none of a task's."""
 _DEEPEST: Final = 32  # folders in folders: no dataset has so many, and recursion has an end
 
 
@@ -128,7 +130,7 @@ def chosen(data: Path, looks: Mapping[Path, Look], expected: str) -> list[Path]:
     if "known" not in looks.values() and looks.get(data) != "broken":
         broken = next((path for path, found in looks.items() if found == "broken"), None)
         what = "no file there has the columns of the benchmark"
-        remedy = "name other data; `omnidata info` lists the tasks"
+        remedy = OTHER_DATA
         if broken:
             what += f", and {broken.relative_to(data)} is broken"
             remedy = f"download that file again, or {remedy}"

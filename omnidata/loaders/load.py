@@ -14,7 +14,7 @@ from omnidata.errors import DataError, Finding, OmnidataError, UnusableRowError,
 from omnidata.files import staying_in
 from omnidata.jsontext import is_integer
 from omnidata.loaders import repository
-from omnidata.loaders.files import SKIPPED
+from omnidata.loaders.files import OTHER_DATA, SKIPPED
 from omnidata.media import unsafe
 from omnidata.types import LoadedDataset, MediaRef, Step, Task
 
@@ -243,8 +243,9 @@ def _recognises(data: Path, task: str) -> bool:
 def reading(data: Path, task: str, *beside: Path) -> Iterator[None]:
     """Read data in the block: nothing outside them is opened, and an error names their benchmark.
 
-    The remedy of a `DataError` names the benchmarks that the data are rows of; an error about data
-    that may be rows of `task` stays as it is.
+    The remedy of a `DataError` names the benchmarks that the data are rows of, before what the
+    loader says, as others' rows may lie beside its own; an error about data that may be rows of
+    `task` stays as it is.
 
     Args:
         data: as the user named it.
@@ -261,11 +262,14 @@ def reading(data: Path, task: str, *beside: Path) -> Iterator[None]:
         others = [] if _LOOKING.get() else recognised(data)
         if not others or task in others:
             raise
+        told = f"these are rows of {either(others)}: name that task, or "
+        if error.remedy.startswith(told):  # a block inside this one has said it
+            raise
         raise DataError(
             error.what,
             where=error.where,
             expected=error.expected,
-            remedy=f"these are rows of {either(others)}: name that task, or other data",
+            remedy=told + ("other data" if error.remedy in ("", OTHER_DATA) else error.remedy),
         ) from None
 
 

@@ -20,7 +20,7 @@ from omnidata.run.folder import file_name
 from omnidata.run.scoring import get_profile
 from omnidata.run.selection import read_exclude
 from omnidata.tasks import get_task
-from omnidata.types import LoadedDataset, Progress, Task
+from omnidata.types import Adapter, LoadedDataset, Progress, Task
 
 Value = str | bool | int | float
 Options = dict[str, Value | list[Value]]
@@ -264,23 +264,32 @@ def run_suite(
             yield _run(cell, task, source, watch)
 
 
+def adapter_of(cell: Cell, task: Task, source: LoadedDataset) -> Adapter:
+    """The model of a cell.
+
+    Raises:
+        OmnidataError: as `omnidata.adapters.get_adapter`.
+    """
+    row = cell.model
+    return get_adapter(
+        row.model,
+        task,
+        source.steps,
+        options=cell.model_options,
+        base_url=row.base_url,
+        key_file=cell.folder / row.key_file if row.key_file else None,
+        models=cell.folder / row.models if row.models else None,
+    )
+
+
 def _run(
     cell: Cell,
     task: Task,
     source: LoadedDataset,
     watch: Callable[[Cell], AbstractContextManager[Progress]],
 ) -> Outcome:
-    row = cell.model
     try:
-        adapter = get_adapter(
-            row.model,
-            task,
-            source.steps,
-            options=cell.model_options,
-            base_url=row.base_url,
-            key_file=cell.folder / row.key_file if row.key_file else None,
-            models=cell.folder / row.models if row.models else None,
-        )
+        adapter = adapter_of(cell, task, source)
         excluded: frozenset[str] = frozenset()
         if cell.task.exclude:
             excluded = read_exclude(cell.folder / cell.task.exclude, source.steps)

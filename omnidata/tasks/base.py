@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnidata.actions import Action, Screen, Space, history_text
-from omnidata.errors import DataError, Finding, UsageError
+from omnidata.errors import DataError, Finding, PluginError, UsageError, meant
 from omnidata.loaders import files
 from omnidata.loaders.files import JsonFiles
 from omnidata.loaders.load import load_data
+from omnidata.plugins import warn_of_misspelt
+from omnidata.registry import ANSWER, TARGET
 from omnidata.tasks.coordinates import answer_space, centred
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
@@ -104,7 +106,10 @@ _MEDIA = frozenset(
 )
 
 
-_BLANK = re.compile(r"\{(instruction|history)\}")
+_FILLED = ("instruction", "history")
+_BLANK = re.compile(rf"\{{({'|'.join(_FILLED)})\}}")
+_ALONE = re.compile(r"(?<!\w)\{\s*[^\W\d]\w*\s*\}")
+"""A word alone in braces, but for an argument of TeX: no JSON has one."""
 
 
 def hash_of(value: object) -> str:
@@ -158,6 +163,7 @@ class Benchmark:
 
     Raises:
         UsageError: an option has an unknown name or value.
+        PluginError: the class lacks a member, or one has a form that nothing can be done with.
     """
 
     question: str
@@ -185,17 +191,60 @@ class Benchmark:
     reads_episode_tree: bool = False
     logs_by_number: bool = False
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Warn of attributes that may be misspelt members."""
+        super().__init_subclass__(**options)
+        warn_of_misspelt(cls, Benchmark, stacklevel=2)
+
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
-        kind = type(self)
-        if kind.answer is Benchmark.answer and kind.target is Benchmark.target:
-            raise TypeError(f"{kind.__name__} has neither answer nor target")
-        if kind.load is Benchmark.load and kind.steps is Benchmark.steps:
-            raise TypeError(f"{kind.__name__} has neither steps nor load")
+        self._check_members()
         self.name = name
         self.title = self.title or name
         self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
         if self.options.get("history") == "predicted":
             self.needs_predictions = True
+
+    def _check_members(self) -> None:
+        """Refuse a class whose members lack something, or would be misread in silence.
+
+        What a class sets for itself when a task is made is left to it.
+        """
+        kind = type(self)
+
+        def fault(what: str, expected: str, remedy: str = "") -> PluginError:
+            where = f"{kind.__module__}.{kind.__qualname__}"
+            remedy = remedy or "mend the class, or tell the authors of the plug-in"
+            return PluginError(
+                f"{kind.__name__} {what}", where=where, expected=expected, remedy=remedy
+            )
+
+        if kind.answer is Benchmark.answer and kind.target is Benchmark.target:
+            raise fault(
+                "has neither `answer` nor `target`", "one of them, which is the right answer"
+            )
+        if kind.load is Benchmark.load and kind.steps is Benchmark.steps:
+            raise fault("has neither `steps` nor `load`", "one of them, which reads the data")
+        for option, values in self.allowed.items():
+            if isinstance(values, str) or not values:
+                raise fault(
+                    f"has {values!r} as the values of the option {option} in `allowed`",
+                    'a tuple of texts, the default first; ("",) where any text is one',
+                )
+        if kind.prompt is not Benchmark.prompt:
+            return
+        question = getattr(self, "question", None)
+        if question is None and kind.__init__ is Benchmark.__init__:
+            raise fault(
+                "has neither `question` nor `prompt`", "one of them, which is what is asked"
+            )
+        for found in _ALONE.findall(question or ""):
+            if not _BLANK.fullmatch(found):
+                blanks = [f"{{{name}}}" for name in _FILLED]
+                raise fault(
+                    f"has {found} in `question`, which stands for nothing",
+                    f"{' or '.join(blanks)}; braces around more than a word stay as they are",
+                    meant(found, blanks) or "write other signs than braces, or override `prompt`",
+                )
 
     @property
     def published(self) -> Published:
@@ -338,7 +387,7 @@ class Benchmark:
                 f"there is no row of {self.name}",
                 where=str(data),
                 expected=expected,
-                remedy="name other data; `omnidata info` lists the tasks",
+                remedy=files.OTHER_DATA,
             )
         return DataError(
             f"no row of {self.name} could be read: {findings[0].what}",
@@ -402,8 +451,15 @@ class Benchmark:
 
     def answer(self, step: Step) -> str | None:
         """The right answer, in the form that the question asks for; None = there is none."""
-        found = self.target(step)
+        found = self._right(step)
         return found.text if found else None
+
+    def _right(self, step: Step) -> Target | None:
+        """What `target` gives, if that is one."""
+        found: Target | None = TARGET.of(
+            self.target(step), f"`target` of {self.name}", step.sample_id
+        )
+        return found
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step."""
@@ -448,7 +504,7 @@ class Benchmark:
         Returns:
             None where the source has none that can be used.
         """
-        text = self.answer(step)
+        text = ANSWER.of(self.answer(step), f"`answer` of {self.name}", step.sample_id)
         return None if text is None else Target(text, text)
 
     def baseline(
@@ -457,7 +513,9 @@ class Benchmark:
         """The right answers (`oracle`), or one answer for all steps.
 
         `majority` gives the most frequent right answer, whose places are in the middle of the
-        screen; `center` the most frequent one that has one place.
+        screen; `center` the most frequent one that has one place. Answers that differ in their
+        places alone are one; of several that are as frequent it is the one that comes first in
+        the steps.
 
         Raises:
             UsageError: another baseline, or an option.
@@ -484,8 +542,8 @@ class Benchmark:
             steps: those it may look at.
         """
         if name == "oracle":
-            return lambda step: self.answer(step) or ""
-        targets = [found for step in steps if (found := self.target(step))]
+            return lambda step: found.text if (found := self._right(step)) else ""
+        targets = [found for step in steps if (found := self._right(step))]
         if name == "center":
             targets = [target for target in targets if len(target.points) == 1]
         if not targets:

@@ -20,6 +20,7 @@ from omnidata.metrics.intervals import Ints, named_methods
 from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, known
 from omnidata.metrics.paired import means as paired_means
 from omnidata.metrics.row_tables import by_group, means
+from omnidata.plugins import warn_of_misspelt
 from omnidata.types import OUTCOMES, Outcome, Step, Verdict, VerdictColumns
 
 Mask = npt.NDArray[np.bool_]
@@ -116,6 +117,11 @@ class EpisodeProfile(ABC):
     by: Mapping[str, Sequence[str]] = {}
     goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_ratio"
     of_nothing: float | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Warn of attributes that may be misspelt members."""
+        super().__init_subclass__(**options)
+        warn_of_misspelt(cls, EpisodeProfile, stacklevel=3)
 
     @abstractmethod
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
@@ -297,8 +303,6 @@ class EpisodeProfile(ABC):
 
 
 # The way from verdicts on rows to a table of rows, which several profiles share.
-#
-# `episode_profiles` has the same for steps of episodes.
 
 
 class RowProfile(ABC):
@@ -319,6 +323,11 @@ class RowProfile(ABC):
     values: tuple[str, ...] = ("score",)
     columns: Mapping[str, Unit] = {"accuracy": "share"}
     by: Mapping[str, Sequence[str]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Warn of attributes that may be misspelt members."""
+        super().__init_subclass__(**options)
+        warn_of_misspelt(cls, RowProfile, stacklevel=3)
 
     @abstractmethod
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:

@@ -104,12 +104,16 @@ class Options:
                 expected="--format swift with it",
             )
         if answer_space(task.options) != "norm1000":
+            units = task.allowed.get("coordinates", ())
+            can = "norm1000" in units
             raise UsageError(
                 "with --objects it is ms-swift that writes the numbers",
                 where=f"--objects {self.objects}",
                 expected="-T coordinates=norm1000, which ms-swift turns into what its model takes"
-                if "coordinates" in task.options
-                else "a task whose answers have places",
+                if can
+                else f"a task whose answers may have places in norm1000; those of {task.name} have "
+                + (f"places in {' or '.join(units)} alone" if units else "no places"),
+                remedy="add -T coordinates=norm1000" if can else "leave --objects out",
             )
 
     def check_kinds(self, kinds: Iterable[Modality]) -> None:

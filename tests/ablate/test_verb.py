@@ -185,6 +185,17 @@ def test_what_cannot_be_run_is_refused_before_anything_is(given: Any, said: str)
         settings(get_task("omnigui"), *given)
 
 
+@pytest.mark.parametrize("model", ["baseline:centre", "openai:m", "nobody:m"])
+def test_a_model_that_no_run_could_ask_is_refused_before_any_control_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    data, out = tree(tmp_path / "data", episodes=2), tmp_path / "out"
+    done = omnidata("ablate", "omnigui", data, "--model", model, "--out", out, code=2)
+    assert f"--model {model}" in done.stderr
+    assert not out.exists()
+
+
 def test_unless_told_otherwise_the_controls_are_those_of_what_is_shown() -> None:
     names = [each.name for each in settings(get_task("omnigui"), "IA,I", None, None, {})]
     assert names == ["text-IA", "text-I", "text-IA-other-sound", "text-IA-silence"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,16 @@ def test_info_names_every_source_and_what_it_holds() -> None:
     for task, holds in held.items():
         assert holds
         assert f"task {task}: {holds}\n" in said
-    told = as_json(omnidata("info", "--json"))["tasks"]
+    listed = as_json(omnidata("info", "--json"))
+    told, others = listed["tasks"], listed["tasks_about_others"]
     assert {name: task["holds"] for name, task in told.items()} == held
+    for task in ("omnigui-idm", "omnigui-critic"):
+        assert re.search(rf"task {task}: .+\n  asks about the data of omnigui\n", said)
+    assert {name: one["asks_about"] for name, one in others.items()} == {
+        "omnigui-critic": "omnigui",
+        "omnigui-idm": "omnigui",
+    }
+    assert "asks about the data of omnigui\n" in omnidata("info", "omnigui-idm").stdout
     sources = "omnigui omnibench osworld aitw androidcontrol agentnet screenspot groundui"
     assert told.keys() >= set(sources.split())
     assert told["agentnet"]["profiles"] == ["agentnetbench", "agentnetbench-fixed"]

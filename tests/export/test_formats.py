@@ -17,6 +17,7 @@ from omnidata.adapters.render import RenderedPart, render
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
 from omnidata.training.media_store import Sizing
+from omnidata.training.rows import Options
 from omnidata.types import MediaRef, Modality
 from tests.conftest import Once
 from tests.export.small import (
@@ -287,8 +288,20 @@ def test_groundui_has_places_too(tmp_path: Path) -> None:
 def test_objects_belong_to_swift_and_to_parts_of_a_thousand(data: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no places apart from its answers"):
         written(data, tmp_path / "out", objects="norm1")
-    with pytest.raises(UsageError, match="it is ms-swift that writes the numbers"):
+    with pytest.raises(UsageError, match="it is ms-swift that writes the numbers") as caught:
         written(data, tmp_path / "out", format="swift", objects="norm1", coordinates="px")
+    assert caught.value.remedy == "add -T coordinates=norm1000"
     path = studio(tmp_path / "data", "criticbench")
-    with pytest.raises(UsageError, match="it is ms-swift that writes the numbers"):
+    with pytest.raises(UsageError, match="it is ms-swift that writes the numbers") as caught:
         written(path, tmp_path / "out", task="criticbench", format="swift", objects="norm1")
+    assert caught.value.expected.endswith("those of criticbench have no places")
+
+
+def test_no_unit_that_a_task_lacks_is_named_as_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = get_task("screenspot")
+    monkeypatch.setattr(task, "allowed", {"coordinates": ("px",)})
+    monkeypatch.setattr(task, "options", {"coordinates": "px"})
+    with pytest.raises(UsageError, match="it is ms-swift that writes the numbers") as caught:
+        Options(format="swift", objects="norm1").check(task)
+    assert caught.value.expected.endswith("those of screenspot have places in px alone")
+    assert caught.value.remedy == "leave --objects out"

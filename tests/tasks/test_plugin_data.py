@@ -100,6 +100,7 @@ def test_rows_of_datasets_do_not_lose_a_picture_in_silence(
     assert "1 findings; `omnidata validate listed" in caplog.text
     lost = [one.getMessage() for one in caplog.records if "the rows lack them" in one.getMessage()]
     assert sum(int(line.split(": ")[1].split()[0]) for line in lost) == 2
+    assert len(lost) == 1
     assert f"`omnidata validate listed {data}` says why" in lost[0]
 
 
@@ -321,6 +322,30 @@ def test_what_it_detects_is_found_without_its_name(
     with pytest.raises(UsageError, match="wordz") as unknown:
         get_task("wordz")
     assert unknown.value.remedy == "did you mean words?"
+
+
+def test_its_own_remedy_stands_beside_the_names_of_tasks_whose_rows_lie_there(
+    site: Path, rows: Path
+) -> None:
+    (site / "words_plugin.py").write_text(
+        PLUGIN + "\n\nclass Near(Words):\n"
+        "    load = Benchmark.load\n\n"
+        "    def steps(self, data, note):\n"
+        '        if not (data / "words.jsonl").is_file():\n'
+        '            raise DataError("no words", where=str(data), remedy="name its folder words")\n'
+        "        return Words.load(self, data).steps\n",
+        encoding="utf-8",
+    )
+    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Near")
+    outer = rows.parent / "all"
+    (outer / "words").mkdir(parents=True)
+    rows.rename(outer / "words" / rows.name)
+    write_rows(outer / "steps.json", [row()])
+    with pytest.raises(DataError, match="no words") as caught:
+        get_task("words").load(outer)
+    assert caught.value.remedy == (
+        "these are rows of omnigui: name that task, or name its folder words"
+    )
 
 
 def test_one_that_reads_the_data_to_detect_them_is_asked_once(site: Path, rows: Path) -> None:

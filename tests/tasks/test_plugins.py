@@ -159,6 +159,17 @@ def test_a_failing_explanation_names_the_distribution_and_the_step(site: Path, r
     assert caught.value.where == "words/0"
 
 
+def test_of_right_answers_that_are_as_frequent_the_first_is_the_majority(
+    site: Path, rows: Path
+) -> None:
+    install(site)
+    task = get_task("words")
+    steps = [step for step in task.load(rows).steps if step.source["longer"]]
+    for order in (steps, steps[::-1]):
+        answer = task.baseline("majority", order, {})
+        assert {answer(step) for step in steps} == {order[0].source["longer"]}
+
+
 def test_options_and_baselines_that_do_not_exist_are_refused(site: Path, rows: Path) -> None:
     install(site)
     with pytest.raises(UsageError, match="case"):

@@ -12,6 +12,7 @@ from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, conver
 from omnidata.errors import DataError, Finding, MediaError
 from omnidata.jsontext import BROKEN, decode, is_number, whole_number
 from omnidata.loaders.episode_tree import FARTHEST, MEDIA_COLUMNS, TARGET_COLUMNS
+from omnidata.loaders.files import OTHER_DATA
 from omnidata.loaders.instructions import foreign
 from omnidata.media import image_size, unsafe
 from omnidata.tasks.json_answers import LABELS
@@ -131,7 +132,7 @@ def refuse_other_benchmarks(rows: list[tuple[Row, str]]) -> None:
                 "another enum (4 is a touch, 5 back, 6 home), and their coordinates are (y, x)",
                 where=where,
                 expected=f"OmniGUI's enum ({_NUMBERS})",
-                remedy="name the task that the data belongs to; `omnidata info` lists the tasks",
+                remedy=OTHER_DATA,
             )
 
 

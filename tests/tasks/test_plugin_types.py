@@ -1,0 +1,143 @@
+"""What a plug-in gives is looked over: its class, its steps, and what its members return."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.errors import MisspeltWarning, PluginError
+from omnidata.tasks import get_task
+from omnidata.tasks.base import Benchmark
+from omnidata.tasks.profiles import EpisodeProfile, RowProfile
+from omnidata.types import Step, Target
+from tests import plugs
+from tests.tasks.words import PLUGIN
+
+
+def step_of(instruction: str) -> Step:
+    """A step that shows nothing."""
+    return Step("s", "e", 0, 1, instruction, (0, 0), {}, (), (), None, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("member", "given", "said"),
+    [
+        ("target", "melon", "`target` of words gives 'melon'"),
+        ("answer", 5, "`answer` of words gives 5"),
+        ("read", {"action": "tap"}, "`read` of words gives {'action': 'tap'}"),
+        ("prompt", "Which?", "`prompt` of words gives 'Which?'"),
+        ("prompt", [{"role": "user"}], "`prompt` of words gives [{'role': 'user'}]"),
+    ],
+)
+def test_what_a_member_gives_of_another_type_is_named_with_the_step(
+    site: Path, rows: Path, member: str, given: object, said: str
+) -> None:
+    (site / "words_plugin.py").write_text(
+        f"{PLUGIN}\n\nWords.{member} = lambda self, *_, **__: {given!r}\n", encoding="utf-8"
+    )
+    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Words")
+    task = get_task("words")
+    step = task.load(rows).steps[0]
+    ways: dict[str, list[Any]] = {
+        "prompt": [lambda: task.prompt(step)],
+        "read": [lambda: task.read("melon")],
+    }
+    baselines = (lambda name=name: task.baseline(name, [step], {})(step) for name in task.baselines)
+    for way in ways.get(member, [lambda: task.target(step), *baselines]):
+        with pytest.raises(PluginError, match=re.escape(said)) as caught:
+            way()
+        assert caught.value.where == ("the answer 'melon'" if member == "read" else step.sample_id)
+        assert caught.value.expected and caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "expected"),
+    [
+        ("step_index", "'0'", "expected a whole number, from 0"),
+        ("tags", "{'language': 3}", "expected a mapping from names to texts"),
+        ("media", "{'screenshot': 'a.png'}", "expected a mapping from roles to MediaRef or None"),
+        ("screen", "1080", "expected width and height in pixels"),
+        ("action", "'tap'", "expected an Action or None"),
+        ("history", "None", "expected a tuple of Action or None"),
+    ],
+)
+def test_a_field_of_a_step_of_another_type_is_named_with_the_line(
+    site: Path, rows: Path, field: str, given: str, expected: str
+) -> None:
+    code = re.sub(rf"{field}=.*(,\n)", rf"{field}={given}\1", PLUGIN, count=1)
+    (site / "words_plugin.py").write_text(code, encoding="utf-8")
+    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Words")
+    with pytest.raises(PluginError, match=r"omnidata-words 1\.2 .*words_plugin\.py:\d+") as caught:
+        get_task("words").load(rows)
+    assert f"the step 'words/0' has the {field} {given}: {expected}" in caught.value.what
+    assert caught.value.where == str(rows)
+
+
+@pytest.mark.parametrize("points", [(12, 7), ((1, 2, 3),), 5])
+def test_a_target_of_other_types_is_refused_where_it_is_made(points: Any) -> None:
+    with pytest.raises(TypeError, match="expected pairs"):
+        Target("click(12, 7)", "click(<bbox>)", points)
+    with pytest.raises(TypeError, match="the target has the text 5: expected a text"):
+        Target(5, "")  # type: ignore[arg-type]
+
+
+BARE: dict[str, Any] = {
+    "question": "{instruction}?",
+    "answer": lambda *_: "",
+    "steps": lambda *_: [],
+}
+
+
+@pytest.mark.parametrize(
+    ("members", "said", "remedy"),
+    [
+        ({"question": "Goal: {instruktion}"}, "has {instruktion} in `question`", "{instruction}?"),
+        ({"question": "Goal: { history }"}, "has { history } in `question`", "{history}?"),
+        ({"question": "Goal: {goal}"}, "has {goal} in `question`", "override `prompt`"),
+        ({"answer": Benchmark.answer}, "has neither `answer` nor `target`", "mend the class"),
+        ({"steps": Benchmark.steps}, "has neither `steps` nor `load`", "mend the class"),
+        ({"question": None}, "has neither `question` nor `prompt`", "mend the class"),
+        ({"allowed": {"history": "gold"}}, "has 'gold' as the values of", "mend the class"),
+    ],
+)
+def test_a_class_that_would_be_misread_is_refused_when_the_task_is_made(
+    members: dict[str, Any], said: str, remedy: str
+) -> None:
+    kind = type("Bare", (Benchmark,), BARE | members)
+    with pytest.raises(PluginError, match=re.escape(said)) as caught:
+        kind("bare", {})
+    assert remedy in caught.value.remedy
+    assert caught.value.where.endswith(".Bare")
+
+
+@pytest.mark.parametrize(
+    "braces",
+    ['{"action": ..., "at": {"x": 1}}', "{x, y}", r"\boxed{answer}", "{}", "{ 'a' }", "[a-z]{2}"],
+)
+def test_other_braces_of_a_question_stay_as_they_are(braces: str) -> None:
+    kind = type("Bare", (Benchmark,), BARE | {"question": "{instruction}? As " + braces})
+    [message] = kind("bare", {}).prompt(step_of("Tea"))
+    assert message.parts[-1].text == f"Tea? As {braces}"
+
+
+@pytest.mark.parametrize(
+    ("base", "name", "meant"),
+    [
+        (Benchmark, "raed", "read"),
+        (Benchmark, "alowed", "allowed"),
+        (Benchmark, "propmt", "prompt"),
+        (EpisodeProfile, "colums", "columns"),
+        (RowProfile, "value", "values"),
+    ],
+)
+def test_an_attribute_that_may_be_a_misspelt_member_is_told_of_with_the_line(
+    base: type, name: str, meant: str
+) -> None:
+    with pytest.warns(MisspeltWarning, match=f"has `{name}`.*if `{meant}` of") as told:
+        exec(f"class Mine(base):\n    {name} = ()", {"base": base})
+    assert [(one.filename, one.lineno) for one in told] == [("<string>", 1)]
+    # Names that are nobody's, private ones, and one beside the member that it is like.
+    exec(f"class Mine(base):\n    _{name} = ()\n    walks = {meant} = {name} = ()", {"base": base})
