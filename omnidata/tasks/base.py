@@ -348,7 +348,7 @@ class Benchmark:
             raise DataError(
                 "there is no such file or folder",
                 where=str(data),
-                expected=f"the data of {self.name}",
+                expected=self._expected,
             )
         findings: list[Finding] = []
         rows = list(self.steps(data, findings.append))
@@ -379,20 +379,24 @@ class Benchmark:
             roles,
         )
 
+    @property
+    def _expected(self) -> str:
+        """What its data are, for messages."""
+        return self.files.columns if self.files else f"the data of {self.name}"
+
     def _nothing(self, data: Path, findings: Sequence[Finding]) -> DataError:
         """Why there is no step: the first finding says it, if there is one."""
-        expected = self.files.columns if self.files else f"the data of {self.name}"
         if not findings:
             return DataError(
                 f"there is no row of {self.name}",
                 where=str(data),
-                expected=expected,
+                expected=self._expected,
                 remedy=files.OTHER_DATA,
             )
         return DataError(
             f"no row of {self.name} could be read: {findings[0].what}",
             where=findings[0].where,
-            expected=findings[0].expected or expected,
+            expected=findings[0].expected or self._expected,
             remedy="mend the rows, or name other data",
         )
 

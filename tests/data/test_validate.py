@@ -221,6 +221,13 @@ def test_a_history_of_other_actions_than_the_targets_is_found(
     assert found(validate(replace(source, steps=steps), workers=1)) == wrong
 
 
+def test_episodes_without_any_history_contradict_no_target(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    source = load(tmp_path / "data")
+    steps = [replace(step, history=(), history_screens=()) for step in source.steps]
+    assert found(validate(replace(source, steps=steps), workers=1)) == []
+
+
 def test_the_language_of_tasks_without_columns_for_it_is_looked_at(tmp_path: Path) -> None:
     write(tmp_path / "data")
     source = load(tmp_path / "data")
