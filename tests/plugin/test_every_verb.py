@@ -10,14 +10,16 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import datasets
 import pytest
 from PIL import Image
 
 import omnidata
+from omnidata.actions import Action, Kind
 from omnidata.cli import main
 from omnidata.errors import PluginError
 from omnidata.loaders import builders
@@ -184,6 +186,20 @@ def test_it_opens_as_a_dataset_in_both_ways(world: World, streaming: bool) -> No
     assert len(list(ours)) == STEPS
     assert {row["category"] for row in theirs} == {"Travel"}
     assert size_of(next(iter(ours))) == SIZE
+
+
+def test_the_table_of_actions_has_every_kind_and_every_label() -> None:
+    text = DOCS.read_text("utf-8")
+    table = [line.split("|")[1:4] for line in text.partition("| kind |")[2].splitlines()[2:19]]
+    lines = list(takewhile(lambda cells: len(cells) == 3, table))
+    kinds = [kind for cells in lines for kind in re.findall(r"`(\w+)`", cells[0])]
+    labels = [label for cells in lines for label in re.findall(r"`([A-Z_]+)`", cells[2])]
+    ways = [label for label in labels if label.startswith("_")]
+    labels = [label for label in labels if not label.startswith("_")]
+    labels += [base + way for base in ("SWIPE", "SCROLL") for way in ways]
+    assert sorted(kinds) == sorted(get_args(Kind))
+    assert {Action.of(label).kind for label in labels} == {*kinds}
+    assert {Action(kind).label for kind in get_args(Kind)} <= {*labels}
 
 
 @pytest.mark.parametrize("form", ["llamafactory", "swift", "trl"])
