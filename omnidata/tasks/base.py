@@ -22,7 +22,6 @@ from omnidata.tasks.coordinates import answer_space, centred
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
 from omnidata.tasks.overview import View
-from omnidata.tasks.profiles import OfflineScorer
 from omnidata.tasks.published import HISTORY, Published, TableSpec, Variation
 from omnidata.types import (
     Annotation,
@@ -42,6 +41,7 @@ from omnidata.types import (
 if TYPE_CHECKING:
     from omnidata.loaders.action_log import Log
     from omnidata.loaders.task_library import Library
+    from omnidata.tasks.profiles import OfflineScorer
 
 # Options given as `key=value`, checked against what exists.
 
