@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import errno
-import functools
 import json
 import os
 import resource
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from omnidata.synth.pool import make_pool
+from tests.cli.running import omnidata
+
+if TYPE_CHECKING:
+    from tests.conftest import Once
+
+_shared: list[Once] = []
 
 
-@functools.cache
+def share(once: Once) -> None:
+    """How the sample pool is made once for all test processes."""
+    _shared[:] = [once]
+
+
 def sample_pool() -> Path:
-    """The sample pool of seed 0; nobody writes into it."""
-    folder = Path(tempfile.mkdtemp(prefix="omnidata-pool-"))
-    make_pool(folder / "pool")
-    return folder / "pool"
+    """The sample pool of seed 0, as the command makes it; nobody writes into it."""
+    return _shared[0]("sample-pool", lambda folder: omnidata("synth", "pool", folder))
 
 
 def subtask(

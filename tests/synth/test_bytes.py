@@ -28,6 +28,7 @@ def wanted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return digests(out)
 
 
+@pytest.mark.full("commands that are stopped and gone on with show it as well")
 def test_two_processes_make_the_bytes_of_one(tmp_path: Path, wanted: dict[str, str]) -> None:
     make_episodes(tmp_path / "two", TINY, episodes=COUNT, workers=2)
     assert digests(tmp_path / "two") == wanted
@@ -203,7 +204,7 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     assert (out / "synth.json").is_file()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", in_gate([1, 2], 1, "a full disk shows it of processes"))
 def test_a_part_that_cannot_be_written_is_an_error(tmp_path: Path, workers: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         make_episodes(tmp_path / "out", TINY, episodes=COUNT, progress=_stop_at(16))

@@ -29,8 +29,8 @@ def test_help_has_an_example(verb: str) -> None:
 
 
 def test_one_command_each_makes_a_pool_composes_looks_and_exports(tmp_path: Path) -> None:
-    pool, tasks, export = tmp_path / "pool", tmp_path / "tasks", tmp_path / "export"
-    told = as_json(omnidata("synth", "pool", pool, "--json"))
+    pool, tasks, export = sample_pool(), tmp_path / "tasks", tmp_path / "export"
+    told = as_json(omnidata("synth", "pool", pool, "--json"))  # which made it: the same again
     assert told == json.loads((pool / "pool.json").read_text())
     omnidata(*COMPOSE, pool, tasks, "--tasks", "12", "--workers", "1")
     found = as_json(omnidata("info", "omnibench", tasks, "--json"))
@@ -124,8 +124,9 @@ def test_a_stopped_command_goes_on(tmp_path: Path, stage: str, how: signal.Signa
     done = omnidata(*COMPOSE, sample_pool(), tmp_path / "out", "--tasks", str(count + 1), code=2)
     assert f"tasks: {count} there, {count + 1} now" in done.stderr
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-    omnidata(*options)
-    omnidata(*COMPOSE, sample_pool(), tmp_path / "whole", "--tasks", str(count))
+    omnidata(*options, "--workers", "2")
+    alone = ("--tasks", str(count), "--workers", "1")
+    omnidata(*COMPOSE, sample_pool(), tmp_path / "whole", *alone)
     assert digests(tmp_path / "out") == digests(tmp_path / "whole")
     assert not list(tmp_path.glob(".out.unfinished"))
 
