@@ -210,19 +210,22 @@ def test_large_sources_are_cut_into_shards_and_row_groups(
 
 
 def test_long_episodes_take_little_more_than_their_length(tmp_path: Path) -> None:
-    data = write_rows(tmp_path / "steps.json", [row("A", step) for step in range(400)])
+    data = write_rows(tmp_path / "steps.json", [row("A", step) for step in range(100)])
     source = load(data, check_media=False)
     convert(source, tmp_path / "out", embed=False)
     back = load(tmp_path / "out", check_media=False)
     assert [said(s) for s in back.steps] == [said(s) for s in source.steps]
     kept = {id(action) for step in back.steps for action in step.history}
-    assert len(kept) < 2 * 400, "the actions of a history are shared"
+    assert len(kept) < 2 * 100, "the actions of a history are shared"
 
 
-def test_a_repository_converts_to_the_same_repository(embedded: Path, tmp_path: Path) -> None:
-    out = tmp_path / "embedded"
-    convert(load(embedded), out, embed=True)
-    assert (out / "README.md").read_text() == (embedded / "README.md").read_text()
+def test_a_repository_converts_to_the_same_repository(sample: Path, tmp_path: Path) -> None:
+    for place in ("first", "second"):
+        (tmp_path / place).mkdir()
+    first, second = tmp_path / "first" / "data", tmp_path / "second" / "data"
+    convert(load(small(tmp_path / "tree", sample, "C001")), first, embed=True)
+    convert(load(first), second, embed=True)
+    assert (second / "README.md").read_text() == (first / "README.md").read_text()
 
 
 def test_media_that_are_missing_or_broken_are_told_and_stay_so(

@@ -60,9 +60,9 @@ def test_a_killed_conversion_goes_on(sample: Path, tmp_path: Path) -> None:
 def test_what_changed_since_the_interruption_is_made_again(
     sample: Path, tmp_path: Path, form: str
 ) -> None:
-    data, out = small(tmp_path / "data", sample, "C001", "C002", "C005"), tmp_path / "out"
+    data, out = small(tmp_path / "data", sample, "C001", "S008"), tmp_path / "out"
     other = tmp_path / "other" / "data"
-    small(other, sample, "C001", "C002", "C005")
+    small(other, sample, "C001", "S008")
     picture = other / "Chirp" / "media" / "C001" / "1.png"
     picture.write_bytes((picture.parent / "2.png").read_bytes())
     first, second = load(data), load(other)

@@ -27,8 +27,7 @@ def of_documentation(tree: ast.Module) -> Iterator[ast.AST]:
 
 def words_of(node: ast.AST) -> Iterator[str]:
     """What a node of the code names: a string constant, or an identifier."""
-    fields = ("value", "id", "attr", "name", "asname", "arg", "module")
-    yield from (text for name in fields if isinstance(text := getattr(node, name, None), str))
+    yield from (text for text in vars(node).values() if isinstance(text, str))
 
 
 def named_in(path: Path) -> set[str]:
