@@ -125,7 +125,7 @@ output the next action as JSON. Open the song, the button, the message and the l
 def tokenizer(
     begin: str, end: str, pad: str, names: Mapping[str, str], texts: Iterable[str] = ()
 ) -> PreTrainedTokenizerFast:
-    """Byte pairs learned from the words of GUI prompts and from OmniGUI's actions.
+    """Byte pairs learned from the words of GUI prompts and from actions as JSON.
 
     Args:
         begin: the token that begins a turn.

@@ -79,7 +79,7 @@ def present(spec: TableSpec, runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
 
 
 def _share(run: Run, axis: str, group: str) -> str:
-    """The group's share of episodes, as OmniGUI's Table 4 has it in its header."""
+    """The group's share of episodes, for the header."""
     of = run.results["by"].get(axis, {}).get(group, {}) if group else run.results["counts"]
     total = run.results["counts"].get("episodes")
     part = of.get("episodes")
@@ -273,7 +273,7 @@ def _of_run(run: Run, axis: str, label: tuple[str, str]) -> Head:
 
 
 def counted(groups: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What groups are counted in; rows of AgentStudio are its steps."""
+    """What groups are counted in; `rows` are left out where steps are counted, which they are."""
     found = [name for name in _COUNTS if any(name in group for group in groups)]
     return [name for name in found if name != "rows" or "steps" not in found]
 

@@ -90,10 +90,10 @@ def filter_(
 ) -> None:
     """Ask a critic which episodes fulfilled their instruction, and write data of those.
 
-    For OmniGUI's data the question is CriticBench's. The critic's precision is measured where it is
-    known whether an episode succeeded (a column `is_success`, or --known), and printed with the
-    result. What is no readable answer accepts nothing. The same command goes on with an interrupted
-    run.
+    The question is that of the task which asks about such data. The critic's precision is measured
+    where it is known whether an episode succeeded (a column `is_success`, or --known), and printed
+    with the result. What is no readable answer accepts nothing. The same command goes on with an
+    interrupted run.
 
     Exit code 1: episodes got no answer, or one to less than all of their media; none is accepted;
     or the run stopped before its end. OUT is there only where an episode is accepted.

@@ -1,6 +1,6 @@
-"""Tables of GroundUI, IDMBench and CriticBench: micro averages over rows, with intervals.
+"""Tables of rows: micro averages, with intervals.
 
-AgentStudio's totals (Tables 4 to 10) are averages over all rows, not over platforms or sources.
+Totals are averages over all rows, and not of the groups' (as in AgentStudio, Tables 4 to 10).
 Values are unrounded fractions; intervals are 95 % percentile bootstraps over rows, or over groups
 of rows that belong together; rows of one group have none.
 """

@@ -133,7 +133,7 @@ class _Score(TypedDict, total=False):
     profile: Required[str]
     parsed: Any
     reason: str
-    domain: str  # of an example of OSWorld
+    domain: str  # of an example, where a benchmark has domains
 
 
 _OF_LINE: Final = frozenset(_Score.__annotations__)

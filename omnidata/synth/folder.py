@@ -202,7 +202,7 @@ def _is_new(folder: Path) -> bool:
     return all(is_unfinished(path.name) for path in folder.iterdir())
 
 
-# An OmniGUI tree with a report, in the making.
+# A tree of episodes with a report, in the making.
 
 _ANNOTATIONS = frozenset({".json", ".jsonl"})
 

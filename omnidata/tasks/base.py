@@ -230,6 +230,13 @@ class Benchmark:
                     f"has {values!r} as the values of the option {option} in `allowed`",
                     'a tuple of texts, the default first; ("",) where any text is one',
                 )
+        profiles = getattr(kind, "profiles", None)
+        for key, profile in profiles.items() if isinstance(profiles, Mapping) else ():
+            if isinstance(profile, type) or profile.name != key:
+                raise fault(
+                    f"has {profile!r:.80} as {key!r} in `profiles`",
+                    "a profile under its own name: {Exact.name: Exact()} of a class Exact",
+                )
         if kind.prompt is not Benchmark.prompt:
             return
         question = getattr(self, "question", None)

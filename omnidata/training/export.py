@@ -180,7 +180,7 @@ class SplitFile:
 
 
 def dataset_info(task: str, files: Iterable[SplitFile]) -> dict[str, Any]:
-    """LLaMA-Factory's list of datasets, one per split: `omnigui_train`, ...
+    """LLaMA-Factory's list of datasets, one per split: `TASK_train`, ...
 
     Args:
         task: the benchmark.

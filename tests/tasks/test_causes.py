@@ -269,6 +269,7 @@ class Pressed(RowProfile):
 class Pressing(Benchmark):
     """Keys, apps and ends, and no places."""
 
+    question = ""
     profiles: Mapping[str, Profile] = MappingProxyType({"pressed": Pressed()})
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> list[Step]:

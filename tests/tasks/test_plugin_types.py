@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from omnidata.errors import MisspeltWarning, PluginError
 from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.profiles import EpisodeProfile, RowProfile
-from omnidata.types import Step, Target
+from omnidata.types import Step, Target, Verdict
 from tests import plugs
 from tests.tasks.words import PLUGIN
 
@@ -84,6 +85,15 @@ def test_a_target_of_other_types_is_refused_where_it_is_made(points: Any) -> Non
         Target(5, "")  # type: ignore[arg-type]
 
 
+class Exact(RowProfile):
+    """Calls nothing right."""
+
+    name = "exact"
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        return Verdict("ok", (False,))
+
+
 BARE: dict[str, Any] = {
     "question": "{instruction}?",
     "answer": lambda *_: "",
@@ -101,6 +111,8 @@ BARE: dict[str, Any] = {
         ({"steps": Benchmark.steps}, "has neither `steps` nor `load`", "mend the class"),
         ({"question": None}, "has neither `question` nor `prompt`", "mend the class"),
         ({"allowed": {"history": "gold"}}, "has 'gold' as the values of", "mend the class"),
+        ({"profiles": {"exact": Exact}}, "as 'exact' in `profiles`", "mend the class"),
+        ({"profiles": {"other": Exact()}}, "as 'other' in `profiles`", "mend the class"),
     ],
 )
 def test_a_class_that_would_be_misread_is_refused_when_the_task_is_made(

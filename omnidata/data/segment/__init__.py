@@ -151,8 +151,8 @@ def segment(
 
     Args:
         recording: a screen recording that FFmpeg's libraries can decode.
-        events: a plain log, or what the recorder of a benchmark wrote, such as a recording folder
-            of AgentNet or its file of events; told apart by their content.
+        events: a plain log, or what the recorder of a benchmark wrote, which is known by its
+            content (`Benchmark.action_log`).
         out: a new or empty folder.
         labels: what the log does not state, or states wrongly.
         cut: how to cut.

@@ -47,7 +47,7 @@ def make_episodes(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Mapping[str, Any]:
-    """Write an OmniGUI tree of made-up episodes.
+    """Write a tree of made-up episodes.
 
     Equal settings make equal bytes, with the same versions of Pillow, PyAV, NumPy, isal (and
     espeak-ng) on the same kind of machine, whatever the number of processes, and whether or not
