@@ -1,8 +1,10 @@
 """Calls in processes that may be lost: one hostile file costs its own answer and nothing else.
 
-`concurrent.futures` gives up every call when one process dies and cannot end a call that hangs;
-here a process is replaced, and the call that it died of is `Lost`: if it dies again while nothing
-else runs, for it may have been ended from outside, as where memory is short.
+`concurrent.futures` gives up every call when one process dies and cannot end a call that hangs.
+`pebble` can, but its processes share one pipe: it waits for ever for a call whose process ends with
+exit code 0, and gives up every call when a process dies between two. Here a process is replaced,
+and the call that it died of is `Lost`: if it dies again while nothing else runs, for it may have
+been ended from outside, as where memory is short.
 """
 
 from __future__ import annotations
