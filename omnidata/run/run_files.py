@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Required, TypedDict
+from sys import float_info
+from typing import Annotated, Any, Final, Literal, Required, TypedDict
 
 import msgspec
 from msgspec import Meta
@@ -37,10 +38,13 @@ _AGAIN: Final = "score the run again: omnidata score TASK DATA RUN --out RUN"
 
 INFO, ANSWERS, SCORES, RESULTS = "run.json", "predictions.jsonl", "scores.jsonl", "results.json"
 
-# Every number is finite, and none is beyond what sums and products of them can hold.
+# Every number is finite, and none of which there are sums is beyond what these can hold.
 _Number = Annotated[float, Meta(ge=-1e18, le=1e18)]
 _Count = Annotated[int, Meta(ge=0, le=2**53)]
 _Part = Annotated[int, Meta(ge=1, le=999_999)]  # as `--shard` takes them
+_Side = (
+    Annotated[float, Meta(ge=-float_info.max, le=float_info.max)] | Literal["inf", "-inf", "nan"]
+)
 _Totals = dict[str, _Number | None]
 _Interval = tuple[_Number | None, _Number | None] | None
 _Intervals = dict[str, _Interval] | None
@@ -108,21 +112,24 @@ class _Results(TypedDict, total=False):
 
 
 class _Parsed(TypedDict, total=False):
-    """An answer as a profile read it; which of these it has is the profile's matter."""
+    """An answer as a profile read it; which of these it has is the profile's matter.
+
+    Models name places beyond all screens. JSON has no infinity, which profiles write as a text.
+    """
 
     code: str
     function: str
     args: dict[str, Any]
     letters: list[str]
     success: bool
-    point: tuple[_Number, _Number] | None
-    coordinates: list[_Number] | None
+    point: tuple[_Side, _Side] | None
+    coordinates: list[_Side] | None
     form: str
     kind: str
     direction: str | None
     text: Any
-    touch: tuple[_Number, _Number] | None
-    lift: tuple[_Number, _Number] | None
+    touch: tuple[_Side, _Side] | None
+    lift: tuple[_Side, _Side] | None
 
 
 class _Score(TypedDict, total=False):

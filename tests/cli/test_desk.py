@@ -11,7 +11,7 @@ import pytest
 from omnidata import registry
 from tests.cli.running import as_json, omnidata
 from tests.loaders.desk import agentnet, bench, bench_step, click, screenspot, spot, trajectory
-from tests.trees import NO_SHARED, SHARED, read_lines
+from tests.trees import NO_SHARED, SHARED, read_lines, write_lines
 
 REAL = SHARED / "data" / "agentnet_raw_win10"
 real = pytest.mark.skipif(not REAL.is_dir(), reason=NO_SHARED)
@@ -61,6 +61,20 @@ def test_every_verb_takes_the_data(tmp_path: Path, task: str) -> None:
     assert again["overall"] == found["overall"]
     omnidata("export", task, data, tmp_path / "sft", "--format", "trl")
     omnidata("audit", task, data)
+
+
+def test_runs_of_points_beyond_all_screens_are_reported_and_compared(tmp_path: Path) -> None:
+    data = data_of("screenspot", tmp_path / "data")
+    runs = []
+    for name, point in (("far", "(1e400, -1e400)"), ("large", "(1e30, 2)")):
+        answers = [{"sample_id": f"screenspot_web/{n}", "output": point} for n in range(6)]
+        lines, run = write_lines(tmp_path / f"{name}.jsonl", answers), tmp_path / name
+        fixed = ("--profile", "screenspot-fixed", "--out", run)
+        omnidata("score", "screenspot", data, lines, *fixed)
+        runs.append(run)
+    omnidata("report", *runs)
+    omnidata("report", runs[0], "--data", data, "--html", tmp_path / "page.html")
+    omnidata("compare", *runs, "--data", data)
 
 
 def test_the_table_tells_places_from_texts_and_ends(tmp_path: Path) -> None:

@@ -6,9 +6,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from omnidata.predictions import Prediction
 from omnidata.registry import benchmarks
+from omnidata.run.run_files import read_run
+from omnidata.run.scoring import score
 from omnidata.tasks import get_task
 from omnidata.types import CAUSES, OUTCOMES
 from tests.loaders.every import rows_of
@@ -76,6 +80,9 @@ BEYOND = (
     '{"POINT": [1e400, 1e400]}',
     "pyautogui.click(1e400, 1e400)",
     "(1e400, 0)",
+    "(1e30, -1e300)",
+    '{"action": 4, "coordinate": [1e30, 1e300]}',
+    '{"POINT": [100000000000000000000, 5]}',
 )
 """Places that are on no screen, in the forms of several benchmarks."""
 
@@ -91,3 +98,18 @@ def test_every_answer_that_is_wrong_is_explained(tmp_path: Path, name: str) -> N
             found = task.explain(step, verdict, profile=profile.name, receipt={})
             assert found.sentence
             assert found.diagnosis is None or found.diagnosis.cause in CAUSES
+
+
+@pytest.mark.parametrize("name", benchmarks())
+def test_the_scores_of_every_answer_can_be_read_again(tmp_path: Path, name: str) -> None:
+    task = get_task(name)
+    step = task.load(rows_of(name, tmp_path / "data"), check_media=False).steps[0]
+    texts = [*BEYOND, *(before + unit + after for before, unit, after in UNITS.values())]
+    steps = [replace(step, sample_id=str(number)) for number in range(len(texts))]
+    answers = [
+        Prediction(sample_id=asked.sample_id, output=text)
+        for asked, text in zip(steps, texts, strict=True)
+    ]
+    for profile in task.profiles.values():
+        score(task, profile, steps, answers, whole=np.ones(len(steps), np.bool_), out=tmp_path)
+        assert read_run(tmp_path).scores.keys() == {asked.sample_id for asked in steps}
