@@ -497,7 +497,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Overlays:
     """What can be drawn on one picture of a step, in its pixels.
 
     Attributes:
@@ -524,7 +524,7 @@ class Explanation:
         target_label: what is right, in a word that many steps share; empty where there is none.
         answer_label: what was answered, in such a word, or `UNREAD`, `READ` or `NOTHING`; empty
             without a verdict, and where answers have no labels.
-        places: what can be drawn, by the role of the picture.
+        overlays: what can be drawn, by the role of the picture.
         noun: what the labels are.
         frames: what is framed on pictures.
         diagnosis: what is wrong; None without a verdict, where the answer is right, and where it
@@ -535,7 +535,7 @@ class Explanation:
     sentence: str = ""
     target_label: str = ""
     answer_label: str = ""
-    places: Mapping[str, Places] = field(default_factory=dict)
+    overlays: Mapping[str, Overlays] = field(default_factory=dict)
     noun: str = "primitive"
     frames: str = "target"
     diagnosis: Diagnosis | None = None

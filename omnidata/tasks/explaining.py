@@ -36,7 +36,7 @@ from omnidata.types import (
     Explanation,
     Mark,
     Outcome,
-    Places,
+    Overlays,
     Profile,
     Step,
     Verdict,
@@ -114,7 +114,7 @@ def explained(
     *,
     target_label: str = "",
     answer_label: Callable[[Mapping[str, Any]], str] | None = None,
-    places: Mapping[str, Places],
+    overlays: Mapping[str, Overlays],
     noun: str = "primitive",
     frames: str = "target",
     diagnosis: Callable[[Mapping[str, Any]], Diagnosis] = lambda parsed: Diagnosis("rule"),
@@ -129,13 +129,13 @@ def explained(
         target_label: as in `Explanation`.
         answer_label: gives the label of an answer from what was read; None for benchmarks whose
             answers have no labels.
-        places: what can be drawn, by the role of the picture.
+        overlays: what can be drawn, by the role of the picture.
         noun: what the labels are.
         frames: what is framed on pictures.
         diagnosis: of an answer that was read and is not right, from what was read.
     """
     if verdict is None:
-        return Explanation(target_label=target_label, places=places, noun=noun, frames=frames)
+        return Explanation(target_label=target_label, overlays=overlays, noun=noun, frames=frames)
     mark = mark_of(verdict.outcome, dict(zip(profile.values, verdict.values, strict=True)))
     wrong = mark not in ("right", "unjudged")
     return Explanation(
@@ -143,7 +143,7 @@ def explained(
         _sentence(verdict, mark, sentence),
         target_label,
         _label(verdict, answer_label) if answer_label else "",
-        places,
+        overlays,
         noun,
         frames,
         (_undelivered(verdict) or diagnosis(verdict.parsed or {})) if wrong else None,
@@ -250,7 +250,7 @@ def by_action(
     said: Action | None,
     *,
     receipt: Mapping[str, Any] | None,
-    sentence: Callable[[Action, Action, Places, bool], str],
+    sentence: Callable[[Action, Action, Overlays, bool], str],
     reach: float = REACH,
 ) -> Explanation:
     """The explanation of an answer that is an action, held against the step's own.
@@ -261,17 +261,17 @@ def by_action(
         profile: whose verdict it is.
         said: the answer, its places as the model wrote them; None where it is no action.
         receipt: of the answer.
-        sentence: says why, from the target, the answer, the places and whether it is right.
+        sentence: says why, from the target, the answer, the overlays and whether it is right.
         reach: how far from a target point an answer may be, in thousandths of the screen.
     """
     wanted = step.action
-    places = _of_actions(step, said, receipt)
+    overlays = _of_actions(step, said, receipt)
 
     def told(parsed: Mapping[str, Any], right: bool) -> str:
         if wanted is None or said is None:
             assert verdict
             return plain(verdict, profile, right=right)
-        return sentence(wanted, said, places, right)
+        return sentence(wanted, said, overlays, right)
 
     def label(parsed: Mapping[str, Any]) -> str:
         if said:
@@ -291,7 +291,7 @@ def by_action(
         told,
         target_label=wanted.label if wanted else "",
         answer_label=label if wanted else None,
-        places={SCREENSHOT: places},
+        overlays={SCREENSHOT: overlays},
         diagnosis=diagnosis,
     )
 
@@ -305,14 +305,14 @@ def _brief(parsed: Mapping[str, Any]) -> str:
     return kind if len(kind) <= _BRIEF else kind[: _BRIEF - 1] + "…"
 
 
-def _of_actions(step: Step, said: Action | None, receipt: Mapping[str, Any] | None) -> Places:
+def _of_actions(step: Step, said: Action | None, receipt: Mapping[str, Any] | None) -> Overlays:
     """Where a step's action is right, and where an answer points."""
     wanted = step.action
     answers = [
         on_screen(step, regions[0], receipt) if regions and isinstance(regions[0], Point) else None
         for regions in ((said.start, said.end) if said else ((), ()))
     ]
-    return Places(
+    return Overlays(
         tuple(in_pixels(region, step.screen) for region in (wanted.start if wanted else ())),
         tuple(in_pixels(region, step.screen) for region in (wanted.end if wanted else ())),
         *answers,
@@ -320,7 +320,7 @@ def _of_actions(step: Step, said: Action | None, receipt: Mapping[str, Any] | No
 
 
 def acted(
-    step: Step, wanted: Action, said: Action, places: Places, *, right: bool, rule: Rule
+    step: Step, wanted: Action, said: Action, overlays: Overlays, *, right: bool, rule: Rule
 ) -> str:
     """Why an action is right or wrong: by its primitive, its text, its places, its details."""
     kind = said.kind
@@ -329,9 +329,9 @@ def acted(
     if kind == "type":
         return typed(wanted, said, right=right, rule=rule)
     if kind in _PLACED:
-        return placed(step, "the point", places.answer, places.target, right=right, rule=rule)
+        return placed(step, "the point", overlays.answer, overlays.target, right=right, rule=rule)
     if kind in ("swipe", "drag"):
-        return _swiped(step, places, right=right, rule=rule)
+        return _swiped(step, overlays, right=right, rule=rule)
     return _detailed(wanted, said, right=right, rule=rule)
 
 
@@ -410,15 +410,15 @@ def placed(
     return f"{sentence}, yet {rule.borderline}" if right and not inside else sentence
 
 
-def _swiped(step: Step, places: Places, *, right: bool, rule: Rule) -> str:
-    start, regions = places.answer, places.target
+def _swiped(step: Step, overlays: Overlays, *, right: bool, rule: Rule) -> str:
+    start, regions = overlays.answer, overlays.target
     begins = placed(step, "the start", start, regions, right=right, rule=rule)
     starts = start and regions and is_inside(start, regions, step.screen, reach=rule.reach)
     if not right and not starts:
         return begins
-    if not places.target_end:
+    if not overlays.target_end:
         return f"{begins}, and the row names no lift"
-    ends = placed(step, "the end", places.answer_end, places.target_end, right=right, rule=rule)
+    ends = placed(step, "the end", overlays.answer_end, overlays.target_end, right=right, rule=rule)
     return f"{begins}; {ends}" if right else ends
 
 
@@ -615,13 +615,13 @@ class Turn:
         return next(more, self.kinds[0] if self.kinds else "")
 
 
-def of_turns(target: Turn | None, said: Turn | None) -> Places:
+def of_turns(target: Turn | None, said: Turn | None) -> Overlays:
     """What can be drawn of a turn and of an answer; None where one is not understood."""
     start, end = (
         next((region for region in regions if isinstance(region, Point)), None)
         for regions in ((said.starts, said.ends) if said else ((), ()))
     )
-    return Places(target.starts if target else (), target.ends if target else (), start, end)
+    return Overlays(target.starts if target else (), target.ends if target else (), start, end)
 
 
 # Texts and distances in words.

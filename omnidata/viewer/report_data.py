@@ -22,7 +22,7 @@ from omnidata.types import (
     Mark,
     MediaRef,
     Modality,
-    Places,
+    Overlays,
     Step,
     Task,
     Verdict,
@@ -369,7 +369,7 @@ def facts(book: Book, number: int) -> Facts:
         strip=strip,
         broke=min(broken) if broken and book.run else None,
         pictures=[
-            _picture(book, role, ref, explained.places) for role, ref in _media(step, "image")
+            _picture(book, role, ref, explained.overlays) for role, ref in _media(step, "image")
         ],
         tracks=[
             _track(book, role, ref)
@@ -399,16 +399,16 @@ def _media(step: Step, kind: str) -> list[tuple[str, MediaRef]]:
     return [(role, ref) for role, ref in step.media.items() if ref and ref.kind == kind]
 
 
-def _picture(book: Book, role: str, ref: MediaRef, drawn: Mapping[str, Places]) -> Shown:
+def _picture(book: Book, role: str, ref: MediaRef, drawn: Mapping[str, Overlays]) -> Shown:
     number = book.shelf.number(ref)
     try:
         size = media.image_size(ref)
     except MediaError as error:
         return Shown(role, number, (0, 0), (), error.what)
-    return Shown(role, number, size, _shapes(drawn.get(role, Places())))
+    return Shown(role, number, size, _shapes(drawn.get(role, Overlays())))
 
 
-def _shapes(found: Places) -> list[Shape]:
+def _shapes(found: Overlays) -> list[Shape]:
     shapes = [_shape("target", region) for region in (*found.target, *found.target_end)]
     said = [_shape("answer", point) for point in (found.answer, found.answer_end) if point]
     if found.answer and found.answer_end:

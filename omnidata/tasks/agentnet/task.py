@@ -238,10 +238,10 @@ class AgentNet(Benchmark):
         return explained(
             verdict,
             self.profiles[profile],
-            lambda parsed, right: _cause(step, truths, done, rule, right=right),
+            lambda parsed, right: _sentence(step, truths, done, rule, right=right),
             target_label=target.label if target else "",
             answer_label=lambda parsed: Turn(tuple(map(type_of, read))).label,
-            places={SCREENSHOT: of_turns(target, _turn(done, step) if done else None)},
+            overlays={SCREENSHOT: of_turns(target, _turn(done, step) if done else None)},
             noun="action",
             diagnosis=lambda parsed: diagnose(
                 step, _nearest(truths, done, rule), read, receipt=receipt, reach=1000 * REACH
@@ -305,7 +305,7 @@ def _nearest(
     return max(truths, key=lambda one: judge([one], said, rule), default=())
 
 
-def _cause(
+def _sentence(
     step: Step,
     truths: Sequence[Sequence[Action]],
     said: Sequence[Action],

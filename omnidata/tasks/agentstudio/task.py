@@ -47,8 +47,8 @@ from omnidata.types import (
     Explanation,
     LoadedDataset,
     Message,
+    Overlays,
     Part,
-    Places,
     Profile,
     Step,
     Target,
@@ -470,7 +470,7 @@ def _explain_ground(
         verdict,
         profile,
         lambda parsed, right: placed(step, "the point", said, regions, right=right, rule=rule),
-        places={SCREENSHOT: Places(regions, (), said)},
+        overlays={SCREENSHOT: Overlays(regions, (), said)},
         diagnosis=lambda parsed: (
             (
                 place_cause(step, regions, (convert(said, space, step.screen),), receipt={})
@@ -485,17 +485,17 @@ def _explain_ground(
 def _explain_single(step: Step, verdict: Verdict | None, profile: Profile) -> Explanation:
     """Of IDM-Single: the operation that was answered beside the one that was done."""
 
-    def cause(parsed: Mapping[str, Any], right: bool) -> str:
+    def sentence(parsed: Mapping[str, Any], right: bool) -> str:
         given: Sequence[str] = parsed.get("letters", ())
         return _compared(step, given, _right_letters(step, [step.source]))
 
     return explained(
         verdict,
         profile,
-        cause,
+        sentence,
         target_label=str(step.source["operation"]),
         answer_label=lambda parsed: _operation(step, parsed["letters"][0]),
-        places=_recorded(step, {"before": step.source}),
+        overlays=_recorded(step, {"before": step.source}),
         noun="operation",
         diagnosis=lambda parsed: Diagnosis("wrong_type"),
         frames=_FRAMES,
@@ -505,7 +505,7 @@ def _explain_single(step: Step, verdict: Verdict | None, profile: Profile) -> Ex
 def _explain_multiple(step: Step, verdict: Verdict | None, profile: Profile) -> Explanation:
     """Of IDM-Multiple: the letters that were answered beside those of the actions."""
 
-    def cause(parsed: Mapping[str, Any], right: bool) -> str:
+    def sentence(parsed: Mapping[str, Any], right: bool) -> str:
         given: Sequence[str] = parsed.get("letters", ())
         wanted = _right_letters(step, shown("idm-multiple", step.source))
         said = _compared(step, given, wanted)
@@ -517,8 +517,8 @@ def _explain_multiple(step: Step, verdict: Verdict | None, profile: Profile) -> 
     return explained(
         verdict,
         profile,
-        cause,
-        places=_trajectory(step),
+        sentence,
+        overlays=_trajectory(step),
         frames=_FRAMES,
         diagnosis=lambda parsed: Diagnosis("wrong_type"),
     )
@@ -527,17 +527,17 @@ def _explain_multiple(step: Step, verdict: Verdict | None, profile: Profile) -> 
 def _explain_critic(step: Step, verdict: Verdict | None, profile: Profile) -> Explanation:
     """Of CriticBench: what was said of a trajectory beside what it is."""
 
-    def cause(parsed: Mapping[str, Any], right: bool) -> str:
+    def sentence(parsed: Mapping[str, Any], right: bool) -> str:
         true = "succeeded" if step.source["is_success"] else "failed"
         return f"the answer is {_truth(parsed.get('success'))}, and the trajectory {true}"
 
     return explained(
         verdict,
         profile,
-        cause,
+        sentence,
         target_label=_truth(step.source["is_success"]),
         answer_label=lambda parsed: _truth(parsed["success"]),
-        places=_trajectory(step),
+        overlays=_trajectory(step),
         noun="judgement",
         frames=_FRAMES,
     )
@@ -573,16 +573,16 @@ def _truth(success: object) -> str:
     return "success" if success else "failure"
 
 
-def _trajectory(step: Step) -> Mapping[str, Places]:
+def _trajectory(step: Step) -> Mapping[str, Overlays]:
     actions = step.source["actions"]
     return _recorded(step, {f"observation_{n}": action for n, action in enumerate(actions)})
 
 
-def _recorded(step: Step, actions: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Places]:
+def _recorded(step: Step, actions: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Overlays]:
     """Where recorded actions were made, by the role of the picture before each."""
     found = ((role, action_box(step.source, action)) for role, action in actions.items())
     return {
-        role: Places((in_pixels(region, step.screen),))
+        role: Overlays((in_pixels(region, step.screen),))
         for role, region in found
         if region is not None
     }

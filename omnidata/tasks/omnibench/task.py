@@ -52,7 +52,7 @@ from omnidata.types import (
     Explanation,
     LoadedDataset,
     Outcome,
-    Places,
+    Overlays,
     Profile,
     Step,
     Target,
@@ -514,17 +514,17 @@ class OmniBench(Benchmark):
         given = ((verdict and verdict.parsed) or {}).get("coordinates")
         point = pair_on_screen(step, given, self._space, receipt)
 
-        def cause(parsed: Mapping[str, Any], right: bool) -> str:
+        def sentence(parsed: Mapping[str, Any], right: bool) -> str:
             differs = _unlike(wanted, parsed, right=right)
             return differs or placed(step, "the point", point, regions, right=right, rule=Rule())
 
         return explained(
             verdict,
             self.profiles[profile],
-            cause,
+            sentence,
             target_label=_named(spelled(wanted)[0]) if wanted else "",
             answer_label=lambda parsed: _named(str(parsed["function"])),
-            places={SCREENSHOT: Places(regions, (), point)},
+            overlays={SCREENSHOT: Overlays(regions, (), point)},
             noun="function",
             diagnosis=lambda parsed: diagnose(
                 step,

@@ -55,8 +55,8 @@ from omnidata.types import (
     MediaRef,
     Message,
     Outcome,
+    Overlays,
     Part,
-    Places,
     Profile,
     Step,
     Target,
@@ -680,12 +680,12 @@ class OmniGui(Benchmark):
         """Why a verdict is what it is, and what can be drawn of it."""
         is_release = profile == ReleaseProfile.name
 
-        def sentence(wanted: Action, said: Action, places: Places, right: bool) -> str:
+        def sentence(wanted: Action, said: Action, overlays: Overlays, right: bool) -> str:
             label = said.label
             if is_release and not right and label == wanted.label and label in _NEVER_EXACT:
                 return f"the released evaluator counts no {label} as an exact match"
             rule = _RELEASE if is_release else _PAPER
-            return acted(step, wanted, said, places, right=right, rule=rule)
+            return acted(step, wanted, said, overlays, right=right, rule=rule)
 
         read = read_again(self, verdict)
         judge = self.profiles[profile]

@@ -345,10 +345,10 @@ class OsWorld(Benchmark):
         return explained(
             verdict,
             self.profiles[profile],
-            lambda parsed, right: _cause(done or [], said, step.screen, right=right),
+            lambda parsed, right: _sentence(done or [], said, step.screen, right=right),
             target_label=target.label if target else "",
             answer_label=lambda parsed: turn.label if (turn := _turn(read)) else "",
-            places={SCREENSHOT: of_turns(target, _turn(said))},
+            overlays={SCREENSHOT: of_turns(target, _turn(said))},
             noun="action",
             diagnosis=lambda parsed: diagnose(
                 step, done or (), read or (), receipt=receipt, reach=1000 * NEAR
@@ -411,7 +411,7 @@ def _turn(found: Sequence[Action] | None) -> Turn | None:
     return Turn(tuple(map(type_of, found)), starts, ends)
 
 
-def _cause(
+def _sentence(
     done: Sequence[Action], said: Sequence[Action] | None, screen: Screen, *, right: bool
 ) -> str:
     """How an answer differs from what the recorded agent did."""

@@ -47,8 +47,8 @@ from omnidata.types import (
     Explanation,
     Message,
     Outcome,
+    Overlays,
     Part,
-    Places,
     Profile,
     Step,
     Target,
@@ -452,8 +452,8 @@ class PhoneTask(Benchmark):
         evaluator = self.evaluators[profile]
         reach, misses = evaluator.reach, evaluator.misses
 
-        def sentence(wanted: Action, said: Action, places: Places, right: bool) -> str:
-            return _sentence(step, wanted, said, places, reach, misses, right=right)
+        def sentence(wanted: Action, said: Action, overlays: Overlays, right: bool) -> str:
+            return _sentence(step, wanted, said, overlays, reach, misses, right=right)
 
         said = _said(self, verdict, self._space)
         judge = self.profiles[profile]
@@ -480,7 +480,7 @@ def _sentence(
     step: Step,
     wanted: Action,
     said: Action,
-    places: Places,
+    overlays: Overlays,
     reach: int,
     misses: str,
     *,
@@ -496,7 +496,7 @@ def _sentence(
         return typed(wanted, said, right=right, rule=Rule())
     if said.kind not in ("tap", "long_press"):
         return f"both are {label}" + ("" if right else ", and the profile tells them apart")
-    point, regions = places.answer, places.target
+    point, regions = overlays.answer, overlays.target
     if point is None or not regions or min(step.screen) < 1:
         return placed(step, "the point", point, regions, right=right, rule=Rule())
     sentence = f"the point {shown(point)} is {gap(point, regions, step.screen)}"

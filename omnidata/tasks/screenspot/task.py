@@ -28,7 +28,7 @@ from omnidata.types import (
     PLACE,
     Diagnosis,
     Explanation,
-    Places,
+    Overlays,
     Profile,
     Step,
     Target,
@@ -385,7 +385,7 @@ class ScreenSpot(Benchmark):
         boxes = step.action.start if step.action else ()
         regions = tuple(in_pixels(region, step.screen) for region in boxes)
 
-        def cause(parsed: Mapping[str, Any], right: bool) -> str:
+        def sentence(parsed: Mapping[str, Any], right: bool) -> str:
             if parsed.get("negative"):
                 so = "and so it is" if absent else "but it is"
                 return f"by the answer the element is not there, {so}"
@@ -405,10 +405,10 @@ class ScreenSpot(Benchmark):
         return explained(
             verdict,
             self.profiles[profile],
-            cause,
+            sentence,
             target_label=NEGATIVE if absent else present,
             answer_label=lambda parsed: NEGATIVE if parsed.get("negative") else "point",
-            places={SCREENSHOT: Places(regions, (), point)},
+            overlays={SCREENSHOT: Overlays(regions, (), point)},
             noun="kind",
             diagnosis=diagnosis,
         )
