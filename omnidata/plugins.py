@@ -124,6 +124,12 @@ def origin_of(group: str, name: str) -> str:
     return ", ".join(sorted(map(_origin, _installed(group, tuple(sys.path)).select(name=name))))
 
 
+def versions_of(group: str, name: str) -> dict[str, str]:
+    """The distributions that bring a name, with their versions."""
+    homes = (point.dist for point in _installed(group, tuple(sys.path)).select(name=name))
+    return {home.name: home.version for home in homes if home and home.version}
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """What a function of a plug-in is to give.

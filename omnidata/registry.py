@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 from omnidata.actions import Action
 from omnidata.errors import OmnidataError, UsageError, meant
 from omnidata.files import staying_in
-from omnidata.plugins import Blame, Kind, Result, origin_of
+from omnidata.plugins import Blame, Kind, Result, origin_of, versions_of
 from omnidata.types import LoadedDataset, Message, Step, Target, Task
 
 TASKS = Kind(
@@ -48,6 +48,11 @@ def is_ours(name: str) -> bool:
 def plugin_names() -> list[str]:
     """The tasks that other distributions bring, in order; none of their code is run."""
     return [name for name in TASKS.names() if not is_ours(name)]
+
+
+def plugin_versions(name: str) -> dict[str, str]:
+    """The distributions that bring a task, with their versions; none for tasks of ours."""
+    return {} if is_ours(name) else versions_of(TASKS.group, name)
 
 
 def names() -> list[str]:

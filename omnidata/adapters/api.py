@@ -20,7 +20,7 @@ import msgspec
 from omnidata import jsontext
 from omnidata.adapters.base import Model
 from omnidata.adapters.http import fault
-from omnidata.adapters.keys import Key, secrets_in
+from omnidata.adapters.keys import Key, credentials_in, secrets_in
 from omnidata.adapters.media_budget import arrange, lacking
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, render
@@ -72,7 +72,8 @@ class ApiModel(Model):
                 remedy="use the options temperature, max_new_tokens and seed",
             )
         self.preset = preset
-        self.key = key.also(secrets_in(preset.base_url))
+        hidden = (*secrets_in(preset.base_url), *credentials_in(preset.extra_body))
+        self.key = key.also(hidden)
         self.name = preset.spec
         self._warned = False
         self.params = preset.params

@@ -6,17 +6,19 @@ secret; they are checked before any library of a server's is loaded.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
 
 from omnidata.errors import CallError, UsageError
 from omnidata.files import SETTINGS, read_file
+from omnidata.jsontext import decode_utf8
 
 _SENDABLE = re.compile(r"[!-~]+")  # what an HTTP header takes; its error would quote the rest
 _TELLING = 8  # characters; shorter ones are placeholders, and words that answers may hold
@@ -196,6 +198,59 @@ def _checked(text: str, where: str) -> str:
         where=where,
         expected="one word of printable ASCII characters and nothing else",
     )
+
+
+# Settings, in which users give what a server of their own wants beside its key.
+
+_CREDENTIAL = re.compile(
+    r"^token$|(?:api|access|auth|bearer|secret|private|subscription|session)[-_ ]?(?:key|token)$"
+    r"|(?:secret|password|passwd|credentials?|authorization)$",
+    re.IGNORECASE,
+)
+"""What the name of a secret ends with; `pad_token` and `max_tokens` are none."""
+
+
+def without_credentials(settings: Any) -> Any:
+    """A JSON value with `[key]` in place of what names like `api_key` hold, also in texts of JSON.
+
+    Examples:
+        >>> without_credentials({"extra_body": '{"auth": {"api_key": "sk-1"}, "top_k": 1}'})
+        {'extra_body': '{"auth": {"api_key": "[key]"}, "top_k": 1}'}
+    """
+    if isinstance(settings, Mapping):
+        return {
+            name: _HIDDEN if _is_credential(name, value) else without_credentials(value)
+            for name, value in settings.items()
+        }
+    if isinstance(settings, list | tuple):
+        return [without_credentials(value) for value in settings]
+    if isinstance(settings, str) and settings.lstrip().startswith("{"):
+        value = decode_utf8(settings.encode("utf-8", "replace"))
+        hidden = without_credentials(value)
+        return settings if hidden == value else json.dumps(hidden)
+    return settings
+
+
+def credentials_in(settings: Any) -> Iterator[str]:
+    """What names like `api_key` hold in a JSON value.
+
+    Examples:
+        >>> list(credentials_in({"auth": [{"api_key": "sk-1"}], "top_k": 1}))
+        ['sk-1']
+    """
+    if isinstance(settings, Mapping):
+        for name, value in settings.items():
+            if _is_credential(name, value):
+                yield value
+            else:
+                yield from credentials_in(value)
+    elif isinstance(settings, list | tuple):
+        for value in settings:
+            yield from credentials_in(value)
+
+
+def _is_credential(name: object, value: object) -> bool:
+    return isinstance(value, str) and bool(value) and bool(_CREDENTIAL.search(str(name)))
 
 
 # Addresses.

@@ -168,13 +168,15 @@ def suite(
 
 
 def _as_json(outcome: Outcome) -> dict[str, Any]:
+    from omnidata.adapters.keys import without_credentials
+
     cell = outcome.cell
     return {
         "run": str(cell.out),
         "task": cell.task.name or cell.task.task,
         "model": cell.model.name or cell.model.model,
         "options": dict(cell.task_options),
-        "model_options": dict(cell.model_options),
+        "model_options": without_credentials(cell.model_options),
         "error": outcome.error,
         "results": outcome.results,
     }

@@ -20,6 +20,7 @@ from omnidata import adapters, predictions
 from omnidata.adapters.media_budget import arrange
 from omnidata.errors import MediaError, RunError, UnansweredError, UnansweredWarning, counted
 from omnidata.predictions import Prediction
+from omnidata.registry import plugin_versions
 from omnidata.run.adapter_contract import check_adapter, check_taken, rendered, slip
 from omnidata.run.cache import ResponseCache
 from omnidata.run.cost import Budget, Limits, Tokens
@@ -237,7 +238,8 @@ def evaluate(
             usage=budget.totals(),
             facts=_facts(adapter),
             versions={"python": platform.python_version()}
-            | {name: version(name) for name in _RECORDED},
+            | {name: version(name) for name in _RECORDED}
+            | plugin_versions(task.name),
             timings={
                 "prepare_s": asked - began,
                 "ask_s": asked_until - asked,

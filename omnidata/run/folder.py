@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from omnidata import predictions
+from omnidata.adapters.keys import without_credentials
 from omnidata.errors import RunError
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
@@ -40,7 +41,8 @@ class RunFolder:
 
     Args:
         path: the folder; made if missing.
-        settings: everything that makes two runs comparable, as JSON values.
+        settings: everything that makes two runs comparable, as JSON values; secrets in them are
+            not written.
 
     Raises:
         RunError: the folder holds something else, or a run with other settings.
@@ -48,7 +50,7 @@ class RunFolder:
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         self.path = path
-        self.settings = settings
+        self.settings: Mapping[str, Any] = without_credentials(settings)
         self.predictions = path / "predictions.jsonl"
         self.attempts = path / "attempts.jsonl"
         self._info = path / "run.json"
@@ -69,7 +71,7 @@ class RunFolder:
                 if self._info.exists():
                     self._resume()
                 else:
-                    write_json(self._info, settings)
+                    write_json(self._info, self.settings)
             self._lines = Journal(self.predictions)
         except BaseException:
             self._lock.release()

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Meta
 
 from omnidata import predictions
+from omnidata.adapters.keys import without_credentials
 from omnidata.errors import RunError, UsageError
 from omnidata.files import LINE, lines
 from omnidata.jsontext import BROKEN, decode, is_shallow
@@ -148,7 +149,7 @@ _Value = bool | _Number | list[_Number | None] | None
 
 
 def read_info(run: Path) -> dict[str, Any]:
-    """The content of a run's `run.json`.
+    """The content of a run's `run.json`, without the secrets that older versions wrote there.
 
     Raises:
         RunError: it is missing, cannot be read, or a value is not of its kind.
@@ -168,7 +169,8 @@ def read_info(run: Path) -> dict[str, Any]:
             expected=expected,
             remedy=remedy,
         )
-    return found
+    settings: dict[str, Any] = without_credentials(found)
+    return settings
 
 
 def read_results(run: Path) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from omnidata.adapters.keys import without_credentials
 from omnidata.data.processes import Lost, each
 from omnidata.errors import DataError, RunError, UsageError
-from omnidata.run.run_files import changes, described
+from omnidata.run.run_files import Change, changes, described
 from omnidata.storage import (
     PLAN,
     StagedFolder,
@@ -124,7 +125,7 @@ class SynthStaging(StagedFolder):
 
     def __init__(self, out: Path, *, plan: Mapping[str, Any], inputs: Iterable[Path] = ()) -> None:
         super().__init__(out, overwrite=False, inputs=inputs)
-        self.plan: Mapping[str, Any] = json.loads(json.dumps(plan))
+        self.plan: Mapping[str, Any] = without_credentials(json.loads(json.dumps(plan)))
 
     def is_ours(self, folder: Path) -> bool:
         """Whether the verb wrote the folder, and nobody else anything into it."""
@@ -141,7 +142,7 @@ class SynthStaging(StagedFolder):
         if not self.is_ours(self.out):
             return None
         report = read_json(self.out / self.report)
-        differing = changes({name: report.get(name) for name in self.plan}, self.plan)
+        differing = self._differing(report)
         if differing:
             raise DataError(
                 f"the folder holds {self.noun} of other settings ({described(differing)})",
@@ -150,6 +151,11 @@ class SynthStaging(StagedFolder):
                 remedy="choose another folder, or remove this one",
             )
         return report
+
+    def _differing(self, there: Mapping[str, Any]) -> list[Change]:
+        return changes(
+            without_credentials({name: there.get(name) for name in self.plan}), self.plan
+        )
 
     def begin(self) -> None:
         """Keep what an interrupted call with the same settings has left, else make the folder.
@@ -166,7 +172,7 @@ class SynthStaging(StagedFolder):
         there = read_json(self.path / PLAN)
         if self.path.is_symlink() or not there:
             raise self.foreign()
-        differing = changes({name: there.get(name) for name in self.plan}, self.plan)
+        differing = self._differing(there)
         if differing:
             raise DataError(
                 f"an interrupted call had other settings ({described(differing)})",

@@ -17,10 +17,11 @@ from aiohttp import web
 from omnidata.adapters import get_adapter, presets
 from omnidata.adapters.keys import Key
 from omnidata.adapters.openai_chat import OpenAIChat
-from omnidata.errors import CallError, OmnidataError, UsageError
+from omnidata.errors import CallError, OmnidataError, UnansweredWarning, UsageError
+from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import Adapter, Message, Part, Request
-from tests.adapters.servers import Asked, ChatCompletions, Fault, Server, running
+from tests.adapters.servers import FINE, Asked, ChatCompletions, Fault, Server, running
 from tests.adapters.shown import Shown
 
 CANARY = "sk-canary/0123+456789=="
@@ -274,3 +275,36 @@ def test_a_secret_in_the_path_of_an_address_is_sent_and_written_nowhere(
     told = f"{adapter.settings} {caught.value} {vars(caught.value)}"
     assert "/[key]/v1" in told
     assert secret not in told
+
+
+def test_a_secret_in_the_settings_is_sent_and_written_nowhere(sample: Path, tmp_path: Path) -> None:
+    task, run, file = get_task("omnigui"), tmp_path / "run", tmp_path / "key"
+    file.write_text(CANARY)
+    source = task.load(sample, check_media=False)
+    body = {"gateway": {"api_key": PLAIN}, "pad_token": "<pad>"}
+    options = {"extra_body": json.dumps(body)}
+
+    def ask(secret: str) -> None:
+        given = {"extra_body": options["extra_body"].replace(PLAIN, secret)}
+        url = f"{server.url}/v1"
+        adapter = get_adapter("openai:m", task, [], options=given, base_url=url, key_file=file)
+        evaluate(task, source, adapter, run, model_options=given, limit=2)
+
+    faults = [FINE, Fault(status=400, body=f"no such field: {PLAIN}".encode())]
+    with running(ChatCompletions(CANARY, frozenset(body)), faults) as server:
+        with pytest.warns(UnansweredWarning):
+            ask(PLAIN)
+        assert [asked.payload["gateway"] for asked in server.asked] == [body["gateway"]] * 2
+        info = run / "run.json"
+        # An earlier version wrote it there.
+        info.write_text(info.read_text().replace("[key]", PLAIN))
+        ask(PLAIN)
+        ask("another-key-0123")
+    assert len(server.asked) == 3
+    told = "".join(path.read_text() for path in run.iterdir() if path.is_file())
+    assert PLAIN not in told
+    settings = json.loads(info.read_text())
+    assert settings["model_settings"]["extra_body"] == {
+        "gateway": {"api_key": "[key]"},
+        "pad_token": "<pad>",
+    }

@@ -51,6 +51,8 @@ def test_the_command_line_runs_and_scores_it(
     assert "-T case=kept|lower  (default: kept)" in about
     assert "words-exact (default)" in about
     told(capsys, "evaluate", "words", rows, "--model", "baseline:oracle", "--out", run)
+    info = json.loads((run / "run.json").read_text("utf-8"))
+    assert info["versions"]["omnidata-words"] == "1.2"
     told(capsys, "compare", run, run)
     told(capsys, "report", run, "--html", page)
     assert "(unparsed)" not in page.read_text("utf-8")
