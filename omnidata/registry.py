@@ -164,6 +164,10 @@ _GIVES: Mapping[str, Result] = {
         lambda found: isinstance(found, tuple) and all(isinstance(one, Message) for one in found),
         'a tuple of Message (omnidata.types), as (Message("user", (Part("text", "..."),)),)',
     ),
+    "log_difference": Result(
+        lambda found: found is None or hasattr(found, "column"),
+        "a Difference (omnidata.tasks.log_rows), or None where there is none",
+    ),
     "target": TARGET,
     "read": Result(
         lambda found: found is None or isinstance(found, Action),
