@@ -38,7 +38,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave what is marked `full` to `make test-full`, and say so and why.
 
     Tests that need what is dear to make are slow ones, which `make check` leaves to `make test`.
+    Those that need torch come first: one worker runs them, and no other imports transformers.
     """
+    items.sort(key=lambda item: not hasattr(getattr(item, "module", None), "torch"))
     for item in items:
         if "once" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
@@ -51,8 +53,11 @@ def pytest_collection(session: pytest.Session) -> None:
     """Let every other worker import the modules of tests from the last to the first.
 
     Where nothing is compiled yet, to rewrite assertions takes longer than all else of a collection;
-    workers that begin at two ends read what the other has written.
+    workers that begin at two ends read what the other has written. What is collected lives to the
+    end, so no garbage is looked for meanwhile.
     """
+    if _runs_tests(session):
+        gc.disable()
     if int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 2:
         roots = [Path(argument.partition("::")[0]) for argument in session.config.args]
         for path in sorted((p for root in roots for p in root.rglob("test_*.py")), reverse=True):
@@ -61,9 +66,23 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Modules and tests live to the end: no collection of garbage need visit them again."""
-    gc.collect()
+    """Modules and tests live to the end: no collection of garbage need visit them at all."""
     gc.freeze()
+    gc.enable()
+
+
+def _runs_tests(session: pytest.Session) -> bool:
+    """Not where workers do."""
+    return session.config.getoption("dist", "no") == "no"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Start what commands are forked from, in each process that runs tests."""
+    if _runs_tests(session) and not session.config.option.collectonly:
+        from tests.cli import running
+
+        running.begin()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
 
@@ -31,7 +32,8 @@ from tests.adapters.media import RATE, clip, colours, picture
 from tests.conftest import Once
 
 torch: Any = pytest.importorskip("torch", reason="needs the extra `local`")
-pytest.importorskip("transformers", reason="needs the extra `local`")
+if find_spec("transformers") is None:  # an import takes seconds of every process of tests
+    pytest.skip("needs the extra `local`", allow_module_level=True)
 
 # Tests run side by side, and threads of tiny models wait for each other more than they work.
 os.environ["OMP_NUM_THREADS"] = "1"

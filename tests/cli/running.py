@@ -9,25 +9,109 @@ import signal
 import subprocess
 import sys
 import tempfile
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.cli import nursery
 
 OMNIDATA = [sys.executable, "-c", "from omnidata.cli import main; main()"]
 TIMEOUT_S = 120.0
 
 
-@cache
-def _nursery() -> subprocess.Popen[str]:
-    """One for each process of tests; it ends with its standard input."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.cli.nursery"],
-        cwd=Path(__file__).parents[2],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        bufsize=1,
-    )
+_NURSERIES: list[nursery.Nursery] = []
+
+
+def begin() -> None:
+    """Start what commands are forked from; tests/conftest.py does when tests are collected."""
+    _NURSERIES.append(nursery.start())
+
+
+class Started:
+    """A command that runs, as `subprocess.Popen` has it.
+
+    Attributes:
+        pid: of its process.
+        returncode: when it has ended and was waited for.
+    """
+
+    def __init__(
+        self,
+        *arguments: str | Path,
+        terminal: int | None = None,
+        notes: bool = True,
+        env: dict[str, str] | None = None,
+    ) -> None:
+        """Fork it.
+
+        Args:
+            arguments: after `omnidata`.
+            terminal: takes its output, and its notes, in place of files.
+            notes: whether it may print any.
+            env: of the command.
+        """
+        self.returncode: int | None = None
+        self._folder = tempfile.TemporaryDirectory()
+        self._said = [Path(self._folder.name, name) for name in ("out", "err")]
+        for path in self._said:
+            path.touch()
+        places = list(map(str, self._said))
+        if terminal is not None:
+            places = [f"/proc/{os.getpid()}/fd/{terminal}"] * 2
+        self._end, end = os.pipe()
+        order = {"argv": list(map(str, arguments)), "cwd": str(Path.cwd())}
+        order |= {"env": dict(env or os.environ), "end": f"/proc/{os.getpid()}/fd/{end}"}
+        order |= {"out": places[0], "err": places[1] if notes else os.devnull}
+        [asked] = _NURSERIES
+        print(json.dumps(order), file=asked.orders)
+        self.pid = int(asked.answers.readline())
+        os.close(end)
+
+    def __enter__(self) -> Started:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.returncode is None:
+            self.kill()
+            self.wait()
+        self._folder.cleanup()
+
+    def poll(self) -> int | None:
+        """What it ended with, or that it still runs."""
+        return self._ended(0)
+
+    def _ended(self, timeout: float) -> int | None:
+        if self.returncode is None and select.select([self._end], [], [], timeout)[0]:
+            self.returncode = int(os.read(self._end, 9))
+            os.close(self._end)
+        return self.returncode
+
+    def wait(self, timeout: float = TIMEOUT_S) -> int:
+        """What it ends with; what takes too long is killed."""
+        code = self._ended(timeout)
+        if code is None:
+            self.kill()
+            self._ended(TIMEOUT_S)
+            raise TimeoutError(f"omnidata takes over {timeout:g} s: {self.said()}")
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def said(self) -> tuple[str, str]:
+        """Its output and its notes so far."""
+        out, err = (path.read_text() for path in self._said)
+        return out, err
+
+    def communicate(self, timeout: float = TIMEOUT_S) -> tuple[str, str]:
+        """Its output and its notes, when it has ended."""
+        self.wait(timeout)
+        said = self.said()
+        self._folder.cleanup()
+        return said
 
 
 def omnidata(
@@ -41,35 +125,18 @@ def omnidata(
         anew: start an interpreter; for tests of what depends on how one starts, as PYTHONPATH.
     """
     argv = [str(argument) for argument in arguments]
-    with tempfile.TemporaryDirectory() as folder:
-        out, err = Path(folder, "out"), Path(folder, "err")
-        env = {**os.environ, "COLUMNS": "60"}
-        if anew:
-            with out.open("wb") as stdout, err.open("wb") as stderr:
-                returncode = subprocess.run(
-                    [*OMNIDATA, *argv], env=env, stdout=stdout, stderr=stderr, timeout=TIMEOUT_S
-                ).returncode
-        else:
-            place = {"out": str(out), "err": str(err), "cwd": str(Path.cwd())}
-            returncode = _ordered({"argv": argv, "env": env, **place})
-        done = subprocess.CompletedProcess(argv, returncode, out.read_text(), err.read_text())
+    env = {**os.environ, "COLUMNS": "60"}
+    if anew:
+        done = subprocess.run(
+            [*OMNIDATA, *argv], env=env, capture_output=True, text=True, timeout=TIMEOUT_S
+        )
+    else:
+        with Started(*argv, env=env) as command:
+            out, err = command.communicate()
+            done = subprocess.CompletedProcess(argv, command.wait(), out, err)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done
-
-
-def _ordered(order: dict[str, Any]) -> int:
-    """The exit code of a command; what takes too long is killed."""
-    nursery = _nursery()
-    assert nursery.stdin
-    assert nursery.stdout
-    nursery.stdin.write(json.dumps(order) + "\n")
-    child = int(nursery.stdout.readline())
-    if not select.select([nursery.stdout], [], [], TIMEOUT_S)[0]:
-        os.kill(child, signal.SIGKILL)
-        nursery.stdout.readline()
-        raise TimeoutError(f"omnidata {' '.join(order['argv'])} takes over {TIMEOUT_S:g} s")
-    return int(nursery.stdout.readline())
 
 
 def as_json(done: subprocess.CompletedProcess[str]) -> Any:

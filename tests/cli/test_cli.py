@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import struct
-import subprocess
 import termios
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ import pytest
 from omnidata.cli import main
 from omnidata.synth.sample import chirp
 from omnidata.tasks.omnigui.load import load
-from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.cli.running import Started, as_json, omnidata
 from tests.full import in_gate
 from tests.trees import row, write_app, write_lines, write_rows
 
@@ -49,18 +48,14 @@ def in_a_terminal(columns: int, *arguments: str | Path, notes: bool = False) -> 
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     hidden = ("COLUMNS", "NO_COLOR", "FORCE_COLOR")
     env = {name: value for name, value in os.environ.items() if name not in hidden}
-    command = [*OMNIDATA, *map(str, arguments)]
-    stderr = theirs if notes else subprocess.DEVNULL
-    with subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=stderr, env=env | {"TERM": "dumb"}
-    ) as process:
+    with Started(*arguments, terminal=theirs, notes=notes, env=env | {"TERM": "dumb"}) as command:
         os.close(theirs)
         said = b""
         with contextlib.suppress(OSError):  # the other end is closed
             while chunk := os.read(ours, 65536):
                 said += chunk
+        assert command.wait() == 0
     os.close(ours)
-    assert process.returncode == 0
     return said.decode().replace("\r\n", "\n")
 
 
@@ -287,18 +282,15 @@ def test_an_interrupt_exits_with_130_and_says_how_to_go_on(sample: Path, tmp_pat
     steps = [row("E", number, app="ted") for number in range(12_000)]
     data = write_rows(tmp_path / "steps.json", steps)
     run = tmp_path / "run"
-    process = subprocess.Popen(
-        [*OMNIDATA, "evaluate", "omnigui", str(data), "--model", "baseline:random",
-         "--out", str(run), "-T", "history=none"],
-        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    lines = run / "predictions.jsonl"
-    deadline = time.monotonic() + 60
-    while not (lines.exists() and lines.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    asked = ("--model", "baseline:random", "--out", run, "-T", "history=none")
+    with Started("evaluate", "omnigui", data, *asked) as command:
+        lines = run / "predictions.jsonl"
+        deadline = time.monotonic() + 60
+        while not (lines.exists() and lines.stat().st_size) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        command.send_signal(signal.SIGINT)
+        _, errors = command.communicate(timeout=60)
+    assert command.returncode == 130
     assert "the same command resumes" in errors
     assert "Traceback" not in errors
     assert 0 < len(lines.read_bytes().splitlines()) < len(steps)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from omnidata.tasks.omnigui.load import load
 from tests.adapters.servers import Fault
 from tests.cli.asking import WAIT, evaluate, info, server
-from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.cli.running import Started, as_json, omnidata
 from tests.trees import read_lines
 
 PRICES = """
@@ -216,15 +215,13 @@ def test_the_command_printed_at_an_interrupt_goes_on(sample: Path, tmp_path: Pat
     with server(lambda number: Fault(text=WAIT.text, delay_s=0.05)) as asked:
         arguments = [*map(str, evaluate(asked, sample, "--out", run, "--limit", "40"))]
         arguments += ["--concurrency", "1", "-T", "modalities=I"]
-        process = subprocess.Popen(
-            [*OMNIDATA, *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        deadline = time.monotonic() + 60
-        while asked.count < 5 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode == 130
+        with Started(*arguments) as command:
+            deadline = time.monotonic() + 60
+            while asked.count < 5 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            command.send_signal(signal.SIGINT)
+            _, errors = command.communicate(timeout=60)
+        assert command.returncode == 130
         (line,) = [line for line in errors.splitlines() if "the same command resumes: " in line]
         program, *again = shlex.split(line.partition("resumes: ")[2])
         assert (program, again) == ("omnidata", arguments)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 from omnidata.run.parts import visible_gpus
 from tests.adapters.servers import ChatCompletions, Fault, running
-from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.cli.running import Started, as_json, omnidata
 from tests.trees import read_lines
 
 
@@ -40,7 +39,7 @@ def test_an_interruption_reaches_all_and_the_same_command_goes_on(
     with running(ChatCompletions(), lambda _: slow) as server:
         ask = ["evaluate", "omnigui", str(sample), "--model", "openai:m", "--concurrency", "1"]
         ask += ["--base-url", f"{server.url}/v1", "--out", str(tmp_path / "run"), "--gpus=2"]
-        with subprocess.Popen([*OMNIDATA, *ask], stderr=subprocess.PIPE, text=True) as process:
+        with Started(*ask) as process:
             while server.count < 20:
                 assert process.poll() is None
                 time.sleep(0.01)

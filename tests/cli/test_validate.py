@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.cli.running import Started, as_json, omnidata
 from tests.data.test_validate import write
 from tests.data.tiny import endless, mp4
 from tests.full import in_gate
@@ -214,10 +213,7 @@ def test_a_decoder_that_is_killed_costs_its_medium_and_not_the_run(tmp_path: Pat
 def test_workers_that_are_just_starting_pass_over_an_interrupt(tmp_path: Path) -> None:
     """The terminal sends it to them as well; the parent alone decides what becomes of them."""
     write(tmp_path / "data")
-    process = subprocess.Popen(
-        [*OMNIDATA, "validate", "omnigui", str(tmp_path / "data"), "--workers", "2"],
-        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    process = Started("validate", "omnigui", tmp_path / "data", "--workers", "2")
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     told = set()
     while process.poll() is None:
@@ -233,11 +229,8 @@ def test_workers_that_are_just_starting_pass_over_an_interrupt(tmp_path: Path) -
     assert "Traceback" not in errors
 
 
-def _started(data: Path, *options: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*OMNIDATA, "validate", "omnigui", str(data), "--workers", "1", *options],
-        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+def _started(data: Path, *options: str) -> Started:
+    return Started("validate", "omnigui", data, "--workers", "1", *options)
 
 
 def _decoder(parent: int, path: Path, *, but: int = 0) -> int:

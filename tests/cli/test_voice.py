@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.cli.running import Started, as_json, omnidata
 from tests.data.voice.speakers import command
 from tests.full import in_gate
 from tests.trees import row, write_rows
@@ -91,9 +91,7 @@ def test_a_stopped_call_is_resumed(tmp_path: Path, stop: signal.Signals) -> None
     out, gate = tmp_path / "out", tmp_path / "gate"
     gate.touch()
     arguments = ["voice", str(data), str(out), "--command", command(f"--gate {gate}"), "--json"]
-    process = subprocess.Popen(
-        [*OMNIDATA, *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    process = Started(*arguments)
     pid = gate.with_suffix(".pid")
     deadline = time.monotonic() + 60
     while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.cli.running import Started, as_json, omnidata
 from tests.export.small import TAP, answer, folder, rows, tree
 
 
@@ -136,9 +134,7 @@ def test_ctrl_c_leaves_nothing_under_the_name_and_the_same_command_goes_on(
     sample: Path, tmp_path: Path
 ) -> None:
     command = ["export", "omnigui", str(sample), str(tmp_path / "out"), "--format", "swift"]
-    process = subprocess.Popen(
-        [*OMNIDATA, *command], stderr=subprocess.PIPE, text=True, env={**os.environ}
-    )
+    process = Started(*command)
     journal = tmp_path / ".out.unfinished" / ".media.jsonl"
     while not journal.exists():
         assert process.poll() is None

@@ -6,7 +6,7 @@ import http.client
 import json
 import signal
 import socket
-import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.cli.running import OMNIDATA, omnidata
+from tests.cli.running import Started, omnidata
 from tests.trees import row, write_rows
 
 
@@ -23,18 +23,10 @@ class Server:
     """A server in a process of its own."""
 
     def __init__(self, *arguments: str | Path) -> None:
-        self.process = subprocess.Popen(
-            [*OMNIDATA, "view", *map(str, arguments), "--json"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout
-        said = ""
-        for line in self.process.stdout:
-            said += line
-            if line.startswith("}"):
-                break
+        self.process = Started("view", *arguments, "--json")
+        while not (said := self.process.said()[0]).endswith("}\n"):
+            assert self.process.poll() is None, self.process.said()
+            time.sleep(0.01)
         self.said: dict[str, Any] = json.loads(said)
         self.port = urlsplit(self.said["address"]).port or 0
 
@@ -55,18 +47,14 @@ class Server:
     def end(self, with_signal: int = signal.SIGINT) -> tuple[int, str]:
         self.process.send_signal(with_signal)
         _, told = self.process.communicate(timeout=20)
-        return self.process.returncode, told
+        return self.process.wait(), told
 
 
 @contextmanager
 def served(*arguments: str | Path) -> Iterator[Server]:
     server = Server(*arguments)
-    try:
+    with server.process:
         yield server
-    finally:
-        if server.process.poll() is None:
-            server.process.kill()
-            server.process.communicate()
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from PIL import Image
 
 from tests.adapters.servers import FINE, ChatCompletions, Fault, Server, running
-from tests.cli.running import OMNIDATA, omnidata
+from tests.cli.running import Started, omnidata
 from tests.full import FULL
 from tests.trees import read_lines, row, write_rows
 
@@ -72,9 +71,7 @@ def test_a_run_that_is_killed_again_and_again_has_one_final_line_per_step(
             began = server.count
             # The later kills hit a run that has little left to ask; all of them hit one that asks.
             wanted = draw.randrange(1, max(2, STEPS // (2 * kills)))
-            with subprocess.Popen(
-                [*OMNIDATA, *command(data, server, run)], stderr=subprocess.DEVNULL
-            ) as process:
+            with Started(*command(data, server, run)) as process:
                 while server.count < began + wanted:
                     assert process.poll() is None, f"ended by itself before kill {number + 1}"
                     time.sleep(0.001)
@@ -105,9 +102,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_ends_as_if_it_never_was(
         once = server.count
         for number in (signal.SIGINT, signal.SIGTERM):
             began = server.count
-            with subprocess.Popen(
-                [*OMNIDATA, *ask, "--out", str(parts)], stderr=subprocess.PIPE, text=True
-            ) as process:
+            with Started(*ask, "--out", parts) as process:
                 while server.count < began + 8:
                     time.sleep(0.001)
                 process.send_signal(number)
