@@ -50,7 +50,7 @@ def mixed(folder: Path) -> list[Conversation]:
     return [*asked, conversation(made | {"audio": other}, ("audio", "video", "screenshot"))]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", in_gate(FAMILIES, 1, "a batch of each family"))
 def test_a_batch_says_what_its_steps_say_alone(
     once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: Family
 ) -> None:
@@ -96,7 +96,7 @@ def test_sound_inside_clips_changes_no_other_step_of_the_batch(
 
 
 @NUMPY_2
-@pytest.mark.parametrize("family", QWEN)
+@pytest.mark.parametrize("family", in_gate(QWEN, 1, "a long clip of each family"))
 def test_sound_inside_a_clip_stands_between_its_frames(
     once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: Family
 ) -> None:

@@ -29,6 +29,7 @@ from tests.adapters.local_models import (
 )
 from tests.adapters.media import colours, picture, shown
 from tests.conftest import Once
+from tests.full import in_gate
 
 STILL = ("gemma3n", "phi4")
 ROLES = ("history_screenshot", "video", "audio", "screenshot")
@@ -113,7 +114,7 @@ def _pil(frame: Any) -> Any:
     return Image.fromarray(frame)
 
 
-@pytest.mark.parametrize("name", STILL)
+@pytest.mark.parametrize("name", in_gate(STILL, 1, "a second family"))
 def test_changing_one_medium_alone_changes_what_comes_next(
     once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -131,7 +132,7 @@ def test_changing_one_medium_alone_changes_what_comes_next(
         assert (before - found).abs().max() > 1e-4, role
 
 
-@pytest.mark.parametrize("name", STILL)
+@pytest.mark.parametrize("name", in_gate(STILL, 1, "a second family"))
 def test_a_batch_says_what_its_steps_say_alone(once: Once, tmp_path: Path, name: str) -> None:
     made = media(tmp_path)
     asked = [

@@ -12,9 +12,8 @@ import pytest
 from omnidata.cli import main
 from tests.adapters.local_models import Spy, ask, checkpoint, local, torch
 from tests.conftest import Once
-from tests.full import FULL
 
-MODALITIES, STEPS, ROUNDS = ("IAV", 4, 50) if FULL else ("I", 1, 20)
+MODALITIES, STEPS, ROUNDS = "IAV", 4, 50
 
 
 def lessons(
@@ -57,6 +56,7 @@ def train(tiny: Path, given: list[dict[str, Any]], answers: list[str], folder: P
     model.save_pretrained(folder)
 
 
+@pytest.mark.full("a training; that answers are scored is tested without a model")
 def test_a_trained_tiny_model_reaches_exact_matches_through_the_command_line(
     once: Once,
     sample: Path,

@@ -13,6 +13,7 @@ import pytest
 
 from omnidata.adapters.hf.checkpoint import prepare_imports
 from tests.doctor import broken
+from tests.full import in_gate
 
 torch = pytest.importorskip("torch", reason="needs the extra `local`")
 if find_spec("torchvision") is None:  # an import takes seconds of every process of tests
@@ -41,7 +42,7 @@ def test_processors_of_clips_work_beside_a_torchvision_for_cuda(tmp_path: Path) 
     broken.torchvision_for_cuda(tmp_path)
     code = PREPARE + (
         "import torch, torchvision\n"
-        "from transformers import AutoProcessor, Qwen2VLVideoProcessor\n"
+        "from transformers import Qwen2VLVideoProcessor\n"
         "clip = torch.zeros(4, 3, 56, 56, dtype=torch.uint8)\n"
         "print(Qwen2VLVideoProcessor()(clip, return_tensors='pt')['video_grid_thw'].tolist())\n"
         "print(prepare_imports(), torchvision.__file__)\n"
@@ -71,7 +72,11 @@ def test_nothing_is_done_where_torchvision_is_absent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["raise OSError('libcudart.so.13: cannot open')", "import missing_for_sure"],
+    in_gate(
+        ["raise OSError('libcudart.so.13: cannot open')", "import missing_for_sure"],
+        1,
+        "a start of torch",
+    ),
 )
 def test_a_torchvision_that_fails_otherwise_is_an_error_that_names_the_doctor(
     tmp_path: Path, source: str

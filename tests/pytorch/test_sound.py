@@ -16,6 +16,7 @@ from omnidata.media import samples
 from omnidata.torch import Collate, Decoding, Padded, StepDataset, log_mel, resample
 from omnidata.training.batches import MelBins, _spectrogram
 from omnidata.types import Step
+from tests.full import in_gate
 
 TOLERANCE = 5e-4
 """Of values between about -1.5 and 1.5; single precision differs by 1e-5, seldom 1e-4."""
@@ -111,7 +112,7 @@ UNLOADABLE = 'raise OSError("libc10_cuda.so: cannot open shared object file")\n'
 ABSENT = 'raise ModuleNotFoundError("No module named torchaudio")\n'
 
 
-@pytest.mark.parametrize("source", [UNLOADABLE, ABSENT])
+@pytest.mark.parametrize("source", in_gate([UNLOADABLE, ABSENT], 1, "both are caught alike"))
 def test_a_torchaudio_that_does_not_load_is_a_clear_message(
     source: str, tmp_path: Path, steps: list[Step], monkeypatch: pytest.MonkeyPatch
 ) -> None:
