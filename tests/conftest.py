@@ -73,7 +73,7 @@ def pytest_collection_finish() -> None:
 
 def _runs_tests(session: pytest.Session) -> bool:
     """Not where workers do."""
-    return session.config.getoption("dist", "no") == "no"
+    return bool(session.config.getoption("dist", "no") == "no")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -87,11 +87,11 @@ def _serve(orders: IO[str], answers: IO[str]) -> None:
     ends: dict[int, int] = {}
     ready = False
     while True:
-        asked, _, _ = select.select([orders, woken], [], [])
+        asked, _, _ = select.select([orders.fileno(), woken], [], [])
         if woken in asked:
             os.read(woken, 4096)
             _tell(ends)
-        if orders in asked:
+        if orders.fileno() in asked:
             if not (line := orders.readline()):
                 return
             if not ready:

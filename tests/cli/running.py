@@ -58,7 +58,7 @@ class Started:
         if terminal is not None:
             places = [f"/proc/{os.getpid()}/fd/{terminal}"] * 2
         self._end, end = os.pipe()
-        order = {"argv": list(map(str, arguments)), "cwd": str(Path.cwd())}
+        order: dict[str, Any] = {"argv": list(map(str, arguments)), "cwd": str(Path.cwd())}
         order |= {"env": dict(env or os.environ), "end": f"/proc/{os.getpid()}/fd/{end}"}
         order |= {"out": places[0], "err": places[1] if notes else os.devnull}
         [asked] = _NURSERIES
