@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from omnidata.adapters.base import Model, untaken
 from omnidata.errors import AdapterError, CallError, MediaError, OmnidataError, UsageError
-from omnidata.jsontext import encode, is_integer
+from omnidata.jsontext import is_integer
 from omnidata.predictions import dropped
 from omnidata.types import (
     Adapter,
@@ -147,7 +147,7 @@ def rendered(task: Task, adapter: Adapter, request: Request) -> Prepared:
             raise TypeError(f"`prepare` gave {type(made).__name__}, not Prepared")
         if made.request.sample_id != request.sample_id:
             raise ValueError(f"`prepare` gave the request of step {made.request.sample_id}")
-        encode(dict(made.receipt))  # it is written where no answer comes
+        json.dumps(dict(made.receipt))  # it is written where no answer comes
         check_reasons(made.receipt)
         reason = untaken(request.conversation, adapter.accepts)
         gone = _dropped(made.receipt) if reason else Counter()

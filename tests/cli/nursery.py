@@ -159,6 +159,8 @@ def _become(order: dict[str, object], files: list[int]) -> None:
     os.chdir(str(order["cwd"]))
     os.environ.clear()
     os.environ.update(order["env"])  # type: ignore[call-overload]  # JSON
+    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = [folder for folder in named if folder and folder not in sys.path]
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     for number, file in enumerate(files, 1):
