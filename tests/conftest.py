@@ -40,7 +40,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Tests that need what is dear to make are slow ones, which `make check` leaves to `make test`.
     Those that need torch come first: one worker runs them, and no other imports transformers.
     """
-    items.sort(key=lambda item: not hasattr(getattr(item, "module", None), "torch"))
+    torch = {"torch", "checkpoint", "collator"}  # a module has one of them where it needs models
+    items.sort(key=lambda item: torch.isdisjoint(vars(getattr(item, "module", item))))
     for item in items:
         if "once" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)

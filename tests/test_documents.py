@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.export.small import tree
+
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.skipif(
     not (ROOT / "docs").is_dir(), reason="needs a checkout: the sdist has no docs and notebooks"
@@ -36,12 +38,9 @@ def test_the_readmes_python_runs(
 
 
 def test_the_torch_pages_python_runs(
-    sample: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "DATA").symlink_to(sample)
+    tree(tmp_path / "DATA")
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "torch.md").read_text("utf-8")
     names: dict[str, Any] = {}

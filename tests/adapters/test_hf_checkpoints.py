@@ -25,6 +25,7 @@ from tests.adapters.local_models import (
     torch,
 )
 from tests.conftest import Once
+from tests.export.small import tree
 from tests.full import in_gate
 
 ROLES = ("history_screenshot", "video", "audio", "screenshot")
@@ -56,7 +57,7 @@ def full_checkpoint(tiny: Path, folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("family", QWEN)
+@pytest.mark.parametrize("family", in_gate(QWEN, 1, "a second Qwen"))
 def test_the_thinker_of_a_full_checkpoint_answers_like_the_thinker_alone(
     once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: Family
 ) -> None:
@@ -210,15 +211,15 @@ def test_quantisation_without_its_library_is_refused_before_the_first_step(once:
 
 def test_a_missing_extra_ends_the_command_with_2_and_the_line_that_mends_it(
     once: Once,
-    sample: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     folder, run = checkpoint(once, "qwen2.5-omni"), tmp_path / "run"
+    data = tree(tmp_path / "data")
     with pytest.raises(SystemExit) as ended:
-        main(["evaluate", "omnigui", str(sample), "--model", f"hf:{folder}", "--out", str(run)])
+        main(["evaluate", "omnigui", str(data), "--model", f"hf:{folder}", "--out", str(run)])
     assert ended.value.code == 2
     assert "pip install 'omnidata[local]'" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

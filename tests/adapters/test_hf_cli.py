@@ -21,19 +21,20 @@ from omnidata.tasks import get_task
 from tests.adapters.local_models import FAMILIES, Spy, checkpoint
 from tests.cli.running import OMNIDATA, omnidata
 from tests.conftest import Once
-from tests.data.converting import small
+from tests.export.small import tree
 from tests.full import in_gate
 from tests.loaders import agentstudio as rows
 from tests.trees import read_lines
 
 FEW = ("-M", "max_new_tokens=3")
+STUDIO = ("criticbench", "groundui", "idm-single", "idm-multiple")
 KINDS = {"I": "image", "V": "video", "A": "audio"}
 
 
 @pytest.fixture(scope="module")
-def data(once: Once, sample: Path) -> Path:
-    """Two episodes with all media, six steps; nobody writes into them."""
-    return once("two-episodes", lambda folder: small(folder, sample, "C001", "C002"))
+def data(once: Once) -> Path:
+    """Two episodes with all media, eight steps; nobody writes into them."""
+    return once("two-episodes", lambda folder: tree(folder, episodes=2))
 
 
 def evaluate(
@@ -54,9 +55,9 @@ def predictions(run: Path) -> dict[str, dict[str, Any]]:
     ("modalities", "history"),
     [
         ("IAV", "predicted"),
-        ("IV", "none"),
-        ("IA", "none"),
         ("I", "none"),
+        pytest.param("IV", "none", marks=pytest.mark.full("a run; modalities are the task's")),
+        pytest.param("IA", "none", marks=pytest.mark.full("a run; modalities are the task's")),
         pytest.param("IAV", "none", marks=pytest.mark.full("seconds of runs")),
         pytest.param("IV", "predicted", marks=pytest.mark.full("seconds of runs")),
         pytest.param("IA", "predicted", marks=pytest.mark.full("seconds of runs")),
@@ -68,10 +69,10 @@ def test_every_ablation_of_omnigui_runs(
 ) -> None:
     family = FAMILIES[len(modalities) % len(FAMILIES)]
     results, answers = evaluate(
-        *("omnigui", data, checkpoint(once, family), tmp_path / "run", "--limit", "3"),
+        *("omnigui", data, checkpoint(once, family), tmp_path / "run", "--limit", "2"),
         *("-T", f"modalities={modalities}", "-T", f"history={history}", "-M", "batch_size=2"),
     )
-    assert results["counts"]["steps"] == len(answers) == 3
+    assert results["counts"]["steps"] == len(answers) == 2
     assert results["counts"].get("degraded", 0) == 0
     for line in answers.values():
         assert line["delivery"] in ("ok", "truncated"), line
@@ -96,7 +97,7 @@ def agentstudio(task: str, folder: Path) -> Path:
     return data
 
 
-@pytest.mark.parametrize("task", ["groundui", "idm-single", "idm-multiple", "criticbench"])
+@pytest.mark.parametrize("task", in_gate(STUDIO, 2, "the prompts are tested without a model"))
 def test_every_task_of_agentstudio_runs(once: Once, tmp_path: Path, task: str) -> None:
     data = agentstudio(task, tmp_path / "data")
     folder = checkpoint(once, "qwen3-omni")
@@ -133,12 +134,12 @@ def test_two_runs_say_the_same(once: Once, data: Path, tmp_path: Path, family: F
     said = []
     for name in ("one", "two"):
         _, answers = evaluate(
-            *("omnigui", data, checkpoint(once, family), tmp_path / name, "--limit", "3"),
+            *("omnigui", data, checkpoint(once, family), tmp_path / name, "--limit", "2"),
             *("-M", "batch_size=2"),
         )
         said.append({name: line["output"] for name, line in answers.items()})
     assert said[0] == said[1]
-    assert len(said[0]) == 3
+    assert len(said[0]) == 2
 
 
 def test_sampling_says_the_same_with_the_same_seed_only(
@@ -148,7 +149,7 @@ def test_sampling_says_the_same_with_the_same_seed_only(
     for number, seed in enumerate(("1", "1", "2")):
         _, answers = evaluate(
             *("omnigui", data, checkpoint(once, "qwen2.5-omni"), tmp_path / str(number)),
-            *("--limit", "2", "-T", "modalities=I", "-M", "temperature=1", "-M", f"seed={seed}"),
+            *("--limit", "1", "-T", "modalities=I", "-M", "temperature=1", "-M", f"seed={seed}"),
         )
         said.append({name: line["output"] for name, line in answers.items()})
     assert said[0] == said[1] != said[2]

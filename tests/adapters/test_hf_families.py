@@ -12,7 +12,7 @@ from omnidata.adapters.tiny import Family
 from omnidata.types import Conversation, Message, Part, Request
 from tests.adapters import tiny_others
 from tests.adapters.local_models import (
-    FAMILIES,
+    APART,
     Spy,
     ask,
     checkpoint,
@@ -47,7 +47,7 @@ def folder(once: Once, name: str) -> Path:
     return once(f"tiny-{name}", write)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", in_gate(APART, 2, "a second Qwen"))
 def test_all_that_a_processor_takes_for_media_in_a_text_is_known(
     once: Once, family: Family
 ) -> None:
@@ -63,7 +63,7 @@ def test_all_that_a_processor_takes_for_media_in_a_text_is_known(
     assert added <= {*known.tokens, *known.controls}
 
 
-@pytest.mark.parametrize("name", STILL)
+@pytest.mark.parametrize("name", in_gate(STILL, 1, "a second family"))
 def test_frames_go_as_pictures_and_the_logits_are_those_of_a_call_by_hand(
     once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -203,7 +203,7 @@ def test_the_weights_with_which_phi_4_sees_are_added(
     assert (plain - seeing).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", in_gate(APART, 2, "a second Qwen"))
 def test_control_tokens_in_an_instruction_end_no_turn(
     once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: Family
 ) -> None:
@@ -226,7 +226,7 @@ def test_control_tokens_in_an_instruction_end_no_turn(
         assert text in words.decode(each)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", in_gate(APART, 2, "a second Qwen"))
 def test_a_text_that_stands_for_a_medium_fails_its_step(
     once: Once, tmp_path: Path, family: Family
 ) -> None:

@@ -19,16 +19,16 @@ from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.tasks.omnigui.load import load
 from omnidata.torch import Collate, Decoding, EpisodeSampler, RowSteps, StepDataset, StepStream
 from tests.conftest import Once
-from tests.data.converting import small
+from tests.export.small import tree
 from tests.full import in_gate
 
 HOW = Decoding(num_frames=2)
 
 
 @pytest.fixture(scope="module")
-def data(once: Once, sample: Path) -> Path:
-    """Episodes of an app of the sample; nobody writes into them."""
-    return once("rows", lambda folder: small(folder, sample, "C001", "C002", "C006")) / "Chirp"
+def data(once: Once) -> Path:
+    """Two episodes of an app, eight steps; nobody writes into them."""
+    return once("rows", lambda folder: tree(folder, episodes=2)) / "App"
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_rows_of_anybody_open_only_what_lies_in_folders_that_are_named(
 ) -> None:
     """Whatever a table says of itself: whoever saved it has written that."""
     private = tmp_path_factory.mktemp("private") / "a.png"
-    shutil.copy(data / "media" / "C001" / "1.png", private)
+    shutil.copy(data / "media" / "E00" / "1.png", private)
     own = omnidata.load_dataset("omnigui", data, split="test")
     rows = own.select(range(1)).with_format("arrow")[:].to_pylist()
     rows[0]["screenshot"] = {"bytes": None, "path": str(private)}
@@ -122,10 +122,10 @@ def test_rows_of_anybody_open_only_what_lies_in_folders_that_are_named(
         assert StepDataset(hostile, Decoding(roles=("screenshot",)))[0].screenshot is not None
 
 
-def test_tables_of_several_apps_decode_together(sample: Path, tmp_path: Path) -> None:
-    data = small(tmp_path, sample, "C001", "S001")
+def test_tables_of_several_apps_decode_together(tmp_path: Path) -> None:
     apps = [
-        omnidata.load_dataset("omnigui", data / app, split="test") for app in ("Chirp", "Sonora")
+        omnidata.load_dataset("omnigui", tree(tmp_path / app, app=app) / app, split="test")
+        for app in ("Chirp", "Sonora")
     ]
     both = StepDataset(datasets.concatenate_datasets(apps), Decoding(roles=("screenshot",)))
     assert len(both) == sum(map(len, apps))

@@ -17,12 +17,13 @@ from omnidata.adapters.tiny import Family
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.tasks import get_task
 from omnidata.types import Completion, MediaRef, Step, Task
-from tests.adapters.local_models import FAMILIES, Spy, ask, checkpoint, local, torch
+from tests.adapters.local_models import APART, Spy, ask, checkpoint, local, torch
 from tests.conftest import Once
 from tests.full import in_gate
+from tests.training.exporting import data_tree
 
 datasets = pytest.importorskip("datasets")
-SMALL = {"image_size": "200"}
+SMALL = {"image_size": "100"}
 SMALL_CLIPS = {"min_video_pixels": "3136", "max_video_pixels": "50176"}
 ENDS: dict[Family, str] = {
     "qwen2.5-omni": "<|im_end|>\n",
@@ -37,10 +38,16 @@ def task() -> Task:
 
 
 @pytest.fixture(scope="module")
-def steps(sample: Path, task: Task) -> list[Step]:
-    """Steps with and without history, of two apps and both languages."""
-    found = task.load(sample).steps
-    return [found[0], found[3], found[60], found[-1]]
+def data(once: Once) -> Path:
+    """Two episodes of four steps each; nobody writes into them."""
+    return data_tree(once)
+
+
+@pytest.fixture(scope="module")
+def steps(data: Path, task: Task) -> list[Step]:
+    """Steps with and without history, with several answers."""
+    found = task.load(data).steps
+    return [found[0], found[3], found[6], found[-1]]
 
 
 def collator(path: Path, task: Task, **options: str) -> Any:
@@ -54,7 +61,7 @@ def answers(labels: Any, words: Any) -> list[str]:
     return [words.decode(row[row >= 0]) for row in labels]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", in_gate(APART, 2, "a second Qwen"))
 def test_the_prompt_is_that_of_evaluation_in_every_tensor(
     once: Once, task: Task, steps: list[Step], monkeypatch: pytest.MonkeyPatch, family: Family
 ) -> None:
@@ -78,7 +85,7 @@ def test_the_prompt_is_that_of_evaluation_in_every_tensor(
         assert torch.equal(labels[0, length:], taught["input_ids"][0, length:])
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", in_gate(APART, 2, "a second Qwen"))
 def test_labels_are_on_the_answer_and_its_end_alone(
     once: Once, task: Task, steps: list[Step], family: Family
 ) -> None:
@@ -90,7 +97,7 @@ def test_labels_are_on_the_answer_and_its_end_alone(
     assert len(set(wanted)) > 2
 
 
-@pytest.mark.parametrize("family", in_gate(FAMILIES, 1, "a model of each family"))
+@pytest.mark.parametrize("family", in_gate(APART, 1, "a model of each family"))
 def test_a_batch_holds_the_steps_padded_on_the_right(
     once: Once, task: Task, steps: list[Step], family: Family
 ) -> None:
@@ -257,9 +264,9 @@ def test_what_cannot_be_trained_on_is_refused(once: Once, steps: list[Step]) -> 
 
 
 def test_the_answer_is_in_the_unit_that_the_task_is_told(
-    once: Once, task: Task, sample: Path
+    once: Once, task: Task, data: Path
 ) -> None:
-    steps = task.load(sample).steps
+    steps = task.load(data).steps
     tap = next(s for s in steps if s.action and s.action.label == "TAP")
     folder = checkpoint(once, "qwen2.5-omni")
     said = {}
@@ -275,14 +282,14 @@ def test_the_answer_is_in_the_unit_that_the_task_is_told(
 
 
 def test_answers_in_pixels_are_those_of_the_screenshot_as_it_is_shown(
-    once: Once, sample: Path
+    once: Once, data: Path
 ) -> None:
     told = get_task("omnigui", {"coordinates": "px"})
-    steps = told.load(sample).steps
+    steps = told.load(data).steps
     tap = next(s for s in steps if s.action and s.action.label == "TAP")
-    collate = collator(checkpoint(once, "qwen2.5-omni"), told, image_size="200")
+    collate = collator(checkpoint(once, "qwen2.5-omni"), told, image_size="80")
     [text] = answers(collate([tap])["labels"], collate.processor.tokenizer)
-    size = media.within(tap.screen, 200)
+    size = media.within(tap.screen, 80)
     line = {"role": "screenshot", "width": size[0], "height": size[1], "original": [*tap.screen]}
     profile = told.profiles[told.default_profile]
     said = text.removesuffix("<|im_end|>\n")
@@ -322,7 +329,7 @@ def test_where_sound_is_interleaved_control_tokens_in_a_prompt_are_refused(
 
 def test_the_training_pages_python_runs(
     once: Once,
-    sample: Path,
+    data: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -330,7 +337,7 @@ def test_the_training_pages_python_runs(
     page = Path(__file__).resolve().parents[2] / "docs" / "train.md"
     if not page.is_file():
         pytest.skip("needs a checkout: the sdist has no docs")
-    (tmp_path / "DATA").symlink_to(sample)
+    (tmp_path / "DATA").symlink_to(data)
     (tmp_path / "MODEL").symlink_to(checkpoint(once, "qwen2.5-omni"))
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)

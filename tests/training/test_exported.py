@@ -28,10 +28,10 @@ FRAMES = {"video": "frames", "frames": "2"}
 TRAINERS = ("trl", "llamafactory", "swift", "qwen-vl")
 TAGS = {"image": "<image>", "video": "<video>", "audio": "<audio>"}
 WHOLE: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, str]]] = {
-    "llamafactory": ({}, {}, {}),
-    "swift": ({}, {}, {}),
     "llamafactory frames": ({}, {"video": "frames", "frames": 2}, FRAMES),
     "trl": ({"modalities": "IV"}, {"video": "frames", "frames": 2}, FRAMES),
+    "swift": ({}, {}, {}),
+    "llamafactory": ({}, {}, {}),
     "trl pictures": ({"modalities": "I"}, {}, {}),
 }
 """Formats that keep all of a prompt: options of the task, of the export, of the model."""
@@ -63,7 +63,7 @@ def content(prompt: Conversation) -> list[tuple[str, list[tuple[str, str, bytes]
     return found
 
 
-@pytest.mark.parametrize("form", ["llamafactory", "swift"])
+@pytest.mark.parametrize("form", in_gate(["swift", "llamafactory"], 1, "another format"))
 def test_the_prompt_comes_back_as_the_evaluation_has_it(
     data: Path, tmp_path: Path, form: str
 ) -> None:
@@ -89,7 +89,7 @@ def test_every_family_is_taught_the_same_by_rows_and_steps(
     assert same(rows, OmniCollator(folder, task)(steps))
 
 
-@pytest.mark.parametrize("case", WHOLE)
+@pytest.mark.parametrize("case", in_gate(WHOLE, 3, "a format or modalities for others"))
 def test_the_tensors_from_an_export_are_those_of_the_steps(
     once: Once, data: Path, tmp_path: Path, case: str
 ) -> None:
@@ -98,7 +98,7 @@ def test_the_tensors_from_an_export_are_those_of_the_steps(
     steps = written(task, data, tmp_path / "out", case.split()[0], **options)
     found = examples(tmp_path / "out")
     of_steps, of_rows = collator(once, task, **model), collator(once, None, **model)
-    for batch in (steps[:3], steps[4:]):
+    for batch in (steps[:2], steps[5:]):
         assert same(of_rows([found[step.sample_id] for step in batch]), of_steps(batch))
 
 
@@ -172,7 +172,7 @@ def test_answers_in_pixels_belong_to_the_pictures_of_the_export(
 def test_workers_read_an_export(once: Once, good: Path) -> None:
     from omnidata.torch import check, exported_table
 
-    table, collate = exported_table(good), collator(once)
+    table, collate = exported_table(good).select(range(4)), collator(once)
     assert check(table, collate) == max(
         batch["input_ids"].shape[1] for batch in loader(table, collate, 0)
     )

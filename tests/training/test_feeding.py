@@ -16,7 +16,7 @@ from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, Step
 from tests.adapters.local_models import checkpoint, torch
 from tests.conftest import Once
-from tests.data.converting import small
+from tests.training.exporting import data_tree
 from tests.training.test_collator import SMALL, SMALL_CLIPS
 
 TASK = get_task("omnigui")
@@ -28,10 +28,9 @@ def part(source: LoadedDataset, steps: Sequence[Step]) -> LoadedDataset:
 
 
 @pytest.fixture(scope="module")
-def source(sample: Path, once: Once) -> LoadedDataset:
-    """Steps of four episodes of the sample dataset."""
-    names = ("C001", "C002", "C003", "C004")
-    return TASK.load(once("training-data", lambda folder: small(folder, sample, *names)))
+def source(once: Once) -> LoadedDataset:
+    """Eight steps of two episodes."""
+    return TASK.load(data_tree(once))
 
 
 @pytest.fixture(scope="module")
