@@ -215,8 +215,8 @@ def test_a_missing_extra_ends_the_command_with_2_and_the_line_that_mends_it(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
     folder, run = checkpoint(once, "qwen2.5-omni"), tmp_path / "run"
+    monkeypatch.setitem(sys.modules, "transformers", None)
     data = tree(tmp_path / "data")
     with pytest.raises(SystemExit) as ended:
         main(["evaluate", "omnigui", str(data), "--model", f"hf:{folder}", "--out", str(run)])
