@@ -824,6 +824,9 @@ class Task(Protocol):
     def spoken(self, step: Step) -> Sequence[str]:
         """The texts of a step that may be asked for as speech."""
 
+    def wordings(self, step: Step) -> Sequence[str]:
+        """The instruction in every wording and language that the data have."""
+
     def action_log(self, events: Path) -> Any | None:
         """The `omnidata.loaders.action_log.Log` of one of its recordings; None if it is none."""
 

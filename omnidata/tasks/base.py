@@ -270,6 +270,10 @@ class Benchmark:
         """The texts that `omnidata voice` speaks: the instruction."""
         return (step.instruction,)
 
+    def wordings(self, step: Step) -> Sequence[str]:
+        """The instruction in every wording and language of its row, by which leaks are found."""
+        return (step.instruction,)
+
     def action_log(self, events: Path) -> Log | None:
         """The log of one of its raw recordings, for `omnidata segment`; None where it is none.
 

@@ -21,6 +21,7 @@ from omnidata.jsontext import encode
 from omnidata.loaders.files import refuse_closed
 from omnidata.run.selection import SPLITS, Split, select, split_of, write_exclude
 from omnidata.storage import PLAN, StagedFolder, atomic_write, is_unfinished, write_json
+from omnidata.tasks import get_task
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
 from omnidata.training.media_store import MEDIA, Media, Sizing, Store, key
@@ -451,8 +452,8 @@ def _leaks(
         if split_of(step, options.shares) != "test":
             refs = [ref for _, ref in asked(task, step, options.capabilities)[1]]
             training[step.group].append((step, refs))
-    known = leaks.read(against, progress)
-    found = list(leaks.findings(training, stored, known))
+    known = leaks.read(get_task(against.task), against, progress)
+    found = list(leaks.findings(task, training, stored, known))
     groups = {name for _, name in found}
     ids = [step.sample_id for step in source.steps if step.group in groups]
     return [*(finding for finding, _ in found), *leaks.unchecked(known)], ids

@@ -14,14 +14,12 @@ from dataclasses import dataclass, field
 from omnidata import media
 from omnidata.errors import Finding, MediaError
 from omnidata.training.media_store import Kept, Media, key
-from omnidata.types import LoadedDataset, MediaRef, Progress, Step
+from omnidata.types import LoadedDataset, MediaRef, Progress, Step, Task
 
 Shown = tuple[Step, Sequence[MediaRef]]
 """A step, and the media of its prompt."""
 Found = tuple[Step, str] | None
 """The first step that shares something, and what."""
-
-_LANGUAGES = ("instruction", "instruction_en", "instruction_zh")
 
 
 @dataclass(slots=True)
@@ -43,11 +41,12 @@ class Evaluation:
     skipped: int = 0
 
 
-def read(source: LoadedDataset, progress: Progress | None = None) -> Evaluation:
+def read(task: Task, source: LoadedDataset, progress: Progress | None = None) -> Evaluation:
     """Look at all steps, and decode all their pictures.
 
     Args:
-        source: of the evaluation.
+        task: of the evaluation.
+        source: its data.
         progress: called with the pictures done and their number.
     """
     found = Evaluation(skipped=source.skipped)
@@ -55,7 +54,7 @@ def read(source: LoadedDataset, progress: Progress | None = None) -> Evaluation:
     for step in source.steps:
         for name in (step.group, step.episode):
             found.episodes.setdefault(name, step.sample_id)
-        for text in _instructions(step):
+        for text in _instructions(task, step):
             found.instructions.setdefault(text, step.sample_id)
         for ref in step.media.values():
             if ref is not None and ref.kind == "image":
@@ -91,20 +90,19 @@ def normalised(text: str) -> str:
     return " ".join(words)
 
 
-def _instructions(step: Step) -> Iterator[str]:
-    """The instruction in all its languages."""
-    for text in (step.instruction, *(step.source.get(name) for name in _LANGUAGES)):
-        if isinstance(text, str) and (found := normalised(text)):
-            yield found
+def _instructions(task: Task, step: Step) -> Iterator[str]:
+    """The instruction in all its wordings."""
+    return filter(None, map(normalised, task.wordings(step)))
 
 
 def findings(
-    groups: Mapping[str, Sequence[Shown]], stored: Media, known: Evaluation
+    task: Task, groups: Mapping[str, Sequence[Shown]], stored: Media, known: Evaluation
 ) -> Iterator[tuple[Finding, str]]:
     """What is shared, one finding for each group of the training data and look.
 
     Args:
-        groups: the training data by `Step.group`.
+        task: of the training data.
+        groups: them by `Step.group`.
         stored: what has become of the media.
         known: of the evaluation.
 
@@ -114,7 +112,7 @@ def findings(
     for group, shown in groups.items():
         looks = {
             "episode": _episode(shown, known),
-            "instruction": _instruction(shown, known),
+            "instruction": _instruction(task, shown, known),
             "screenshot": _screenshot(shown, stored, known),
         }
         for look, found in looks.items():
@@ -147,9 +145,9 @@ def _episode(shown: Sequence[Shown], known: Evaluation) -> Found:
     return None
 
 
-def _instruction(shown: Sequence[Shown], known: Evaluation) -> Found:
+def _instruction(task: Task, shown: Sequence[Shown], known: Evaluation) -> Found:
     for step, _ in shown:
-        for text in _instructions(step):
+        for text in _instructions(task, step):
             if sample := known.instructions.get(text):
                 return step, f"the instruction of {sample}"
     return None

@@ -90,6 +90,17 @@ def test_the_same_instruction_is_found_whatever_its_case_and_signs(tmp_path: Pat
     assert codes(check(tmp_path, training, evaluation)) == ["leak-instruction"]
 
 
+def test_an_instruction_is_found_in_the_other_language_of_a_row(tmp_path: Path) -> None:
+    training = tree(tmp_path / "a", instruct="Open mail {}".format)
+    source = load(tree(tmp_path / "b", seed=5000, instruct="Like talk {}".format))
+    told = load(training).steps[0].instruction
+    first = source.steps[0]
+    asked = replace(first, source={**first.source, "instruction_zh": told.upper()})
+    done = written(training, tmp_path / "out", against=replace(source, steps=[asked]))
+    assert told != first.instruction
+    assert codes(done) == ["leak-instruction"]
+
+
 @pytest.mark.parametrize("suffix", ["png", "bmp in png's clothes"])
 def test_the_same_screenshot_is_found_however_it_is_stored(tmp_path: Path, suffix: str) -> None:
     training = tree(tmp_path / "a", instruct="Open mail {}".format)

@@ -708,6 +708,12 @@ class OmniGui(Benchmark):
         """The instruction, and the release's where that differs."""
         return spoken(step)
 
+    def wordings(self, step: Step) -> Sequence[str]:
+        """The instruction, and what its row has in either language."""
+        columns = ("instruction", "instruction_en", "instruction_zh")
+        told = (step.source.get(column) for column in columns)
+        return (step.instruction, *(text for text in told if isinstance(text, str)))
+
     def log_difference(
         self, step: Step, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
     ) -> Difference | None:

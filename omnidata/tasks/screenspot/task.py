@@ -331,6 +331,11 @@ class ScreenSpot(Benchmark):
             language="cn" if self.options["language"] == "cn" else "en",
         )
 
+    def wordings(self, step: Step) -> Sequence[str]:
+        """The instruction, and what its row has in either language."""
+        told = (step.source.get(column) for column in ("instruction", "instruction_cn"))
+        return (step.instruction, *(text for text in told if isinstance(text, str)))
+
     def named(self, step: Step) -> Step:
         """The step with its group: its page, which the instructions for one picture share.
 
