@@ -244,6 +244,6 @@ class PluginTask:
         """The texts of a step that may be asked for as speech."""
         return list(map(str, self.blame.call(self.task.spoken, step.sample_id, step)))
 
-    def wordings(self, step: Step) -> Sequence[str]:
+    def instructions(self, step: Step) -> Sequence[str]:
         """The instruction in every wording and language that the data have."""
-        return list(map(str, self.blame.call(self.task.wordings, step.sample_id, step)))
+        return list(map(str, self.blame.call(self.task.instructions, step.sample_id, step)))

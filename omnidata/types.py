@@ -824,7 +824,7 @@ class Task(Protocol):
     def spoken(self, step: Step) -> Sequence[str]:
         """The texts of a step that may be asked for as speech."""
 
-    def wordings(self, step: Step) -> Sequence[str]:
+    def instructions(self, step: Step) -> Sequence[str]:
         """The instruction in every wording and language that the data have."""
 
     def action_log(self, events: Path) -> Any | None:

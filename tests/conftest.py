@@ -86,6 +86,13 @@ def pytest_runtestloop(session: pytest.Session) -> None:
         running.begin()
 
 
+def pytest_sessionfinish() -> None:
+    """End it."""
+    from tests.cli import running
+
+    running.end()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Let clients read one certificate, not those of all authorities, whenever one opens.

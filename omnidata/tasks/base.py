@@ -270,7 +270,7 @@ class Benchmark:
         """The texts that `omnidata voice` speaks: the instruction."""
         return (step.instruction,)
 
-    def wordings(self, step: Step) -> Sequence[str]:
+    def instructions(self, step: Step) -> Sequence[str]:
         """The instruction in every wording and language of its row, by which leaks are found."""
         return (step.instruction,)
 

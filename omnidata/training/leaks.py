@@ -92,7 +92,7 @@ def normalised(text: str) -> str:
 
 def _instructions(task: Task, step: Step) -> Iterator[str]:
     """The instruction in all its wordings."""
-    return filter(None, map(normalised, task.wordings(step)))
+    return filter(None, map(normalised, task.instructions(step)))
 
 
 def findings(

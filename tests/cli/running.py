@@ -26,6 +26,13 @@ def begin() -> None:
     _NURSERIES.append(nursery.start())
 
 
+def end() -> None:
+    """Let it end."""
+    while _NURSERIES:
+        for pipe in _NURSERIES.pop():
+            pipe.close()
+
+
 class Started:
     """A command that runs, as `subprocess.Popen` has it.
 

@@ -708,7 +708,7 @@ class OmniGui(Benchmark):
         """The instruction, and the release's where that differs."""
         return spoken(step)
 
-    def wordings(self, step: Step) -> Sequence[str]:
+    def instructions(self, step: Step) -> Sequence[str]:
         """The instruction, and what its row has in either language."""
         columns = ("instruction", "instruction_en", "instruction_zh")
         told = (step.source.get(column) for column in columns)

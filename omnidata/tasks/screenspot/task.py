@@ -331,7 +331,7 @@ class ScreenSpot(Benchmark):
             language="cn" if self.options["language"] == "cn" else "en",
         )
 
-    def wordings(self, step: Step) -> Sequence[str]:
+    def instructions(self, step: Step) -> Sequence[str]:
         """The instruction, and what its row has in either language."""
         told = (step.source.get(column) for column in ("instruction", "instruction_cn"))
         return (step.instruction, *(text for text in told if isinstance(text, str)))
