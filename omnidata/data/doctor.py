@@ -9,7 +9,7 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from importlib.util import find_spec
@@ -307,20 +307,24 @@ def _matching(name: str) -> str:
 _AT_ONCE = 4
 
 
-async def examine(*, time_limit: float, progress: Progress | None = None) -> tuple[Check, ...]:
-    """Load every package of omnidata's extras, each in a process of its own, and try it.
+async def examine(
+    *, time_limit: float, names: Collection[str] = PACKAGES, progress: Progress | None = None
+) -> tuple[Check, ...]:
+    """Load packages of omnidata's extras, each in a process of its own, and try them.
 
     Nothing heavy is imported by the caller's process, and nothing that a package does there, a
     crash or a hang among it, reaches it.
 
     Args:
         time_limit: in seconds, for each package.
+        names: of `PACKAGES`, all unless given.
         progress: called with how many packages are done, and of how many.
 
     Returns:
-        Packages in the order of `PACKAGES`, GPUs, and keys, of which no value is read out.
+        These packages in the order of `PACKAGES`, GPUs, and keys, of which no value is read out.
     """
-    there = [name for name in PACKAGES if installed(name) is not None]
+    asked = [name for name in PACKAGES if name in names]
+    there = [name for name in asked if installed(name) is not None]
     free = asyncio.Semaphore(min(_AT_ONCE, os.cpu_count() or 1))
     done = 0
 
@@ -336,15 +340,15 @@ async def examine(*, time_limit: float, progress: Progress | None = None) -> tup
     async with asyncio.TaskGroup() as group:
         tasks = {name: group.create_task(one(name)) for name in there}
     outcomes = {name: task.result() for name, task in tasks.items()}
-    return (*_packages(outcomes), *_gpus(outcomes), *_keys())
+    return (*_packages(asked, outcomes), *_gpus(outcomes), *_keys())
 
 
-def _packages(outcomes: Mapping[str, Outcome]) -> list[Check]:
+def _packages(names: Sequence[str], outcomes: Mapping[str, Outcome]) -> list[Check]:
     torch = outcomes.get("torch")
     build = torch.found["build"] if torch and torch.found else ""
     checks: list[Check] = []
     broken: dict[str, Check] = {}
-    for name in PACKAGES:
+    for name in names:
         outcome = outcomes.get(name)
         checks.append(_package(name, outcome, build, broken))
         if outcome and outcome.found is None:

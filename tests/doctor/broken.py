@@ -8,11 +8,12 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from omnidata.data.doctor import Check, examine
+from omnidata.data.doctor import PACKAGES, Check, examine
 
 MODULES = {
     "datasets": "datasets",
@@ -139,12 +140,14 @@ def first(folder: Path) -> str:
     return os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
 
 
-def doctor(folder: Path, *, time_limit: float = 60) -> dict[str, Check]:
-    """What the examination says, by name, where Python searches the folder first."""
+def doctor(
+    folder: Path, names: Collection[str] = PACKAGES, *, time_limit: float = 60
+) -> dict[str, Check]:
+    """What the examination says of these, by name, where Python searches the folder first."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
         patch.setenv("PYTHONPATH", first(folder))
-        checks = asyncio.run(examine(time_limit=time_limit))
+        checks = asyncio.run(examine(time_limit=time_limit, names=names))
     return {check.name: check for check in checks}
 
 

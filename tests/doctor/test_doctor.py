@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.data.doctor import Check
+from omnidata.data import doctor_probe
+from omnidata.data.doctor import PACKAGES, Check
 from tests.cli.running import omnidata
 from tests.doctor import broken
 from tests.doctor.broken import doctor, follow, loads
@@ -24,6 +25,7 @@ without_cuda = pytest.mark.skipif(
     torch.version.cuda is not None, reason="needs torch without CUDA, where CUDA builds break"
 )
 SECRET = "sk-0123456789abcdef"
+RED = r"raise OSError('\x1b[2Jred')"
 
 
 @pytest.mark.parametrize("dear", in_gate((broken.DEAR, ()), 1, "half a minute of imports"))
@@ -31,7 +33,9 @@ def test_what_is_installed_loads_and_of_keys_only_names_are_shown(
     dear: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in dear:
-        broken.install(tmp_path, name, "raise RuntimeError('out of order')")
+        broken.install(tmp_path, name, RED if name == "openai" else "raise OSError('no')")
+    if dear:  # it is loaded below
+        broken.install(tmp_path, "torch", broken.TORCH_WITHOUT_CUDA)
     monkeypatch.setenv("PYTHONPATH", broken.first(tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.delenv("GEMINI_API_KEY", raising=False)
@@ -45,6 +49,18 @@ def test_what_is_installed_loads_and_of_keys_only_names_are_shown(
     assert "OPENAI_API_KEY key ok set" in shown
     assert "GEMINI_API_KEY key absent" in shown
     assert sys.executable in done.stdout.replace("\n", "").replace(" ", "")
+    assert "\x1b" not in done.stdout
+    if dear:  # the broken are named with their commands, and control characters spelled out
+        assert r"\x1b[2Jred" in done.stdout
+        version = importlib.metadata.version("openai")
+        assert f"openai: {sys.executable} -m pip install" in done.stdout
+        assert f"--no-deps openai=={version}\n" in done.stdout
+
+
+def test_the_installed_torch_is_tried() -> None:
+    found = doctor_probe.TRIALS["torch"]()
+    assert found["detail"].startswith(f"{found['build']} build")
+    assert found["gpus"] or not torch.cuda.is_available()
 
 
 def test_crash_hang_and_exit_of_a_package_are_its_own(
@@ -58,10 +74,10 @@ def test_crash_hang_and_exit_of_a_package_are_its_own(
     broken.install(tmp_path, "torchvision", "import torch")
     broken.install(tmp_path, "openai", "print('noise' * 50_000)\nDefaultAioHttpClient = None")
     broken.install(tmp_path, "google-genai", r"raise OSError('\x1b[2Jred\nsecond line')")
-    broken.out_of_order(tmp_path)
     monkeypatch.setenv("GEMINI_API_KEY", "two words")
+    made = ("datasets", "av", "pillow", "isal", "torch", "torchvision", "openai", "google-genai")
 
-    checks = doctor(tmp_path, time_limit=10)
+    checks = doctor(tmp_path, made, time_limit=10)
 
     assert checks["datasets"].detail == "SystemExit: no"
     assert checks["av"].detail == "it ends the process: SIGSEGV"
@@ -78,22 +94,15 @@ def test_crash_hang_and_exit_of_a_package_are_its_own(
     assert "words" not in str(checks)
 
 
-def test_the_table_names_the_broken_and_spells_out_control_characters(
+def test_a_file_of_models_that_cannot_be_read_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken.install(tmp_path, "isal", r"raise OSError('\x1b[2Jred')")
-    broken.out_of_order(tmp_path)
     models = tmp_path / "models.toml"
     models.write_text("[one]\nwire = 'smoke'\n", encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", broken.first(tmp_path))
     monkeypatch.setenv("OMNIDATA_MODELS", str(models))
-    done = omnidata("doctor", code=1, anew=True)
-    assert "\x1b" not in done.stdout
-    assert r"\x1b[2Jred" in done.stdout
-    assert "OMNIDATA_MODELS" in done.stdout
-    version = importlib.metadata.version("isal")
-    assert f"isal: {sys.executable} -m pip install" in done.stdout
-    assert f"--no-deps isal=={version}\n" in done.stdout
+    checks = doctor(tmp_path, ())
+    assert checks["OMNIDATA_MODELS"].state == "broken"
+    assert not checks.keys() & PACKAGES.keys()
 
 
 @without_cuda
@@ -147,8 +156,7 @@ def test_a_torchvision_for_another_torch_is_told_from_one_for_cuda(tmp_path: Pat
     raising = "raise RuntimeError('operator torchvision::nms does not exist')"
     broken.install(tmp_path, "torchvision", raising, version="0.20.0", requires="torch==2.5.0")
     broken.install(tmp_path, "torch", broken.TORCH_WITHOUT_CUDA)
-    broken.out_of_order(tmp_path)
-    check = doctor(tmp_path)["torchvision"]
+    check = doctor(tmp_path, ("torch", "torchvision"))["torchvision"]
     assert check.detail == f"made for torch ==2.5.0, and this is {torch.__version__}"
     minor = int(torch.__version__.split(".")[1])
     assert check.remedy.endswith(f"'torchvision==0.{minor + 15}.*'")
@@ -181,8 +189,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Check]:
     working = "class Dataset:\n    @staticmethod\n    def from_dict(rows): pass"
     broken.install(folder, "datasets", working, version="2.0")
     broken.install(folder, "torch", _TORCH_WITH_TWO_GPUS)
-    broken.out_of_order(folder)
-    return doctor(folder)
+    return doctor(folder, ("datasets", "torch"))
 
 
 def test_a_version_that_omnidata_does_not_take_is_broken_though_it_loads(
@@ -208,10 +215,11 @@ def test_an_absent_package_is_no_fault_unless_omnidata_always_needs_it() -> None
 
 
 def test_the_examining_process_imports_nothing_heavy(tmp_path: Path) -> None:
-    broken.out_of_order(tmp_path)
+    for name in ("torch", "datasets", "av", "pillow"):
+        broken.install(tmp_path, name, "raise RuntimeError('out of order')")
     code = (
         "import asyncio, sys; from omnidata.data.doctor import examine\n"
-        "asyncio.run(examine(time_limit=60))\n"
+        "asyncio.run(examine(time_limit=60, names=('torch', 'datasets', 'av', 'pillow')))\n"
         "print([m for m in ('torch', 'datasets', 'numpy', 'av', 'PIL') if m in sys.modules])"
     )
     done = subprocess.run(

@@ -84,6 +84,8 @@ def browser() -> Iterator[Any]:
     arguments = [
         "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
         "--autoplay-policy=no-user-gesture-required",
+        "--disable-gpu",  # nor one in software: nothing is looked at by eye
+        "--disable-software-rasterizer",
     ]
     if os.geteuid() == 0:
         arguments.append("--no-sandbox")
