@@ -26,7 +26,7 @@ NAMES = {
 }
 
 
-IN_GATE: list[tuple[Cue, float, int]] = [("length", 1.0, 60), ("word", 0.75, 200)]
+IN_GATE: list[tuple[Cue, float, int]] = [("word", 0.75, 200)]
 LEAKS = [
     *IN_GATE,
     *(
@@ -133,14 +133,14 @@ def test_one_answer_that_is_always_right_is_no_leak(tmp_path: Path, success: boo
 
 def test_more_answers_than_can_be_tried_are_no_leak(tmp_path: Path) -> None:
     given = [
-        ground(bbox=[n % 140, n // 140, n % 140, n // 140], instruction=str(n)) for n in range(400)
+        ground(bbox=[n % 140, n // 140, n % 140, n // 140], instruction=str(n)) for n in range(150)
     ]
     task = get_task("groundui")
     steps = task.load(write_lines(tmp_path / "rows.jsonl", given), check_media=False).steps
     report = audit(task, steps, task.profiles[task.default_profile])
     assert report.learned is None
     assert not report.leak
-    assert report.unlearned.metric == pytest.approx(1 / 400)
+    assert report.unlearned.metric == pytest.approx(1 / 150)
 
 
 def test_an_audit_of_one_row_says_what_a_constant_scores(tmp_path: Path) -> None:

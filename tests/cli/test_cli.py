@@ -13,11 +13,13 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from omnidata.cli import main
 from omnidata.synth.sample import chirp
+from omnidata.synth.sample.script import Script
 from omnidata.tasks.omnigui.load import load
 from tests.cli.running import Started, as_json, omnidata
 from tests.full import in_gate
@@ -130,8 +132,14 @@ def test_the_version_is_that_of_the_package() -> None:
 def test_a_demo_makes_data_and_two_runs_and_a_second_one_uses_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With one app of the sample, whose media are encoded in a fifth of the time."""
-    monkeypatch.setattr("omnidata.synth.sample._APPS", (chirp,))
+    """With two episodes of the sample."""
+
+    def episodes(*, seed: int) -> Script:
+        script = chirp.episodes(seed=seed)
+        del script.plans[2:]
+        return script
+
+    monkeypatch.setattr("omnidata.synth.sample._APPS", (SimpleNamespace(episodes=episodes),))
 
     def demo(*more: str, code: int = 0) -> tuple[str, str]:
         with pytest.raises(SystemExit) as ended:

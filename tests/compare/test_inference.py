@@ -130,7 +130,7 @@ def test_many_kinds_of_episodes_are_drawn_in_portions() -> None:
     rng = np.random.default_rng(0)
     steps = rng.integers(1, 1000, 900)
     a, b = rng.integers(0, steps), rng.integers(0, steps)
-    found = only(shares(a.tolist(), b.tolist(), steps.tolist()))
+    found = only(shares(a.tolist(), b.tolist(), steps.tolist()), resamples=3000)
     assert found.ci95 is not None and found.difference is not None
     assert found.ci95[0] < found.difference < found.ci95[1]
 
@@ -177,7 +177,7 @@ def test_which_run_comes_first_changes_the_sign_alone(drawn: list[tuple[int, int
 @pytest.mark.slow
 def test_without_a_difference_one_p_in_twenty_is_below_a_twentieth() -> None:
     """Although the steps of an episode fall together; and intervals hold nothing as often."""
-    times, tolerance = (4000, 0.012) if FULL else (500, 0.03)
+    times, tolerance = (4000, 0.012) if FULL else (200, 0.03)
     low, missed = 0, 0
     for seed in range(times):
         found = only(drawn(seed, 50, a=0.6, b=0.6, alike=0.5), resamples=1000)

@@ -364,7 +364,7 @@ def test_rows_that_have_something_in_a_column_come_first(tmp_path: Path) -> None
 
 
 def test_splits_are_whole_episodes_and_seen_lists_what_is_not_for_testing(tmp_path: Path) -> None:
-    data = tree(tmp_path / "data", episodes=30, actions=[TAP])
+    data = tree(tmp_path / "data", episodes=20, actions=[TAP])
     shares = {"train": 0.4, "validation": 0.2, "test": 0.4}
     done = written(data, tmp_path / "out", shares=shares)
     found = {
@@ -373,7 +373,7 @@ def test_splits_are_whole_episodes_and_seen_lists_what_is_not_for_testing(tmp_pa
     }
     assert len(found) == 3
     episodes = [{sample.split("/")[1] for sample in samples} for samples in found.values()]
-    assert sum(map(len, episodes)) == len(set.union(*episodes)) == 30
+    assert sum(map(len, episodes)) == len(set.union(*episodes)) == 20
     seen = (tmp_path / "out" / "seen.txt").read_text().splitlines()
     assert set(seen[1:]) == found["train"] | found["validation"]
     assert seen[0].startswith("# ")

@@ -112,7 +112,7 @@ def test_the_share_that_each_split_got_is_told_and_warned_of_where_it_is_far_off
 def test_synthetic_twins_are_never_on_both_sides(tmp_path: Path) -> None:
     """Nor in what is left for the evaluation after `seen.txt`."""
     small = Settings(size=(112, 168), clip_size=(112, 168), fps=4, seconds=1.0, max_steps=2)
-    make_episodes(tmp_path / "data", small, episodes=40)
+    make_episodes(tmp_path / "data", small, episodes=20)
     source = load(tmp_path / "data")
     done = of(source, tmp_path / "out", shares={"train": 0.5, "test": 0.5})
     twins = {step.sample_id: (step.tags["app"], step.source["twins"]) for step in source.steps}
@@ -125,7 +125,7 @@ def test_synthetic_twins_are_never_on_both_sides(tmp_path: Path) -> None:
     assert not train & test
     seen = (tmp_path / "out" / "seen.txt").read_text().splitlines()[1:]
     assert {twins[sample] for sample in twins.keys() - set(seen)} == test
-    assert sum(found["episodes"] for found in done.report["splits"].values()) == 40
+    assert sum(found["episodes"] for found in done.report["splits"].values()) == 20
 
 
 def test_sixteen_bits_of_grey_are_written_as_evaluation_shows_them(tmp_path: Path) -> None:

@@ -291,7 +291,7 @@ def test_tags_of_the_data_are_nowhere_markup(tmp_path: Path) -> None:
 def test_one_file_holds_no_more_clips_than_it_may(
     sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedded: bool
 ) -> None:
-    data = small(tmp_path / "data", sample, "C001", "C002")
+    data = small(tmp_path / "data", sample, "C001")
     if embedded:
         convert(get_task("omnigui").load(data), tmp_path / "repository", embed=True)
         data = tmp_path / "repository"

@@ -15,6 +15,7 @@ from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
 from tests.adapters.servers import FINE, ChatCompletions, Fault, Script, Server, running
+from tests.full import in_gate
 from tests.trees import read_lines
 
 TASK = get_task("omnigui", {"modalities": "I"})
@@ -76,7 +77,17 @@ def test_what_passes_is_tried_again_with_the_same_request(
     assert server.count == STEPS + 1
 
 
-@pytest.mark.parametrize("name", PASSING)
+ONCE_MORE = ["500", "hang", "invalid JSON"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    in_gate(
+        [*ONCE_MORE, *sorted(PASSING.keys() - set(ONCE_MORE))],
+        len(ONCE_MORE),
+        "a second failure of the same kind; the gate sees the first of each",
+    ),
+)
 def test_what_does_not_pass_is_an_api_error_and_no_prediction(
     ask: Callable[..., tuple[dict[str, Any], Server]], tmp_path: Path, name: str
 ) -> None:

@@ -25,6 +25,8 @@ from omnidata.run.folder import RunFolder
 from omnidata.tasks import get_task
 from omnidata.types import Completion, GenerationParams, LoadedDataset, Modality, Prepared
 from tests.cli.running import omnidata
+from tests.data.converting import small
+from tests.full import in_gate
 from tests.trees import read_lines, write_lines
 
 TASK = get_task("omnigui")
@@ -194,10 +196,9 @@ def test_a_run_does_not_go_on_with_other_pictures(sample: Path, tmp_path: Path) 
 @pytest.mark.parametrize("form", ["files", "parquet"])
 def test_a_run_goes_on_with_a_copy_of_its_data(sample: Path, tmp_path: Path, form: str) -> None:
     data, run = tmp_path / "data", tmp_path / "run"
-    if form == "files":
-        shutil.copytree(sample / "Chirp", data)
-    else:
-        convert(TASK.load(sample / "Chirp"), data, embed=True)
+    small(data if form == "files" else tmp_path / "files", sample, "C001", "C002", "C003", "C004")
+    if form == "parquet":
+        convert(TASK.load(tmp_path / "files"), data, embed=True)
     with pytest.warns(UnansweredWarning):
         evaluate(TASK, TASK.load(data), Looker(6), run, limit=10)
     copy = shutil.copytree(data, tmp_path / "copy")
@@ -277,7 +278,7 @@ def test_a_folder_that_cannot_be_locked_is_said(source: LoadedDataset, tmp_path:
         evaluate(TASK, source, "baseline:center", tmp_path)
 
 
-@pytest.mark.parametrize("name", ["run.json", "scores.jsonl"])
+@pytest.mark.parametrize("name", in_gate(["scores.jsonl", "run.json"], 1, "processes for each"))
 def test_a_disk_that_is_full_beside_the_lines_is_said_and_nothing_is_lost(
     sample: Path, tmp_path: Path, name: str
 ) -> None:
