@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
 from omnidata.tasks.agentstudio.files import TaskName
+from omnidata.tasks.agentstudio.load import load
 from omnidata.types import LoadedDataset
 from tests.trees import SHARED
 
@@ -80,6 +82,12 @@ def write(path: Path, *rows: Mapping[str, Any]) -> Path:
 
 def real_rows(task: TaskName) -> list[dict[str, Any]]:
     return [json.loads(line) for line in REAL[task].read_text(encoding="utf-8").splitlines()]
+
+
+@cache
+def real_source(task: TaskName) -> LoadedDataset:
+    """What is loaded of all real rows; nobody changes it."""
+    return load(REAL[task], task)
 
 
 def columnwise(row: Mapping[str, Any]) -> dict[str, Any]:

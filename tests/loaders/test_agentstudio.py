@@ -21,6 +21,7 @@ from tests.loaders.agentstudio import (
     ground,
     pictures,
     real_rows,
+    real_source,
     single,
     trajectory,
     write,
@@ -65,7 +66,7 @@ TRAJECTORIES: tuple[TaskName, ...] = ("idm-multiple", "criticbench")
 def test_all_real_rows_are_steps_and_every_trap_is_told(
     task: TaskName, platforms: dict[str, int], sources: dict[str, int], findings: dict[str, int]
 ) -> None:
-    source = load(REAL[task], task)
+    source = real_source(task)
     assert (source.task, source.skipped) == (task, 0)
     assert [step.source for step in source.steps] == real_rows(task)
     names = [f"{REAL[task].stem}/{number}" for number in range(len(source.steps))]
@@ -79,14 +80,14 @@ def test_all_real_rows_are_steps_and_every_trap_is_told(
 
 @real
 def test_the_findings_of_real_rows_are_at_the_rows_of_the_specification() -> None:
-    ground_ui = load(REAL["groundui"], "groundui")
+    ground_ui = real_source("groundui")
     (flat,) = [finding for finding in ground_ui.findings if finding.code == "box-flat"]
     assert flat.where == f"groundui_1k/67 ({REAL['groundui']}:68)"
     assert ground_ui.steps[67].source["bbox"] == [336, 652, 466, 652]
     outside = [f.where.split(" ")[0] for f in ground_ui.findings if f.code == "box-outside"]
     by_id = {step.sample_id: step for step in ground_ui.steps}
     assert {by_id[name].tags["source"] for name in outside} == {"motif"}
-    noise = [f.what for f in load(REAL["criticbench"], "criticbench").findings]
+    noise = [f.what for f in real_source("criticbench").findings]
     assert sum("HOVER" in what for what in noise) == 16
     assert sum("words is ENTER" in what for what in noise) == 1
 
@@ -94,7 +95,7 @@ def test_the_findings_of_real_rows_are_at_the_rows_of_the_specification() -> Non
 @real
 @pytest.mark.parametrize("task", TRAJECTORIES)
 def test_a_trajectory_has_its_chain_of_observations(task: TaskName) -> None:
-    source = load(REAL[task], task)
+    source = real_source(task)
     for step in source.steps:
         actions = step.source["actions"]
         names = [a["obs_before"] for a in actions]

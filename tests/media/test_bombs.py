@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ from omnidata.errors import MediaError
 from omnidata.media import Budget, examine, frames, hold, image, image_size, media_info
 from omnidata.training.media_store import Broken, Kept, Sizing, Store, key
 from omnidata.types import MediaRef
+from tests.full import in_gate
 from tests.media.bombs import growing, progressive, write_png
 
+CODECS = ["mjpeg", "libvpx-vp9"]
+TURNED, GROWN = (640, 320), (3840, 2160)
 READERS: list[Callable[[MediaRef], Any]] = [
     examine,
     lambda ref: frames(ref, num_frames=4),
@@ -27,7 +31,7 @@ READERS: list[Callable[[MediaRef], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("codec", ["libvpx-vp9", "mjpeg"])
+@pytest.mark.parametrize("codec", in_gate(CODECS, 1, "the same check of another decoder's frames"))
 def test_a_clip_that_outgrows_its_header_is_refused(tmp_path: Path, codec: str) -> None:
     ref = growing(tmp_path, codec, (5120, 4096))
     for read in READERS:
@@ -38,9 +42,16 @@ def test_a_clip_that_outgrows_its_header_is_refused(tmp_path: Path, codec: str) 
     assert isinstance(found, Fault)
 
 
-@pytest.mark.parametrize("later", [(640, 320), (1280, 2560), (3840, 2160)])
-@pytest.mark.parametrize("codec", ["libvpx-vp9", "mjpeg"])
-def test_a_recording_may_turn_and_grow(tmp_path: Path, codec: str, later: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    "form",
+    in_gate(
+        [(CODECS[0], TURNED), (CODECS[1], GROWN), *product(CODECS, [TURNED, (1280, 2560), GROWN])],
+        2,
+        "other sizes of either codec",
+    ),
+)
+def test_a_recording_may_turn_and_grow(tmp_path: Path, form: tuple[str, tuple[int, int]]) -> None:
+    codec, later = form
     ref = growing(tmp_path, codec, later)
     assert examine(ref).frames == 4
     assert frames(ref, which="all").pixels.shape == (4, 640, 320, 3)

@@ -80,7 +80,7 @@ def test_a_loader_gives_what_is_whole(source: LoadedDataset) -> None:
     from omnidata.torch import Decoding, StepDataset
 
     dataset = StepDataset(source, Decoding(on_error="none"))
-    items = list(DataLoader(dataset, batch_size=None, num_workers=1))
+    items = list(DataLoader(dataset, batch_size=None))
     broken = [item.errors.keys() - {"history_screenshot"} for item in items]
     roles = {"png": "screenshot", "mp4": "video", "wav": "audio"}
     assert broken == [*({roles[suffix]} for suffix, _, _ in BROKEN), set()]
