@@ -127,6 +127,7 @@ def test_a_recording_that_is_missing_broken_or_outside_has_no_parts(
         read_bytes(above)
 
 
+@pytest.mark.full("the film of this file has it; tests/loaders/test_agentnet.py has the recording")
 @pytest.mark.skipif(not REAL.is_dir(), reason=NO_SHARED)
 def test_a_part_of_a_real_recording_shows_the_frames_of_that_time() -> None:
     """Sought from a keyframe, the part has the frames that one pass from the beginning has."""

@@ -33,10 +33,14 @@ def everything() -> Frames:
     return frames(ref("nasa_13013.mp4"), which="all", stream=3)
 
 
-@pytest.mark.parametrize("stream", [0, 3])
-def test_every_frame_has_the_index_and_the_time_of_the_table(stream: int) -> None:
+@pytest.mark.parametrize("stream", in_gate([3, 0], 1, "the same film in another size"))
+def test_every_frame_has_the_index_and_the_time_of_the_table(
+    everything: Frames, stream: int
+) -> None:
     wanted = times(stream)
-    found = frames(ref("nasa_13013.mp4"), which="all", stream=stream)
+    found = everything
+    if stream != 3:
+        found = frames(ref("nasa_13013.mp4"), which="all", stream=stream)
     assert len(found.pixels) == len(wanted)
     assert found.indices.tolist() == list(range(len(wanted)))
     assert found.pts_seconds == pytest.approx(wanted, abs=1e-6)
@@ -46,7 +50,7 @@ def test_without_a_choice_the_stream_is_the_one_that_ffmpeg_shows() -> None:
     assert len(frames(ref("nasa_13013.mp4"), which="all").pixels) == len(times(3))
 
 
-@pytest.mark.parametrize("count", in_gate([7, 10_000, 1, 2, 4, 100], 2, "seconds of films"))
+@pytest.mark.parametrize("count", in_gate([7, 10_000, 1, 2, 4, 100], 1, "seconds of films"))
 def test_some_frames_are_those_of_all_frames_at_their_indices(
     everything: Frames, count: int
 ) -> None:

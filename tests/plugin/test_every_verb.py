@@ -28,6 +28,7 @@ from omnidata.tasks import get_task
 from omnidata.viewer.report_data import facts, open_run
 from tests import plugs
 from tests.data.tiny import SIZE
+from tests.full import in_gate
 from tests.plugin import data as odyssey
 from tests.plugin import odyssey_like
 from tests.report.test_view import served
@@ -202,7 +203,7 @@ def test_the_table_of_actions_has_every_kind_and_every_label() -> None:
     assert {Action(kind).label for kind in get_args(Kind)} <= {*labels}
 
 
-@pytest.mark.parametrize("form", ["llamafactory", "swift", "trl"])
+@pytest.mark.parametrize("form", in_gate(["trl", "llamafactory", "swift"], 1, "the same split"))
 def test_no_export_tears_apart_what_belongs_together(
     world: World, said: Said, tmp_path: Path, form: str
 ) -> None:
