@@ -18,12 +18,13 @@ from omnidata.adapters import get_adapter
 from omnidata.errors import CallError
 from omnidata.tasks import get_task
 from omnidata.types import Completion, MediaRef, Message, Part, Request
+from tests.full import in_gate
 
 KEY = "sk-canary/0123456789-abcdefghijklmnop"
 SPECS = ("openai:m", "gemini:m", "minicpm-o-4.5", "vita-1.5", "baichuan-omni-1.5")
 HELLO = Part("text", "hello")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-pytestmark = pytest.mark.parametrize("spec", SPECS)
+pytestmark = pytest.mark.parametrize("spec", in_gate(SPECS, 3, "the client of another server"))
 
 
 @pytest.fixture(autouse=True)
@@ -184,7 +185,7 @@ def test_a_key_in_escapes_is_hidden_as_well(spec: str, tmp_path: Path) -> None:
         ask(spec, tmp_path, saying(b"wrong: " + slashed, 400))
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", in_gate([302, 307, 301, 303, 308], 2, "a status for others"))
 def test_no_redirect_is_followed(spec: str, tmp_path: Path, status: int) -> None:
     asked: list[str] = []
 

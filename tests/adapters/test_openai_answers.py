@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnidata.adapters import presets
@@ -29,6 +29,7 @@ from omnidata.types import Completion, GenerationParams, Message, Part, Request
 from tests.adapters.asking import ask, model
 from tests.adapters.servers import ChatCompletions, Fault, running
 from tests.adapters.shown import Shown
+from tests.full import FULL
 
 PARAMS = GenerationParams()
 
@@ -304,6 +305,7 @@ def test_whatever_the_server_says_is_an_answer_or_an_error() -> None:
         said = Message("user", (Part("text", "Goal"),))
         ready = adapter.prepare(Request("a", (said,)))
 
+        @settings(max_examples=settings().max_examples if FULL else 10)
         @given(_ANSWERS.map(json.dumps).map(str.encode) | st.binary())
         def say(body: bytes) -> None:
             server.script = lambda number: Fault(body=body)

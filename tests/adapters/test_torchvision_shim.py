@@ -37,14 +37,29 @@ def run(code: str, *first: Path, flag: str = "-B") -> subprocess.CompletedProces
     return done
 
 
+RESIZE = (
+    "from torchvision.transforms.v2.functional import InterpolationMode, normalize, resize\n"
+    "clip = resize(clip, [28, 28], InterpolationMode.BICUBIC, antialias=True).float()\n"
+    "print([[2, *normalize(clip, [0.5] * 3, [0.5] * 3).shape]])\n"
+)
+PROCESS = (
+    "from transformers import Qwen2VLVideoProcessor\n"
+    "print(Qwen2VLVideoProcessor()(clip, return_tensors='pt')['video_grid_thw'].tolist())\n"
+)
+
+
 @without_cuda
-def test_processors_of_clips_work_beside_a_torchvision_for_cuda(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "use",
+    in_gate([RESIZE, PROCESS], 1, "an import of transformers; what it calls is called here"),
+    ids=["what they call", "themselves"],
+)
+def test_processors_of_clips_work_beside_a_torchvision_for_cuda(tmp_path: Path, use: str) -> None:
     broken.torchvision_for_cuda(tmp_path)
     code = PREPARE + (
         "import torch, torchvision\n"
-        "from transformers import Qwen2VLVideoProcessor\n"
         "clip = torch.zeros(4, 3, 56, 56, dtype=torch.uint8)\n"
-        "print(Qwen2VLVideoProcessor()(clip, return_tensors='pt')['video_grid_thw'].tolist())\n"
+        f"{use}"
         "print(prepare_imports(), torchvision.__file__)\n"
         "try: torchvision.ops.nms(torch.zeros(1, 4), torch.zeros(1), 0.5)\n"
         "except RuntimeError as error: print(error)\n"

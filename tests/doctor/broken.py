@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Collection
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -125,11 +126,11 @@ def out_of_order(folder: Path, *but: str) -> None:
 
 def torchvision_for_cuda(folder: Path) -> Path:
     """The installed torchvision without its compiled part; the module's folder."""
-    import torchvision
-
+    found = find_spec("torchvision")
+    assert found and found.origin
     package = folder / "torchvision"
-    installed = Path(torchvision.__file__).parent
-    shutil.copytree(installed, package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    installed = Path(found.origin).parent
+    shutil.copytree(installed, package, ignore=shutil.ignore_patterns("*.so"))
     (package / "_meta_registrations.py").write_text(REGISTRATIONS, encoding="utf-8")
     information(folder, "torchvision")
     return package
