@@ -116,7 +116,7 @@ def test_real_sessions_are_shown_checked_asked_and_scored(tmp_path: Path, said: 
     assert (info["steps"], info["episodes"], info["findings"]) == (23, 6, [])
     turns = {turn: group["steps"] for turn, group in info["counts"]["tags"]["turn"].items()}
     assert turns == {"positive": 21, "negative": 2}
-    said("validate", "screenagent", REAL)
+    said("validate", "screenagent", REAL, "--workers", "1")
     said("evaluate", "screenagent", REAL, "--model", "baseline:oracle", "--out", run)
     found = json.loads(said("score", "screenagent", REAL, run, "--json"))
     assert found["overall"] == {"accuracy": 1.0}
