@@ -90,7 +90,7 @@ def test_a_cue_of_copied_prompts_is_no_leak_whatever_they_are_called(tmp_path: P
     assert not report.leak
 
 
-@pytest.mark.parametrize("seed", in_gate([1000, 1001, 1003, 1006], 1, "seconds of learning"))
+@pytest.mark.parametrize("seed", in_gate([1006, 1000, 1001, 1003], 1, "seconds of learning"))
 def test_large_groups_among_small_ones_are_no_leak(tmp_path: Path, seed: int) -> None:
     """A chance agreement of one large group counts many times on both sides of the comparison."""
     draw = random.Random(seed)

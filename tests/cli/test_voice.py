@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from omnidata.cli import main
 from tests.cli.running import Started, as_json, omnidata
 from tests.data.voice.speakers import command
 from tests.full import in_gate
@@ -72,16 +72,19 @@ def test_a_failing_command_is_located(tmp_path: Path) -> None:
     omnidata("voice", data, tmp_path / "out", "--time-limit", "3", code=2)
 
 
-def test_a_missing_extra_is_named_with_its_remedy(sample: Path, tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.modules['espeakng_loader'] = None\n"
-        f"sys.argv = ['omnidata', 'voice', {str(sample)!r}, {str(tmp_path / 'out')!r}]\n"
-        "from omnidata.cli import main; main()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "pip install 'omnidata[voice]'" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_missing_extra_is_named_with_its_remedy(
+    sample: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, "espeakng_loader", None)
+    with pytest.raises(SystemExit) as ended:
+        main(["voice", str(sample), str(tmp_path / "out")])
+    told = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert "pip install 'omnidata[voice]'" in told
+    assert "Traceback" not in told
 
 
 @pytest.mark.parametrize("stop", in_gate([signal.SIGINT, signal.SIGKILL], 1, "seconds each"))
