@@ -9,6 +9,7 @@ import struct
 import tempfile
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -84,11 +85,17 @@ def ref(path: Path) -> MediaRef:
     return MediaRef(KINDS[path.suffix], path.parent, path.name)
 
 
+@cache
+def made(name: str) -> bytes:
+    """A whole file."""
+    return FILES[name]()
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_whole_file_passes_also_with_a_tail_of_other_bytes(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     for tail in (b"", b"\0" * 5, b"ID3 or whatever a program adds at the end"):
-        path.write_bytes(FILES[name]() + tail)
+        path.write_bytes(made(name) + tail)
         assert cut_short(ref(path)) == ""
         if not tail:
             examine(ref(path))
@@ -96,7 +103,7 @@ def test_a_whole_file_passes_also_with_a_tail_of_other_bytes(tmp_path: Path, nam
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_that_was_cut_is_truncated_or_at_least_unreadable(tmp_path: Path, name: str) -> None:
-    path, whole, rng = tmp_path / name, FILES[name](), random.Random(name)
+    path, whole, rng = tmp_path / name, made(name), random.Random(name)
     faults = []
     for _ in range(20):  # not in what follows the pictures: AVI's index
         path.write_bytes(whole[: rng.randrange(1, len(whole) - 400)])
@@ -175,7 +182,7 @@ def opus(path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.mkv", "a.webm", "a.avi", "sound.webm"])
 def test_a_hole_in_the_middle_is_found(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    path.write_bytes(FILES[name]()) if name in FILES else opus(path)
+    path.write_bytes(made(name)) if name in FILES else opus(path)
     medium = MediaRef("audio" if name == "sound.webm" else "video", tmp_path, name)
     whole = bytearray(path.read_bytes())
     assert corruption(medium) == ""
@@ -198,7 +205,7 @@ def test_hostile_headers_end(tmp_path: Path) -> None:
         cut_short(ref(path))
         corruption(ref(path))
     for name in ("a.mkv", "a.avi"):
-        whole = FILES[name]()
+        whole = made(name)
         for _ in range(100):
             broken = bytearray(whole[: rng.randrange(1, len(whole))])
             broken[rng.randrange(len(broken))] = rng.randrange(256)
