@@ -18,6 +18,7 @@ from PIL import Image
 from omnidata.errors import MediaError, UsageError
 from omnidata.media import Budget, check, frames, image, probe, read_bytes, samples
 from omnidata.types import MediaRef, Modality
+from tests.conftest import CLIP_FPS
 from tests.measured import cost
 from tests.media.bombs import tone, write_wav
 
@@ -119,8 +120,8 @@ def test_frames_need_one_clear_choice(sample: Path, choice: dict[str, Any]) -> N
 def test_probing_tells_what_the_sample_has(sample: Path) -> None:
     episode = min(sample.glob("Chirp/media/*"))
     clip = probe(ref(episode / "1.mp4", "video"))
-    assert (clip.codec, clip.width, clip.height, clip.fps) == ("h264", 360, 800, 15.0)
-    assert clip.frames and clip.seconds == pytest.approx(clip.frames / 15, abs=0.01)
+    assert (clip.codec, clip.width, clip.height, clip.fps) == ("h264", 360, 800, CLIP_FPS)
+    assert clip.frames and clip.seconds == pytest.approx(clip.frames / CLIP_FPS, abs=0.01)
     assert clip.audio == "missing"
     track = probe(ref(episode / "1.wav", "audio"))
     assert (track.codec, track.rate, track.channels) == ("pcm_s16le", 16_000, 1)

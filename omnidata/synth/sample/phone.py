@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -37,10 +38,12 @@ class Screen:
 
     Attributes:
         image: RGB, `WIDTH` x `HEIGHT`.
+        half: the same in half the size, as clips show it.
         targets: what can be touched, by name.
     """
 
     image: Image.Image
+    half: Image.Image
     targets: Mapping[str, Box]
 
     def encode(self) -> bytes:
@@ -141,14 +144,18 @@ class Canvas:
     def gradient(self, rect: Rect, top: Colour, bottom: Colour, *, radius: int = 0) -> None:
         """A rectangle whose colour goes from one to another, downwards."""
         left, upper, right, lower = (value * _FINE for value in rect)
-        ramp = Image.linear_gradient("L").resize((right - left, lower - upper))
-        mask = Image.new("L", ramp.size, 0)
-        ImageDraw.Draw(mask).rounded_rectangle(
-            (0, 0, ramp.width - 1, ramp.height - 1), radius * _FINE, fill=255
-        )
-        blend = Image.composite(
+        width, height = right - left, lower - upper
+        ramp = Image.linear_gradient("L").resize((1, height))
+        column = Image.composite(
             Image.new("RGB", ramp.size, bottom), Image.new("RGB", ramp.size, top), ramp
         )
+        mask = None
+        if radius:
+            mask = Image.new("L", (width, height), 0)
+            ImageDraw.Draw(mask).rounded_rectangle(
+                (0, 0, width - 1, height - 1), radius * _FINE, fill=255
+            )
+        blend = column.resize((width, height), Image.Resampling.NEAREST)
         self._image.paste(blend, (left, upper), mask)
 
     def target(self, name: str, rect: Rect) -> None:
@@ -239,7 +246,8 @@ class Canvas:
 
     def finish(self) -> Screen:
         """The screen at its final size."""
-        return Screen(self._image.reduce(_FINE), dict(self.targets))
+        image = self._image.reduce(_FINE)
+        return Screen(image, image.reduce(2), dict(self.targets))
 
 
 # Screens that belong to the phone or that every app has.
@@ -248,6 +256,7 @@ APPS = {"Chirp": "phone", "Sonora": "note", "Reelio": "film", "Parcelo": "bag", 
 """The made-up apps and their icons."""
 
 
+@lru_cache(maxsize=1)
 def launcher(hue: float) -> Screen:
     """The phone's start page; one target per app."""
     canvas = Canvas(Theme.dark("Phone", hue=hue))

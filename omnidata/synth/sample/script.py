@@ -203,7 +203,7 @@ class Clip:
 
 
 def _frames(clip: Clip) -> Iterator[Frame]:
-    before, after = (screen.image.reduce(2) for screen in (clip.before, clip.after))
+    before, after = clip.before.half, clip.after.half
     rest = np.asarray(after)
     start, end = _TOUCH_S + _CHANGE_S, clip.seconds - _REST_S
     for index in range(round(clip.seconds * clip.fps)):
