@@ -91,7 +91,7 @@ def look(
 
     Args:
         refs: see `references`.
-        workers: processes; as many as there are cores if None.
+        workers: processes; as many as there are cores if None, and none, thus no limit, if 0.
         limit_s: seconds that one medium may take.
         budget: limits of one medium.
         progress: called with the number of media looked at and of all.
@@ -102,7 +102,8 @@ def look(
     Raises:
         PlatformError: processes cannot be started.
     """
-    outcomes = each(partial(_examined, budget), refs, workers=workers or cores(), limit_s=limit_s)
+    processes = cores() if workers is None else workers
+    outcomes = each(partial(_examined, budget), refs, workers=processes, limit_s=limit_s)
     for done, (ref, outcome) in enumerate(zip(refs, outcomes, strict=True), 1):
         if isinstance(outcome, Lost):
             kind: NoAnswer = "timeout" if outcome.timed_out else "crash"
@@ -483,7 +484,7 @@ def validate(
 
     Args:
         source: what a task's `load` gave; with `check_media=False`, or media are reported twice.
-        workers: processes; as many as there are cores if None.
+        workers: processes; as many as there are cores if None, and none, thus no limit, if 0.
         limit_s: seconds that one medium may take.
         budget: limits of one medium.
         progress: called with the number of media looked at and of all.

@@ -14,7 +14,7 @@ from tests.data import calls
 EVEN = [0, 2, 4, 6, 8, 10, 12, 14]
 
 
-@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("workers", [0, 1, 3])
 def test_answers_come_in_the_order_of_the_items(workers: int) -> None:
     assert list(each(calls.double, range(8), workers=workers, limit_s=60)) == EVEN
 

@@ -50,8 +50,8 @@ def found(report: Report) -> list[tuple[str, str]]:
     return [(finding.code, finding.where) for finding in report.findings]
 
 
-def look(root: Path, **options: Any) -> list[tuple[str, str]]:
-    return found(validate(load(root), workers=1, **options))
+def look(root: Path, workers: int = 0, **options: Any) -> list[tuple[str, str]]:
+    return found(validate(load(root), workers=workers, **options))
 
 
 def test_data_as_it_should_be_give_no_finding(tmp_path: Path) -> None:
@@ -70,6 +70,7 @@ def test_the_sample_dataset_gives_no_finding(data: str, request: pytest.FixtureR
     done: list[tuple[int, int]] = []
     report = validate(
         load(request.getfixturevalue(data)),
+        workers=0,
         progress=lambda count, total: done.append((count, total)),
     )
     assert found(report) == []
@@ -100,7 +101,7 @@ def test_a_still_clip_before_the_first_action_is_as_it_should_be(tmp_path: Path)
 def test_a_broken_screenshot_puts_every_step_that_shows_it_into_quarantine(tmp_path: Path) -> None:
     media = write(tmp_path / "data")
     (media / "1.png").unlink()
-    report = validate(load(tmp_path / "data"), workers=1)
+    report = validate(load(tmp_path / "data"), workers=0)
     assert found(report) == [("media-missing", "App/E/0")]
     assert "used by 2 steps" in report.findings[0].what
     assert report.quarantine == ["App/E/0", "App/E/2"]  # the second as its history screenshot
@@ -113,7 +114,7 @@ def test_a_gap_puts_the_episode_into_quarantine(tmp_path: Path) -> None:
     rows = json.loads((media / "E.json").read_text())
     for path in (media / "E.json", tmp_path / "data" / "App" / "dataset_App.json"):
         path.write_text(json.dumps([rows[0], rows[2]]))
-    report = validate(load(tmp_path / "data"), workers=1)
+    report = validate(load(tmp_path / "data"), workers=0)
     assert [finding.code for finding in report.findings] == ["step-gap"]
     assert report.quarantine == ["App/E/0", "App/E/2"]
 
@@ -122,7 +123,7 @@ def test_annotations_alone_are_one_finding(tmp_path: Path) -> None:
     media = write(tmp_path / "data")
     for path in media.glob("*.[pmw]*"):
         path.unlink()
-    report = validate(load(tmp_path / "data"), workers=1)
+    report = validate(load(tmp_path / "data"), workers=0)
     assert [finding.code for finding in report.findings] == ["media-absent"]
     assert report.errors == 0
 
@@ -131,7 +132,7 @@ def test_a_decode_that_takes_too_long_is_a_finding_and_the_others_go_on(tmp_path
     media = write(tmp_path / "data")
     (media / "1.mp4").write_bytes(endless())
     (media / "3.wav").unlink()
-    assert look(tmp_path / "data", limit_s=1) == [
+    assert look(tmp_path / "data", workers=1, limit_s=1) == [
         ("media-timeout", "App/E/0"),
         ("media-missing", "App/E/2"),
     ]
@@ -143,7 +144,7 @@ def test_damaged_media_never_end_the_run(tmp_path: Path) -> None:
     files = sorted(media.glob("*.[pmw]*"))[:20]
     for path in files:
         path.write_bytes(damaged(path.read_bytes(), rng))
-    report = validate(load(tmp_path / "data"), limit_s=60)
+    report = validate(load(tmp_path / "data"), workers=1, limit_s=60)
     assert report.errors > 5
     assert {finding.code for finding in report.findings if finding.severity == "error"} <= {
         *("media-empty", "media-truncated", "media-unreadable", "media-refused"),
@@ -180,7 +181,7 @@ def test_a_screenshot_that_is_embedded_twice_is_looked_at_and_reported_once(tmp_
     (media / "1.png").write_bytes((media / "1.png").read_bytes()[:-40])
     (media / "3.png").write_bytes((media / "2.png").read_bytes())
     convert(load(tmp_path / "data"), tmp_path / "repository", embed=True)
-    reports = [validate(load(tmp_path / name), workers=1) for name in ("data", "repository")]
+    reports = [validate(load(tmp_path / name), workers=0) for name in ("data", "repository")]
     assert found(reports[0]) == found(reports[1])
     assert found(reports[1])[0] == ("media-truncated", "App/E/0")
     assert "used by 2 steps" in reports[1].findings[0].what
@@ -218,21 +219,21 @@ def test_a_history_of_other_actions_than_the_targets_is_found(
     steps = [*source.steps]
     steps[1] = replace(steps[1], history=history)
     wrong = [] if history == (None,) else [("history-differs", "App/E/1")]
-    assert found(validate(replace(source, steps=steps), workers=1)) == wrong
+    assert found(validate(replace(source, steps=steps), workers=0)) == wrong
 
 
 def test_episodes_without_any_history_contradict_no_target(tmp_path: Path) -> None:
     write(tmp_path / "data")
     source = load(tmp_path / "data")
     steps = [replace(step, history=(), history_screens=()) for step in source.steps]
-    assert found(validate(replace(source, steps=steps), workers=1)) == []
+    assert found(validate(replace(source, steps=steps), workers=0)) == []
 
 
 def test_the_language_of_tasks_without_columns_for_it_is_looked_at(tmp_path: Path) -> None:
     write(tmp_path / "data")
     source = load(tmp_path / "data")
     steps = [replace(step, instruction="点击分享") for step in source.steps]
-    report = validate(replace(source, steps=steps), workers=1)
+    report = validate(replace(source, steps=steps), workers=0)
     assert found(report) == [("language-differs", "App/E/0")]
 
 
@@ -246,7 +247,7 @@ def test_a_text_that_the_loader_has_reported_is_not_reported_again(tmp_path: Pat
                     language="en", instruction_en="点击分享" if name != "E1" else "Tap Share",
                 )
             )  # fmt: skip
-    report = validate(load(tmp_path / "data"), workers=1)
+    report = validate(load(tmp_path / "data"), workers=0)
     where = [f.where.partition(" (")[0] for f in report.findings if f.code == "language-differs"]
     assert sorted(where) == ["App/E", "App/E_1", "App/F"]
 
@@ -263,7 +264,7 @@ def test_audio_that_rows_hold_themselves_is_looked_at(tmp_path: Path) -> None:
         steps.append(
             replace(step, media={**step.media, "audio": replace(ref, path="", inline=held)})
         )
-    assert found(validate(replace(source, steps=steps), workers=1)) == [
+    assert found(validate(replace(source, steps=steps), workers=0)) == [
         ("audio-silent", "App/E/1"),
         ("media-unreadable", "App/E/2"),
     ]
@@ -283,7 +284,7 @@ def test_a_clip_on_a_screen_of_no_size_has_no_shape_to_differ_from(
         )
         for step in source.steps
     ]  # fmt: skip
-    report = validate(replace(source, steps=steps), workers=1)
+    report = validate(replace(source, steps=steps), workers=0)
     codes = {finding.code for finding in report.findings}
     assert "aspect-differs" not in codes
     assert ("size-differs" if shown else "media-missing") in codes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -57,6 +58,7 @@ def called(call: ast.Call) -> str:
     return getattr(call.func, "id", getattr(call.func, "attr", ""))
 
 
+@cache
 def emitted() -> dict[str, set[str]]:
     """Code -> severities, as far as they stand beside it in the code."""
     everything = calls()

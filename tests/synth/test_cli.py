@@ -84,7 +84,7 @@ def test_bad_usage_is_said_and_nothing_is_written(
     [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.full("seconds each"))],
 )
 def test_a_stopped_command_goes_on(tmp_path: Path, how: signal.Signals) -> None:
-    out, count = tmp_path / "out", 80
+    out, count = tmp_path / "out", 48
     options = [*MAKE, str(out), "--episodes", str(count), *OPTIONS, "--workers", "2"]
     told = tmp_path / "told"
     with told.open("w") as stderr:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.cli.running import Started, as_json, omnidata
 from tests.full import FULL
 from tests.synth.composing import sample_pool
 from tests.synth.making import digests
@@ -35,7 +33,7 @@ def test_one_command_each_makes_a_pool_composes_looks_and_exports(tmp_path: Path
     omnidata(*COMPOSE, pool, tasks, "--tasks", "12", "--workers", "1")
     found = as_json(omnidata("info", "omnibench", tasks, "--json"))
     assert not [one for one in found.get("findings", []) if one["severity"] == "error"]
-    omnidata("validate", "omnibench", tasks)
+    omnidata("validate", "omnibench", tasks, "--workers", "1")
     omnidata("export", "omnibench", tasks, export, "--format", "trl")
     rows = sum(len(read_rows(path)) for path in export.glob("*.jsonl"))
     assert rows == sum(len(row["actions"]) for row in read_rows(tasks / "trajectories.jsonl"))
@@ -97,14 +95,9 @@ def test_bad_usage_is_said_and_nothing_is_written(
     ],
 )
 def test_a_stopped_command_goes_on(tmp_path: Path, stage: str, how: signal.Signals) -> None:
-    count = 1500 if stage == "lots" else 700 if FULL else 400
+    count = 1500 if stage == "lots" else 700 if FULL else 272
     options = [*COMPOSE, str(sample_pool()), str(tmp_path / "out"), "--tasks", str(count)]
-    process = subprocess.Popen(
-        [*OMNIDATA, *options, "--workers", "2"],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
+    process = Started(*options, "--workers", "2")
     made = tmp_path / ".out.unfinished" / stage
     pattern = "???????.msgpack" if stage == "lots" else "???????.tally.json"
     end = time.monotonic() + 90
@@ -112,7 +105,7 @@ def test_a_stopped_command_goes_on(tmp_path: Path, stage: str, how: signal.Signa
         assert time.monotonic() < end
         assert process.poll() is None
         time.sleep(0.01)
-    os.kill(process.pid, how)
+    process.send_signal(how)
     _, stderr = process.communicate(timeout=60)
     if how is signal.SIGINT:
         assert process.returncode == 130

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ from omnidata.synth.compose.instructions import (
     read_edges,
 )
 from tests.adapters.servers import FINE, Fault, Server
-from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.cli.running import Started, as_json, omnidata
 from tests.full import FULL
 from tests.synth.composing import full_disk, no_links, pair, sample_pool
 from tests.synth.making import digests
@@ -195,15 +194,14 @@ def test_a_killed_command_asks_nothing_twice_and_makes_the_same_tasks(tmp_path: 
     with scribing(scribe, lambda number: slow) as server:
         options = command(server, tmp_path / "out", "--concurrency", "2")
         for wanted in (5, 25, 60) if FULL else (25,):
-            process = subprocess.Popen([*OMNIDATA, *options], stderr=subprocess.DEVNULL,
-                                       stdout=subprocess.DEVNULL)  # fmt: skip
+            process = Started(*options)
             end = time.monotonic() + 60
             while server.count < wanted:
                 assert process.poll() is None
                 assert time.monotonic() < end
                 time.sleep(0.01)
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
+            process.kill()
+            process.communicate()
         omnidata(*options)
         assert (
             len(scribe.written)

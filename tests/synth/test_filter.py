@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from omnidata.actions import Action, Box
 from omnidata.metrics.intervals import wilson
 from omnidata.tasks.omnigui.load import load
 from tests.adapters.servers import Fault
-from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.cli.running import Started, as_json, omnidata
 from tests.data.tiny import png
 from tests.loaders import agentstudio
 from tests.synth.making import digests
@@ -266,21 +264,20 @@ def test_a_failure_accepts_nothing_and_is_asked_again(tmp_path: Path) -> None:
 
 
 def test_a_killed_command_goes_on(tmp_path: Path) -> None:
-    data, out = recording(tmp_path / "data", *[[TAP, END]] * 60), tmp_path / "out"
-    slow = by_task(dict.fromkeys(range(0, 60, 2), YES))
+    data, out = recording(tmp_path / "data", *[[TAP, END]] * 30), tmp_path / "out"
+    slow = by_task(dict.fromkeys(range(0, 30, 2), YES))
     with answering(slow, lambda n: Fault(delay_s=0.02)) as server:
         ask("filter", server, data, tmp_path / "whole")
         asked = server.count
         arguments = command("filter", server, data, out, "--concurrency", "2")
-        with subprocess.Popen(
-            [*OMNIDATA, *map(str, arguments)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-        ) as process:
+        with Started(*arguments) as process:
             end = time.monotonic() + 90
-            while server.count < asked + 20:
+            while server.count < asked + 10:
                 assert time.monotonic() < end
                 assert process.poll() is None
                 time.sleep(0.005)
-            process.send_signal(signal.SIGKILL)
+            process.kill()
+            process.wait()
         assert not out.exists()
         ask("filter", server, data, out, "--concurrency", "2")
         assert server.count - 2 * asked <= 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
 from tests.adapters.local_models import checkpoint
 from tests.adapters.servers import Fault, Server
-from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.cli.running import Started, as_json, omnidata
 from tests.conftest import Once
 from tests.synth.making import digests
 from tests.synth.recordings import (
@@ -35,13 +34,8 @@ from tests.trees import read_lines
 BACK = Action("back")
 
 
-def begin(server: Server, *arguments: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*OMNIDATA, *map(str, command("label", server, *arguments))],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
+def begin(server: Server, *arguments: str | Path) -> Started:
+    return Started(*command("label", server, *arguments))
 
 
 @pytest.mark.parametrize(
@@ -51,14 +45,14 @@ def begin(server: Server, *arguments: str | Path) -> subprocess.Popen[str]:
 def test_a_stopped_command_goes_on_and_nothing_half_done_is_seen(
     tmp_path: Path, how: signal.Signals
 ) -> None:
-    episodes = [[None] * 4] * 20
+    episodes = [[None] * 4] * 12
     bare, out = recording(tmp_path / "bare", *episodes), tmp_path / "out"
     with answering(lambda seen: says(8), lambda n: Fault(delay_s=0.02)) as server:
         ask("label", server, bare, tmp_path / "whole")
         once = server.count
         with begin(server, bare, out, "--concurrency", "2") as process:
             end = time.monotonic() + 90
-            while server.count < once + 20:
+            while server.count < once + 10:
                 assert time.monotonic() < end
                 assert process.poll() is None
                 time.sleep(0.005)

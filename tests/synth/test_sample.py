@@ -169,7 +169,7 @@ def test_swipes_go_where_their_name_says(sample_episodes: list[Episode]) -> None
 
 
 def test_a_tap_lands_on_something_that_is_drawn(sample_episodes: list[Episode]) -> None:
-    for one in sample_episodes:
+    for one in sample_episodes[:: 1 if FULL else 4]:
         for index, step in enumerate(one.steps):
             if step["result_action_type"] == NUMBERS["TAP"]:
                 (left, top), (right, bottom) = json.loads(step["result_touch_xy"])
@@ -181,7 +181,7 @@ def test_a_tap_lands_on_something_that_is_drawn(sample_episodes: list[Episode]) 
 
 def test_media_decode_and_have_the_stated_form(sample_episodes: list[Episode]) -> None:
     rates, checked, seen = set(), set(), set()
-    for one in sample_episodes:
+    for one in sample_episodes[:: 1 if FULL else 4]:
         for index, step in enumerate(one.steps):
             checked.add((one.name, step["step_id"]))
             media = tuple(one.file(index, kind).read_bytes() for kind in MEDIA)
@@ -210,7 +210,7 @@ def test_media_decode_and_have_the_stated_form(sample_episodes: list[Episode]) -
             assert np.abs(last_frame - last_screen).mean() < 6, f"{one.name} {index}"
     assert rates == {CLIP_FPS, 2 * CLIP_FPS}
     assert {_USUAL_FPS, *_FPS.values()} == {15, 30}
-    assert len(checked) >= 100
+    assert len(checked) >= (100 if FULL else 30)
 
 
 def test_every_critical_episode_has_a_twin_with_another_answer(

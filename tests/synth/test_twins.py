@@ -84,7 +84,7 @@ def test_a_cue_can_be_told_apart_by_what_is_decoded(tmp_path: Path, cue: str) ->
 
 
 @pytest.mark.parametrize(
-    "cue", in_gate([name for name in CUES if CUES[name].medium == "video"], 2, "seconds of films")
+    "cue", in_gate([name for name in CUES if CUES[name].medium == "video"], 1, "seconds of films")
 )
 def test_a_sign_does_not_hide_what_is_to_be_seen_in_the_clip(tmp_path: Path, cue: str) -> None:
     """While it moves the sign is gone: a number is not written on a number."""
@@ -129,7 +129,7 @@ def test_the_history_says_nothing_about_the_answer(tmp_path: Path) -> None:
         "audio", cues=("pitch",), questions=("leave",), max_steps=2, shuffled=False,
         size=(32, 32), clip_size=(32, 32), fps=4,
     )  # fmt: skip
-    steps = made(tmp_path / "data", chosen, episodes=480)
+    steps = made(tmp_path / "data", chosen, episodes=480 if FULL else 256)
     second = [step for step in steps if step.step_index == 1]
     pairs = Counter(
         (NUMBERS[step.history[0].label], NUMBERS[step.action.label])
@@ -139,7 +139,7 @@ def test_the_history_says_nothing_about_the_answer(tmp_path: Path) -> None:
     expected = len(second) / 16
     away = [pairs[a, b] - expected for a in range(8, 12) for b in range(8, 12)]
     chi2 = sum(number * number for number in away) / expected
-    assert len(second) > 150
+    assert expected >= 5  # a count, as the test needs it
     assert chi2 < 37.7  # 15 degrees of freedom, p = 0.001
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +16,7 @@ from omnidata.data.segment import segment
 from omnidata.data.segment.plan import LEAD_S, LONGEST_S, Cut
 from omnidata.errors import DataError, MediaError
 from omnidata.tasks.omnigui.load import load
-from tests.cli.running import OMNIDATA, as_json, omnidata
+from tests.cli.running import Started, as_json, omnidata
 from tests.data.segment.films import film, noise, tap, write_log
 
 
@@ -269,19 +267,19 @@ def test_frames_beyond_the_pixel_budget_are_refused(log: Path, tmp_path: Path) -
 
 
 def test_a_killed_run_leaves_no_data_and_the_next_one_works(tmp_path: Path) -> None:
-    path = film(tmp_path / "a.mkv", count=150, size=(640, 360))
-    rows = [tap(0.5 + number / 4) for number in range(17)]
+    path = film(tmp_path / "a.mkv", count=90, size=(480, 270))
+    rows = [tap(0.4 + number / 5) for number in range(12)]
     log = write_log(tmp_path / "log.jsonl", *rows)
     out = tmp_path / "out"
-    run = subprocess.Popen([*OMNIDATA, "segment", path, log, out], stderr=subprocess.DEVNULL)
-    while not any(tmp_path.glob(".out.*/*/TED/media/a/5.png")):
-        assert run.poll() is None
-        time.sleep(0.01)
-    os.kill(run.pid, signal.SIGKILL)
-    assert run.wait() == -signal.SIGKILL
+    with Started("segment", path, log, out) as run:
+        while not any(tmp_path.glob(".out.*/*/TED/media/a/3.png")):
+            assert run.poll() is None
+            time.sleep(0.005)
+        run.kill()
+        assert run.wait() == -signal.SIGKILL
     assert not out.exists()
     (unfinished,) = tmp_path.glob(".out.*")
     with pytest.raises(DataError):
         load(unfinished)
-    assert len(segment(path, log, out).spans) == 17
+    assert len(segment(path, log, out).spans) == 12
     assert left_in(tmp_path) == {"a.mkv", "log.jsonl", "out"}
