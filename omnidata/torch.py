@@ -6,7 +6,7 @@ Examples:
     >>> import json, tempfile
     >>> from pathlib import Path
     >>> from torch.utils.data import DataLoader
-    >>> from omnidata.tasks.omnigui.load import load
+    >>> from omnidata.tasks import get_task
     >>> sound = {"array": [0.0] * 8000, "sampling_rate": 16000}
     >>> rows = [
     ...     {"episode_id": episode, "step_id": step, "audio": sound}
@@ -16,7 +16,7 @@ Examples:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "steps.json"
     ...     _ = path.write_text(json.dumps(rows))
-    ...     source = load(path, check_media=False)
+    ...     source = get_task("omnigui").load(path, check_media=False)
     >>> loader = DataLoader(
     ...     StepDataset(source, Decoding(roles=("screenshot", "audio"))),
     ...     batch_size=4,

@@ -28,16 +28,16 @@ def score(
         Path | None,
         typer.Argument(
             metavar="PREDICTIONS",
-            help='JSON lines of {"sample_id", "output"}, a run folder, or a log (--from); of '
-            '{"task_id", "executed"} for the graphs of omnibench; nothing for osworld\'s results.',
+            help='JSON lines of {"sample_id", "output"}, a run folder, or a log (--from); or what '
+            "an environment recorded, unless the data hold it themselves.",
         ),
     ] = None,
     profile: args.Profile = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Write scores.jsonl and results.json into this folder; of several agents of "
-            "osworld, into a folder for each below it."
+            help="Write scores.jsonl and results.json into this folder; of several agents, into a "
+            "folder for each below it."
         ),
     ] = None,
     harness: Annotated[
@@ -56,9 +56,9 @@ def score(
 
     Steps without an answer are `missing`, which counts as wrong. A run folder is scored on the
     steps that it asked about. What an environment recorded, as the subtasks that an agent completed
-    of OmniBench's task graphs, is scored without any text; OSWorld's results hold it themselves.
-    Where those are of several agents, each has a table of its own, and --json is an object of
-    agents' results.
+    or whether it succeeded, is scored without any text; the page of each benchmark says its form.
+    Where that is of several agents, each has a table of its own, and --json is an object of agents'
+    results.
 
     Example: omnidata score omnigui omnidata-demo/data runs/center --profile omnigui-release
     """

@@ -448,13 +448,13 @@ class EpisodeSampler(Sampler[int]):
             processes that must get equally many.
 
     Examples:
-        >>> from omnidata.tasks.omnigui.load import load
+        >>> from omnidata.tasks import get_task
         >>> import json, tempfile, pathlib
         >>> rows = [{"episode_id": id, "step_id": step} for id in "ABCD" for step in range(2)]
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = pathlib.Path(folder) / "steps.json"
         ...     _ = path.write_text(json.dumps(rows))
-        ...     steps = load(path, check_media=False).steps
+        ...     steps = get_task("omnigui").load(path, check_media=False).steps
         >>> order = EpisodeSampler(steps, seed=7)
         >>> order.set_epoch(1)
         >>> [steps[index].sample_id for index in order][:4]
