@@ -17,7 +17,6 @@ import msgspec
 from omnidata import media
 from omnidata.errors import MediaError, RunError
 from omnidata.media import DEFAULT_BUDGET, Budget, around
-from omnidata.media.paths import unsafe
 from omnidata.run.folder import TRANSIENT
 from omnidata.types import (
     Conversation,
@@ -170,8 +169,8 @@ def _size_and_time(ref: MediaRef) -> tuple[int, int]:
         OSError: it is missing.
     """
     holder = _holder(ref)
-    if unsafe(holder.path):
-        media.resolve(holder)
+    if media.unsafe(holder.path):
+        media.resolve(holder)  # says why it may not be followed
     found = (holder.root / holder.path).stat()
     return found.st_size, found.st_mtime_ns
 
