@@ -68,9 +68,16 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Modules and tests live to the end: no collection of garbage need visit them at all."""
+    """Modules and tests live to the end: no collection of garbage need visit them at all.
+
+    Nor need what tests leave be looked for whenever a few hundred objects are made.
+    """
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
+
+
+_MANY = 1000
 
 
 def _runs_tests(session: pytest.Session) -> bool:
@@ -80,10 +87,15 @@ def _runs_tests(session: pytest.Session) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Start what commands are forked from, in each process that runs tests."""
-    if _runs_tests(session) and not session.config.option.collectonly:
-        from tests.cli import running
+    """Start what commands are forked from, in each process that runs tests.
 
+    Of thousands of tests some import what commands do: then it is imported once for both.
+    """
+    if _runs_tests(session) and not session.config.option.collectonly:
+        from tests.cli import nursery, running
+
+        if len(session.items) > _MANY:
+            nursery.preload()
         running.begin()
 
 

@@ -27,7 +27,8 @@ LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link
 
 
 BUILD = """
-import logging, sys
+import gc, logging, sys
+gc.disable()
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 logging.basicConfig(level=logging.WARNING)
@@ -39,13 +40,14 @@ if sys.argv[2] == "False":
     options = config.plugins["mkdocstrings"].config.handlers["python"]["options"]
     tables = ("parameters", "attributes", "returns", "raises", "yields")
     options |= {f"show_docstring_{table}": False for table in tables}
+    config.mdx_configs["pymdownx.highlight"] = {"use_pygments": False}
     options |= {"separate_signature": False, "show_signature": False}
 config.plugins.on_startup(command="build", dirty=False)
 build(config)
 """
 """In the gate without what takes two thirds of the time and what no test here looks at: the index
-for searches, signatures, and the tables of parameters, which are read all the same, and so checked,
-and have neither a link of their own nor a place that one leads to."""
+for searches, colours of code, signatures, and the tables of parameters, which are read all the
+same, and so checked, and have neither a link of their own nor a place that one leads to."""
 
 
 class Page(HTMLParser):

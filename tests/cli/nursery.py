@@ -119,16 +119,18 @@ def _tell(ends: dict[int, int]) -> None:
             os.close(end)
 
 
-def _get_ready() -> None:
-    """Import what none of the collected tests did, and make the commands.
-
-    That takes longer than most help texts to print.
-    """
+def preload() -> None:
+    """Import what commands import and the collected tests did not."""
     own = [module.name for module in pkgutil.walk_packages(omnidata.__path__, "omnidata.")]
     for name in (*PRELOADED, *own):
         if not name.endswith("__main__") and not name.startswith(_NEED_TORCH):
             with suppress(ImportError):  # of an extra that is not installed
                 import_module(name)
+
+
+def _get_ready() -> None:
+    """Import what is missing, and make the commands: that takes longer than most help texts."""
+    preload()
     command = typer.main.get_command(import_module("omnidata.cli").app)
     typer.main.get_command = lambda typer_instance: command
     gc.freeze()  # a child that looks for garbage would copy all of this

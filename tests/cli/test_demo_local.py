@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from tests.cli.running import as_json, omnidata
 from tests.trees import read_lines
 
-pytest.importorskip("torch", reason="needs the extra `local`")
-pytest.importorskip("transformers", reason="needs the extra `local`")
+pytestmark = pytest.mark.skipif(
+    not all(map(find_spec, ("torch", "transformers"))), reason="needs the extra `local`"
+)
 
 
 @pytest.mark.full("half a minute with a model")
