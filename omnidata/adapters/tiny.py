@@ -91,12 +91,12 @@ def _silent() -> Iterator[None]:
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # theirs has no types
+    logging.disable_progress_bar()
     try:
         yield
     finally:
         if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]  # theirs has no types
+            logging.enable_progress_bar()
 
 
 # What tiny models share: their width, and a tokenizer that takes any text and needs few tokens.
@@ -157,7 +157,7 @@ def tokenizer(
         show_progress=False,
     )
     learned.train_from_iterator(given or _corpus(), trainer)
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # theirs has no types
+    return PreTrainedTokenizerFast(
         tokenizer_object=learned,
         eos_token=end,
         pad_token=pad,
@@ -256,7 +256,7 @@ def qwen2_5_omni(texts: Iterable[str] = ()) -> tuple[PreTrainedModel, ProcessorM
         audio_token_index=ids[names["audio_token"]],
         **_around(words, names),
     )
-    processor = Qwen2_5OmniProcessor(  # type: ignore[no-untyped-call]  # theirs has no types
+    processor = Qwen2_5OmniProcessor(
         **_readers(patch_size=14), tokenizer=words, chat_template=_TEMPLATE.substitute(names)
     )
     return Qwen2_5OmniThinkerForConditionalGeneration(config), processor
@@ -287,7 +287,7 @@ def qwen3_omni(texts: Iterable[str] = ()) -> tuple[PreTrainedModel, ProcessorMix
         audio_token_id=ids[names["audio_token"]],
         **_around(words, names),
     )
-    processor = Qwen3OmniMoeProcessor(  # type: ignore[no-untyped-call]  # theirs has no types
+    processor = Qwen3OmniMoeProcessor(
         **_readers(patch_size=16), tokenizer=words, chat_template=_TEMPLATE.substitute(names)
     )
     return Qwen3OmniMoeThinkerForConditionalGeneration(config), processor
@@ -328,7 +328,7 @@ def _readers(*, patch_size: int) -> dict[str, Any]:
         "merge_size": 2,
         "temporal_patch_size": 2,
     }
-    sound = WhisperFeatureExtractor(feature_size=128, padding_side="right")  # type: ignore[no-untyped-call]  # theirs has no types
+    sound = WhisperFeatureExtractor(feature_size=128, padding_side="right")
     return {
         "image_processor": Qwen2VLImageProcessor(**sizes),
         "video_processor": Qwen2VLVideoProcessor(**sizes, cap_pixels_per_frame=False),

@@ -108,7 +108,7 @@ def test_sound_inside_a_clip_stands_between_its_frames(
     asked = conversation(made | {"video": long}, ("video", "audio", "screenshot"))
     [answer] = ask(local(folder, audio_in_video="true"), asked)
     assert spy.inputs[0]["use_audio_in_video"] is True
-    processor = AutoProcessor.from_pretrained(folder)  # type: ignore[no-untyped-call]  # theirs has no types
+    processor = AutoProcessor.from_pretrained(folder)
     seen = [kind for kind in runs(processor, spy.tensors["input_ids"][0]) if kind != "text"]
     assert seen[:4] == ["video", "audio", "video", "audio"]
     assert seen[-1] == "image"

@@ -54,7 +54,7 @@ def test_all_that_a_processor_takes_for_media_in_a_text_is_known(
     from transformers import AutoConfig, AutoProcessor
 
     made = checkpoint(once, family)
-    tokenizer = AutoProcessor.from_pretrained(made).tokenizer  # type: ignore[no-untyped-call]  # theirs has no types
+    tokenizer = AutoProcessor.from_pretrained(made).tokenizer
     named = tokenizer.special_tokens_map
     turns = ("bos_token", "eos_token", "pad_token")
     known = options.FAMILIES[AutoConfig.from_pretrained(made).model_type]
@@ -89,7 +89,7 @@ def test_frames_go_as_pictures_and_the_logits_are_those_of_a_call_by_hand(
         {"type": "image", "image": decoded_image(tmp_path / "screenshot.png")},
         {"type": "text", "text": "Goal: Tap Share"},
     ]
-    processor = AutoProcessor.from_pretrained(made)  # type: ignore[no-untyped-call]  # theirs has no types
+    processor = AutoProcessor.from_pretrained(made)
     model = AutoModelForMultimodalLM.from_pretrained(made, dtype=torch.float32).eval()
     inputs = processor.apply_chat_template(
         [
@@ -235,7 +235,7 @@ def test_a_text_that_stands_for_a_medium_fails_its_step(
     from omnidata.errors import MediaError
 
     made = checkpoint(once, family)
-    processor = AutoProcessor.from_pretrained(made)  # type: ignore[no-untyped-call]  # theirs has no types
+    processor = AutoProcessor.from_pretrained(made)
     model, screen = local(made), media(tmp_path)["screenshot"]
     for token in (processor.image_token, processor.video_token, processor.audio_token):
         asked = (Message("user", (screen, Part("text", f"tap {token} now"))),)

@@ -57,7 +57,7 @@ def by_hand(folder: Path, files: Path, roles: tuple[str, ...]) -> tuple[Any, Any
     if "video" in roles:
         seen = {"total_num_frames": 3, "fps": SAMPLED, "frames_indices": [0, 1, 2]}
         how |= {"do_sample_frames": False, "fps": SAMPLED, "video_metadata": [seen]}
-    processor = AutoProcessor.from_pretrained(folder)  # type: ignore[no-untyped-call]  # theirs has no types
+    processor = AutoProcessor.from_pretrained(folder)
     model = AutoModelForMultimodalLM.from_pretrained(folder, dtype=torch.float32).eval()
     inputs = processor.apply_chat_template(
         messages, tokenize=True, return_dict=True, add_generation_prompt=True, processor_kwargs=how
@@ -88,7 +88,7 @@ def test_logits_equal_those_of_processor_and_model_called_by_hand(
     words = told[0, inputs["input_ids"].shape[1] :]
     from transformers import AutoProcessor
 
-    processor = AutoProcessor.from_pretrained(folder)  # type: ignore[no-untyped-call]  # theirs has no types
+    processor = AutoProcessor.from_pretrained(folder)
     assert answer.text == processor.decode(words, skip_special_tokens=True)
 
 
@@ -118,7 +118,7 @@ def test_tokens_come_in_the_order_of_the_prompt(
     folder = checkpoint(once, family)
     spy = Spy(monkeypatch)
     ask(local(folder), conversation(media(tmp_path), roles))
-    processor = AutoProcessor.from_pretrained(folder)  # type: ignore[no-untyped-call]  # theirs has no types
+    processor = AutoProcessor.from_pretrained(folder)
     seen = [kind for kind in runs(processor, spy.tensors["input_ids"][0]) if kind != "text"]
     kinds = {"video": "video", "audio": "audio"}
     wanted = [kinds.get(role, "image") for role in roles]

@@ -74,7 +74,7 @@ class Serving:
 
         if self._running is None:
             place = {"host": "127.0.0.1", "port": self._port, "device": "cpu"}
-            self._running = Serve(str(self.model), non_blocking=True, **place)  # type: ignore[arg-type]  # theirs are of several types
+            self._running = Serve(str(self.model), non_blocking=True, **place)
             begin = time.monotonic()
             while not self._running.server.started:
                 assert time.monotonic() < begin + START_S, "it does not start"
@@ -150,7 +150,7 @@ class Direct:
         import torch
         from transformers import AutoModelForMultimodalLM, AutoProcessor
 
-        self.processor: Any = AutoProcessor.from_pretrained(folder)  # type: ignore[no-untyped-call]  # theirs has no types
+        self.processor: Any = AutoProcessor.from_pretrained(folder)
         self.model = AutoModelForMultimodalLM.from_pretrained(folder, dtype=torch.float32).eval()
 
     def ask(self, conversation: Conversation) -> tuple[str, int, int]:

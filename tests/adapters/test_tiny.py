@@ -43,7 +43,7 @@ def loaded(folder: Path) -> tuple[Any, Any]:
     from transformers import AutoModelForMultimodalLM, AutoProcessor
 
     model = AutoModelForMultimodalLM.from_pretrained(folder, dtype=torch.float32)
-    processor = AutoProcessor.from_pretrained(folder)  # type: ignore[no-untyped-call]  # theirs has no types
+    processor = AutoProcessor.from_pretrained(folder)
     return processor, model.eval()
 
 

@@ -139,7 +139,7 @@ def phi4(folder: Path) -> None:
             "initializer_range": _SPREAD,
         },
     )
-    processor = Phi4MultimodalProcessor(  # type: ignore[no-untyped-call]  # theirs has no types
+    processor = Phi4MultimodalProcessor(
         image_processor=Phi4MultimodalImageProcessor(),
         audio_processor=Phi4MultimodalFeatureExtractor(),
         tokenizer=words,

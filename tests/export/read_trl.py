@@ -19,7 +19,7 @@ def read(folder: Path, checkpoint: Path) -> dict[str, Any]:
     rows = datasets.load_dataset("json", data_files=str(folder / "train.jsonl"), split="train")
     rows = rows.map(lambda row: {"images": [str(folder / name) for name in row["images"]]})
     rows = rows.cast_column("images", datasets.List(datasets.Image()))
-    processor: Any = AutoProcessor.from_pretrained(checkpoint)  # type: ignore[no-untyped-call]  # theirs has no types
+    processor: Any = AutoProcessor.from_pretrained(checkpoint)
     trainer = SFTTrainer(
         model=AutoModelForMultimodalLM.from_pretrained(checkpoint),
         args=SFTConfig(

@@ -26,7 +26,7 @@ def whisper(waves: list[Tensor], bins: int) -> tuple[Tensor, Tensor]:
     """Features (B, bins, columns) and mask (B, columns) as transformers makes them."""
     from transformers import WhisperFeatureExtractor
 
-    found = WhisperFeatureExtractor(feature_size=bins)(  # type: ignore[no-untyped-call]  # theirs has no types
+    found = WhisperFeatureExtractor(feature_size=bins)(
         [wave.numpy() for wave in waves],
         sampling_rate=16_000,
         padding="longest",

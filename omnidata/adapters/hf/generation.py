@@ -78,7 +78,7 @@ def generate(
     return completions
 
 
-class _Stop(StoppingCriteria):
+class _Stop(StoppingCriteria):  # type: ignore[misc]  # theirs is not read
     def __init__(self, stop: threading.Event) -> None:
         self._stop = stop
 
