@@ -6,7 +6,7 @@ import gc
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -104,6 +104,21 @@ def pytest_sessionfinish() -> None:
     from tests.cli import running
 
     running.end()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable(report: object) -> Generator[None, Any, Any]:
+    """Spell out what no UTF-8 has: a failure that shows it would end the process of tests."""
+    told = yield
+    return _storable(told) if getattr(report, "failed", False) else told
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _storable(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_storable, value))
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -395,10 +395,11 @@ def medium_broken(step: Step, role: str, what: str, expected: str) -> Finding:
 
 
 def size_differs(step: Step, role: str, size: Screen) -> Finding | None:
-    """The finding for a screenshot that is not of the size that its row states."""
-    row = step.source
-    stated = row.get("resolution") or (row.get("image_width") and row.get("image_height"))
-    if role != "screenshot" or not stated or size == step.screen:
+    """The finding for a screenshot that is not of the size that its row states.
+
+    Where the row states none, the size was read from the picture, or is unknown: (0, 0).
+    """
+    if role != "screenshot" or size == step.screen or not any(step.screen):
         return None
     return Finding(
         "size-differs",

@@ -198,7 +198,7 @@ def merge(
     _check_out(out)
     _check_parts(runs, infos)
     whole: Info = {**infos[0], "shard": None}
-    task = recorded_task(whole)
+    task = recorded_task(whole, run=runs[0])
     judge = get_profile(task, profile)
     source = task.load(_place(data, runs[0], infos[0]), check_media=False)
     steps = recorded_steps(whole, source, runs[0])

@@ -314,7 +314,11 @@ def _object(text: bytes, where: str, expected: str, remedy: str) -> dict[str, An
 
 
 def recorded_task(
-    info: Mapping[str, Any], name: str | None = None, options: Mapping[str, str] = {}
+    info: Mapping[str, Any],
+    name: str | None = None,
+    options: Mapping[str, str] = {},
+    *,
+    run: Path | None = None,
 ) -> Task:
     """The task, set up as far as loading and judging depend on it.
 
@@ -324,15 +328,27 @@ def recorded_task(
         info: the content of `run.json`; empty for answers that are no run.
         name: of the task; the run's own if None.
         options: those that the caller wants otherwise.
+        run: the folder, where nobody but its files names a task or an option.
 
     Raises:
         UsageError: there is no such task or option.
+        RunError: this omnidata does not know those of the run.
     """
     name = name or info["task"]
-    allowed = get_task(name).allowed
-    recorded = info.get("options", {}).items()
-    said = {key: value for key, value in recorded if allowed.get(key, ("",)) != ("",)}
-    return get_task(name, said | dict(options))
+    try:
+        allowed = get_task(name).allowed
+        recorded = info.get("options", {}).items()
+        said = {key: value for key, value in recorded if allowed.get(key, ("",)) != ("",)}
+        return get_task(name, said | dict(options))
+    except UsageError as error:
+        if run is None:
+            raise
+        raise RunError(
+            error.what,
+            where=str(run),
+            expected=error.expected,
+            remedy="score the run with the version that made it, or restore its files",
+        ) from None
 
 
 def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) -> list[Step]:
@@ -344,7 +360,7 @@ def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) ->
         run: the folder, for messages.
 
     Raises:
-        RunError: the data have other annotations than the run's.
+        RunError: the data have other annotations than the run's, or its task is unknown.
     """
     if info.get("dataset_fingerprint") != source.fingerprint:
         raise RunError(
@@ -358,7 +374,7 @@ def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) ->
         where=info.get("where", {}),
         exclude=frozenset(info.get("exclude", ())),
         limit=info.get("limit"),
-        spelling=recorded_task(info).spelling,
+        spelling=recorded_task(info, run=run).spelling,
     )
     part = info.get("shard")
     return shard(chosen, *part) if part else chosen
@@ -433,15 +449,7 @@ class Run:
         Raises:
             RunError: this omnidata does not know the task or an option.
         """
-        try:
-            return recorded_task(self.settings, self.task)
-        except UsageError as error:
-            raise RunError(
-                error.what,
-                where=str(self.path),
-                expected=error.expected,
-                remedy="score the run with the version that made it, or restore its files",
-            ) from None
+        return recorded_task(self.settings, self.task, run=self.path)
 
     @cached_property
     def offline_scorer(self) -> OfflineScorer | None:
