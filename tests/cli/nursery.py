@@ -31,7 +31,16 @@ import typer.main
 
 import omnidata
 
-PRELOADED = ("av", "datasets", "jinja2", "openai", "PIL.Image", "rich.progress", "sklearn.tree")
+PRELOADED = (
+    "av",
+    "datasets",
+    "jinja2",
+    "matplotlib.backends.backend_agg",
+    "openai",
+    "PIL.Image",
+    "rich.progress",
+    "sklearn.tree",
+)
 
 
 _NEED_TORCH = ("omnidata.torch", "omnidata.training", "omnidata.adapters.hf.generation")

@@ -50,7 +50,7 @@ def test_info_names_every_source_and_what_it_holds() -> None:
 def test_every_verb_takes_the_data(tmp_path: Path, task: str) -> None:
     data, run = data_of(task, tmp_path / "data"), tmp_path / "run"
     assert as_json(omnidata("info", data, "--json"))["task"] == task
-    omnidata("validate", task, data)
+    omnidata("validate", task, data, "--workers", "1")
     omnidata("evaluate", task, data, "--model", "baseline:oracle", "--out", run)
     found = as_json(omnidata("score", task, data, run, "--json"))
     assert set(found["overall"].values()) <= {1.0, None}
@@ -99,7 +99,7 @@ def test_code_in_an_action_or_an_answer_is_never_run(tmp_path: Path) -> None:
         for n in range(2)
     ]
     answers.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    omnidata("validate", "agentnet", data, code=1)
+    omnidata("validate", "agentnet", data, "--workers", "1", code=1)
     for profile in ("agentnetbench", "agentnetbench-fixed"):
         omnidata("score", "agentnet", data, answers, "--profile", profile)
     omnidata("convert", "agentnet", data, tmp_path / "repo", "--embed", code=1)

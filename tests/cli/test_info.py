@@ -116,7 +116,7 @@ def test_a_task_is_explained_without_data(
 
 VERBS: Mapping[str, Sequence[str]] = {
     "info": (),
-    "validate": (),
+    "validate": ("--workers", "1"),
     "audit": (),
     "convert": ("OUT", "--link"),
     "export": ("OUT", "--format", "llamafactory", "--limit", "3", "--check-against", "DATA"),

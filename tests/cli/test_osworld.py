@@ -228,7 +228,12 @@ def test_the_wrong_loader_says_which_one_fits(tmp_path: Path) -> None:
 def test_every_verb_takes_the_tree(tmp_path: Path) -> None:
     data = tmp_path / "tree"
     rollout(data, *(line(n, instruction="Go") for n in (1, 2)), film=recording((11.0,), 25.0))
-    assert as_json(omnidata("validate", "osworld", data, "--json"))["summary"]["errors"] == 0
+    assert (
+        as_json(omnidata("validate", "osworld", data, "--json", "--workers", "1"))["summary"][
+            "errors"
+        ]
+        == 0
+    )
     run = tmp_path / "run"
     asked = ("evaluate", "osworld", data, "--model", "baseline:oracle", "--out", run, "--json")
     assert as_json(omnidata(*asked))["overall"]["EM"] == 1.0

@@ -54,7 +54,10 @@ def test_every_verb_works_on_what_records_hold(control: Path, tmp_path: Path) ->
     repository = tmp_path / "repository"
     omnidata("convert", "androidcontrol", control, repository)
     for data in (control, repository):
-        assert "0 errors, 0 warnings" in omnidata("validate", "androidcontrol", data).stdout
+        assert (
+            "0 errors, 0 warnings"
+            in omnidata("validate", "androidcontrol", data, "--workers", "1").stdout
+        )
         omnidata("audit", "androidcontrol", data)
         out = tmp_path / f"exported-{data.name}"
         omnidata("export", "androidcontrol", data, out, "--format", "llamafactory")
@@ -73,7 +76,7 @@ def test_pictures_within_records_cannot_be_linked(control: Path, tmp_path: Path)
 def test_a_cut_file_is_an_error_with_its_record_and_not_a_traceback(control: Path) -> None:
     (path,) = control.iterdir()
     path.write_bytes(path.read_bytes()[:-200])
-    done = omnidata("validate", "androidcontrol", control, code=1)
+    done = omnidata("validate", "androidcontrol", control, "--workers", "1", code=1)
     assert "[record-broken]" in done.stdout + done.stderr
     assert f"{path}, record 1" in done.stdout + done.stderr
 

@@ -48,7 +48,7 @@ def test_the_recording_goes_from_end_to_end(agentnet_tree: Path, tmp_path: Path)
 def test_segment_validate_and_evaluate_take_one_command_each(
     agentnet_tree: Path, tmp_path: Path
 ) -> None:
-    report = as_json(command("validate", "omnigui", agentnet_tree, "--json"))
+    report = as_json(command("validate", "omnigui", agentnet_tree, "--json", "--workers", "1"))
     assert {found["code"] for found in report["findings"]} == {"audio-silent"}
     run = tmp_path / "run"
     model = ("--model", "baseline:oracle", "--out", run, "--json")

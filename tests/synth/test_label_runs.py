@@ -233,7 +233,7 @@ def test_a_recording_that_ends_with_a_look_is_no_mistake_and_a_broken_target_is_
 ) -> None:
     data = recording(tmp_path / "data (1)", [TAP, BACK, None])
     omnidata("info", "omnigui", data, code=0)
-    omnidata("validate", "omnigui", data, code=0)
+    omnidata("validate", "omnigui", data, "--workers", "1")
     export = ("export", "omnigui", data, tmp_path / "train", "--split", "train=1")
     omnidata(*export, "--format", "swift", code=0)
     assert not (tmp_path / "train" / "models.jsonl").exists()
