@@ -99,8 +99,8 @@ def linkable(ref: MediaRef) -> Path | None:
     if ref.inline is not None or ref.cell is not None or unsafe(ref.path):
         return None
     try:
-        path = real(ref.root / ref.path)
-        below = path != real(ref.root) and inside(path, _within(ref))
+        path, root = real(ref.root / ref.path), real(ref.root)
+        below = path != root and inside(path, ref.within or (root,))
         return Path(path) if below else None
     except FileError:  # a name that no file system can hold
         return None
@@ -108,7 +108,7 @@ def linkable(ref: MediaRef) -> Path | None:
 
 def closed(ref: MediaRef) -> bool:
     """Whether the folder of a medium leads outside what the user named: nothing there is opened."""
-    return not inside(real(ref.root), _within(ref))
+    return bool(ref.within) and not inside(real(ref.root), ref.within)
 
 
 def _within(ref: MediaRef) -> tuple[str, ...]:
