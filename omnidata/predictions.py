@@ -68,12 +68,16 @@ class Prediction(msgspec.Struct, kw_only=True):
         )
 
 
-def dropped(receipt: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def parts(receipt: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The media that a receipt is about; of any receipt, whoever wrote it."""
+    listed = receipt.get("parts")
+    found = listed if isinstance(listed, list | tuple) else ()
+    return [part for part in found if isinstance(part, Mapping)]
+
+
+def dropped(receipt: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The media that a receipt says the model did not get, each with `dropped`; of any receipt."""
-    parts = receipt.get("parts")
-    for part in parts if isinstance(parts, list | tuple) else ():
-        if isinstance(part, Mapping) and "dropped" in part:
-            yield part
+    return [part for part in parts(receipt) if "dropped" in part]
 
 
 def lacked(receipt: Mapping[str, Any]) -> list[str]:

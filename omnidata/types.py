@@ -490,10 +490,14 @@ class Diagnosis:
         cause: the first thing in which it differs from what is right.
         reading: of `other_unit` and `axes_swapped`, how the answer's place must be read to be
             right: the unit, "y before x", or both.
+        distance: how far from right the answer is. Of `near_miss` and `wrong_element` from the
+            edge of the nearest target box, in diagonals of that box; None where no target is a box.
+            Of `near_text` and `wrong_text` in edits of characters, case and white space aside.
     """
 
     cause: Cause
     reading: str = ""
+    distance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

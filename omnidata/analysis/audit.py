@@ -272,7 +272,7 @@ class _Table:
 
     def rule(self, rule: Blind, kind: Kind) -> Rule:
         said = (Prediction(sample_id=s.sample_id, output=rule.answer(s)) for s in self.steps)
-        found = score(self.task, self.profile, self.steps, said, whole=self.whole)
+        found = score(self.task, self.profile, self.steps, said, whole=self.whole, causes=False)
         columns = self.profile.columns
         return Rule(
             rule.name,

@@ -25,7 +25,8 @@ from omnidata.metrics.intervals import Mask
 from omnidata.metrics.paired import Measures, Unit, means
 from omnidata.run.run_files import Change, Run, changes, read_run
 from omnidata.run.selection import whole_episodes
-from omnidata.types import OUTCOMES, LoadedDataset, Step, VerdictColumns
+from omnidata.tasks.profiles import owners
+from omnidata.types import CAUSES, OUTCOMES, Cause, LoadedDataset, Step, VerdictColumns
 
 # Two runs on the steps that both have.
 
@@ -314,6 +315,19 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
+class CauseShare:
+    """How often both runs' answers are wrong for one cause.
+
+    Attributes:
+        share: of the steps that are compared and were judged.
+        q: its p, corrected for the causes.
+    """
+
+    share: Estimate
+    q: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Flip:
     """A step that one run has right and the other wrong.
 
@@ -345,6 +359,7 @@ class Comparison:
         flipping: the metric that McNemar's test is about; empty where there is none.
         slices: all steps first, then the groups of each axis.
         tests: how many p of slices were corrected together.
+        causes: of wrong answers, those that a run has; none where the scores of one lack them.
         flips: of single steps, in the order of the data.
         settings: in what the runs differ besides their models.
         warnings: what a reader must know before the numbers.
@@ -356,6 +371,7 @@ class Comparison:
     flipping: str
     slices: Sequence[Slice]
     tests: int
+    causes: Mapping[Cause, CauseShare]
     flips: Sequence[Flip]
     settings: Sequence[Change]
     warnings: Sequence[str]
@@ -393,6 +409,9 @@ class Comparison:
             "seed": self.seed,
             "resamples": self.resamples,
             "slices": [found.as_dict() for found in self.slices],
+            "causes": {
+                name: {**asdict(found.share), "q": found.q} for name, found in self.causes.items()
+            },
             "flips": [asdict(found) for found in self.flips],
         }
 
@@ -463,12 +482,29 @@ def compare(
         found.flips[0] if found.flips else "",
         [overall, *slices],
         tests,
+        _causes(compared, found.judged, seed=seed, resamples=resamples),
         list(_flips(compared, right, found.judged)) if right else [],
         settings,
         list(_warnings(compared)),
         seed,
         resamples,
     )
+
+
+def _causes(compared: Pair, judged: Mask, *, seed: int, resamples: int) -> dict[Cause, CauseShare]:
+    """How often each run fails for each cause that one of them has."""
+    runs = (compared.a, compared.b)
+    if any("causes" not in run.results for run in runs):
+        return {}
+    told = [[run.scores[name].get("cause") for name in compared.ids] for run in runs]
+    names = [cause for cause in CAUSES if any(cause in causes for causes in told)]
+    if not names:
+        return {}
+    a, b = (np.array([[cause == name for name in names] for cause in each], float) for each in told)
+    owner = owners(compared.steps, np.ones(len(compared.ids), dtype=np.bool_))
+    shares = estimate(means(a, b, owner)[1](judged), seed=seed, resamples=resamples)
+    qs = corrected([share.p for share in shares])
+    return dict(zip(names, map(CauseShare, shares, qs), strict=True))
 
 
 def _measures(compared: Pair) -> Measures:
@@ -541,6 +577,10 @@ def _warnings(compared: Pair) -> Iterator[str]:
     """What a reader must know before the numbers."""
     if compared.a.path.resolve() == compared.b.path.resolve():
         yield "A and B are the same folder: no difference can be found"
+    with_causes = ["causes" in run.results for run in (compared.a, compared.b)]
+    if any(with_causes) and not all(with_causes):
+        label = "AB"[with_causes.index(False)]
+        yield f"run {label} was scored without causes of wrong answers: score it again"
     for label, run in (("A", compared.a), ("B", compared.b)):
         if run.imported:
             yield f"run {label} is imported: neither its settings nor its data's hash are known"

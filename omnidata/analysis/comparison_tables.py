@@ -15,6 +15,7 @@ from omnidata.errors import counted
 from omnidata.metrics.paired import Unit
 from omnidata.run.run_files import brief
 from omnidata.tasks.overview import Table as TextTable
+from omnidata.types import CAUSES
 
 _FLIPS = 50
 """So many of each direction are listed in tables; JSON has all."""
@@ -86,16 +87,43 @@ def method(found: Comparison) -> str:
             f" q: p corrected for all slices and metrics together ({counted(found.tests, 'test')}; "
             "Benjamini-Hochberg); for McNemar's p, for all slices."
         )
+    if found.causes:
+        text += " q of causes: p corrected for all causes together."
     return text
 
 
 def tables(found: Comparison) -> list[TextTable]:
-    """One table per metric: a row per slice."""
-    return [_table(found, metric, unit) for metric, unit in found.columns.items()]
+    """One table per metric, with a row per slice; and one of the causes of wrong answers."""
+    told = [_table(found, metric, unit) for metric, unit in found.columns.items()]
+    return [*told, _causes(found)] if found.causes else told
+
+
+def _causes(found: Comparison) -> TextTable:
+    """A row per cause: of how many steps it is the cause."""
+    rows = [
+        (CAUSES[name].partition(":")[0], *_compared(each.share, "share", each.q))
+        for name, each in found.causes.items()
+    ]
+    return TextTable("Wrong, by cause (% of all steps)", ("", *_COMPARED), rows)
+
+
+_COMPARED = ("A", "B", "B - A", "95 % interval", "p", "q")
+
+
+def _compared(value: Estimate, unit: Unit, q: float | None) -> tuple[str, ...]:
+    """Cells under `_COMPARED`."""
+    return (
+        number(value.a, unit),
+        number(value.b, unit),
+        number(value.difference, unit, sign=True),
+        span(value, unit),
+        probability(value.p),
+        probability(q),
+    )
 
 
 def _table(found: Comparison, metric: str, unit: Unit) -> TextTable:
-    header = ["", "A", "B", "B - A", "95 % interval", "p", "q"]
+    header = ["", *_COMPARED]
     flips = metric == found.flipping
     if flips:
         header += ["only A right", "only B right", "McNemar p", "q"]
@@ -103,15 +131,7 @@ def _table(found: Comparison, metric: str, unit: Unit) -> TextTable:
     rows = []
     for each in found.slices:
         value = each.metrics[metric]
-        row = [
-            each.name,
-            number(value.a, unit),
-            number(value.b, unit),
-            number(value.difference, unit, sign=True),
-            span(value, unit),
-            probability(value.p),
-            probability(each.q[metric]),
-        ]
+        row = [each.name, *_compared(value, unit, each.q[metric])]
         if flips and each.flips:
             row += [
                 str(each.flips.a_only),
@@ -192,27 +212,28 @@ _FIELDS = (
 
 
 def as_csv(found: Comparison) -> str:
-    """A line per slice and metric; fractions, nothing rounded."""
-    return csv_text(_FIELDS, (line for each in found.slices for line in _records(found, each)))
+    """A line per slice and metric, and per cause; fractions, nothing rounded."""
+    lines = [line for each in found.slices for line in _records(found, each)]
+    lines += [
+        {
+            "axis": "cause",
+            "group": name,
+            "metric": "wrong",
+            **_record(each.share, each.q),
+            "steps": found.overall.steps,
+        }
+        for name, each in found.causes.items()
+    ]
+    return csv_text(_FIELDS, lines)
 
 
 def _records(found: Comparison, each: Slice) -> Iterator[dict[str, Any]]:
     for metric, value in each.metrics.items():
-        low, high = value.ci95 or (None, None)
         record = {
             "axis": each.axis,
             "group": each.group,
             "metric": metric,
-            "a": value.a,
-            "b": value.b,
-            "difference": value.difference,
-            "low": low,
-            "high": high,
-            "p": value.p,
-            "q": each.q[metric],
-            "why": value.why,
-            "episodes": value.episodes,
-            "differing": value.differing,
+            **_record(value, each.q[metric]),
             "steps": each.steps,
         }
         if metric == found.flipping and each.flips:
@@ -223,3 +244,19 @@ def _records(found: Comparison, each: Slice) -> Iterator[dict[str, Any]]:
                 "mcnemar_q": each.flips_q,
             }
         yield record
+
+
+def _record(value: Estimate, q: float | None) -> dict[str, Any]:
+    low, high = value.ci95 or (None, None)
+    return {
+        "a": value.a,
+        "b": value.b,
+        "difference": value.difference,
+        "low": low,
+        "high": high,
+        "p": value.p,
+        "q": q,
+        "why": value.why,
+        "episodes": value.episodes,
+        "differing": value.differing,
+    }

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from omnidata.analysis import run_tables, variations
 from omnidata.analysis import tables as formats
+from omnidata.analysis.error_tables import error_tables
 from omnidata.analysis.runs import by_profile, warnings
 from omnidata.analysis.tables import Table
 from omnidata.errors import UsageError
@@ -48,17 +49,25 @@ class Report:
         return {"warnings": list(self.warnings), "tables": [*map(formats.as_json, self.tables)]}
 
 
-def report(runs: Sequence[Run], *, with_published: bool = False, by: Sequence[str] = ()) -> Report:
+def report(
+    runs: Sequence[Run],
+    *,
+    with_published: bool = False,
+    by: Sequence[str] = (),
+    errors: bool = False,
+) -> Report:
     """The tables of runs, for each task and profile apart.
 
     Args:
         runs: of any tasks.
         with_published: whether published rows stand beside the runs'.
         by: further axes to have a table by, e.g. "app"; a single run has that anyway.
+        errors: why answers are wrong, in place of how many are right.
 
     Raises:
         UsageError: no run has the axis.
-        RunError: scores cannot be read, or are of another kind than their profile's.
+        RunError: scores cannot be read, are of another kind than their profile's, or do not say why
+            answers are wrong.
     """
     tables: list[Table] = []
     told: list[str] = []
@@ -74,7 +83,7 @@ def report(runs: Sequence[Run], *, with_published: bool = False, by: Sequence[st
     for task in dict.fromkeys(run.task for run in runs):
         told += warnings([run for run in runs if run.task == task])
     for same in by_profile(runs):
-        tables += _tables(same, with_published, by, told)
+        tables += error_tables(same, by) if errors else _tables(same, with_published, by, told)
     return Report(tables, told)
 
 

@@ -40,6 +40,10 @@ def report(
     published: Annotated[
         bool, typer.Option("--published", help="The papers' rows beside the runs'.")
     ] = False,
+    errors: Annotated[
+        bool,
+        typer.Option("--errors", help="Why answers are wrong, in place of how many are right."),
+    ] = False,
     figures: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Draw radars and bars there, as PNG and SVG."),
@@ -64,6 +68,8 @@ def report(
     Numbers of different tasks or profiles never share a table; different data are warned of.
 
     Example: omnidata report runs/full runs/no-audio --published --format md
+
+    Example: omnidata report runs/full --errors --by app
     """
     from omnidata.analysis.report import report as make
     from omnidata.analysis.runs import read_runs
@@ -83,8 +89,15 @@ def report(
         raise UsageError(
             "nothing looks at the data", where=f"--data {data}", expected="--html PATH as well"
         )
+    if errors and published:
+        raise UsageError(
+            "nothing is published of causes",
+            where="--errors --published",
+            expected="one of the two",
+            remedy="leave --published out",
+        )
     found = read_runs(runs)
-    made = make(found, with_published=published, by=by)
+    made = make(found, with_published=published, by=by, errors=errors)
     for text in made.warnings:
         terminal.note(f"warning: {text}")
     if as_json or form == "json":
@@ -145,8 +158,9 @@ def compare(
 
     Every metric is compared overall and by slice, with an interval from a bootstrap over episodes
     and a p, raw and corrected for many slices; McNemar's test counts the steps that only one run
-    has right, which are listed. Answers of elsewhere are compared once `omnidata score --out`
-    has scored them. Runs of other data or by other rules are refused.
+    has right, which are listed. A table says which causes of wrong answers one run has more of.
+    Answers of elsewhere are compared once `omnidata score --out` has scored them. Runs of other
+    data or by other rules are refused.
 
     Example: omnidata compare runs/center runs/random
     """

@@ -30,7 +30,7 @@ from omnidata.run.selection import select, shard
 from omnidata.storage import open_own
 from omnidata.tasks import get_task
 from omnidata.tasks.profiles import OfflineScorer
-from omnidata.types import LoadedDataset, Outcome, Step, Task
+from omnidata.types import Cause, LoadedDataset, Outcome, Step, Task
 
 _MOST: Final = 512 * 1024**2
 """Bytes of a file that is read as a whole."""
@@ -98,6 +98,14 @@ class _Counts(TypedDict, total=False):
     degraded: _Count
 
 
+class _Causes(TypedDict):
+    """How many answers are wrong for each cause; earlier versions did not count them."""
+
+    overall: dict[Cause, _Count]
+    by: dict[str, dict[str, dict[Cause, _Count]]]
+    by_target: dict[str, dict[Cause, _Count]]
+
+
 class _Results(TypedDict, total=False):
     """`results.json`."""
 
@@ -108,6 +116,7 @@ class _Results(TypedDict, total=False):
     ci95_method: dict[str, str]
     by: Required[dict[str, dict[str, dict[str, Any]]]]
     counts: Required[_Counts]
+    causes: _Causes
     outcomes: dict[str, _Count]
     stopped: str
 
@@ -141,6 +150,9 @@ class _Score(TypedDict, total=False):
     profile: Required[str]
     parsed: Any
     reason: str
+    cause: Cause
+    reading: str
+    distance: _Side
     domain: str  # of an example, where a benchmark has domains
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,20 @@ from omnidata.predictions import Prediction, lacked
 from omnidata.run.folder import file_name
 from omnidata.run.run_files import ANSWERS, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
+from omnidata.tasks.explaining import mark_of
 from omnidata.tasks.profiles import Scored
-from omnidata.types import OUTCOMES, Outcome, Profile, Step, Task, Verdict, VerdictColumns
+from omnidata.types import (
+    CAUSES,
+    OUTCOMES,
+    Cause,
+    Diagnosis,
+    Outcome,
+    Profile,
+    Step,
+    Task,
+    Verdict,
+    VerdictColumns,
+)
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}
 _NONE = -1
@@ -63,6 +75,7 @@ def score(
     ignored: frozenset[str] = frozenset(),
     origin: Path | None = None,
     stopped: str = "",
+    causes: bool = True,
 ) -> dict[str, Any]:
     """Judge answers as they come and total them; memory does not grow with their text.
 
@@ -77,6 +90,7 @@ def score(
         ignored: ids of steps of the data that were not chosen; answers to them are passed over.
         origin: the file of the answers, for messages.
         stopped: why not all steps were asked about; empty if they were.
+        causes: whether to say why answers are wrong, which takes ten times as long as judging them.
 
     Returns:
         The content of `results.json`.
@@ -99,7 +113,7 @@ def score(
     repeated = len(steps) - len(first)
     if repeated:
         steps, whole = [steps[number] for number in first.values()], whole[[*first.values()]]
-    judged = _Columns(profile, steps, origin)
+    judged = _Columns(task if causes else None, profile, steps, origin)
     if out is None:
         for _ in judged.lines(answers, ignored):
             pass
@@ -113,6 +127,8 @@ def score(
         "profile": profile.name,
         **profile.total(steps, judged.rows(whole)),
     }
+    if causes:
+        results["causes"] = judged.causes(results["by"])
     if judged.degraded:
         results["counts"]["degraded"] = judged.degraded
     if repeated:
@@ -130,16 +146,24 @@ class _Columns:
 
     A dataset knows few different verdicts, so a step holds the number of its verdict, and what
     every line with that verdict has in common is encoded once. `degraded` counts the answers for
-    which the model did not get all media.
+    which the model did not get all media. Without a task nobody asks why answers are wrong.
     """
 
-    def __init__(self, profile: Profile, steps: Sequence[Step], origin: Path | None = None) -> None:
+    def __init__(
+        self,
+        task: Task | None,
+        profile: Profile,
+        steps: Sequence[Step],
+        origin: Path | None = None,
+    ) -> None:
+        self.task = task
         self.profile = profile
         self.origin = origin
         self.steps = steps
         self.index = {step.sample_id: number for number, step in enumerate(steps)}
         self.verdicts = array("l", [_NONE]) * len(steps)
-        self.kinds: dict[tuple[Outcome, Values], tuple[int, bytes]] = {}
+        self.kinds: dict[tuple[Outcome, Values], tuple[int, bytes, bool]] = {}
+        self.wrong: dict[int, tuple[Cause, str]] = {}
         self.degraded = 0
 
     def lines(self, answers: Iterable[Prediction], ignored: frozenset[str]) -> Iterator[bytes]:
@@ -166,7 +190,7 @@ class _Columns:
                 verdict = judge(step, answer.output or "", answer.receipt)
             else:
                 verdict = failed(step, answer.delivery)
-            yield self._record(number, step, verdict)
+            yield self._record(number, step, verdict, answer.receipt)
         if unknown:
             raise PredictionError(
                 f"{len(unknown)} predictions are for steps that the data does not have",
@@ -188,18 +212,65 @@ class _Columns:
             there = [str(number) for number, line in enumerate(lines(file), 1) if wanted in line]
         return f"{self.origin}:{','.join(there[:5])}: {sample_id}" if there else sample_id
 
-    def _record(self, number: int, step: Step, verdict: Verdict) -> bytes:
+    def _record(
+        self,
+        number: int,
+        step: Step,
+        verdict: Verdict,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> bytes:
         kind = verdict.outcome, verdict.values
         known = self.kinds.get(kind)
         if known is None:
-            known = self.kinds[kind] = len(self.kinds), self._common(*kind)
+            mark = mark_of(verdict.outcome, dict(zip(self.profile.values, kind[1], strict=True)))
+            wrong = mark not in ("right", "unjudged")
+            known = self.kinds[kind] = len(self.kinds), self._common(*kind), wrong
         self.verdicts[number] = known[0]
-        return b'{"sample_id":%b,%b,"parsed":%b%b}\n' % (
+        return b'{"sample_id":%b,%b,"parsed":%b%b%b}\n' % (
             encode(step.sample_id),
             known[1],
             b"null" if verdict.parsed is None else encode(verdict.parsed),
             b',"reason":%b' % encode(verdict.reason) if verdict.reason else b"",
+            self._cause(number, step, verdict, receipt) if known[2] and self.task else b"",
         )
+
+    def _cause(
+        self, number: int, step: Step, verdict: Verdict, receipt: Mapping[str, Any] | None
+    ) -> bytes:
+        """Why the answer is wrong, as a line has it."""
+        assert self.task
+        told = self.task.explain(step, verdict, profile=self.profile.name, receipt=receipt)
+        found = told.diagnosis or Diagnosis("rule")
+        self.wrong[number] = found.cause, told.target_label
+        return b',"cause":"%b"%b%b' % (
+            found.cause.encode(),
+            b',"reading":%b' % encode(found.reading) if found.reading else b"",
+            b"" if found.distance is None else b',"distance":%b' % encode(found.distance),
+        )
+
+    def causes(self, by: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+        """How many answers are wrong for each cause: of all steps, by axis, by what was right.
+
+        Args:
+            by: axis, which is a tag -> its groups.
+        """
+        found = {axis: {group: Counter[Cause]() for group in groups} for axis, groups in by.items()}
+        by_target: dict[str, Counter[Cause]] = {}
+        for number, (cause, target) in self.wrong.items():
+            tags = self.steps[number].tags
+            for axis, groups in found.items():
+                if (group := tags.get(axis)) in groups:
+                    groups[group][cause] += 1
+            if target:
+                by_target.setdefault(target, Counter())[cause] += 1
+        return {
+            "overall": _ordered(Counter(cause for cause, _ in self.wrong.values())),
+            "by": {
+                axis: {name: _ordered(counts) for name, counts in groups.items()}
+                for axis, groups in found.items()
+            },
+            "by_target": {name: _ordered(by_target[name]) for name in sorted(by_target)},
+        }
 
     def _common(self, outcome: Outcome, values: Values) -> bytes:
         named = dict(zip(self.profile.values, values, strict=True))
@@ -215,6 +286,11 @@ class _Columns:
             {name: values[verdicts, i] for i, name in enumerate(self.profile.values)},
             whole,
         )
+
+
+def _ordered(found: Mapping[Cause, int]) -> dict[Cause, int]:
+    """The counts in the order in which causes are always told."""
+    return {cause: found[cause] for cause in CAUSES if cause in found}
 
 
 # What is scored without any text of a model.

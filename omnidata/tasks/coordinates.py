@@ -240,7 +240,7 @@ def shown(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
         return None
     try:
         lines = msgspec.convert(receipt, _Receipt).parts
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half a character has no bytes
         raise PredictionError(
             f"the receipt cannot be read: {error}",
             where=where,

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol, get_args
 
 from omnidata.actions import (
     Action,
+    Box,
     Direction,
     Point,
     Region,
@@ -510,8 +511,8 @@ def _difference(
         if found := place_cause(step, regions, own, receipt=receipt, reach=reach):
             return found
     for text, own_text in ((wanted.text, said.text), (wanted.app, said.app)):
-        if text is not None and (cause := _text_cause(text, own_text)):
-            return Diagnosis(cause)
+        if text is not None and (found := _text_cause(text, own_text)):
+            return found
     if [key.casefold() for key in wanted.keys] != [key.casefold() for key in said.keys]:
         return Diagnosis("wrong_key")
     return None
@@ -560,14 +561,27 @@ def place_cause(
     if away <= 0:
         return None
     if away <= _NEAR:
-        return Diagnosis("near_miss")
+        return Diagnosis("near_miss", distance=_diagonals(on_screen(step, own, receipt), regions))
     for x, y, order in ((own.x, own.y, ""), (own.y, own.x, "y before x")):
         for unit in (own.space, *units):
             changed = "" if unit == own.space else unit
             if (order or changed) and distance(Point(x, y, unit)) <= 0:
                 reading = ", ".join(filter(None, (changed, order)))
                 return Diagnosis("other_unit" if changed else "axes_swapped", reading)
-    return Diagnosis("wrong_element")
+    return Diagnosis("wrong_element", distance=_diagonals(on_screen(step, own, receipt), regions))
+
+
+def _diagonals(point: Point | None, regions: Sequence[Region]) -> float | None:
+    """How far a point is from the nearest box, in that box's diagonals; None where none has one."""
+    if point is None:
+        return None
+    found = [
+        math.hypot(*_off(point, box)) / size
+        for box in regions
+        if isinstance(box, Box) and (size := math.hypot(box.right - box.left, box.bottom - box.top))
+    ]
+    nearest = min(found, default=math.inf)
+    return round(nearest, 3) if math.isfinite(nearest) else None
 
 
 def _outside(point: Point, regions: Sequence[Region], screen: Screen, reach: float) -> float:
@@ -580,15 +594,16 @@ def _outside(point: Point, regions: Sequence[Region], screen: Screen, reach: flo
     return min(found)
 
 
-def _text_cause(wanted: str, said: str | None) -> Cause | None:
+def _text_cause(wanted: str, said: str | None) -> Diagnosis | None:
     """What is wrong with a text; None where it is the same."""
     if said is None:
-        return "format"
+        return Diagnosis("format")
     if said == wanted:
         return None
     one, other = (" ".join(text.casefold().split())[:_MOST_TEXT] for text in (wanted, said))
-    near = 2 * edit_distance(one, other) <= max(len(one), len(other))
-    return "near_text" if near else "wrong_text"
+    edits = edit_distance(one, other)
+    near = 2 * edits <= max(len(one), len(other))
+    return Diagnosis("near_text" if near else "wrong_text", distance=edits)
 
 
 # Turns in which several things are done: what they are, and where.

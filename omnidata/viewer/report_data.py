@@ -12,8 +12,8 @@ from typing import Any
 from omnidata import media
 from omnidata.actions import Action, Point, Region, Screen, history_text
 from omnidata.errors import MediaError, OmnidataError, RunError, UsageError, counted
-from omnidata.predictions import Prediction, lacked
-from omnidata.run.run_files import Run, recorded_steps
+from omnidata.predictions import Prediction, lacked, parts
+from omnidata.run.run_files import SCORES, Run, recorded_steps
 from omnidata.tasks import get_task
 from omnidata.types import (
     Diagnosis,
@@ -94,9 +94,17 @@ class Book:
             return None
         line = self.run.scores[step.sample_id]
         parsed = line.get("parsed")
+        values = tuple(line.get(name) for name in self.task.profiles[self.run.profile].values)
+        if lists := [value for value in values if isinstance(value, list)]:
+            raise RunError(
+                f"a value of the scores is a list: {lists[0]!r:.40}",
+                where=f"{self.run.path / SCORES}: {step.sample_id}",
+                expected="a number, true, false or null for each value of a step",
+                remedy="score the run again: omnidata score TASK DATA RUN --out RUN",
+            )
         return Verdict(
             line["outcome"],
-            tuple(line.get(name) for name in self.task.profiles[self.run.profile].values),
+            values,
             parsed if isinstance(parsed, dict) else None,
             line.get("reason", ""),
         )
@@ -484,8 +492,7 @@ def _answer(book: Book, step: Step, verdict: Verdict) -> Answer:
         about["latency"] = f"{line.latency_s:.2f} s"
     if line.attempts > 1:
         about["attempts"] = str(line.attempts)
-    parts = line.receipt.get("parts", ())
-    receipt = [_told(part) for part in parts if isinstance(part, dict)]
+    receipt = [_told(part) for part in parts(line.receipt)]
     if less := lacked(line.receipt):
         about["less than the step has"] = _json(less)
     return Answer(line.output or "", line.delivery, line.error, about, receipt, read)

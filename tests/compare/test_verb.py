@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,36 @@ def test_other_runs_exit_with_2_and_a_message(pair: tuple[Path, Path], tmp_path:
         compared(pair[0], tmp_path)
 
 
+def test_causes_are_shares_of_all_steps_and_chance_works_on_groups(pair: tuple[Path, Path]) -> None:
+    causes = json.loads(compared(*pair, "--json").stdout)["causes"]
+    (found,) = causes.values()
+    assert list(causes) == ["wrong_element"]  # the steps say where: nothing is right elsewhere
+    assert (found["a"], found["b"], found["difference"]) == (0, 0.5, 0.5)
+    assert (found["episodes"], found["ci95"]) == (24, [0.5, 0.5]) and found["q"] < 0.001
+    (line,) = (
+        line
+        for line in csv.DictReader(io.StringIO(compared(*pair, "--format", "csv").stdout))
+        if line["axis"] == "cause"
+    )
+    assert (line["group"], line["b"], line["steps"]) == ("wrong_element", "0.5", "48")
+
+
+def test_scores_of_earlier_versions_have_no_causes(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    shutil.copytree(pair[0], old)
+    results = json.loads((old / "results.json").read_text())
+    del results["causes"]
+    (old / "results.json").write_text(json.dumps(results))
+    done = compared(old, pair[1], "--json")
+    assert json.loads(done.stdout)["causes"] == {}
+    assert any(
+        "run A was scored without causes" in one for one in json.loads(done.stdout)["warnings"]
+    )
+    for runs in ((old,), (pair[0], old)):
+        refused = omnidata("report", *runs, "--errors", code=2)
+        assert f"omnidata score omnigui DATA {old} --out {old}" in refused.stderr
+
+
 def test_json_has_all_and_is_the_same_again(pair: tuple[Path, Path]) -> None:
     found = json.loads(compared(*pair, "--json").stdout)
     assert found == json.loads(compared(*pair, "--format", "json").stdout)
@@ -89,7 +120,8 @@ def test_json_has_all_and_is_the_same_again(pair: tuple[Path, Path]) -> None:
 def test_csv_has_a_line_per_slice_and_metric(pair: tuple[Path, Path]) -> None:
     lines = list(csv.DictReader(io.StringIO(compared(*pair, "--format", "csv").stdout)))
     assert [line["metric"] for line in lines[:4]] == ["TM", "EM", "SR", "GP"]
-    assert {line["axis"] for line in lines} == {"", "dimension", "dependency", "app", "language"}
+    axes = {"", "dimension", "dependency", "app", "language", "cause"}
+    assert {line["axis"] for line in lines} == axes
     exact = lines[1]
     assert (float(exact["a"]), float(exact["b"]), exact["q"]) == (1.0, 0.5, "")
     assert exact["only_a_right"] == "24"

@@ -233,6 +233,42 @@ def test_an_axis_that_no_run_has_is_refused(tmp_path: Path) -> None:
         report([write_run(tmp_path / "a")], by=["planet"])
 
 
+def test_causes_are_shares_of_what_is_wrong_in_each_group(tmp_path: Path) -> None:
+    by = levels((70, 60, 50, 40), (80, 80, 80, 80), (100, 100, 100, 100))
+    causes = {
+        "overall": {"waited_too_long": 3, "near_miss": 1},
+        "by": {
+            "dependency": {
+                "critical": {"waited_too_long": 2, "near_miss": 1},
+                "supportive": {"waited_too_long": 1},
+                "present": {},
+            }
+        },
+        "by_target": {"NONE": {"near_miss": 1}, "TAP": {"waited_too_long": 3}},
+    }
+    run = write_run(tmp_path / "run", by=by)
+    results = json.loads((run.path / "results.json").read_text())
+    (run.path / "results.json").write_text(json.dumps(results | {"causes": causes}))
+    made = report([read_run(run.path)], by=["dependency"], errors=True)
+    assert {
+        table.name: [(*row.labels, *(cell.value for cell in row.cells)) for row in table.rows]
+        for table in made.tables
+    } == {
+        "errors": [("openai:a", 4, 0.75, 0.25)],
+        "errors-by-dependency": [
+            ("critical", "openai:a", 3, 2 / 3, 1 / 3),
+            ("supportive", "openai:a", 1, 1, 0),
+            ("present", "openai:a", 0, None, None),
+        ],
+        "errors-by-target": [("NONE", "openai:a", 1, 0, 1), ("TAP", "openai:a", 3, 1, 0)],
+    }
+    assert [column.header for column in made.tables[0].columns] == [
+        "Wrong", "waited too long", "near miss",
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match="no groups by"):
+        report([read_run(run.path)], by=["app"], errors=True)
+
+
 def test_profiles_never_share_a_table_and_each_title_names_its_own(tmp_path: Path) -> None:
     runs = [
         write_run(tmp_path / "a"),

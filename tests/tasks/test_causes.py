@@ -12,10 +12,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 
 from omnidata.actions import Action, Point, Space, convert
+from omnidata.analysis.error_tables import error_tables
 from omnidata.errors import Finding
+from omnidata.predictions import Prediction
+from omnidata.run.run_files import read_run
+from omnidata.run.scoring import score
 from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import answer_space, in_pixels, respelled
@@ -250,14 +255,61 @@ def test_a_mutated_answer_is_named_as_its_mutation(
     seen = check(task, task.load(data, check_media=False).steps, case)
     assert case.causes <= seen.keys()
 
+    check_scores(task, data, case, tmp_path / "scored")
+
 
 def test_a_plug_in_has_causes_for_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     odyssey.install(tmp_path / "site", monkeypatch)
     task = get_task("odyssey")
+    data = odyssey.write(tmp_path / "data")
     case = Case("odyssey", ALWAYS | PLACES | TEXTS | ENDS)
-    assert (
-        case.causes <= check(task, task.load(odyssey.write(tmp_path / "data")).steps, case).keys()
-    )
+    assert case.causes <= check(task, task.load(data).steps, case).keys()
+    check_scores(task, data, case, tmp_path / "scored")
+
+
+def check_scores(task: Task, data: Path, case: Case, out: Path) -> None:
+    """Score one mutation of each step's answer; look at every sum of causes in the folder."""
+    source = task.load(data, check_media=False)
+    profile = task.profiles[case.profile or task.default_profile]
+    mutator = Mutator(task, source.steps, case.reach, case.same)
+    meant: dict[str, Cause] = {}
+    said = []
+    for number, (step, action, target) in enumerate(mutator.right):
+        mutations = list(mutator.of(step, action, target))
+        meant[step.sample_id], text = mutations[number % len(mutations)]
+        said.append(Prediction(sample_id=step.sample_id, output=text))
+    whole = np.ones(len(source.steps), dtype=np.bool_)
+    results = score(task, profile, source.steps, said, whole=whole, out=out)
+    run = read_run(out)
+    assert run.results["causes"] == results["causes"]
+
+    wrong, named = [], 0
+    for step in source.steps:
+        line = run.scores[step.sample_id]
+        value = line.get("exact_match", line.get("score"))
+        is_wrong = value is not None and (value < 1 or line["outcome"] not in ("ok", "unparsed"))
+        assert ("cause" in line) == is_wrong, line
+        if is_wrong:
+            wrong.append((step, line["cause"]))
+            named += meant.get(step.sample_id, "no_answer") == line["cause"]
+    assert wrong and named >= 0.99 * len(wrong)
+
+    causes = run.results["causes"]
+    assert causes["overall"] == dict(Counter(cause for _, cause in wrong))
+    for axis, groups in run.results["by"].items():
+        assert causes["by"][axis].keys() == groups.keys()
+        for group, counts in causes["by"][axis].items():
+            own = Counter(cause for step, cause in wrong if step.tags.get(axis) == group)
+            assert counts == own, (axis, group)
+    assert causes["by"].keys() == run.results["by"].keys()
+    if causes["by_target"]:
+        added = sum((Counter(found) for found in causes["by_target"].values()), Counter())
+        assert added == Counter(causes["overall"])
+
+    (shares,) = (each for each in error_tables([run]) if each.name == "errors")
+    cells = shares.rows[0].cells
+    assert cells[0].value == len(wrong)
+    assert sum(cell.value or 0 for cell in cells[1:]) == pytest.approx(1)
 
 
 class Pressed(RowProfile):
