@@ -1,4 +1,7 @@
-"""A model's text is read once when it is scored, by every profile of every task."""
+"""A model's text is read once when it is scored, by every profile of every task.
+
+What was read of a wrong answer is read once more, to say why it is wrong.
+"""
 
 from __future__ import annotations
 
@@ -89,6 +92,6 @@ def test_score_reads_every_answer_once(name: str, tmp_path: Path) -> None:
     for profile in task.profiles:
         score = partial(call, "score", name, data, lines, "--profile", profile, "--json")
         read, printed = calls(READERS[name], score)
-        assert json.loads(printed)["outcomes"], profile
-        assert read == len(rows), profile
+        wrong = sum(json.loads(printed)["causes"]["overall"].values())
+        assert len(rows) <= read <= len(rows) + wrong, profile
         assert rows, profile
