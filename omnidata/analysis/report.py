@@ -10,11 +10,13 @@ from typing import Any, Literal
 
 from omnidata.analysis import run_tables, variations
 from omnidata.analysis import tables as formats
+from omnidata.analysis.decisions import decision_tables
 from omnidata.analysis.runs import by_profile, warnings
 from omnidata.analysis.tables import Table
 from omnidata.errors import UsageError
 from omnidata.run.run_files import Run
 from omnidata.storage import atomic_write, wrap_os_error
+from omnidata.tasks import common_options
 
 Form = Literal["terminal", "md", "latex", "csv"]
 
@@ -88,7 +90,7 @@ def _tables(
         if spec.name == "main" or any(run.results["by"].get(spec.axis) for run in runs)
     ]
     found.append(run_tables.overall(runs))
-    for variation in runs[0].benchmark.variations:
+    for variation in (*runs[0].benchmark.variations, *common_options.VARIATIONS):
         table = variations.table(variation, runs, with_published=with_published)
         if table:
             found.append(table)
@@ -97,6 +99,13 @@ def _tables(
     except variations.NotTracedError as error:
         told.append(
             f"{runs[0].task}: the tables of how errors compound are left out: {error.what} "
+            f"({error.where}). Expected: {error.expected}. Remedy: {error.remedy}"
+        )
+    try:
+        found += decision_tables(runs)
+    except variations.NotTracedError as error:
+        told.append(
+            f"{runs[0].task}: the table of time to decision is left out: {error.what} "
             f"({error.where}). Expected: {error.expected}. Remedy: {error.remedy}"
         )
     found += variations.seed_tables(runs)

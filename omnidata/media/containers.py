@@ -209,7 +209,7 @@ def _cut(ref: MediaRef, cell: VideoSegment, budget: Budget, size: int, time: int
             if ticks > budget.max_frames:
                 raise broken(ref, f"it has {ticks} frames", f"at most {budget.max_frames}")
             frames = _at_ticks(shown, cell.start_s, rate, ticks)
-            return encode_mp4((_even(frame) for frame in frames), fps=rate)
+            return encode_mp4((even(frame) for frame in frames), fps=rate)
     except MediaError as error:
         raise MediaError(
             error.what,
@@ -292,6 +292,7 @@ def _pixels(frame: VideoFrame) -> npt.NDArray[np.uint8]:
     return frame.to_ndarray(format="rgb24").astype(np.uint8, copy=False)
 
 
-def _even(frame: VideoFrame) -> npt.NDArray[np.uint8]:
+def even(frame: VideoFrame) -> npt.NDArray[np.uint8]:
+    """A frame's pixels without an odd row or column, which codecs do not take."""
     pixels = _pixels(frame)
     return pixels[: pixels.shape[0] // 2 * 2, : pixels.shape[1] // 2 * 2]

@@ -61,6 +61,7 @@ class Variation:
         label: header of the column with the value.
         besides: options that mean nothing where this one has its base value.
         across: whether marks go across groups, not down a model's rows.
+        axis: of `by` in `results.json`, whose groups are the columns; empty: those of the tables.
     """
 
     option: str
@@ -71,6 +72,7 @@ class Variation:
     other: str = ""
     besides: frozenset[str] = frozenset()
     across: bool = False
+    axis: str = ""
 
     def called(self, value: str) -> str:
         """The value as the table has it."""
