@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING
 
 from omnidata.media.clip import decode
-from omnidata.media.containers import audio_stream, broken, even, video_stream
+from omnidata.media.containers import (
+    at_ticks,
+    audio_stream,
+    broken,
+    even,
+    frame_rate,
+    shown_from,
+    video_stream,
+)
 from omnidata.media.encoding import AUDIO_RATE, encode_mp4, wav
 from omnidata.media.paths import Budget
 from omnidata.media.sound import samples
@@ -22,15 +31,14 @@ if TYPE_CHECKING:
 _CRF = 10
 """What is cut is encoded again, finely enough that nobody sees it: two cuts of a clip, and the
 whole, are to differ in their time alone."""
-_FINEST = 1001  # 29.97 is 30000/1001
-_SLOWEST, _FASTEST, _USUAL = 1, 240, 30
+_TIE = 1e-3  # of a tick: clocks in milliseconds are usual
 
 
 def beginning(ref: MediaRef, budget: Budget) -> bytes:
     """The first `ref.until` of a medium's time: a clip as MP4, with its sound; a track as WAV.
 
-    A frame belongs to it that is shown before that moment; the first one always does. A track has
-    one channel, and the rate that it had.
+    A frame belongs to it that is shown before that moment; the first one always does. A clip has
+    the rate of its frames, an odd row or column less; a track its own rate, and one channel.
 
     Raises:
         MediaError: the medium is missing or broken, or a picture.
@@ -42,42 +50,34 @@ def beginning(ref: MediaRef, budget: Budget) -> bytes:
         return wav(_first(samples(whole, rate=own, budget=budget), ref.until), own)
     if ref.kind != "video":
         raise broken(ref, "a picture has no beginning", "a clip or a sound")
-    times, rate, has_sound = _times(whole, budget)
-    end = times[0] + ref.until * (times[-1] - times[0] + 1 / rate)
+    seconds, rate, has_sound = _length(whole, budget)
+    ticks = max(1, ceil(ref.until * seconds * rate - _TIE))
+    if ticks > budget.max_frames:
+        raise broken(ref, f"it has {ticks} frames", f"at most {budget.max_frames}", fault="refused")
     sound = _first(samples(whole, rate=AUDIO_RATE, budget=budget), ref.until) if has_sound else None
-    fps = Fraction(rate).limit_denominator(_FINEST)
-    return encode_mp4(_frames(whole, times, end, fps, budget), fps=fps, crf=_CRF, sound=sound)
+    return encode_mp4(_frames(whole, rate, ticks, budget), fps=rate, crf=_CRF, sound=sound)
 
 
 def _first(heard: npt.NDArray[np.float32], share: float) -> npt.NDArray[np.float32]:
     return heard[: max(1, round(share * len(heard)))]
 
 
-def _times(whole: MediaRef, budget: Budget) -> tuple[list[float], float, bool]:
-    """When each frame is shown, frames per second, and whether the clip has a sound."""
+def _length(whole: MediaRef, budget: Budget) -> tuple[float, Fraction, bool]:
+    """Seconds of a clip, its last frame for a tick; ticks per second; whether it has a sound."""
     with opened(whole, budget) as container:
         video = video_stream(container, whole, budget, None)
-        times = [seconds for _, seconds, _ in decode(container, video, whole, budget)]
-        if not times:
-            raise broken(whole, "no frame could be decoded", "at least one frame")
-        rate = float(video.average_rate or 0)
+        rate = frame_rate(video)
         has_sound = bool(container.streams.audio)
-    return times, rate if _SLOWEST <= rate <= _FASTEST else _USUAL, has_sound
+        times = [seconds for _, seconds, _ in decode(container, video, whole, budget)]
+    if not times:
+        raise broken(whole, "no frame could be decoded", "at least one frame")
+    return times[-1] - times[0] + float(1 / rate), rate, has_sound
 
 
 def _frames(
-    whole: MediaRef, times: list[float], end: float, fps: Fraction, budget: Budget
+    whole: MediaRef, rate: Fraction, ticks: int, budget: Budget
 ) -> Iterator[npt.NDArray[np.uint8]]:
-    """What the screen shows at each tick before the end: the last frame that began by then."""
-    following = [*times[1:], end]
-    tick = 0
     with opened(whole, budget) as container:
         video = video_stream(container, whole, budget, None)
-        shown = zip(decode(container, video, whole, budget), following, strict=False)
-        for (_, seconds, frame), until in shown:
-            if seconds >= end - 1e-6 and tick:
-                return
-            pixels = even(frame)
-            while times[0] + tick / fps < min(until, end) - 1e-6 or not tick:
-                yield pixels
-                tick += 1
+        for frame in at_ticks(shown_from(container, video, 0.0), 0.0, rate, ticks):
+            yield even(frame)
