@@ -830,6 +830,10 @@ class Task(Protocol):
     def instructions(self, step: Step) -> Sequence[str]:
         """The instruction in every wording and language that the data have."""
 
+    @property
+    def task_of(self) -> Callable[[Step], str] | None:
+        """Names the task of which an episode's instruction is one wording; None: nobody knows."""
+
     def action_log(self, events: Path) -> Any | None:
         """The `omnidata.loaders.action_log.Log` of one of its recordings; None if it is none."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -142,6 +143,11 @@ def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Ta
         )
         for label, run in zip(named, runs, strict=True)
     ]
+    shown = rows if apart else marked_best(columns, rows)
+    notes = (*apart, *of_published(others, runs))
+    if spec.rising:
+        shown = [_from_level_to_level(row, columns) for row in shown]
+        notes = ("In brackets: the difference to the level before, in points.", *notes)
     return Table(
         spec.name,
         title(spec.title, runs),
@@ -149,9 +155,23 @@ def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Ta
         runs[0].profile,
         ("Model", "Setting")[:wide],
         heads,
-        tuple(rows if apart else marked_best(columns, rows)),
-        (*apart, *of_published(others, runs)),
+        tuple(shown),
+        notes,
     )
+
+
+def _from_level_to_level(row: Row, columns: Sequence[Column]) -> Row:
+    """The row with each group's change from the group before it, metric by metric."""
+    before: dict[str, float | None] = {}
+    cells = []
+    for column, each in zip(columns, row.cells, strict=True):
+        if column.group:
+            last = before.get(column.metric)
+            if each.value is not None and last is not None:
+                each = replace(each, change=each.value - last)
+            before[column.metric] = each.value
+        cells.append(each)
+    return replace(row, cells=tuple(cells))
 
 
 def _asks(run: Run, row: PublishedRow) -> bool:

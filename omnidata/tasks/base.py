@@ -144,6 +144,8 @@ class Benchmark:
         allowed: the task's options and their values, the default first; "" stands for any text.
         overview: what `omnidata info` counts in its data.
         library: reads its data as subtasks that tasks are composed of; None where they are none.
+        task_of: names the task of which a step's instruction is one wording among others, for
+            `report`; empty for steps of no such task; None where nobody knows.
         score_files: scores what was done without any text of a model; None where nothing is.
         tables: of its paper, the main one first; without one the results' first axis is shown.
         variations: its options that get a table of the runs that differ in them alone.
@@ -185,6 +187,7 @@ class Benchmark:
     needs_predictions: bool = False
     overview: type[View] = View
     library: Callable[[Path], Library] | None = None
+    task_of: Callable[[Step], str] | None = None
     score_files: OfflineScorer | None = None
     tables: Sequence[TableSpec] = ()
     variations: Sequence[Variation] = (HISTORY,)

@@ -63,6 +63,7 @@ VARIATIONS: Final = (
         "Language of the instruction, by that of the app",
         "Instruction",
         axis="language",
+        wordings=True,
     ),
 )
 """Their tables in `omnidata report`."""

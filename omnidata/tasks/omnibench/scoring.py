@@ -64,8 +64,17 @@ TABLES = (
             most=1,
             like="OmniBench, Table 5",
             profiles=_GRAPHS,
+            rising=True,
         )
         for dimension in ("dependency", "branch", "instruction", "knowledge", "hierarchy")
+    ),
+    TableSpec(
+        "shape",
+        "Chains and graphs of as many subtasks and dependencies",
+        "shape",
+        most=1,
+        like="OmniBench, Figure 6",
+        profiles=_GRAPHS,
     ),
 )
 

@@ -397,6 +397,7 @@ class OmniBench(Benchmark):
     subsets = ("subtask", "task", *dict.fromkeys(table10().values()))
     overview = View
     library = staticmethod(loader.read_library)
+    task_of = staticmethod(loader.task_of)
     score_files = GraphScorer()
     tables = TABLES
     baselines: Sequence[str] = ("oracle", "center", "majority")
