@@ -146,7 +146,7 @@ def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Ta
     shown = rows if apart else marked_best(columns, rows)
     notes = (*apart, *of_published(others, runs))
     if spec.rising:
-        shown = [_from_level_to_level(row, columns) for row in shown]
+        shown = [_from_level_to_level(row, columns, list(spec.groups)) for row in shown]
         notes = ("In brackets: the difference to the level before, in points.", *notes)
     return Table(
         spec.name,
@@ -160,16 +160,15 @@ def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Ta
     )
 
 
-def _from_level_to_level(row: Row, columns: Sequence[Column]) -> Row:
-    """The row with each group's change from the group before it, metric by metric."""
-    before: dict[str, float | None] = {}
+def _from_level_to_level(row: Row, columns: Sequence[Column], levels: Sequence[str]) -> Row:
+    """The row with each level's change from the level before it, where both are known."""
+    before = dict(zip(levels[1:], levels, strict=False))
+    values = {(c.group, c.metric): e.value for c, e in zip(columns, row.cells, strict=True)}
     cells = []
     for column, each in zip(columns, row.cells, strict=True):
-        if column.group:
-            last = before.get(column.metric)
-            if each.value is not None and last is not None:
-                each = replace(each, change=each.value - last)
-            before[column.metric] = each.value
+        last = values.get((before.get(column.group, ""), column.metric))
+        if column.group in before and each.value is not None and last is not None:
+            each = replace(each, change=each.value - last)
         cells.append(each)
     return replace(row, cells=tuple(cells))
 

@@ -69,6 +69,7 @@ VARIATIONS: Final = (
 """Their tables in `omnidata report`."""
 
 _COUNTS: Final = ("history_window", "history_screenshots")
+_DIGITS: Final = 4
 _LACKING: Final = {
     "media_until": "no step has a clip or a sound",
     "history_window": "no prompt tells of earlier actions",
@@ -102,7 +103,7 @@ def _canonical(name: str, value: str) -> str:
     """The value in one spelling; empty for the default."""
     if name == "language" and value in LANGUAGES:
         return "" if value == "own" else value
-    if name in _COUNTS and value.isascii() and value.isdecimal():
+    if name in _COUNTS and value.isascii() and value.isdecimal() and len(value) < _DIGITS:
         return str(int(value))
     if name == "media_until":
         try:
@@ -115,7 +116,7 @@ def _canonical(name: str, value: str) -> str:
     raise UsageError(
         f'"{value}" is no value of "{name}"',
         where=f"-T {name}={value}",
-        expected=expected.get(name, "a whole number from 0"),
+        expected=expected.get(name, "a whole number from 0 to 999"),
     )
 
 
@@ -166,9 +167,11 @@ class WithCommonOptions:
             self._check("language", any(step.instruction for step in steps))
         roles = source.roles
         if "history_screenshots" in self.given:
-            most = int(self.given["history_screenshots"])
+            most = self._shots(max((step.step_index for step in steps), default=0))
             shots = {(s.episode, s.step_index): s.media.get("screenshot") for s in steps}
-            steps = [replace(step, media=_with_shots(step, shots, most)) for step in steps]
+            steps = [
+                replace(s, media=_with_shots(s, shots, self._shots(s.step_index))) for s in steps
+            ]
             told = any(shots.get((s.episode, s.step_index - 1)) for s in steps)
             self._check("history_screenshots", told)
             roles = {role: kind for role, kind in roles.items() if role != HISTORY}
@@ -184,6 +187,10 @@ class WithCommonOptions:
                 expected="data that have it",
                 remedy=f"leave {name} out",
             )
+
+    def _shots(self, index: int) -> int:
+        """How many earlier screenshots a step of that index may be shown."""
+        return min(int(self.given.get("history_screenshots", 0)), index)
 
     def _told(self, step: Step, episode_row: Mapping[str, Any]) -> Step:
         """The step with its instruction in the language; an empty one where it has none."""
@@ -205,13 +212,12 @@ class WithCommonOptions:
                 expected=f"one for -T language={self.given['language']}",
                 remedy="leave the step out with --exclude, or leave the option out",
             )
-        shots = int(self.given.get("history_screenshots", -1))
         own = step
-        if shots >= 0:
+        if "history_screenshots" in self.given:
             left = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
             own = replace(step, media=left)
         told = self.task.prompt(own, predicted)
-        if past := [*_labelled(step, shots)]:
+        if past := [*_labelled(step, self._shots(step.step_index))]:
             told = _inserted(told, past)
         if share := float(self.given.get("media_until", 0)):
             told = tuple(_until(message, _timed(step.media), share) for message in told)

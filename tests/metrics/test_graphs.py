@@ -195,7 +195,9 @@ def test_a_task_counts_in_every_group_it_belongs_to() -> None:
 
 def test_chains_stand_beside_graphs_of_as_many_nodes_and_edges() -> None:
     def of(nodes: str, *edges: str) -> Task:
-        return Graph(tuple(nodes), tuple((a, b) for a, b in edges)), dict.fromkeys(nodes, "Mail")
+        return Graph(tuple(nodes), tuple((edge[0], edge[1]) for edge in edges)), dict.fromkeys(
+            nodes, "Mail"
+        )
 
     chain, fork = of("abc", "ab", "bc"), of("abc", "ab", "ac")
     loose = of("abc", "ab")  # an edge less

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,8 +31,9 @@ RIGHT: dict[str, tuple[bool | None, ...]] = {
 }
 
 
-def only(name: str, runs: list[Run], **options: bool) -> Table:
-    (found,) = [each for each in report(runs, **options).tables if each.name == name]
+def only(name: str, runs: list[Run], *, with_published: bool = False) -> Table:
+    made = report(runs, with_published=with_published)
+    (found,) = [each for each in made.tables if each.name == name]
     return found
 
 
@@ -105,7 +107,7 @@ def test_nothing_is_beyond_the_worst_and_the_best(scores: list[float]) -> None:
 def test_levels_have_their_drops_and_the_papers_rows(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    by = {
+    by: dict[str, Any] = {
         dimension: {
             level: {"CR": value, "LC": None, "ci95": {}, "tasks": 1}
             for level, value in (("easy", 0.9), ("medium", 0.6), ("hard", None))

@@ -133,7 +133,8 @@ def test_a_default_is_as_good_as_not_given_and_everything_else_has_a_hash_of_its
 
 @pytest.mark.parametrize(
     "wrong", ["media_until=0", "media_until=1.5", "media_until=nan", "media_until=half",
-              "history_window=-1", "history_window=²", "history_screenshots=many", "language=fr"],
+              "history_window=-1", "history_window=²", "history_screenshots=many",
+              "history_screenshots=1000", "language=fr"],
 )  # fmt: skip
 def test_a_value_that_means_nothing_is_refused(wrong: str) -> None:
     name, _, value = wrong.partition("=")

@@ -19,7 +19,7 @@ from omnidata.metrics.intervals import named_methods
 from omnidata.predictions import numbered_lines
 from omnidata.tasks.omnibench.load import read_library
 from omnidata.tasks.profiles import Columns, OfflineScorer, Scored
-from omnidata.tasks.published import TableSpec
+from omnidata.tasks.published import TableSpec, Variation
 
 _COLUMNS: Mapping[GraphProfile, Sequence[str]] = {
     "paper": ("CR", "LC"),
@@ -77,6 +77,16 @@ TABLES = (
         profiles=_GRAPHS,
     ),
 )
+
+
+INTENT = Variation(
+    "intent",
+    "off",
+    {"off": "Not told", "on": "Told"},
+    "Steps without and with the task's intent",
+    "Intent",
+)
+"""As in Table 7, whose figures are of whole tasks."""
 
 
 class _Sequence(msgspec.Struct):
