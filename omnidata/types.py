@@ -98,6 +98,8 @@ class MediaRef:
             called by. Empty where nobody has looked.
         within: real paths, in one of which the file must lie once links are followed: those in
             force where the reference is made (`omnidata.files.staying_in`); `root` alone if empty.
+        until: the share of a clip's or a track's time that there is of it, from its beginning;
+            above 0, and 1 for the whole. Who opens it gets no more.
     """
 
     kind: Modality
@@ -107,6 +109,7 @@ class MediaRef:
     cell: ParquetLocation | ByteRange | VideoSegment | None = None
     sha256: str = field(default="", compare=False)
     within: tuple[str, ...] = field(default_factory=bounds, compare=False, repr=False)
+    until: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -831,6 +834,10 @@ class Task(Protocol):
     def instructions(self, step: Step) -> Sequence[str]:
         """The instruction in every wording and language that the data have."""
 
+    @property
+    def task_of(self) -> Callable[[Step], str] | None:
+        """Names the task of which an episode's instruction is one wording; None: nobody knows."""
+
     def action_log(self, events: Path) -> Any | None:
         """The `omnidata.loaders.action_log.Log` of one of its recordings; None if it is none."""
 
@@ -841,6 +848,15 @@ class Task(Protocol):
     @property
     def prompted_space(self) -> Space | None:
         """The unit of coordinates that the prompt asks for whatever the options say; else None."""
+
+    @property
+    def history_window(self) -> int | None:
+        """How many earlier actions a prompt tells of at most, the last ones; None for all."""
+
+    def instruction_by_language(
+        self, step: Step, episode_row: Mapping[str, Any]
+    ) -> Mapping[str, str]:
+        """The instruction by its language ("en", "zh"), where the data have it in several."""
 
     @property
     def history_lag(self) -> int | None:

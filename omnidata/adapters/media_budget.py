@@ -23,6 +23,8 @@ class Capabilities:
         audio: "file" sends the track's own bytes where the model takes its format, "waveform"
             always a 16-bit mono WAV file of 16 kHz.
         audio_formats: the formats of files that it takes, e.g. "wav".
+        audio_rate: samples per second, in Hz, that are kept of every track, which is sent as a WAV
+            file then; None = as they are, and 16 kHz of waveforms.
         max_images: how many pictures one request may hold, frames included; None = any number.
         max_videos, max_audios: how many whole clips and how many tracks; None = any number.
         max_media: how many media of all kinds one request may hold, frames included; None = any
@@ -38,6 +40,7 @@ class Capabilities:
     frame_times: bool = True
     audio: Literal["file", "waveform"] = "file"
     audio_formats: tuple[str, ...] = ("wav", "mp3")
+    audio_rate: int | None = None
     max_images: int | None = None
     max_videos: int | None = None
     max_audios: int | None = None
@@ -212,7 +215,7 @@ def _room_left(limit: int, name: str) -> str:
 
 
 HISTORY = "history_screenshot"
-"""The role of what is given up first where there are too many pictures."""
+"""The role, or its beginning, of what is given up first where there are too many pictures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +285,8 @@ def fit(parts: Sequence[Part], capabilities: Capabilities) -> Fit:
         return Fit(dropped, frames, capabilities.frames)
     reason = _room(limit)
     spare = pictures[:-1] if limit else list(pictures)
-    history = [number for number in spare if parts[number].role == HISTORY]
-    others = [number for number in spare if parts[number].role != HISTORY]
+    history = [number for number in spare if parts[number].role.startswith(HISTORY)]
+    others = [number for number in spare if not parts[number].role.startswith(HISTORY)]
 
     def give_up(numbers: Sequence[int]) -> None:
         over = max(0, len(pictures) + sum(frames.values()) - limit)

@@ -25,6 +25,8 @@ AudioPart = Literal["input_audio", "audio_url"]
 TokenLimit = Literal["max_completion_tokens", "max_tokens"]
 _Positive = Annotated[int, msgspec.Meta(ge=1)]
 _Count = Annotated[int, msgspec.Meta(ge=0)]
+Rate = Annotated[int, msgspec.Meta(ge=1000, le=192_000)]
+"""Samples per second, in Hz."""
 
 OF_WIRE: Mapping[str, str] = {
     "audio_part": "openai",
@@ -59,6 +61,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     frame_times: bool | UnsetType = UNSET
     audio: Literal["file", "waveform"] | UnsetType = UNSET
     audio_formats: tuple[str, ...] | UnsetType = UNSET
+    audio_rate: Rate | UnsetType | None = UNSET
     max_images: _Count | UnsetType | None = UNSET
     max_videos: _Count | UnsetType | None = UNSET
     max_audios: _Count | UnsetType | None = UNSET

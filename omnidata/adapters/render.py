@@ -138,7 +138,7 @@ class RenderedMessage:
 
 
 RATE = 16_000
-"""Samples per second of every waveform, in Hz."""
+"""Samples per second of a waveform, in Hz, unless `Capabilities.audio_rate` says otherwise."""
 
 
 def render(
@@ -155,7 +155,8 @@ def render(
         one for each medium: its role, kind and, unless it was "dropped" (why), "as" ("file",
         "frames" or "waveform"), mime, bytes, sha256 (of frames: one after the other), width and
         height in pixels as sent, seconds of sound or of a clip, the number of frames and times_s,
-        when they are shown, in seconds after the first. A picture made smaller also has "scale"
+        when they are shown, in seconds after the first, and the "rate" of samples in Hz where
+        `audio_rate` is given. A picture made smaller also has "scale"
         (sent / original) and "original" (width, height). "degraded" lists what is less than the
         step has, if anything.
 
@@ -178,8 +179,8 @@ def _sent(
     if frames is not None:
         return _frames(part.role, media.hold(ref), frames, capabilities)
     if ref.kind == "audio":
-        if ref.inline is not None or capabilities.audio == "waveform":
-            return _waveform(part.role, ref)
+        if ref.inline is not None or capabilities.audio == "waveform" or capabilities.audio_rate:
+            return _waveform(part.role, ref, capabilities)
         return _track(part.role, media.hold(ref), capabilities)
     held = media.hold(ref)
     about = media.media_info(held)
@@ -231,7 +232,7 @@ def _track(
     about = media.media_info(track)
     known = about.format in capabilities.audio_formats and not about.pictures
     if not known or (about.format == "wav" and not (about.codec or "").startswith("pcm_")):
-        return _waveform(role, track)
+        return _waveform(role, track, capabilities)
     data = track.content
     sent = RenderedPart("audio", "", data, about.mime, role, _hash(data))
     line: Line = {"as": "file", "mime": about.mime, "bytes": len(data)}
@@ -240,18 +241,23 @@ def _track(
     return [sent], {**line, "sha256": sent.sha256}
 
 
-def _waveform(role: str, ref: MediaRef) -> tuple[list[RenderedPart], Line]:
-    samples = _samples(ref if ref.inline is not None else media.hold(ref))
-    data = media.wav(samples, RATE)
+def _waveform(
+    role: str, ref: MediaRef, capabilities: Capabilities
+) -> tuple[list[RenderedPart], Line]:
+    rate = capabilities.audio_rate or RATE
+    samples = _samples(ref if ref.inline is not None else media.hold(ref), rate)
+    data = media.wav(samples, rate)
     sent = RenderedPart("audio", "", data, "audio/wav", role, _hash(data))
     line = {"as": "waveform", "mime": sent.mime, "bytes": len(data)}
-    return [sent], {**line, "seconds": len(samples) / RATE, "sha256": sent.sha256}
+    if capabilities.audio_rate:
+        line["rate"] = rate
+    return [sent], {**line, "seconds": len(samples) / rate, "sha256": sent.sha256}
 
 
-def _samples(ref: MediaRef) -> npt.NDArray[np.float32]:
+def _samples(ref: MediaRef, rate: int) -> npt.NDArray[np.float32]:
     import numpy as np
 
-    samples = media.samples(ref, rate=RATE)
+    samples = media.samples(ref, rate=rate)
     if not np.isfinite(samples).all():
         raise MediaError(
             "there are samples that are no numbers",

@@ -1,11 +1,11 @@
-"""Run an ablation and compare its runs: what does a model lose without, or with wrong media?"""
+"""Run an ablation and compare its runs: what does a model lose or gain by what it is given?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -19,18 +19,70 @@ from omnidata.errors import Finding, OmnidataError, UsageError, counted
 from omnidata.jsontext import encode
 from omnidata.metrics.paired import Unit
 from omnidata.run.cost import Limits
+from omnidata.run.folder import file_name
 from omnidata.run.selection import read_exclude, select
 from omnidata.run.suite import Cell, ModelRow, Outcome, TaskRow, adapter_of, run_suite
 from omnidata.storage import atomic_write, wrap_os_error, write_json
 from omnidata.tasks.overview import Table as TextTable
 from omnidata.types import LoadedDataset, Modality, Progress, Task
 
-# The runs of an ablation: modalities x instruction forms, and controls at full modalities.
+# The runs of an ablation: modalities x instruction forms, or values of options; and controls.
 
 Instruction = Literal["text", "voice"]
 INSTRUCTIONS: tuple[Instruction, ...] = get_args(Instruction)
 _LETTERS: Final[Mapping[Modality, str]] = {"image": "I", "audio": "A", "video": "V"}
 _NO_MEDIA: Final = "none"
+
+Varied = Mapping[str, str]
+"""Option -> its value in one run."""
+
+
+def variants(
+    given: Sequence[str], fixed: Collection[str] = (), *, grid: bool = False
+) -> list[Varied]:
+    """The runs that differ in the values of options, the base first.
+
+    The first value of each option is the base's. Of a grid each run says all values; else a run
+    says the one value in which it differs from the base.
+
+    Args:
+        given: as `--vary` has them.
+        fixed: options that are given otherwise.
+        grid: every combination of values; else one option at a time.
+
+    Raises:
+        UsageError: an option without two values, with a value twice, or given twice; or a grid of
+            nothing.
+
+    Examples:
+        >>> variants(["frames=4,8", "history=gold,none"])
+        [{'frames': '4', 'history': 'gold'}, {'frames': '8'}, {'history': 'none'}]
+        >>> len(variants(["frames=4,8", "history=gold,none"], grid=True))
+        4
+    """
+    options: dict[str, list[str]] = {}
+    if grid and not given:
+        raise UsageError(
+            "there is nothing to combine", where="--grid", expected="--vary KEY=V1,V2 beside it"
+        )
+    for text in given:
+        name, _, listed = text.partition("=")
+        values = [value.strip() for value in listed.split(",")]
+        if len(values) < 2 or len({*values}) < len(values) or name in options or name in fixed:
+            raise UsageError(
+                "the option is given twice"
+                if name in options or name in fixed
+                else "there are no two different values",
+                where=f"--vary {text}",
+                expected="KEY=V1,V2: each option once, each of its values once, the base's first",
+            )
+        options[name] = values
+    if grid:
+        return [dict(zip(options, each, strict=True)) for each in product(*options.values())]
+    if not options:
+        return []
+    base = {name: values[0] for name, values in options.items()}
+    return [base, *({name: each} for name, values in options.items() for each in values[1:])]
 
 
 def grid(kinds: Collection[Modality]) -> list[str]:
@@ -61,17 +113,27 @@ class Setting:
         instruction: how the model is told what to do.
         modalities: what it is shown, as in `grid`.
         control: what is wrong with it; None where nothing is.
+        varied: the values by which the run is called; empty where options are not varied.
     """
 
     instruction: Instruction
     modalities: str
     control: Control | None = None
+    varied: Varied = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """For tables and folders."""
+        """For tables; the options that are varied, if there are any, and nothing else."""
+        if self.varied:
+            told = [f"{name}={value}" for name, value in self.varied.items()]
+            return ", ".join([*told, *filter(None, [self.control])])
         parts = (self.instruction, self.modalities, self.control)
         return "-".join(part for part in parts if part)
+
+    @property
+    def folder(self) -> str:
+        """Of its run."""
+        return "--".join(map(file_name, self.name.split(", ")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +148,7 @@ class Plan:
         settings: in the order of the table; the first is what the others are compared with.
         task_options: as given with `-T`.
         model_options: as given with `-M`.
+        of_task: the names of the task's options; what else is varied is the model's.
         profile, where, exclude, limit: as in `omnidata evaluate`.
         limits: of each run.
         seed: of the choice of other episodes.
@@ -107,6 +170,7 @@ class Plan:
     limits: Limits
     seed: int
     by_option: bool = True
+    of_task: Collection[str] = ()
 
     @property
     def controls(self) -> list[Control]:
@@ -130,11 +194,13 @@ class Plan:
             exclude: a file of the steps to leave out.
             limit: how many of the others to ask about.
         """
-        options = dict(self.task_options)
+        options, model_options = dict(self.task_options), dict(self.model_options)
         if self.by_option:
             options["modalities"] = setting.modalities
         if setting.instruction == "text":
             options.pop("voice", None)
+        for name, value in {**self.settings[0].varied, **setting.varied}.items():
+            (options if name in self.of_task else model_options)[name] = value
         row = TaskRow(
             self.task,
             str(self.data),
@@ -144,9 +210,9 @@ class Plan:
             exclude=str(exclude) if exclude else None,
             limit=limit,
         )
-        folder, out = Path(), self.out / "runs" / setting.name
+        folder, out = Path(), self.out / "runs" / setting.folder
         varied = {"setting": setting.name}
-        return Cell(row, self.model, options, self.model_options, varied, self.limits, folder, out)
+        return Cell(row, self.model, options, model_options, varied, self.limits, folder, out)
 
 
 def settings(
@@ -157,6 +223,7 @@ def settings(
     task_options: Mapping[str, str],
     *,
     kinds: Collection[Modality] = (),
+    varied: Sequence[Varied] = (),
 ) -> list[Setting]:
     """The runs that are asked for.
 
@@ -170,12 +237,22 @@ def settings(
             the full setting, and of pictures where the data have nothing else.
         task_options: as given with `-T`.
         kinds: of the media that the data's steps have.
+        varied: see `variants`; the runs are then these, and of the controls those that are named,
+            all with the media of the full setting.
 
     Raises:
         UsageError: the data have no media, an unknown or repeated value, voice without a folder, a
             control of a medium that the full setting lacks, or modalities given twice.
     """
-    if not kinds and "modalities" not in task.allowed:
+    if varied and (modalities or instructions):
+        raise UsageError(
+            "options are varied, or media and instructions",
+            where="--vary",
+            expected="neither --modalities nor --instructions beside it",
+            remedy="vary the options modalities and voice of a task that has them, or make two "
+            "ablations",
+        )
+    if not varied and not kinds and "modalities" not in task.allowed:
         raise UsageError(
             f"the steps of {task.name} have no media",
             where=task.name,
@@ -183,14 +260,14 @@ def settings(
             remedy="`omnidata info NAME DATA` lists the media of data",
         )
     allowed = task.allowed.get("modalities") or grid(kinds)
-    if "modalities" in task_options:
+    if "modalities" in task_options and not varied:
         raise UsageError(
             "an ablation sets the modalities itself",
             where=f"-T modalities={task_options['modalities']}",
             expected="other options with -T",
             remedy=f"--modalities {task_options['modalities']}",
         )
-    shown = list(allowed)
+    shown = [task.options.get("modalities", allowed[0])] if varied else list(allowed)
     if modalities is not None:
         shown = _chosen("--modalities", modalities, allowed)
     told = ["text", "voice"] if task_options.get("voice") else ["text"]
@@ -207,6 +284,8 @@ def settings(
     usable = [name for name in CONTROLS if full != _NO_MEDIA and _LETTERS[MEDIUM[name]] in full]
     only_pictures = {*kinds} == {"image"}
     wrong: list[str] = [name for name in usable if MEDIUM[name] != "image" or only_pictures]
+    if varied:
+        wrong = []
     if controls is not None:
         wrong = _chosen("--controls", controls, (*CONTROLS, "none"))
     lacking = [name for name in wrong if name != "none" and name not in usable]
@@ -218,6 +297,17 @@ def settings(
             where=f"--controls {controls}",
             expected=f"of {', '.join(usable) or 'no control'}, or none",
         )
+    if varied:
+        first = Setting("voice" if task_options.get("voice") else "text", full, None, varied[0])
+        made = [replace(first, varied=each) for each in varied]
+        made += [replace(first, control=name) for name in usable if name in wrong]
+        if len({setting.folder.lower() for setting in made}) < len(made):
+            raise UsageError(
+                "two runs would share a folder",
+                where="--vary",
+                expected="values that differ in their letters and digits",
+            )
+        return made
     found = []
     for instruction in INSTRUCTIONS:
         if instruction in told:
@@ -314,6 +404,7 @@ class Ablation:
             "instruction": row.setting.instruction,
             "modalities": row.setting.modalities,
             "control": row.setting.control,
+            "varied": dict(row.setting.varied),
             "run": str(row.run),
             "error": row.error,
             "results": row.results,
@@ -349,12 +440,14 @@ def ablate(
     """
     excluded = read_exclude(plan.exclude, source.steps) if plan.exclude else frozenset[str]()
     if is_light(plan.model.model):  # what no run could ask is refused before any control is made
-        adapter_of(plan.cell(plan.settings[0], plan.exclude, plan.limit), task, source)
+        for setting in plan.settings:
+            adapter_of(plan.cell(setting, plan.exclude, plan.limit), task, source)
     worlds = _worlds(plan, task, source, excluded, watch)
     with wrap_os_error(plan.out):
         plan.out.mkdir(parents=True, exist_ok=True)
         files = {name: _record(plan, name, found, excluded) for name, found in worlds.items()}
     settings = {setting.name: setting for setting in plan.settings}
+    base = plan.cell(plan.settings[0], None, None)
 
     def cell(setting: Setting) -> Cell:
         if setting.control is None:
@@ -368,6 +461,8 @@ def ablate(
         setting = settings[cell.varied["setting"]]
         if setting.control:
             return worlds[setting.control].source
+        if cell.task_options != base.task_options and setting.varied:
+            return task.load(plan.data)
         left_out = [kind for kind, letter in _LETTERS.items() if letter not in setting.modalities]
         return source if plan.by_option else without(source, left_out)
 

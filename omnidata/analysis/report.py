@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from omnidata.analysis import run_tables, variations
 from omnidata.analysis import tables as formats
+from omnidata.analysis.decisions import decision_tables
 from omnidata.analysis.error_tables import error_tables
 from omnidata.analysis.runs import by_profile, warnings
+from omnidata.analysis.sensitivity import sensitivity_tables
 from omnidata.analysis.tables import Table
 from omnidata.errors import UsageError
 from omnidata.run.run_files import Run
 from omnidata.storage import atomic_write, wrap_os_error
+from omnidata.tasks import common_options
 
 Form = Literal["terminal", "md", "latex", "csv"]
 
@@ -97,17 +101,22 @@ def _tables(
         if spec.name == "main" or any(run.results["by"].get(spec.axis) for run in runs)
     ]
     found.append(run_tables.overall(runs))
-    for variation in runs[0].benchmark.variations:
+    for variation in (*runs[0].benchmark.variations, *common_options.VARIATIONS):
         table = variations.table(variation, runs, with_published=with_published)
         if table:
             found.append(table)
-    try:
-        found += variations.history_tables(runs)
-    except variations.NotTracedError as error:
-        told.append(
-            f"{runs[0].task}: the tables of how errors compound are left out: {error.what} "
-            f"({error.where}). Expected: {error.expected}. Remedy: {error.remedy}"
-        )
+    for which, tables in (
+        ("tables of how errors compound are", variations.history_tables),
+        ("table of time to decision is", decision_tables),
+        ("table of sensitivity is", partial(sensitivity_tables, with_published=with_published)),
+    ):
+        try:
+            found += tables(runs)
+        except variations.NotTracedError as error:
+            told.append(
+                f"{runs[0].task}: the {which} left out: {error.what} "
+                f"({error.where}). Expected: {error.expected}. Remedy: {error.remedy}"
+            )
     found += variations.seed_tables(runs)
     axes = [*by, *(["app"] if len(runs) == 1 else [])]
     for axis in dict.fromkeys(axes):

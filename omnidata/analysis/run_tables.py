@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -142,6 +143,11 @@ def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Ta
         )
         for label, run in zip(named, runs, strict=True)
     ]
+    shown = rows if apart else marked_best(columns, rows)
+    notes = (*apart, *of_published(others, runs))
+    if spec.rising:
+        shown = [_from_level_to_level(row, columns, list(spec.groups)) for row in shown]
+        notes = ("In brackets: the difference to the level before, in points.", *notes)
     return Table(
         spec.name,
         title(spec.title, runs),
@@ -149,9 +155,22 @@ def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Ta
         runs[0].profile,
         ("Model", "Setting")[:wide],
         heads,
-        tuple(rows if apart else marked_best(columns, rows)),
-        (*apart, *of_published(others, runs)),
+        tuple(shown),
+        notes,
     )
+
+
+def _from_level_to_level(row: Row, columns: Sequence[Column], levels: Sequence[str]) -> Row:
+    """The row with each level's change from the level before it, where both are known."""
+    before = dict(zip(levels[1:], levels, strict=False))
+    values = {(c.group, c.metric): e.value for c, e in zip(columns, row.cells, strict=True)}
+    cells = []
+    for column, each in zip(columns, row.cells, strict=True):
+        last = values.get((before.get(column.group, ""), column.metric))
+        if column.group in before and each.value is not None and last is not None:
+            each = replace(each, change=each.value - last)
+        cells.append(each)
+    return replace(row, cells=tuple(cells))
 
 
 def _asks(run: Run, row: PublishedRow) -> bool:

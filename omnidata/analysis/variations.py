@@ -71,7 +71,7 @@ def table(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Table 
     found = groups(of, runs)
     if not found:
         return None
-    spec = _varied(found[0][0])
+    spec = TableSpec(of.option, of.title, of.axis) if of.axis else _varied(found[0][0])
     every = [run for group in found for run in group]
     heads = heads_of(spec, every, shares=found[0][0])
     columns = tuple(column for head in heads for column in head.columns)
@@ -231,7 +231,7 @@ _IN_WORDS: Mapping[str, str] = {"EM": "Exact match"}
 
 
 class NotTracedError(RunError):
-    """A run does not tell which steps are right, or how those of an episode follow each other."""
+    """A run does not tell which steps are right, how they follow each other, or what they are."""
 
 
 Places = Mapping[str, tuple[str, int]]
@@ -303,13 +303,35 @@ def _places_of_ids(run: Run) -> Places:
 
 def _places_of_data(run: Run, known: dict[Path, LoadedDataset]) -> Places:
     """What the data say, if they are the run's."""
+    try:
+        source = data_of(run, known)
+    except NotTracedError as why:
+        raise NotTracedError(
+            f"the ids do not tell how the steps of an episode follow each other, and {why.what}",
+            where=why.where,
+            expected=why.expected,
+            remedy=f"{why.remedy}; or let ids end in the step's place, from 0: EPISODE/0",
+        ) from None
+    return {step.sample_id: (step.episode, step.step_index) for step in source.steps}
+
+
+def data_of(run: Run, known: dict[Path, LoadedDataset]) -> LoadedDataset:
+    """The data that a run was made on, all of whose scored steps are there.
+
+    Args:
+        run: the run.
+        known: data that are loaded already, by where they lie; gets the run's.
+
+    Raises:
+        NotTracedError: they are not where the run says, or are others by now.
+    """
 
     def error(why: str, where: object) -> NotTracedError:
         return NotTracedError(
-            f"the ids do not tell how the steps of an episode follow each other, and {why}",
+            why,
             where=str(where),
             expected="the data where run.json says that they lie, as the run was made on them",
-            remedy="put them back; or let ids end in the step's place, from 0: EPISODE/0",
+            remedy="put them back",
         )
 
     if run.data is None or not run.data.exists():
@@ -320,10 +342,10 @@ def _places_of_data(run: Run, known: dict[Path, LoadedDataset]) -> Places:
     except OmnidataError as why:
         raise error(f"the data cannot be read: {why.what}", why.where or run.data) from None
     source = known[run.data]
-    places = {step.sample_id: (step.episode, step.step_index) for step in source.steps}
-    if run.fingerprint != source.fingerprint or not run.scores.keys() <= places.keys():
+    ids = {step.sample_id for step in source.steps}
+    if run.fingerprint != source.fingerprint or not run.scores.keys() <= ids:
         raise error(f"the data are not those of {run.path}", run.data)
-    return places
+    return source
 
 
 def count(episodes: Mapping[str, Mapping[int, bool]]) -> Compounding:

@@ -28,6 +28,15 @@ def ablate(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where all runs and the table go.")],
     task_options: args.TaskOptions,
     where: args.Where,
+    vary: Annotated[
+        list[str],
+        args.repeatable(
+            "Values of a task or model option, the base's first, in place of media that are taken "
+            "away; one option at a time (repeatable).",
+            "--vary",
+            metavar="KEY=V1,V2",
+        ),
+    ],
     modalities: Annotated[
         str | None,
         typer.Option(
@@ -48,6 +57,9 @@ def ablate(
             "given, all but other-picture, which is for data of pictures alone.",
         ),
     ] = None,
+    grid: Annotated[
+        bool, typer.Option("--grid", help="Every combination of what is varied.")
+    ] = False,
     profile: args.Profile = None,
     exclude: args.Exclude = None,
     limit: args.Limit = None,
@@ -58,29 +70,39 @@ def ablate(
     form: Annotated[Format, typer.Option("--format", help="How to print it.")] = "terminal",
     as_json: args.Json = False,
 ) -> None:
-    """Ask a model with less of its media, and with wrong ones.
+    """Ask a model with less of its media, with wrong ones, or with other options.
 
     Runs the modalities with each form of instruction and, in the full setting, controls: the sound,
     the clip or the picture of another episode, silence, a clip in which nothing moves. Each run has
-    a folder of its own; the same command again resumes them all. The table has the differences by
+    a folder of its own; the same command again resumes them all. With --vary the runs differ in the
+    values of options instead, and in the controls that are named. The table has the differences by
     dependency level, or by the benchmark's first axis, with paired intervals. Exit code 1 means
     that a run failed, or that some steps got no answer or one to less than all of their media.
 
     Example: omnidata ablate omnigui omnidata-demo/data --model baseline:random --out ablation
     """
-    from omnidata.analysis.ablation import Plan, settings
+    from omnidata.analysis.ablation import Plan, settings, variants
     from omnidata.analysis.ablation import ablate as run
     from omnidata.run.scoring import get_profile
     from omnidata.run.suite import ModelRow
     from omnidata.tasks import get_task
     from omnidata.tasks.base import parse
+    from omnidata.tasks.common_options import OPTIONS as COMMON
 
     options = parse(task_options, "-T")
-    benchmark = get_task(task, options)
+    varied = variants(vary, {*options, *asking.options}, grid=grid)
+    of_task = {*get_task(task).allowed, *COMMON}
+    base = varied[0] if varied else {}
+    for each in varied[1:]:  # what no run could be asked with is refused before any is made
+        both = {**base, **each}
+        get_task(task, options | {name: both[name] for name in both if name in of_task})
+    benchmark = get_task(task, options | {name: base[name] for name in base if name in of_task})
     get_profile(benchmark, profile)
     source = benchmark.load(data, strict=strict)
     kinds = {ref.kind for step in source.steps for ref in step.media.values() if ref}
-    chosen = settings(benchmark, modalities, instructions, controls, options, kinds=kinds)
+    chosen = settings(
+        benchmark, modalities, instructions, controls, options, kinds=kinds, varied=varied
+    )
     terminal.print_findings(source)
     plan = Plan(
         task,
@@ -102,6 +124,7 @@ def ablate(
         asking.limits,
         seed,
         by_option="modalities" in benchmark.allowed,
+        of_task=of_task,
     )
     terminal.note(f"{counted(len(chosen), 'run')}: {', '.join(setting.name for setting in chosen)}")
     with terminal.resumable():

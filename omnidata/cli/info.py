@@ -231,6 +231,7 @@ def _supported(as_json: bool) -> None:
     from omnidata.adapters import FORMS, PLUGINS, presets
     from omnidata.run.logs import HARNESSES
     from omnidata.run.scoring import profiles_of
+    from omnidata.tasks.common_options import OPTIONS as COMMON
 
     tasks = [registry.get_task(name) for name in registry.names() if registry.is_ours(name)]
     if as_json:
@@ -267,6 +268,7 @@ def _supported(as_json: bool) -> None:
         for name, values in task.allowed.items():
             terminal.say(f"  -T {name}={'|'.join(values) or 'TEXT'}")
         terminal.say(f"  baselines: {', '.join(task.baselines)}")
+    terminal.say(f"every task: {', '.join(f'-T {name}={value}' for name, value in COMMON.items())}")
     terminal.say("tasks of plugins:  " + ("  ".join(registry.plugin_names()) or "none"))
     terminal.say("models:   " + "  ".join(FORMS))
     terminal.say("presets:  " + "  ".join(presets.table()))

@@ -201,15 +201,15 @@ def _cut(ref: MediaRef, cell: VideoSegment, budget: Budget, size: int, time: int
     try:
         with open_container(resolve(whole, budget=limits), whole, limits) as container:
             video = video_stream(container, whole, limits, None)
-            shown = _shown(container, video, cell.start_s)
+            shown = shown_from(container, video, cell.start_s)
             if ref.kind == "image":
                 return png(_pixels(next(shown)[1]))
-            rate = _rate(video)
+            rate = frame_rate(video)
             ticks = max(1, round((cell.end_s - cell.start_s) * rate))
             if ticks > budget.max_frames:
                 raise broken(ref, f"it has {ticks} frames", f"at most {budget.max_frames}")
-            frames = _at_ticks(shown, cell.start_s, rate, ticks)
-            return encode_mp4((_even(frame) for frame in frames), fps=rate)
+            frames = at_ticks(shown, cell.start_s, rate, ticks)
+            return encode_mp4((even(frame) for frame in frames), fps=rate)
     except MediaError as error:
         raise MediaError(
             error.what,
@@ -220,7 +220,7 @@ def _cut(ref: MediaRef, cell: VideoSegment, budget: Budget, size: int, time: int
         ) from None
 
 
-def _rate(video: VideoStream) -> Fraction:
+def frame_rate(video: VideoStream) -> Fraction:
     """The recording's own rate, or FFmpeg's guess at it."""
     guess = video.guessed_rate
     return guess if guess and _SLOWEST <= guess <= _FASTEST else _USUAL
@@ -230,7 +230,7 @@ Shown = tuple[float, "VideoFrame"]
 """Seconds after the recording's first frame, and the frame."""
 
 
-def _shown(container: InputContainer, video: VideoStream, start_s: float) -> Iterator[Shown]:
+def shown_from(container: InputContainer, video: VideoStream, start_s: float) -> Iterator[Shown]:
     """The frame that is on the screen at a moment, and all that follow it.
 
     Raises:
@@ -269,14 +269,15 @@ def _seek(container: InputContainer, video: VideoStream, start_s: float) -> None
 
 def _timed(container: InputContainer, video: VideoStream) -> Iterator[Shown]:
     origin = float((video.start_time or 0) * (video.time_base or 0))
-    rate = _rate(video)
+    rate = frame_rate(video)
     for number, (time, frame) in enumerate(timed(container, video)):
         yield (float(number / rate) if time is None else time - origin), frame
 
 
-def _at_ticks(
+def at_ticks(
     shown: Iterator[Shown], start_s: float, rate: Fraction, ticks: int
 ) -> Iterator[VideoFrame]:
+    """What the screen shows at each of so many ticks: the last frame that began by then."""
     current = next(shown)
     following = next(shown, None)
     for tick in range(ticks):
@@ -292,6 +293,7 @@ def _pixels(frame: VideoFrame) -> npt.NDArray[np.uint8]:
     return frame.to_ndarray(format="rgb24").astype(np.uint8, copy=False)
 
 
-def _even(frame: VideoFrame) -> npt.NDArray[np.uint8]:
+def even(frame: VideoFrame) -> npt.NDArray[np.uint8]:
+    """A frame's pixels without an odd row or column, which codecs do not take."""
     pixels = _pixels(frame)
     return pixels[: pixels.shape[0] // 2 * 2, : pixels.shape[1] // 2 * 2]

@@ -118,9 +118,13 @@ def resized(pixels: npt.NDArray[np.uint8], size: Screen) -> npt.NDArray[np.uint8
 
 
 def encode_mp4(
-    frames: Iterable[npt.NDArray[np.uint8]], *, fps: int | Fraction, crf: int = 24
+    frames: Iterable[npt.NDArray[np.uint8]],
+    *,
+    fps: int | Fraction,
+    crf: int = 24,
+    sound: npt.NDArray[np.float32] | None = None,
 ) -> bytes:
-    """Encode frames as H.264 in MP4, without sound.
+    """Encode frames as H.264 in MP4.
 
     One thread and no time stamps of the encoding: the same frames give the same bytes.
 
@@ -129,6 +133,7 @@ def encode_mp4(
             still is converted once if each frame of it is the same object.
         fps: frames per second.
         crf: constant rate factor, 0 (lossless) to 51.
+        sound: float32 (N,), `AUDIO_RATE`, which becomes a track in AAC; None for a clip without.
 
     Returns:
         The file, yuv420p.
@@ -154,6 +159,9 @@ def encode_mp4(
             },
         )
         stream.pix_fmt = "yuv420p"
+        track = (
+            None if sound is None else container.add_stream("aac", rate=AUDIO_RATE, layout="mono")
+        )
         reformatter = VideoReformatter()
         last = None
         for frame in frames:
@@ -166,6 +174,10 @@ def encode_mp4(
             picture.pts = None  # the encoder numbers frames that have none
             container.mux(stream.encode(picture))
         container.mux(stream.encode(None))
+        if track is not None and sound is not None:
+            heard = av.AudioFrame.from_ndarray(sound[None], format="fltp", layout="mono")
+            heard.sample_rate = AUDIO_RATE
+            container.mux([*track.encode(heard), *track.encode(None)])
     return buffer.getvalue()
 
 

@@ -96,7 +96,7 @@ def linkable(ref: MediaRef) -> Path | None:
     None for one that leads outside its folder, for audio that a row holds inline, and for bytes
     that have no file of their own: others would open and embed whatever they are pointed to.
     """
-    if ref.inline is not None or ref.cell is not None or unsafe(ref.path):
+    if ref.inline is not None or ref.cell is not None or ref.until < 1 or unsafe(ref.path):
         return None
     try:
         path, root = real(ref.root / ref.path), real(ref.root)

@@ -194,6 +194,7 @@ def _inline(ref: MediaRef, rate: int) -> Iterator[npt.NDArray[np.float32]]:
         values = np.asarray(held["array"], dtype=np.float32)
         if not np.isfinite(values).all():
             raise ValueError("a sample that is no number")
+        values = values[..., : max(1, round(ref.until * values.shape[-1]))]
         frame = AudioFrame.from_ndarray(np.atleast_2d(values), format="flt", layout="mono")
         frame.sample_rate = int(held["sampling_rate"])
         mono = Mono(ref, rate)

@@ -291,6 +291,10 @@ def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
     """
     if isinstance(ref, InMemoryMedia):
         return ref.content
+    if ref.until < 1:
+        from omnidata.media.beginning import beginning  # which decodes, and so stands above this
+
+        return beginning(ref, budget)
     if isinstance(ref.cell, VideoSegment):
         return read_cut(ref, ref.cell, budget)
     if isinstance(ref.cell, ByteRange):

@@ -483,11 +483,13 @@ def total(
 
     Returns:
         `overall`, a table, and `by`, name -> group -> table, for "app", "category", the five
-        dimensions of complexity, "eligible" (what Table 11 admits), and, where given, "intent" and
-        "capability". A table holds the profile's means, None over nothing; `ci95` with a pair or
-        None for each; `tasks`; and for the paper's profile `undefined_LC`, tasks without LC, and
-        `capped_LC`, tasks of which only bounds are known. Neither counts in the mean of LC; where
-        there are any of the latter, `LC_bounds` is what it would lie between with them.
+        dimensions of complexity, "eligible" (what Table 11 admits), where given "intent" and
+        "capability", and "shape": chains and graphs of as many nodes and edges (section 5.2,
+        Figure 6), of the sizes of which there are both. A table holds the profile's means, None
+        over nothing; `ci95` with a pair or None for each; `tasks`; and for the paper's profile
+        `undefined_LC`, tasks without LC, and `capped_LC`, tasks of which only bounds are known.
+        Neither counts in the mean of LC; where there are any of the latter, `LC_bounds` is what it
+        would lie between with them.
 
     Raises:
         ValueError: another number of intents or labels than of scores.
@@ -506,6 +508,9 @@ def total(
     if labels is not None:
         groups["capability"] = (labels, tuple(capabilities()))
     groups["eligible"] = ([eligible(score.complexity) for score in scores], tuple(capabilities()))
+    shapes = [shape for _, shape in sorted({found for found in _shapes(scores) if found})]
+    if shapes:
+        groups["shape"] = ([found[1:] for found in _shapes(scores)], shapes)
     columns = _columns(scores, profile)
     return {
         "overall": _table(columns, profile, seed),
@@ -517,6 +522,31 @@ def total(
             for name, (tasks, order) in groups.items()
         },
     }
+
+
+def _shapes(scores: Sequence[TaskScore]) -> list[tuple[int, str] | tuple[()]]:
+    """Of each task its nodes and its shape; nothing where no other shape has as many edges too.
+
+    A chain of n subtasks has n - 1 edges, and so it is compared with graphs of n - 1 edges alone.
+    """
+    measured = [score.complexity for score in scores]
+    chains = {each.instruction for each in measured if _edges_of_chain(each) and _is_path(each)}
+    graphs = {each.instruction for each in measured if _edges_of_chain(each) and not _is_path(each)}
+    return [
+        (each.instruction, f"{'chain' if _is_path(each) else 'graph'} of {each.instruction}")
+        if _edges_of_chain(each) and each.instruction in chains & graphs
+        else ()
+        for each in measured
+    ]
+
+
+def _edges_of_chain(measured: Complexity) -> bool:
+    return measured.dependency == measured.instruction - 1
+
+
+def _is_path(measured: Complexity) -> bool:
+    """Whether a path leads through all nodes."""
+    return measured.hierarchy == measured.instruction
 
 
 def sensitivity(scores: Sequence[Sequence[float]], *, ddof: int = 0) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -34,18 +35,20 @@ _NAMED = 3
 Refs = Mapping[str, MediaRef | None]
 
 
-class Stamp(msgspec.Struct, frozen=True):
+class Stamp(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a medium was when a model was shown it.
 
     Attributes:
         size: bytes of the file that holds it.
         mtime_ns: when that file was last written, in nanoseconds since 1970.
         sha256: of the medium, in hexadecimal; of one that is cut from a recording, the recording's.
+        until: the share of its time that was shown; None for the whole, of which all else is said.
     """
 
     size: int
     mtime_ns: int
     sha256: str
+    until: float | None = None
 
 
 def media_of(conversation: Conversation) -> dict[str, MediaRef]:
@@ -139,8 +142,11 @@ def _stamp(ref: MediaRef) -> Stamp:
     Raises:
         MediaError, OSError: it cannot be read.
     """
-    size, mtime_ns = _size_and_time(ref)
-    return Stamp(size, mtime_ns, _digest(ref, size, mtime_ns))
+    whole = replace(ref, until=1.0)
+    size, mtime_ns = _size_and_time(whole)
+    return Stamp(
+        size, mtime_ns, _digest(whole, size, mtime_ns), ref.until if ref.until < 1 else None
+    )
 
 
 def _has_changed(ref: MediaRef, then: Stamp) -> bool:

@@ -18,6 +18,7 @@ from omnidata.loaders.files import JsonFiles
 from omnidata.loaders.load import load_data
 from omnidata.plugins import warn_of_misspelt
 from omnidata.registry import ANSWER, TARGET
+from omnidata.tasks.common_options import OPTIONS as COMMON
 from omnidata.tasks.coordinates import answer_space, centred
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
@@ -68,7 +69,7 @@ def resolve(
             raise UsageError(
                 f'there is no option "{name}"',
                 where=f"{flag} {name}={value}",
-                expected=f"one of {', '.join(allowed) or '(no options)'}",
+                expected=f"one of {', '.join([*allowed, *COMMON])}",
             )
         values = allowed[name]
         if values != ("",) and value not in values:
@@ -143,6 +144,8 @@ class Benchmark:
         allowed: the task's options and their values, the default first; "" stands for any text.
         overview: what `omnidata info` counts in its data.
         library: reads its data as subtasks that tasks are composed of; None where they are none.
+        task_of: names the task of which a step's instruction is one wording among others, for
+            `report`; empty for steps of no such task; None where nobody knows.
         score_files: scores what was done without any text of a model; None where nothing is.
         tables: of its paper, the main one first; without one the results' first axis is shown.
         variations: its options that get a table of the runs that differ in them alone.
@@ -150,6 +153,8 @@ class Benchmark:
             that rows of `datasets` have the column `action_details`; None where only the data tell.
         prompted_space: the unit of coordinates that the prompt asks for whatever `-T coordinates`
             says; None where the prompt says the option's, or there is no such option.
+        history_window: how many earlier actions a prompt tells of at most, the last ones; None for
+            all. `-T history_window` sets it.
         history_lag: how many steps back a step's `history_screenshot` was taken, which
             `omnidata validate` then checks; None where the data do not say it.
         reads_episode_tree: whether its files are the tree that the demo, `segment` and `synth`
@@ -182,11 +187,13 @@ class Benchmark:
     needs_predictions: bool = False
     overview: type[View] = View
     library: Callable[[Path], Library] | None = None
+    task_of: Callable[[Step], str] | None = None
     score_files: OfflineScorer | None = None
     tables: Sequence[TableSpec] = ()
     variations: Sequence[Variation] = (HISTORY,)
     prompted_space: Space | None = None
     detailed_actions: bool | None = None
+    history_window: int | None = None
     history_lag: int | None = None
     reads_episode_tree: bool = False
     logs_by_number: bool = False
@@ -273,6 +280,17 @@ class Benchmark:
     def instructions(self, step: Step) -> Sequence[str]:
         """The instruction in every wording and language of its row, by which leaks are found."""
         return (step.instruction,)
+
+    def instruction_by_language(
+        self, step: Step, episode_row: Mapping[str, Any]
+    ) -> Mapping[str, str]:
+        """The instruction by its language ("en", "zh"), for `-T language`: not known.
+
+        Args:
+            step: of the data.
+            episode_row: the row of its episode, where the data have any beside those of steps.
+        """
+        return {}
 
     def action_log(self, events: Path) -> Log | None:
         """The log of one of its raw recordings, for `omnidata segment`; None where it is none.
@@ -491,9 +509,18 @@ class Benchmark:
     def earlier(
         self, step: Step, predicted: Sequence[Action | None] | None
     ) -> Sequence[Action | None]:
-        """The earlier actions that a prompt tells of, by the option `history`."""
+        """The earlier actions that a prompt tells of, by the option `history`.
+
+        In the place of those beyond `history_window` is None, as in the place of missing steps.
+        """
         wanted = self.options.get("history", "gold")
-        return () if wanted == "none" else step.history if wanted == "gold" else predicted or ()
+        past = () if wanted == "none" else step.history if wanted == "gold" else predicted or ()
+        first = self.forgotten(len(past))
+        return (*[None] * first, *past[first:]) if first else past
+
+    def forgotten(self, count: int) -> int:
+        """Of so many earlier actions, how many are told no more, by `history_window`."""
+        return 0 if self.history_window is None else max(0, count - self.history_window)
 
     def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
         """What was done before, a line each; "nothing" where there is nothing to tell."""

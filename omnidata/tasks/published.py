@@ -33,6 +33,7 @@ class TableSpec:
         profiles: that it is of; none: of all.
         varied: what the groups are called where tables of runs that differ in one option (see
             `Variation`) have this shape; empty: they have that of the main table.
+        rising: whether the groups are levels, and each is compared with the one before it.
     """
 
     name: str
@@ -46,6 +47,7 @@ class TableSpec:
     like: str = ""
     profiles: Sequence[str] = ()
     varied: str = ""
+    rising: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,9 @@ class Variation:
         label: header of the column with the value.
         besides: options that mean nothing where this one has its base value.
         across: whether marks go across groups, not down a model's rows.
+        axis: of `by` in `results.json`, whose groups are the columns; empty: those of the tables.
+        wordings: whether the values say the same in other words, to which an answer should not be
+            sensitive.
     """
 
     option: str
@@ -71,6 +76,8 @@ class Variation:
     other: str = ""
     besides: frozenset[str] = frozenset()
     across: bool = False
+    axis: str = ""
+    wordings: bool = False
 
     def called(self, value: str) -> str:
         """The value as the table has it."""

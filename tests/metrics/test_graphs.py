@@ -193,6 +193,24 @@ def test_a_task_counts_in_every_group_it_belongs_to() -> None:
     assert list(found)[:2] == ["app", "category"]
 
 
+def test_chains_stand_beside_graphs_of_as_many_nodes_and_edges() -> None:
+    def of(nodes: str, *edges: str) -> Task:
+        return Graph(tuple(nodes), tuple((edge[0], edge[1]) for edge in edges)), dict.fromkeys(
+            nodes, "Mail"
+        )
+
+    chain, fork = of("abc", "ab", "bc"), of("abc", "ab", "ac")
+    loose = of("abc", "ab")  # an edge less
+    tied = of("abc", "ab", "bc", "ac")  # an edge more
+    long = of("abcd", "ab", "bc", "cd")  # no graph of its length
+    given = [(chain, "abc"), (fork, "a"), (loose, ""), (tied, ""), (long, "a"), (CHAIN, "x")]
+    tables = total([score(task, list(executed)) for task, executed in given])["by"]["shape"]
+    assert {name: (found["CR"], found["tasks"]) for name, found in tables.items()} == {
+        "chain of 3": (1.0, 1), "graph of 3": (0.2, 1)
+    }  # fmt: skip
+    assert "shape" not in total(scores())["by"]
+
+
 @pytest.mark.parametrize("given", [{"intents": ["tidy"] * 3}, {"labels": [[]] * 5}])
 def test_intents_and_labels_of_other_tasks_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="every task"):

@@ -435,4 +435,7 @@ def test_omnibench_has_consistency_for_all_tasks_and_coverage_by_capability(tmp_
     assert [cell.value for cell in own.cells] == [0.5, 0.25, 0.3, 0.2]
     levels = made["dependency"]
     assert [head.header for head in levels.heads] == ["Overall", "Easy", "Hard"]
-    assert [cell.value for cell in levels.rows[0].cells] == [0.5, 0.25, 0.9, 0.4]
+    assert [cell.value for cell in levels.rows[-1].cells] == [0.5, 0.25, 0.9, 0.4]
+    assert {cell.change for cell in levels.rows[-1].cells} == {
+        None
+    }  # the level between is not there

@@ -102,8 +102,14 @@ class Decoder:
         return [Decoded("video", values=clip.pixels, role=part.role)], line
 
     def _sound(self, part: Part, ref: MediaRef) -> tuple[list[Decoded], Line]:
-        samples = media.samples(ref if ref.inline is not None else media.hold(ref), rate=self._rate)
-        line: Line = {"as": "waveform", "seconds": len(samples) / self._rate}
+        held = ref if ref.inline is not None else media.hold(ref)
+        line: Line = {"as": "waveform"}
+        if kept := self._capabilities.audio_rate:
+            line["rate"] = kept
+            low = {"array": media.samples(held, rate=kept), "sampling_rate": kept}
+            held = MediaRef("audio", ref.root, ref.path, inline=low)
+        samples = media.samples(held, rate=self._rate)
+        line["seconds"] = len(samples) / self._rate
         line["sha256"] = hashlib.sha256(samples.tobytes()).hexdigest()
         most = self._family.audio_window
         if most is not None and len(samples) > most:

@@ -56,6 +56,7 @@ class InputPipeline:
             frame_times=options.frame_times,
             max_images=options.max_images,
             image_size=options.image_size,
+            audio_rate=options.audio_rate,
             degrade=options.degrade,
         )
         self.processor: Any = checkpoint.load_processor(path, options)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 
-from omnidata.adapters.presets import allowed_words
+from omnidata.adapters.presets import Rate, allowed_words
 from omnidata.errors import UsageError
 from omnidata.types import GenerationParams, Modality
 
@@ -29,7 +29,8 @@ class LocalOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         batch_size: how many steps one `generate` takes.
         fps: frames per second that are read of a clip, where the model takes video.
         video: "frames" sends clips as pictures also where the model takes video.
-        frames, frame_times, max_images, image_size, degrade: as `Capabilities`.
+        frames, frame_times, max_images, image_size, audio_rate, degrade: as `Capabilities`; what
+            is left of a track at that rate is brought to the model's own.
         min_video_pixels, max_video_pixels: of one frame, as the processor scales it; None leaves
             them to the checkpoint's processor.
         audio_in_video: interleave a step's sound with its clip instead of sending it beside it.
@@ -48,6 +49,7 @@ class LocalOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     frame_times: bool = True
     max_images: _Positive | None = None
     image_size: _Positive | None = None
+    audio_rate: Rate | None = None
     min_video_pixels: _Positive | None = None
     max_video_pixels: _Positive | None = None
     audio_in_video: bool = False

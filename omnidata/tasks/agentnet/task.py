@@ -173,9 +173,11 @@ class AgentNet(Benchmark):
         return recordings.read_log(events) if recordings.recognises(events) else None
 
     def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
+        past = self.earlier(step, predicted)
+        first = self.forgotten(len(past))
         lines = (
             f"{number}. {action.words if action and action.words and is_told(action) else _UNSAID}"
-            for number, action in enumerate(self.earlier(step, predicted), 1)
+            for number, action in enumerate(past[first:], first + 1)
         )
         return "\n".join(lines) or _NOTHING
 

@@ -39,7 +39,13 @@ from omnidata.tasks.agentstudio.rules import (
 from omnidata.tasks.base import Benchmark, hash_of
 from omnidata.tasks.coordinates import answer_space, in_pixels, pair_on_screen, place
 from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, place_cause, placed
-from omnidata.tasks.published import Published, PublishedRow, TableSpec, read_published
+from omnidata.tasks.published import (
+    Published,
+    PublishedRow,
+    TableSpec,
+    Variation,
+    read_published,
+)
 from omnidata.types import (
     PLACE,
     Conversation,
@@ -204,6 +210,16 @@ _PRINTED: Mapping[TaskName, tuple[tuple[str, str, str, Mapping[str, str]], ...]]
 """Task -> table of the file, its metric (empty: each model has several), its number, options."""
 
 
+_WORDINGS = Variation(
+    "instructions",
+    "recaptioned",
+    {"recaptioned": "Recaptioned", "raw": "Raw"},
+    "Recaptioned and raw instructions",
+    "Instructions",
+    wordings=True,
+)
+
+
 @cache
 def published(task: TaskName) -> Published:
     """What is published of a benchmark.
@@ -302,6 +318,8 @@ class AgentStudio(Benchmark):
         self.subsets = (*PLATFORMS, *loader.FAMILIES[self._task])
         self.baselines = NAMES[self._task]
         self.tables = (TABLES[self._task],)
+        if "instructions" in OPTIONS[self._task]:
+            self.variations = (_WORDINGS,)
         points: Mapping[str, Sequence[str]] = (
             {"coordinates": ("rel", "px", "norm1000")} if name == "groundui" else {}
         )

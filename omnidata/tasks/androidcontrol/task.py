@@ -22,6 +22,7 @@ from omnidata.tasks.phones.actions import (
 )
 from omnidata.tasks.phones.answers import name_of
 from omnidata.tasks.phones.task import HISTORY, SPACES, Evaluator, PhoneTask, Wording, unsized
+from omnidata.tasks.published import Published, read_published
 from omnidata.types import LoadedDataset, Step
 
 _POINT = "coordinate: [x, y]"
@@ -88,6 +89,11 @@ class AndroidControl(PhoneTask):
     def fingerprint(self, data: Path) -> str:
         """SHA-256 over the TFRecords and the splits."""
         return loader.fingerprint(data)
+
+    @property
+    def published(self) -> Published:
+        """What OmniBench's paper prints of agents on it."""
+        return read_published("omnidata.tasks.androidcontrol", self.name)
 
     def goal(self, step: Step) -> str:
         """The goal of the episode, or the step's own instruction."""

@@ -254,6 +254,14 @@ def named(step: Step) -> Step:
     return replace(step, episode=episode, group=f"{kind}/{owner}" if owner else episode)
 
 
+def task_of(step: Step) -> str:
+    """The task of a trajectory, which others word in another order; none for subtasks.
+
+    A subtask's instructions differ in their parameters, and so ask for other things.
+    """
+    return step.group if step.tags.get("kind") == "task" else ""
+
+
 def _owner(trajectory: Trajectory) -> dict[str, str]:
     """Whose a trajectory is, which no action says: what is split goes by it."""
     given = {"task_id": trajectory.task_id, "subtask_id": trajectory.subtask_id}

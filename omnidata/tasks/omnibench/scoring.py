@@ -19,7 +19,7 @@ from omnidata.metrics.intervals import named_methods
 from omnidata.predictions import numbered_lines
 from omnidata.tasks.omnibench.load import read_library
 from omnidata.tasks.profiles import Columns, OfflineScorer, Scored
-from omnidata.tasks.published import TableSpec
+from omnidata.tasks.published import TableSpec, Variation
 
 _COLUMNS: Mapping[GraphProfile, Sequence[str]] = {
     "paper": ("CR", "LC"),
@@ -64,10 +64,29 @@ TABLES = (
             most=1,
             like="OmniBench, Table 5",
             profiles=_GRAPHS,
+            rising=True,
         )
         for dimension in ("dependency", "branch", "instruction", "knowledge", "hierarchy")
     ),
+    TableSpec(
+        "shape",
+        "Chains and graphs of as many subtasks and dependencies",
+        "shape",
+        most=1,
+        like="OmniBench, Figure 6",
+        profiles=_GRAPHS,
+    ),
 )
+
+
+INTENT = Variation(
+    "intent",
+    "off",
+    {"off": "Not told", "on": "Told"},
+    "Steps without and with the task's intent",
+    "Intent",
+)
+"""As in Table 7, whose figures are of whole tasks."""
 
 
 class _Sequence(msgspec.Struct):

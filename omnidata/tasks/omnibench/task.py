@@ -43,10 +43,10 @@ from omnidata.tasks.omnibench.rows import (
     table10,
     text_of,
 )
-from omnidata.tasks.omnibench.scoring import TABLES, GraphScorer
+from omnidata.tasks.omnibench.scoring import INTENT, TABLES, GraphScorer
 from omnidata.tasks.overview import Table, share
 from omnidata.tasks.profiles import EpisodeProfile
-from omnidata.tasks.published import Published, read_published
+from omnidata.tasks.published import HISTORY, Published, read_published
 from omnidata.types import (
     PLACE,
     Explanation,
@@ -397,8 +397,10 @@ class OmniBench(Benchmark):
     subsets = ("subtask", "task", *dict.fromkeys(table10().values()))
     overview = View
     library = staticmethod(loader.read_library)
+    task_of = staticmethod(loader.task_of)
     score_files = GraphScorer()
     tables = TABLES
+    variations = (HISTORY, INTENT)
     baselines: Sequence[str] = ("oracle", "center", "majority")
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 

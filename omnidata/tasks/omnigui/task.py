@@ -30,7 +30,7 @@ from omnidata.actions import (
 )
 from omnidata.errors import DataError, Finding, UsageError
 from omnidata.jsontext import compact, whole_number
-from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
+from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, instructions
 from omnidata.loaders.instructions import MIN_BYTES, Language, find_voice, voice_file
 from omnidata.metrics.intervals import Ints, Mask
 from omnidata.tasks.base import Benchmark, hash_of
@@ -158,13 +158,18 @@ class Prompt:
         )
 
     def conversation(
-        self, step: Step, predicted: Sequence[Action | None] | None = None
+        self,
+        step: Step,
+        predicted: Sequence[Action | None] | None = None,
+        *,
+        forgotten: Callable[[int], int] = lambda count: 0,
     ) -> Conversation:
         """The system and user message for one step.
 
         Args:
             step: the step.
             predicted: the model's own actions so far; used with `history=predicted` only.
+            forgotten: of so many earlier actions, how many are told no more.
 
         Raises:
             DataError: the voice instruction has no WAV file (`voice_form=paper`).
@@ -175,7 +180,7 @@ class Prompt:
         voice = self._voice(step, instruction)
         goal = _PLACEHOLDER[self.voice_form] if voice else instruction
         blocks = [f"Goal: {goal}", f"Step: {step.step_index}"]
-        if lines := self._history(step, predicted):
+        if lines := self._history(step, predicted, forgotten):
             blocks.append("Action History:\n" + "\n".join(lines))
         parts = [*self._media(step, voice), Part("text", "\n\n".join([*blocks, _ASK]))]
         system = system_prompt(self.options["modalities"], self.voice_form)
@@ -205,17 +210,24 @@ class Prompt:
             parts.insert(at, spoken)
         return parts
 
-    def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> list[str]:
+    def _history(
+        self,
+        step: Step,
+        predicted: Sequence[Action | None] | None,
+        forgotten: Callable[[int], int],
+    ) -> list[str]:
         if self.options["history"] == "none":
             return []
         own = step.source.get("action_history")
         if self.options["history"] == "gold" and is_history(own):
-            return [f"Step {entry['step_index']}: {entry['action_text']}" for entry in own]
+            told = own[forgotten(len(own)) :]
+            return [f"Step {entry['step_index']}: {entry['action_text']}" for entry in told]
         past = step.history if self.options["history"] == "gold" else predicted or ()
+        first = forgotten(len(past))
         return [
             f"Step {index}: {history_text(action, screen)}"
             for index, (action, screen) in enumerate(zip(past, step.history_screens, strict=False))
-            if action is not None
+            if action is not None and index >= first
         ]
 
     def _voice(self, step: Step, instruction: str) -> MediaRef | None:
@@ -633,7 +645,7 @@ class OmniGui(Benchmark):
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step; `predicted` is used with `history=predicted` only."""
-        return self._prompt.conversation(step, predicted)
+        return self._prompt.conversation(step, predicted, forgotten=self.forgotten)
 
     @property
     def space(self) -> PredictedSpace:
@@ -713,6 +725,18 @@ class OmniGui(Benchmark):
         columns = ("instruction", "instruction_en", "instruction_zh")
         told = (step.source.get(column) for column in columns)
         return (step.instruction, *(text for text in told if isinstance(text, str)))
+
+    def instruction_by_language(
+        self, step: Step, episode_row: Mapping[str, Any]
+    ) -> Mapping[str, str]:
+        """What the episode's row, or else the step's, has in each language.
+
+        The release's own wordings are of the app's language alone.
+        """
+        if self.options["prompt_form"] == "release":
+            return {}
+        found = zip(("en", "zh"), instructions(episode_row, step.source), strict=True)
+        return {language: text for language, text in found if text}
 
     def log_difference(
         self, step: Step, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]

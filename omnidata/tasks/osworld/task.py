@@ -266,7 +266,8 @@ class OsWorld(Benchmark):
 
     def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
         past = self.earlier(step, predicted)
-        first = max(0, len(past) - _LAST)
+        window = _LAST if self.history_window is None else self.history_window
+        first = max(0, len(past) - window)
         lines = [
             f"\n{number}. {action.words if action and is_told(action) else _UNSAID}"
             for number, action in enumerate(past[first:], first + 1)

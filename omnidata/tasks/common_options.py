@@ -1,0 +1,273 @@
+"""Options of every task whose data allow them: how much of the past and of a medium is shown.
+
+A task that has an option of the same name keeps its own. An option that has its default is as good
+as not given: it stands in no `run.json`, and no prompt's hash knows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from omnidata.actions import Action
+from omnidata.adapters.media_budget import HISTORY
+from omnidata.errors import DataError, UsageError
+from omnidata.tasks.published import Variation
+from omnidata.types import (
+    Conversation,
+    LoadedDataset,
+    MediaRef,
+    Message,
+    Part,
+    Step,
+    Task,
+)
+
+LANGUAGES: Final = ("own", "en", "zh", "both")
+OPTIONS: Final[Mapping[str, str]] = {
+    "media_until": "SHARE",
+    "history_window": "N",
+    "history_screenshots": "N",
+    "language": "|".join(LANGUAGES),
+}
+"""Option -> what it takes:
+
+* `media_until`: clips and sounds are shown from their beginning up to this share of their time,
+  above 0 and up to 1, which is the default. Pictures, and instructions that are spoken, stay whole.
+* `history_window`: the prompt tells of so many earlier actions at most, the last ones.
+* `history_screenshots`: so many screenshots of earlier steps, the last ones, stand before the
+  step's own, in place of the task's own history screenshot.
+* `language`: of the instruction, whatever the language of the app: the one that the benchmark
+  prescribes ("own"), or one of those in the row, or both.
+"""
+
+MEDIA_UNTIL: Final = Variation(
+    "media_until",
+    "1",
+    {share: share for share in ("1", "0.75", "0.5", "0.25")},
+    "Clips and sounds up to a share of their time",
+    "Until",
+)
+VARIATIONS: Final = (
+    MEDIA_UNTIL,
+    Variation(
+        "history_window", "", {"": "All"}, "Earlier actions that are told", "Actions", other="Last"
+    ),
+    Variation("history_screenshots", "", {"": "The task's"}, "Earlier screenshots", "Screenshots"),
+    Variation(
+        "language",
+        "own",
+        {"own": "Own", "en": "English", "zh": "Chinese", "both": "Both"},
+        "Language of the instruction, by that of the app",
+        "Instruction",
+        axis="language",
+        wordings=True,
+    ),
+)
+"""Their tables in `omnidata report`."""
+
+_COUNTS: Final = ("history_window", "history_screenshots")
+_DIGITS: Final = 4
+_LACKING: Final = {
+    "media_until": "no step has a clip or a sound",
+    "history_window": "no prompt tells of earlier actions",
+    "history_screenshots": "no step has a screenshot of the step before it",
+    "language": "no row has its instruction in that language",
+}
+
+
+def split(
+    given: Mapping[str, str], allowed: Mapping[str, Sequence[str]]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """What was given as the task's own options, and as those of all tasks, without defaults.
+
+    Args:
+        given: as with `-T key=value`.
+        allowed: the task's own options.
+
+    Raises:
+        UsageError: a value that the option does not take.
+
+    Examples:
+        >>> split({"history": "none", "media_until": "0.50", "language": "own"}, {})
+        ({'history': 'none'}, {'media_until': '0.5'})
+    """
+    own = {name: value for name, value in given.items() if name in allowed or name not in OPTIONS}
+    common = {name: _canonical(name, given[name]) for name in given if name not in own}
+    return own, {name: value for name, value in common.items() if value}
+
+
+def _canonical(name: str, value: str) -> str:
+    """The value in one spelling; empty for the default."""
+    if name == "language" and value in LANGUAGES:
+        return "" if value == "own" else value
+    if name in _COUNTS and value.isascii() and value.isdecimal() and len(value) < _DIGITS:
+        return str(int(value))
+    if name == "media_until":
+        try:
+            share = float(value)
+        except ValueError:
+            share = 0.0
+        if 0 < share <= 1:
+            return "" if share == 1 else f"{share:g}"
+    expected = {"language": f"one of {', '.join(LANGUAGES)}", "media_until": "above 0, up to 1"}
+    raise UsageError(
+        f'"{value}" is no value of "{name}"',
+        where=f"-T {name}={value}",
+        expected=expected.get(name, "a whole number from 0 to 999"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WithCommonOptions:
+    """A task under common options: other prompts, and else the task as it is.
+
+    Attributes:
+        task: the benchmark; it knows of `history_window` alone, of which it is told as an attribute
+            (`Benchmark.history_window`), for it writes its histories itself.
+        given: common options, without those that have their default.
+    """
+
+    task: Task
+    given: Mapping[str, str]
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the task has."""
+        if name in ("task", "given") or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.task, name)
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The options in force."""
+        return {**self.task.options, **self.given}
+
+    @property
+    def prompt_hash(self) -> str:
+        """SHA-256 of the task's prompt and the options."""
+        from omnidata.tasks.base import hash_of
+
+        return hash_of([self.task.prompt_hash, dict(sorted(self.given.items()))])
+
+    def load(self, data: Path, **options: Any) -> LoadedDataset:
+        """Read the dataset's annotations; steps have the screenshots that are asked for.
+
+        Raises:
+            UsageError: the data have nothing that an option asks for.
+        """
+        source = self.task.load(data, **options)
+        steps = source.steps
+        self._check("media_until", any(_timed(step.media) for step in steps))
+        self._check("history_window", any(step.history for step in steps))
+        if "language" in self.given:
+            rows = source.episode_rows
+            steps = [self._told(step, rows.get(step.episode, {})) for step in steps]
+            self._check("language", any(step.instruction for step in steps))
+        roles = source.roles
+        if "history_screenshots" in self.given:
+            most = self._shots(max((step.step_index for step in steps), default=0))
+            shots = {(s.episode, s.step_index): s.media.get("screenshot") for s in steps}
+            steps = [
+                replace(s, media=_with_shots(s, shots, self._shots(s.step_index))) for s in steps
+            ]
+            told = any(shots.get((s.episode, s.step_index - 1)) for s in steps)
+            self._check("history_screenshots", told)
+            roles = {role: kind for role, kind in roles.items() if role != HISTORY}
+            roles |= dict.fromkeys(_roles(most), "image")
+        return replace(source, steps=steps, roles=roles)
+
+    def _check(self, name: str, has: bool) -> None:
+        """Refuse an option for whose sake no step would be asked otherwise."""
+        if name in self.given and not has:
+            raise UsageError(
+                f"the option changes nothing: {_LACKING[name]}",
+                where=f"-T {name}={self.given[name]}",
+                expected="data that have it",
+                remedy=f"leave {name} out",
+            )
+
+    def _shots(self, index: int) -> int:
+        """How many earlier screenshots a step of that index may be shown."""
+        return min(int(self.given.get("history_screenshots", 0)), index)
+
+    def _told(self, step: Step, episode_row: Mapping[str, Any]) -> Step:
+        """The step with its instruction in the language; an empty one where it has none."""
+        found, wanted = self.task.instruction_by_language(step, episode_row), self.given["language"]
+        names = ("en", "zh") if wanted == "both" else (wanted,)
+        texts = [found.get(name, "") for name in names]
+        return replace(step, instruction=" / ".join(texts) if all(texts) else "")
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """The task's conversation for one step, changed as the options say.
+
+        Raises:
+            DataError: the row has no instruction in the language that is asked for.
+        """
+        if "language" in self.given and not step.instruction:
+            raise DataError(
+                "the row has no instruction in the language that is asked for",
+                where=step.sample_id,
+                expected=f"one for -T language={self.given['language']}",
+                remedy="leave the step out with --exclude, or leave the option out",
+            )
+        own = step
+        if "history_screenshots" in self.given:
+            left = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
+            own = replace(step, media=left)
+        told = self.task.prompt(own, predicted)
+        if past := [*_labelled(step, self._shots(step.step_index))]:
+            told = _inserted(told, past)
+        if share := float(self.given.get("media_until", 0)):
+            told = tuple(_until(message, _timed(step.media), share) for message in told)
+        return told
+
+
+def _roles(most: int) -> list[str]:
+    """Roles of earlier screenshots, the latest first: "history_screenshot_1" is one step back."""
+    return [f"{HISTORY}_{back}" for back in range(1, most + 1)]
+
+
+def _with_shots(
+    step: Step, shots: Mapping[tuple[str, int], MediaRef | None], most: int
+) -> dict[str, MediaRef | None]:
+    """The step's media, its history screenshot replaced by those of the steps before it."""
+    found = {role: ref for role, ref in step.media.items() if role != HISTORY}
+    for back, role in enumerate(_roles(most), 1):
+        if shot := shots.get((step.episode, step.step_index - back)):
+            found[role] = shot
+    return found
+
+
+def _labelled(step: Step, most: int) -> Iterator[Part]:
+    """The earlier screenshots, the oldest first, each with a text that says of which step."""
+    for back, role in [*enumerate(_roles(most), 1)][::-1]:
+        if ref := step.media.get(role):
+            yield Part("text", f"[Screenshot of step {step.step_index - back}]:", role=role)
+            yield Part("image", media=ref, role=role)
+
+
+def _inserted(told: Conversation, past: Sequence[Part]) -> Conversation:
+    """The conversation with parts before the first medium of the message that shows the screen."""
+    for number, message in enumerate(told):
+        if any(part.role == "screenshot" and part.media for part in message.parts):
+            at = next(at for at, part in enumerate(message.parts) if part.media or part.role)
+            parts = (*message.parts[:at], *past, *message.parts[at:])
+            return (*told[:number], Message(message.role, parts), *told[number + 1 :])
+    return told
+
+
+def _timed(media: Mapping[str, MediaRef | None]) -> set[str]:
+    """The roles of clips and sounds."""
+    return {role for role, ref in media.items() if ref and ref.kind != "image"}
+
+
+def _until(message: Message, roles: set[str], share: float) -> Message:
+    parts = tuple(
+        replace(part, media=replace(part.media, until=share))
+        if part.media and part.role in roles
+        else part
+        for part in message.parts
+    )
+    return Message(message.role, parts)

@@ -1,0 +1,127 @@
+"""`omnidata ablate --vary`: options of the task and of the model, one at a time or all together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.analysis.ablation import variants
+from omnidata.analysis.report import report
+from omnidata.analysis.runs import read_runs
+from omnidata.errors import UsageError
+from omnidata.tasks.omnigui.load import load
+from tests.ablate import senses
+from tests.ablate.test_verb import ablated
+from tests.cli.running import omnidata
+from tests.conftest import Once
+from tests.export.small import tree
+from tests.plugin import data as odyssey
+from tests.synth.making import made, only
+
+
+def settings_of(found: Any) -> dict[str, Any]:
+    return {row["name"]: row for row in found["settings"]}
+
+
+def info(out: Path, row: Any) -> Any:
+    assert Path(row["run"]).parent == out / "runs"
+    return json.loads((Path(row["run"]) / "run.json").read_text())
+
+
+def test_options_of_task_and_model_are_varied_one_at_a_time_from_a_base(tmp_path: Path) -> None:
+    data, out = tree(tmp_path / "data", episodes=3), tmp_path / "out"
+    vary = ("--vary", "history=gold,none", "--vary", "seed=1,2", "--controls", "silence")
+    some = ("--model", "baseline:random", "--out", out, "-T", "modalities=IA", *vary)
+    found = settings_of(json.loads(ablated("omnigui", data, *some, "--json").stdout))
+    base = "history=gold, seed=1"
+    assert list(found) == [base, "history=none", "seed=2", f"{base}, silence"]
+    assert [row["compared_with"] for row in found.values()] == [None, base, base, base]
+    said = [info(out, row) for row in found.values()]
+    assert [each["options"]["history"] for each in said] == ["gold", "none", "gold", "gold"]
+    assert [each["model_options"]["seed"] for each in said] == ["1", "1", "2", "1"]
+    assert {each["options"]["modalities"] for each in said} == {"IA"}
+    assert said[3]["control"]["name"] == "silence"
+    change = found["history=none"]["differences"]["overall"]["metrics"]["EM"]
+    assert change["difference"] == 0.0  # the same draws
+    shown = ablated("omnigui", data, *some, "--format", "md").stdout
+    assert "| history=none | " in shown
+
+
+def test_a_grid_has_every_combination_and_works_for_a_plugin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odyssey.install(tmp_path / "site", monkeypatch)
+    data = odyssey.write(tmp_path / "data", episodes=3)
+    vary = ("--grid", "--vary", "history=gold,none", "--vary", "history_screenshots=0,1")
+    some = ("--model", "baseline:oracle", "--out", tmp_path / "out", *vary, "--json")
+    found = settings_of(json.loads(ablated("odyssey", data, *some).stdout))
+    assert list(found) == [
+        f"history={history}, history_screenshots={shots}"
+        for history in ("gold", "none")
+        for shots in (0, 1)
+    ]
+    assert len({info(tmp_path / "out", row)["prompt_hash"] for row in found.values()}) == 4
+    assert len({row["run"] for row in found.values()}) == 4
+
+
+def test_a_model_that_needs_the_whole_sound_decides_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, once: Once
+) -> None:
+    taps = only("audio", max_steps=1, questions=("tap",))
+    data = once("heard", lambda folder: made(folder, taps, episodes=40))
+    senses.install(tmp_path / "site", monkeypatch)
+    known = senses.learn(load(data), "audio", tmp_path / "known.json")
+    out = tmp_path / "out"
+    asked = ("--model", "senses:audio", "-M", f"known={known}", "--limit", "8", "--out", out)
+    vary = ("--vary", "media_until=1.0,0.5", "--json")
+    found = settings_of(json.loads(ablated("omnigui", data, *asked, *vary).stdout))
+    exact = {name: row["results"]["overall"]["EM"] for name, row in found.items()}
+    assert exact == {"media_until=1.0": 1.0, "media_until=0.5": 0.0}
+    line = (Path(found["media_until=0.5"]["run"]) / "predictions.jsonl").read_text().splitlines()[0]
+    shown = json.loads(line)["receipt"]["media"]
+    assert {role: stamp.get("until") for role, stamp in shown.items()} == {
+        "screenshot": None, "video": 0.5, "audio": 0.5
+    }  # fmt: skip
+    runs = read_runs([Path(row["run"]) for row in found.values()])
+    (table,) = [each for each in report(runs).tables if each.name == "decisions"]
+    whole = [cell.value for cell in table.rows[0].cells]
+    assert whole == [8, 0.0, 1.0, 1.0, 0.0]  # it waits until it has heard all
+
+
+@pytest.mark.parametrize(
+    ("given", "fixed", "said"),
+    [
+        (["frames"], (), "no two different values"),
+        (["frames=4"], (), "no two different values"),
+        (["frames=4,4"], (), "no two different values"),
+        (["frames=4,8", "frames=1,2"], (), "given twice"),
+        (["frames=4,8"], ("frames",), "given twice"),
+    ],
+)
+def test_what_varies_nothing_is_refused(given: list[str], fixed: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        variants(given, fixed)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (("--vary", "history=gold,silver"), '"silver" is no value of "history"'),
+        (("--vary", "media_until=1,2"), '"2" is no value of "media_until"'),
+        (("--vary", "seed=1,x"), "the seed is not a number"),
+        (("--vary", "history=gold,none", "--modalities", "IAV"), "options are varied"),
+        (("--grid",), "--vary"),
+    ],
+)
+def test_a_value_that_no_run_can_have_is_refused_before_any_run(
+    tmp_path: Path, wrong: tuple[str, ...], said: str
+) -> None:
+    data, out = tree(tmp_path / "data"), tmp_path / "out"
+    done = omnidata(
+        "ablate", "omnigui", data, "--model", "baseline:random", "--out", out, *wrong, code=2
+    )
+    assert said in " ".join(done.stderr.split())
+    assert not out.exists()
