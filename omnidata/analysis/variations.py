@@ -530,8 +530,8 @@ _DRAWN = (1, 2, 3, 4, 5, 8, 16, 32)
 def _passes(runs: Sequence[Run], name: str) -> list[Table]:
     """How likely one of k runs, or each of k, has a step right, and an episode from end to end.
 
-    Nothing where steps may be partly right. Episodes are counted where all of them are whole, and the
-    ids or the data tell which step is of which.
+    Nothing where steps may be partly right. Episodes are counted where all of them are whole, and
+    the ids or the data tell which step is of which.
     """
     metric, value = right_of(runs[0])
     shared = [each for each in runs[0].scores if all(each in run.scores for run in runs)]
