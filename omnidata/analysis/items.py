@@ -167,8 +167,9 @@ def discriminations(right: Floats) -> list[float | None]:
         Per item; None where the item or the rest is the same in all runs.
 
     Examples:
-        >>> discriminations(np.array([[1.0, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 1]]))[3]
-        -0.8660254037844387
+        >>> found = discriminations(np.array([[1.0, 1, 1, 0], [1, 1, 0, 0], [0, 1, 0, 1]]))
+        >>> [each if each is None else round(each, 3) for each in found]
+        [-0.5, None, None, -0.866]
     """
     rest = right.sum(axis=1, keepdims=True) - right
     ours, theirs = (each - each.mean(axis=0) for each in (right, rest))

@@ -22,7 +22,7 @@ from omnidata.metrics.intervals import Floats
 from omnidata.predictions import Prediction
 from omnidata.run.cost import Tokens
 from omnidata.run.folder import TRANSIENT
-from omnidata.run.run_files import ANSWERS, Run, flat
+from omnidata.run.run_files import ANSWERS, Run, cut, flat
 
 _TOKENS: Mapping[str, str] = {
     "input": "Input",
@@ -32,6 +32,8 @@ _TOKENS: Mapping[str, str] = {
     "cached": "Cached",
     "output": "Output",
 }
+_LEAST_S, _LEAST_COST = 1e-3, 1e-6
+"""What `run.json` rounds to: nothing is divided by less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,14 @@ def usage_of(run: Run) -> Usage:
             latencies.append(line.latency_s)
     said, took = run.settings.get("usage", {}), run.settings.get("timings", {}).get("ask_s", 0)
     cost, currency = said.get("cost"), str(said.get("currency", ""))
+    merged = "merged" in run.settings
     return Usage(
         answers,
         kept,
         unmetered,
         tokens,
         np.array(latencies, dtype=np.float64),
-        3600 * answers / took if answers and took > 0 and "merged" not in run.settings else None,
+        3600 * answers / took if answers and took >= _LEAST_S and not merged else None,
         float(cost) if isinstance(cost, int | float) else None,
         currency,
         str(said.get("prices_of", "")),
@@ -136,7 +139,8 @@ def tables(runs: Sequence[Run]) -> list[Table]:
 def _cost(runs: Sequence[Run], found: Sequence[Usage]) -> Table:
     headers, labels = named_rows(runs)
     metric = right_of(runs[0])[0]
-    heads, cells = [], [list[Cell]() for _ in runs]
+    heads: list[Head] = []
+    cells: list[list[Cell]] = [[] for _ in runs]
 
     def add(
         header: str, columns: Sequence[tuple[str, str, CellUnit, Sequence[float | None]]]
@@ -206,7 +210,7 @@ def _right_per(run: Run, usage: Usage) -> float | None:
     """Right steps for one unit of the currency; None where not all that was paid is known."""
     metric = right_of(run)[0]
     share, cost = run.results["overall"].get(metric), usage.whole_cost
-    if not cost or share is None or run.columns.get(metric) != "share":
+    if cost is None or cost < _LEAST_COST or share is None or run.columns.get(metric) != "share":
         return None
     return float(share) * size(run) / cost
 
@@ -265,7 +269,7 @@ def _parameters(run: Run) -> tuple[str, ...]:
     sent = {name.rpartition(".")[2]: value for name, value in settings.items()}
 
     def said(value: Any, otherwise: str) -> str:
-        return otherwise if value is None else str(value)
+        return otherwise if value is None else cut(str(value))
 
     return (
         *(said(generation.get(name), _DEFAULT) for name in ("temperature", "max_new_tokens")),
