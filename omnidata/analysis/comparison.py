@@ -82,7 +82,8 @@ def pair(a: Run, b: Run, *, data: Path | None = None, source: LoadedDataset | No
         DataError: the data cannot be read.
     """
     found = align([a, b], data=data, source=source)
-    in_a, in_b = found.answered
+    in_a, in_b = map(set, found.answered)
+    rows_a, rows_b = found.rows
     listed = a.scores.keys() | b.scores.keys()
     return Pair(
         a,
@@ -90,7 +91,8 @@ def pair(a: Run, b: Run, *, data: Path | None = None, source: LoadedDataset | No
         found.ids,
         found.steps,
         found.order,
-        *found.rows,
+        rows_a,
+        rows_b,
         only_a=len(in_a) - len(found.ids),
         only_b=len(in_b) - len(found.ids),
         neither=len(listed - in_a - in_b),
@@ -533,8 +535,8 @@ def measures(
     """
     if scorer := run.offline_scorer:
         columns = scorer.paired(run.profile)
-        both = (np.column_stack([rows.values[name] for name in columns]) for rows in (a, b))
-        judged, sums = means(*both, np.arange(len(ids), dtype=np.int64))
+        sides = [np.column_stack([rows.values[name] for name in columns]) for rows in (a, b)]
+        judged, sums = means(sides[0], sides[1], np.arange(len(ids), dtype=np.int64))
         flips = (scorer.right, scorer.right) if scorer.right else None
         return Measures(columns, {}, flips, judged, sums)
     profile = run.benchmark.profiles[run.profile]

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -111,17 +112,20 @@ def test_discrimination_is_the_correlation_with_the_rest(seed: int) -> None:
             assert found is None
 
 
-def test_a_subset_is_of_whole_episodes_and_keeps_the_order(
-    source: LoadedDataset, runs: list[Path]
+@pytest.mark.parametrize("groups", [EPISODES, EPISODES // 2])
+def test_a_subset_is_of_whole_groups_and_keeps_the_order(
+    source: LoadedDataset, runs: list[Path], groups: int
 ) -> None:
+    twins = [replace(step, group=f"G{place(step) // 2 % groups}") for step in source.steps]
+    source = replace(source, steps=twins)
     found = choose(runs, 0.3, source=source)
     chosen = set(found.ids)
     assert chosen.isdisjoint(found.left_out)
     assert chosen.union(found.left_out) == {step.sample_id for step in source.steps}
-    for step in source.steps:
-        assert (step.sample_id in chosen) == (f"{step.episode}/0" in chosen)
-    assert (len(chosen), found.groups, found.order) == (12, (6, EPISODES), 1.0)
     kept = [step for step in source.steps if step.sample_id in chosen]
+    inside, outside = {s.group for s in kept}, {s.group for s in source.steps if s not in kept}
+    assert inside.isdisjoint(outside)
+    assert (len(kept), found.groups, found.order) == (12, (groups * 3 // 10, groups), 1.0)
     for run, folder in zip(found.runs, runs, strict=True):
         scores = [json.loads(line) for line in (folder / "scores.jsonl").read_text().splitlines()]
         right = {score["sample_id"]: score["exact_match"] for score in scores}
