@@ -82,42 +82,82 @@ def pair(a: Run, b: Run, *, data: Path | None = None, source: LoadedDataset | No
         UsageError: the data cannot be found.
         DataError: the data cannot be read.
     """
-    _check_alike(a, b)
-    steps: list[Step] = []
-    if not a.offline_scorer:
-        source = source or _load(a, b, data)
-        _check_source(a, source)
-        _check_source(b, source)
-        steps = list(source.steps)
-    ids = [step.sample_id for step in steps] or list(dict.fromkeys((*a.scores, *b.scores)))
-    known = set(ids)
-    for run in (a, b):
-        _check_ids(run, known)
-    in_a, in_b = ({name for name in ids if _has(run, name)} for run in (a, b))
-    common = [name for name in ids if name in in_a and name in in_b]
-    if not common:
-        raise RunError(
-            "the runs have no step in common",
-            where=f"{a.path} has {len(in_a)}, {b.path} has {len(in_b)}",
-            expected="answers to the same steps",
-            remedy="look at --where, --limit and --shard of the two runs",
-        )
-    chosen = set(common)
-    kept = [step for step in steps if step.sample_id in chosen]
-    whole = whole_episodes(steps, kept) if kept else None
+    found = align([a, b], data=data, source=source)
+    in_a, in_b = map(set, found.answered)
+    rows_a, rows_b = found.rows
     listed = a.scores.keys() | b.scores.keys()
     return Pair(
         a,
         b,
-        common,
-        kept,
-        ids,
-        _rows(a, common, whole),
-        _rows(b, common, whole),
-        only_a=len(in_a) - len(common),
-        only_b=len(in_b) - len(common),
+        found.ids,
+        found.steps,
+        found.order,
+        rows_a,
+        rows_b,
+        only_a=len(in_a) - len(found.ids),
+        only_b=len(in_b) - len(found.ids),
         neither=len(listed - in_a - in_b),
     )
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Runs on the steps that all of them have.
+
+    Attributes:
+        runs: two or more.
+        ids: sample ids, in the order of the data.
+        steps: of the same ids; none for what is scored task by task, without steps.
+        order: all ids of the data.
+        source: all steps of the data.
+        rows: each run's verdicts, aligned with `ids`; `missing` steps are nobody's.
+        answered: the ids that each run has.
+    """
+
+    runs: Sequence[Run]
+    ids: Sequence[str]
+    steps: Sequence[Step]
+    order: Sequence[str]
+    source: Sequence[Step]
+    rows: Sequence[VerdictColumns]
+    answered: Sequence[Collection[str]]
+
+
+def align(
+    runs: Sequence[Run], *, data: Path | None = None, source: LoadedDataset | None = None
+) -> Aligned:
+    """Put scored runs side by side; arguments and errors are those of `pair`."""
+    first, *others = runs
+    for other in others:
+        _check_alike(first, other)
+    steps: list[Step] = []
+    if not first.offline_scorer:
+        source = source or _load(runs, data)
+        for run in runs:
+            _check_source(run, source)
+        steps = list(source.steps)
+    ids = [step.sample_id for step in steps] or list(
+        dict.fromkeys(name for run in runs for name in run.scores)
+    )
+    known = set(ids)
+    for run in runs:
+        _check_ids(run, known)
+    answered = [{name for name in ids if _has(run, name)} for run in runs]
+    chosen = set.intersection(*answered)
+    if not chosen:
+        raise RunError(
+            "the runs have no step in common",
+            where=", ".join(
+                f"{run.path} has {len(own)}" for run, own in zip(runs, answered, strict=True)
+            ),
+            expected="answers to the same steps",
+            remedy="look at --where, --limit and --shard of the runs",
+        )
+    common = [name for name in ids if name in chosen]
+    kept = [step for step in steps if step.sample_id in chosen]
+    whole = whole_episodes(steps, kept) if kept else None
+    rows = [_rows(run, common, whole) for run in runs]
+    return Aligned(runs, common, kept, ids, steps, rows, answered)
 
 
 def _check_alike(a: Run, b: Run) -> None:
@@ -146,13 +186,13 @@ def _check_alike(a: Run, b: Run) -> None:
         )
 
 
-def _load(a: Run, b: Run, data: Path | None) -> LoadedDataset:
-    """The data, from where the user or the first run says that they lie."""
-    named = data or a.data or b.data
+def _load(runs: Sequence[Run], data: Path | None) -> LoadedDataset:
+    """The data, from where the user or the first run that says it says that they lie."""
+    named = data or next((run.data for run in runs if run.data), None)
     if named is None:
         raise UsageError(
-            "neither run says which data it is of",
-            where=f"{a.path} and {b.path}",
+            "no run says which data it is of",
+            where=" and ".join(str(run.path) for run in runs),
             expected="the data that the answers were scored on",
             remedy="add --data DATA",
         )
@@ -163,8 +203,8 @@ def _load(a: Run, b: Run, data: Path | None) -> LoadedDataset:
             expected="the data of the runs, for their episodes and labels",
             remedy="add --data DATA with the place where they lie now",
         )
-    task = a.benchmark if b.imported else b.benchmark
-    return task.load(named, check_media=False)
+    told = next((run for run in runs if not run.imported), runs[0])
+    return told.benchmark.load(named, check_media=False)
 
 
 def _check_source(run: Run, source: LoadedDataset) -> None:
@@ -454,7 +494,7 @@ def compare(
         DataError: the data cannot be read.
     """
     compared = pair(read_run(a), read_run(b), data=data, source=source)
-    found = _measures(compared)
+    found = measures(compared.a, compared.ids, compared.steps, compared.rows_a, compared.rows_b)
     right: list[Mask] = []
     if found.flips:
         right = [rows.values[found.flips[1]] == 1 for rows in (compared.rows_a, compared.rows_b)]
@@ -507,29 +547,44 @@ def _causes(compared: Pair, judged: Mask, *, seed: int, resamples: int) -> dict[
     return dict(zip(names, map(CauseShare, shares, qs), strict=True))
 
 
-def _measures(compared: Pair) -> Measures:
-    """The metrics of the profile that both runs were scored by.
+def measure_all(found: Aligned) -> tuple[list[Measures], Mask]:
+    """The measures of the first run and each other one, and the steps judged in all runs, (N,)."""
+    first, *others = found.rows
+    pairs = [measures(found.runs[0], found.ids, found.steps, first, rows) for rows in others]
+    return pairs, np.logical_and.reduce([each.judged for each in pairs], dtype=np.bool_)
+
+
+def measures(
+    run: Run, ids: Sequence[str], steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns
+) -> Measures:
+    """The metrics of the profile that two runs were scored by.
+
+    Args:
+        run: one of them.
+        ids: of the steps that both have.
+        steps: of the same ids, as `Aligned` has them.
+        a: the verdicts of one run, aligned with `ids`.
+        b: those of the other.
 
     Raises:
         RunError: the profile does not say what its totals are sums of.
     """
-    run, both = compared.a, (compared.rows_a, compared.rows_b)
     if scorer := run.offline_scorer:
         columns = scorer.paired(run.profile)
-        a, b = (np.column_stack([rows.values[name] for name in columns]) for rows in both)
-        judged, sums = means(a, b, np.arange(len(compared.ids), dtype=np.int64))
+        sides = [np.column_stack([rows.values[name] for name in columns]) for rows in (a, b)]
+        judged, sums = means(sides[0], sides[1], np.arange(len(ids), dtype=np.int64))
         flips = (scorer.right, scorer.right) if scorer.right else None
         return Measures(columns, {}, flips, judged, sums)
     profile = run.benchmark.profiles[run.profile]
-    measures = getattr(profile, "measures", None)
-    if measures is None:
+    said = getattr(profile, "measures", None)
+    if said is None:
         raise RunError(
             f"runs of the profile {run.profile} cannot be compared",
             where=str(run.path),
             expected="a profile derived from EpisodeProfile or RowProfile, or with `measures`",
             remedy="look at the totals side by side: omnidata report",
         )
-    found: Measures = measures(compared.steps, *both)
+    found: Measures = said(steps, a, b)
     return found
 
 

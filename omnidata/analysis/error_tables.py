@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from omnidata.analysis.run_tables import title
-from omnidata.analysis.runs import labels
+from omnidata.analysis.run_tables import named_rows, title
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table
 from omnidata.errors import RunError
 from omnidata.run.run_files import Run
@@ -78,11 +77,10 @@ def _table(
     ]
     columns = [Column("Wrong", "wrong", "count")]
     columns += [Column(CAUSES[cause].partition(":")[0], cause) for cause in shown]
-    named = labels(runs)
-    wide = 2 if any(setting for _, setting in named) else 1
+    headers, named = named_rows(runs)
     rows = tuple(
         Row(
-            (*filter(None, [group]), *named[number][:wide]),
+            (*filter(None, [group]), *named[number]),
             _cells(causes[number][group], shown),
             group=group,
             run=str(runs[number].path),
@@ -96,7 +94,7 @@ def _table(
         title("Why answers are wrong" + (f", by {header.lower()}" if header else ""), runs),
         runs[0].task,
         runs[0].profile,
-        (*filter(None, [header]), *("Model", "Setting")[:wide]),
+        (*filter(None, [header]), *headers),
         (Head("", tuple(columns)),),
         rows,
         _NOTES,

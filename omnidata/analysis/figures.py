@@ -1,4 +1,4 @@
-"""Figures of runs: capability fingerprints (OmniGUI, Figure 4) and bars by app (Figure 5).
+"""Figures of runs: capability fingerprints (OmniGUI, Figure 4), bars by app (Figure 5), costs.
 
 Colours are Okabe and Ito's, which colour-blind people tell apart; lines differ in their dashes and
 markers, bars in their hatches and greys, so that a print without colour can be read too.
@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omnidata.analysis.run_tables import cell, counted, main_metric, present, ranked, specs
-from omnidata.analysis.runs import by_profile, labels
+from omnidata.analysis.runs import by_profile, labels, unlike
 from omnidata.analysis.tables import number
+from omnidata.analysis.usage_tables import usage_of
 from omnidata.errors import UsageError
 from omnidata.figures import check_installed, save, spellings
+from omnidata.run.folder import file_name
 from omnidata.run.run_files import Run
 from omnidata.tasks.published import TableSpec
 
@@ -86,7 +88,7 @@ def drawings(runs: Sequence[Run]) -> list[Drawing]:
     for same in by_profile(runs):
         several = len({run.profile for run in runs if run.task == same[0].task}) > 1
         prefix = f"{same[0].task}-{same[0].profile}" if several else same[0].task
-        found += [*_radars(same, prefix), *_bars(same, prefix)]
+        found += [*_radars(same, prefix), *_bars(same, prefix), *_costs(same, prefix)]
     return found
 
 
@@ -111,6 +113,29 @@ def _bars(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
         number = f"-{place}" if len(runs) > 1 else ""
         if axes:
             yield Drawing(f"{prefix}-bars-{axes[0]}{number}", partial(bars, run, axes[0], name))
+
+
+def _costs(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
+    """One per currency and so many runs as can be told apart; of runs whose whole cost is known.
+
+    Of runs on different steps there is none: they cost what their steps do.
+    """
+    told = [", ".join(filter(None, label)) for label in labels(runs)]
+    points: dict[str, list[tuple[Run, str, float]]] = {}
+    for run, name in zip(runs, told, strict=True) if not unlike(runs) else ():
+        if "cost" not in run.settings.get("usage", {}):
+            continue
+        usage = usage_of(run)
+        if usage.whole_cost and cell(run, "", "", main_metric(run)).value is not None:
+            points.setdefault(usage.currency, []).append((run, name, usage.whole_cost))
+    for currency, found in points.items():
+        if len(found) < 2:
+            continue
+        mark = f"-{file_name(currency)}" if len(points) > 1 else ""
+        for start in range(0, len(found), _TOGETHER):
+            number = f"-{start // _TOGETHER + 1}" if len(found) > _TOGETHER else ""
+            make = partial(costs, found[start : start + _TOGETHER], currency)
+            yield Drawing(f"{prefix}-cost{mark}{number}", make)
 
 
 def radar(spec: TableSpec, runs: Sequence[Run], told: Sequence[str]) -> Figure:
@@ -285,6 +310,50 @@ def _sizes(run: Run, axis: str, group: str) -> str:
     found = run.results["by"][axis][group]
     of = counted([*run.results["by"][axis].values()])
     return "/".join(str(found.get(key, 0)) for key in of)
+
+
+def costs(points: Sequence[tuple[Run, str, float]], currency: str) -> Figure:
+    """The main metric against the cost of the run, with its 95 % interval.
+
+    Args:
+        points: run, name and cost; at most eight.
+        currency: of the costs.
+    """
+    from matplotlib.figure import Figure
+
+    first = points[0][0]
+    metric = main_metric(first)
+    scale = 100 if first.columns[metric] == "share" else 1
+    made = Figure(figsize=(6.4, 4.2 + 0.22 * len(points)), layout="constrained")
+    axes = made.add_subplot()
+    families, written = spellings([*(name for _, name, _ in points), currency])
+    for place, (run, name, cost) in enumerate(points):
+        found = cell(run, "", "", metric)
+        value = scale * (found.value or 0.0)
+        low, high = (scale * end for end in found.ci95) if found.ci95 else (value, value)
+        axes.errorbar(
+            [cost],
+            [value],
+            yerr=[[max(0.0, value - low)], [max(0.0, high - value)]],
+            color=_COLOURS[place],
+            marker=_MARKERS[place],
+            markersize=8,
+            linestyle="",
+            capsize=3,
+            label=_cut(written[name], 64),
+        )
+    costly = [cost for *_, cost in points]
+    if max(costly) > 20 * min(costly):
+        axes.set_xscale("log")
+    else:
+        axes.set_xlim(left=0)
+    axes.set_xlabel(f"Cost of the run ({written[currency]})", fontfamily=families, parse_math=False)
+    axes.set_ylabel(f"{metric} (%)" if scale == 100 else metric)
+    axes.grid(color="#c8c8c8", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title(f"{metric} against cost: {first.task}, {first.profile}", fontsize=11)
+    _legend(made, families)
+    return made
 
 
 def _cut(name: str, longest: int) -> str:

@@ -24,7 +24,8 @@ MIN_EPISODES = 10
 MIN_DIFFERING = 6
 """With five episodes that differ no two-sided test reaches 0.05: 2 / 2**5 is 0.0625."""
 _AT_ONCE = 1 << 21  # random numbers held at a time
-_TIE = 1e-12  # the same sum in another order of adding
+TIE = 1e-12
+"""So little differs the same sum in another order of adding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,7 @@ def _number(value: float) -> float | None:
 
 def _differ(a: Floats, b: Floats) -> Mask:
     """(K,): where the runs differ; a group's fractions may have been added in another order."""
-    return np.asarray((np.abs(b - a) > _TIE).any(axis=1), dtype=np.bool_)
+    return np.asarray((np.abs(b - a) > TIE).any(axis=1), dtype=np.bool_)
 
 
 def _kinds(sums: Sums) -> tuple[Floats, Floats, Ints]:
@@ -172,8 +173,8 @@ def _kinds(sums: Sums) -> tuple[Floats, Floats, Ints]:
     return kinds[:, :columns], kinds[:, columns:], frequency
 
 
-def _chunks(resamples: int, kinds: int) -> Iterator[int]:
-    """The resamples in portions that fit into memory."""
+def portions(resamples: int, kinds: int) -> Iterator[int]:
+    """The resamples, of so many numbers each, in portions that fit into memory."""
     size = max(1, _AT_ONCE // max(1, kinds))
     for start in range(0, resamples, size):
         yield min(size, resamples - start)
@@ -192,7 +193,7 @@ def _intervals(
     if not episodes:
         return np.full((rates(frequency @ a).shape[-1], 2), np.nan)
     found = []
-    for size in _chunks(resamples, len(frequency)):
+    for size in portions(resamples, len(frequency)):
         draws = rng.multinomial(episodes, frequency / episodes, size=size)
         found.append(rates(draws @ b) - rates(draws @ a))
     differences = np.concatenate(found)
@@ -223,7 +224,7 @@ def _flipped(
     def reached(swaps: Ints) -> Floats:
         moved = swaps @ gained
         drawn = np.abs(rates(total_b - moved) - rates(total_a + moved))
-        counted: Floats = (~(drawn < np.abs(found) - _TIE)).sum(axis=0).astype(np.float64)
+        counted: Floats = (~(drawn < np.abs(found) - TIE)).sum(axis=0).astype(np.float64)
         return counted
 
     episodes = int(often.sum())
@@ -232,6 +233,6 @@ def _flipped(
         every = np.arange(1 << episodes, dtype=np.int64)[:, None] >> np.arange(episodes) & 1
         return reached(every) / len(every)
     times = np.ones(len(found))
-    for size in _chunks(resamples, len(often)):
+    for size in portions(resamples, len(often)):
         times += reached(rng.binomial(often, 0.5, size=(size, len(often))))
     return times / (resamples + 1)

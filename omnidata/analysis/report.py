@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from omnidata.analysis import run_tables, variations
+from omnidata.analysis import run_tables, usage_tables, variations
 from omnidata.analysis import tables as formats
 from omnidata.analysis.decisions import decision_tables
 from omnidata.analysis.error_tables import error_tables
@@ -122,7 +122,7 @@ def _tables(
     for axis in dict.fromkeys(axes):
         if any(run.results["by"].get(axis) for run in runs):
             found.append(run_tables.by_axis(axis, runs, with_published=with_published))
-    return found
+    return found + usage_tables.tables(runs)
 
 
 # Results as the Hugging Face Hub reads them: a card's `model-index`, and `.eval_results/*.yaml`.
@@ -195,15 +195,19 @@ def _check(runs: Sequence[Run], card: Path, datasets: Mapping[str, str]) -> None
 
 
 def card_text(runs: Sequence[Run], datasets: Mapping[str, str] = {}) -> str:
-    """The card: its metadata, and below it a table with intervals for people.
+    """The card: its metadata, and below it tables for people: totals, what the runs took.
 
     Args:
         runs: of one model.
         datasets: task -> id of its data on the Hub.
     """
     metadata = _yaml({"model-index": model_index(runs, datasets)})
-    tables = [formats.markdown(run_tables.overall(same)) for same in by_profile(runs)]
-    return "\n".join([f"---\n{metadata}---\n", *tables])
+    shown = [
+        table
+        for same in by_profile(runs)
+        for table in (run_tables.overall(same), *usage_tables.tables(same))
+    ]
+    return "\n".join([f"---\n{metadata}---\n", *map(formats.markdown, shown)])
 
 
 def model_index(runs: Sequence[Run], datasets: Mapping[str, str] = {}) -> list[dict[str, Any]]:

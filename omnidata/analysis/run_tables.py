@@ -219,11 +219,10 @@ def overall(runs: Sequence[Run]) -> Table:
     counts = counted([run.results["counts"] for run in runs])
     columns = [Column(name, name, unit) for name, unit in units.items()]
     columns += [Column(_COUNTS[name], name, "count") for name in counts]
-    named = labels(runs)
-    wide = 2 if any(setting for _, setting in named) else 1
+    headers, named = named_rows(runs)
     rows = tuple(
         Row(
-            label[:wide],
+            label,
             tuple(cell(run, "", "", column.metric) for column in columns),
             run=str(run.path),
         )
@@ -234,11 +233,18 @@ def overall(runs: Sequence[Run]) -> Table:
         title("Overall, with 95 % intervals", runs),
         runs[0].task,
         runs[0].profile,
-        ("Model", "Setting")[:wide],
+        headers,
         (Head("", tuple(columns)),),
         rows,
         _apart(runs),
     )
+
+
+def named_rows(runs: Sequence[Run]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The headers of the label columns, and each run's labels; settings only where they differ."""
+    named = labels(runs)
+    wide = 2 if any(setting for _, setting in named) else 1
+    return ("Model", "Setting")[:wide], [label[:wide] for label in named]
 
 
 def by_axis(axis: str, runs: Sequence[Run], *, with_published: bool) -> Table:

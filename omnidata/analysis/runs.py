@@ -27,16 +27,16 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
         UsageError: a folder is named twice.
         RunError: see `read_run`.
     """
-    places: dict[Path, Path] = {}
+    places: set[Path] = set()
     for folder in folders:
-        other = places.setdefault(folder.resolve(), folder)
-        if other is not folder:
+        if folder.resolve() in places:
             raise UsageError(
                 "the run is named twice",
                 where=str(folder),
                 expected="each run once",
                 remedy="leave one of them out",
             )
+        places.add(folder.resolve())
     return [read_run(folder) for folder in folders]
 
 

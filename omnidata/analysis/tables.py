@@ -15,8 +15,9 @@ from rich.cells import cell_len
 
 from omnidata.tasks.overview import Table as TextTable
 
-CellUnit = Literal["share", "number", "count", "episode"]
-"""Shares are fractions and printed as percent; `episode` is a number of a step, from 1."""
+CellUnit = Literal["share", "number", "count", "episode", "money"]
+"""Shares are fractions and printed as percent; `episode` is a number of a step, from 1; money is
+printed to a hundredth of a cent."""
 Mark = Literal["", "best", "drop", "gain"]
 
 
@@ -114,8 +115,17 @@ class Table:
         return tuple(column for head in self.heads for column in head.columns)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """One record per number, with everything that says what it is; nothing is rounded."""
+        """One record per number, with everything that says what it is; nothing is rounded.
+
+        A table without numbers has one per label beside a row's first, which is its name.
+        """
         for row in self.rows:
+            if not self.heads:
+                own = {"table": self.name, "task": self.task, "profile": self.profile}
+                own |= {"row": row.labels[0], "run": row.run}
+                labelled = zip(self.labels[1:], row.labels[1:], strict=True)
+                for name, said in labelled:
+                    yield {**own, "metric": name, "value": None if said == DASH else said}
             for column, cell in zip(self.columns, row.cells, strict=True):
                 low, high = cell.ci95 or (None, None)
                 source = row.source or column.source
@@ -188,6 +198,8 @@ def number(value: float | None, unit: CellUnit, *, sign: bool = False) -> str:
         return DASH
     if unit == "count":
         return f"{value:.0f}"
+    if unit == "money":
+        return f"{value:.4f}"
     shown = f"{100 * value:+.1f}" if unit == "share" else f"{value:+.2f}"
     if not float(shown):
         return shown[1:]  # minus nothing is nothing

@@ -29,6 +29,7 @@ from omnidata.analysis.tables import (
 )
 from omnidata.errors import OmnidataError, RunError, counted
 from omnidata.metrics.intervals import wilson
+from omnidata.metrics.rollouts import pass_all, pass_at
 from omnidata.run.run_files import Run
 from omnidata.tasks.published import HISTORY, Published, PublishedRow, TableSpec, Variation
 from omnidata.types import LoadedDataset
@@ -528,7 +529,7 @@ def _text(run: Run, sample_id: str) -> str | None:
 
 
 def seed_tables(runs: Sequence[Run]) -> list[Table]:
-    """Mean, deviation between runs, least and most of each total; one table per group.
+    """Mean, deviation between runs, least and most of each total, and pass@k; of each group.
 
     The deviation is that of a sample (n - 1).
 
@@ -536,11 +537,87 @@ def seed_tables(runs: Sequence[Run]) -> list[Table]:
         runs: of one task and profile.
     """
     groups = repeats(runs)
-    names = labels([group[0] for group in groups])
+    names = [", ".join(filter(None, name)) for name in labels([group[0] for group in groups])]
+    found = []
+    for group, name in zip(groups, names, strict=True):
+        found.append(_table(group, name))
+        found += _passes(group, name)
+    return found
+
+
+_DRAWN = (1, 2, 3, 4, 5, 8, 16, 32)
+"""Of how many runs pass@k and pass^k are shown, beside all of them."""
+
+
+def _passes(runs: Sequence[Run], name: str) -> list[Table]:
+    """How likely one of k runs, or each of k, has a step right, and an episode from end to end.
+
+    Nothing where steps may be partly right. Episodes are counted where all of them are whole, and
+    the ids or the data tell which step is of which.
+    """
+    metric, value = right_of(runs[0])
+    shared = [each for each in runs[0].scores if all(each in run.scores for run in runs)]
+    told = {each: [run.scores[each].get(value) for run in runs] for each in shared}
+    judged = {each: values for each, values in told.items() if None not in values}
+    if not judged or any(one not in (0, 1) for values in judged.values() for one in values):
+        return []
+    counts = {f"{metric} of steps": [sum(values) for values in judged.values()]}
+    if whole := _whole_episodes(runs, judged):
+        counts["episodes, all steps right"] = whole
+    size = len(runs)
+    drawn = [*(k for k in _DRAWN if k < size), size]
+    rules = (
+        ("pass@k: one of k is right", "pass@", pass_at),
+        ("pass^k: all k are", "pass^", pass_all),
+    )
+    heads = tuple(
+        Head(header, tuple(Column(f"k = {k}", f"{short}{k}") for k in drawn))
+        for header, short, _ in rules
+    )
+    rows = tuple(
+        Row(
+            (called,),
+            tuple(
+                Cell(statistics.fmean(rule(size, right, k) for right in hits))
+                for *_, rule in rules
+                for k in drawn
+            ),
+            group=called,
+        )
+        for called, hits in counts.items()
+    )
     return [
-        _table(group, ", ".join(filter(None, name)))
-        for group, name in zip(groups, names, strict=True)
+        Table(
+            "repeats-pass",
+            title(f"pass@k and pass^k of {size} runs of {name}", runs),
+            runs[0].task,
+            runs[0].profile,
+            ("",),
+            heads,
+            rows,
+            (
+                f"Over {counted(len(judged), 'step')} that all runs have; without bias: "
+                "1 - C(n-c, k) / C(n, k) and C(c, k) / C(n, k), c right of n runs.",
+            ),
+        )
     ]
+
+
+def _whole_episodes(runs: Sequence[Run], judged: Mapping[str, Sequence[int]]) -> list[int]:
+    """In how many runs each episode is right from end to end; none where that is not known."""
+    sizes = [run.results["counts"] for run in runs]
+    episodes = sizes[0].get("episodes")
+    if any((each.get("episodes"), each.get("whole_episodes")) != (episodes,) * 2 for each in sizes):
+        return []
+    try:
+        places = _places_of_ids(runs[0]) or _places_of_data(runs[0], {})
+    except NotTracedError:
+        return []
+    found: dict[str, list[Sequence[int]]] = {}
+    for sample_id, values in judged.items():
+        found.setdefault(places[sample_id][0], []).append(values)
+    right = [sum(map(all, zip(*steps, strict=True))) for steps in found.values()]
+    return right if len(right) == episodes else []
 
 
 def _table(runs: Sequence[Run], name: str) -> Table:

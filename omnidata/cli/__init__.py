@@ -25,6 +25,7 @@ from omnidata.cli import (
     evaluate,
     export,
     info,
+    items,
     report,
     score,
     segment,
@@ -79,7 +80,7 @@ _VERBS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
         "ablate": ablate.ablate,
         "merge": evaluate.merge,
     },
-    "Results": {"report": report.report, "compare": report.compare},
+    "Results": {"report": report.report, "compare": report.compare, "items": items.items},
     "Training": {"export": export.export, "synth": synth.app},
 }
 for _group in _VERBS.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from omnidata.cli import terminal
-from omnidata.errors import DataError, OmnidataError, UsageError, meant
+from omnidata.errors import DataError, OmnidataError, UsageError, counted, meant
 
 if TYPE_CHECKING:
     from omnidata.run.cost import Limits
@@ -301,6 +302,46 @@ def _says(benchmark: Task, place: Path) -> bool:
             return benchmark.detect(place) is not None
     except (OmnidataError, OSError):  # which mean no
         return True
+
+
+def check_exclude(path: Path, *, head: str, flag: str) -> None:
+    """Refuse to write sample ids over what another program wrote, before hours are spent.
+
+    Args:
+        path: where they are to be written.
+        head: of such a file, by which it is told.
+        flag: that names the path, for the message.
+
+    Raises:
+        UsageError: the file is another's, or cannot be written.
+    """
+    if path.is_file():
+        with path.open("rb") as file:
+            mine = file.read(len(head) + 2) == f"# {head}".encode()
+    else:
+        mine = not path.exists() and path.parent.is_dir()
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError:
+        mine = False
+    if not mine:
+        raise UsageError(
+            "the file cannot be written here",
+            where=f"{flag} {path}",
+            expected="a new file in a folder that exists, or one of an earlier call",
+            remedy="give another name",
+        )
+
+
+def write_exclude(path: Path, ids: Sequence[str], *, head: str) -> None:
+    """Write sample ids for `evaluate --exclude`, and say how many."""
+    from omnidata.run import selection
+
+    lacking = selection.write_exclude(path, ids, head=head)
+    terminal.note(f"{counted(len(ids) - len(lacking), 'step')} to leave out: {path}")
+    for sample in lacking:
+        terminal.note(f"this id cannot stand in such a file, rename it: {sample}")
 
 
 def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> str:

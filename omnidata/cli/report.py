@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -135,8 +136,12 @@ CompareFormat = Literal["terminal", "md", "csv", "json"]
 
 @reading_data
 def compare(
-    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="A run folder: what was before.")],
-    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another: what is new.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN_A RUN_B...", help="Run folders: what was before, and what is new; or more."
+        ),
+    ],
     data: Annotated[
         Path | None,
         args.data_option("The data, if not where the runs say that they lie."),
@@ -159,17 +164,21 @@ def compare(
     Every metric is compared overall and by slice, with an interval from a bootstrap over episodes
     and a p, raw and corrected for many slices; McNemar's test counts the steps that only one run
     has right, which are listed. A table says which causes of wrong answers one run has more of.
-    Answers of elsewhere are compared once `omnidata score --out` has scored them. Runs of other
-    data or by other rules are refused.
+    Three runs or more are ranked, with intervals of their ranks that hold for all together. Answers
+    of elsewhere are compared once `omnidata score --out` has scored them. Runs of other data or by
+    other rules are refused.
 
     Example: omnidata compare runs/center runs/random
     """
     from omnidata.analysis import comparison_tables as shown
     from omnidata.analysis.comparison import compare as run
 
+    if len(runs) != 2:
+        _rank(runs, data, pages_a or pages_b, form, seed, as_json=as_json)
+        return
     reports = shown.Reports(pages_a, pages_b)
     with terminal.counter("resampling"):
-        found = run(run_a, run_b, data=data, seed=seed)
+        found = run(*runs, data=data, seed=seed)
     if as_json or form == "json":
         terminal.print_json(found.as_dict())
     elif form == "terminal":
@@ -177,6 +186,43 @@ def compare(
     else:
         text = shown.as_csv(found) if form == "csv" else shown.markdown(found, reports)
         terminal.say(text.removesuffix("\n"))
+
+
+def _rank(
+    runs: Sequence[Path],
+    data: Path | None,
+    pages: Path | None,
+    form: CompareFormat,
+    seed: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Rank three runs or more."""
+    from omnidata.analysis import ranking
+    from omnidata.analysis.tables import text_markdown
+
+    if len(runs) < 2 or pages:
+        raise UsageError(
+            "one run has nothing to be compared with" if len(runs) < 2 else "pages are of a pair",
+            where=f"--pages-a, --pages-b {pages}" if pages else str(runs[0]),
+            expected="two runs" + ("" if pages else ", or more"),
+        )
+    with terminal.counter("resampling"):
+        found = ranking.rank(runs, data=data, seed=seed)
+    if as_json or form == "json":
+        terminal.print_json(found.as_dict())
+        return
+    if form == "csv":
+        terminal.say(ranking.as_csv(found).removesuffix("\n"))
+        return
+    for text in found.warnings:
+        terminal.note(f"warning: {text}")
+    table = ranking.table(found)
+    if form == "terminal":
+        terminal.print_table(table.title, table.header, table.rows)
+    else:
+        terminal.say(text_markdown(table))
+    terminal.note(ranking.method(found))
 
 
 def _print(found: Comparison, reports: Reports) -> None:

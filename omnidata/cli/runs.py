@@ -38,6 +38,51 @@ def print_results(results: Mapping[str, Any], task: Task, as_json: bool) -> None
         terminal.print_results(results, profile.columns, legend_of(profile))
 
 
+def print_profiles(found: Mapping[str, Mapping[str, Any]], task: Task, as_json: bool) -> None:
+    """One run by every profile, side by side: whose rules they are, and what they leave out.
+
+    Args:
+        found: the results by profile.
+        task: with the options that the run was asked with.
+        as_json: as an object of results, each with its profile's `source` and `leaves_out`.
+    """
+    about = {
+        name: {key: getattr(task.profiles[name], key, "") for key in ("source", "leaves_out")}
+        for name in found
+    }
+    if as_json:
+        terminal.print_json({name: {**results, **about[name]} for name, results in found.items()})
+        return
+    units = {name: task.profiles[name].columns for name in found}
+    columns = dict.fromkeys(column for of in units.values() for column in of)
+    rows = []
+    for name, results in found.items():
+        values = dict(
+            zip(units[name], terminal.cells(results["overall"], units[name]), strict=True)
+        )
+        ends = {
+            column: terminal.interval(results["ci95"][column], unit)
+            for column, unit in units[name].items()
+        }
+        counts = results["counts"]
+        left_out = str(counts.get("without_usable_target", 0))
+        rows.append([name, *(values.get(each, "-") for each in columns)])
+        rows[-1] += [str(counts["steps"]), left_out]
+        rows.append(["  95 % interval", *(ends.get(each, "") for each in columns), "", ""])
+    options = ", ".join(f"{name}={value}" for name, value in task.options.items() if value)
+    title = " ".join(filter(None, (task.name, options and f"({options})")))
+    legend = {
+        name: words for each in found for name, words in legend_of(task.profiles[each]).items()
+    }
+    header = ("", *columns, "steps", "left out")
+    terminal.print_table(f"{title} by every profile (%)", header, rows, legend)
+    for name, said in about.items():
+        leaves_out = said["leaves_out"] and f"leaves out: {said['leaves_out']}"
+        terminal.say(f"{name}: {'; '.join(filter(None, (said['source'], leaves_out))) or '-'}")
+    for name, results in found.items():
+        terminal.note(f"{name}: {terminal.outcome_line(results)}")
+
+
 def print_run(results: Mapping[str, Any], task: Task, out: Path, as_json: bool) -> None:
     """The results of a run, where they lie, and how to go on if it stopped."""
     print_results(results, task, as_json)

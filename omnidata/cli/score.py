@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from omnidata.tasks.profiles import OfflineScorer
     from omnidata.types import Step
 
+_ALL = "all"
+"""In place of a profile: each of them."""
+
 
 @reading_data
 def score(
@@ -32,12 +35,17 @@ def score(
             "an environment recorded, unless the data hold it themselves.",
         ),
     ] = None,
-    profile: args.Profile = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            help="The scoring rules; the task's default follows its paper; all: each of them."
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Write scores.jsonl and results.json into this folder; of several agents, into a "
-            "folder for each below it."
+            help="Write scores.jsonl and results.json into this folder; of several agents or "
+            "profiles, into a folder for each below it."
         ),
     ] = None,
     harness: Annotated[
@@ -58,14 +66,18 @@ def score(
     steps that it asked about. What an environment recorded, as the subtasks that an agent completed
     or whether it succeeded, is scored without any text; the page of each benchmark says its form.
     Where that is of several agents, each has a table of its own, and --json is an object of agents'
-    results.
+    results. --profile all scores by every profile of the task, side by side, each with whose rules
+    it has and what they leave out; --out then gets a folder for each.
 
     Example: omnidata score omnigui omnidata-demo/data runs/center --profile omnigui-release
+
+    Example: omnidata score androidcontrol DATA runs/mine --profile all
     """
     from omnidata.predictions import read
+    from omnidata.run.folder import file_name
     from omnidata.run.logs import read_log
     from omnidata.run.run_files import ANSWERS, read_info, recorded_steps, recorded_task
-    from omnidata.run.scoring import check_scores_folder, get_profile
+    from omnidata.run.scoring import check_agent_folders, check_scores_folder, get_profile
     from omnidata.run.scoring import score as run
     from omnidata.run.selection import whole_episodes
     from omnidata.tasks import get_task
@@ -84,30 +96,40 @@ def score(
     is_run = predictions.is_dir()
     info: dict[str, Any] = read_info(predictions) if is_run else {}
     benchmark = recorded_task(info, task, parse(task_options, "-T"))
-    rules = get_profile(benchmark, profile)
+    every = profile == _ALL and _ALL not in benchmark.profiles
+    rules = [get_profile(benchmark, name) for name in (benchmark.profiles if every else [profile])]
     source = benchmark.load(data, check_media=False, strict=strict)
     terminal.print_findings(source)
     steps = recorded_steps(info, source, predictions) if is_run else list(source.steps)
     lines = predictions / ANSWERS if is_run else predictions
-    if harness:
-        answers = read_log(harness, predictions, source, benchmark)
-    else:
-        answers = read(lines, of_run=is_run)
-    answers = _checked(answers, steps, allowed=changed_media, where=predictions)
-    if out is not None:
+    outs = [out / file_name(rule.name) if out and every else out for rule in rules]
+    if out is not None and every:
+        check_agent_folders(out, [place for place in outs if place], predictions)
+    elif out is not None:
         check_scores_folder(out, predictions)
     chosen = {step.sample_id for step in steps}
-    results = run(
-        benchmark,
-        rules,
-        steps,
-        answers,
-        whole=whole_episodes(source.steps, steps),
-        out=out,
-        origin=lines,
-        ignored=frozenset(s.sample_id for s in source.steps if s.sample_id not in chosen),
-    )
-    runs.print_results(results, benchmark, as_json)
+    found = {}
+    for rule, place in zip(rules, outs, strict=True):
+        if harness:
+            answers = read_log(harness, predictions, source, benchmark)
+        else:
+            answers = read(lines, of_run=is_run)
+        if not found:
+            answers = _checked(answers, steps, allowed=changed_media, where=predictions)
+        found[rule.name] = run(
+            benchmark,
+            rule,
+            steps,
+            answers,
+            whole=whole_episodes(source.steps, steps),
+            out=place,
+            origin=lines,
+            ignored=frozenset(s.sample_id for s in source.steps if s.sample_id not in chosen),
+        )
+    if every:
+        runs.print_profiles(found, benchmark, as_json)
+    else:
+        runs.print_results(found[rules[0].name], benchmark, as_json)
 
 
 def _checked(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,8 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Json, TaskName, reading_data
-from omnidata.errors import UsageError, counted
+from omnidata.cli.arguments import (
+    Data,
+    Json,
+    TaskName,
+    check_exclude,
+    reading_data,
+    write_exclude,
+)
+from omnidata.errors import counted
 
 if TYPE_CHECKING:
     from omnidata.data.validate import Outcome, Report
@@ -50,7 +56,7 @@ def validate(
     from omnidata.tasks import get_task
 
     if quarantine is not None:
-        _check_target(quarantine)
+        check_exclude(quarantine, head=_HEAD, flag="--quarantine")
     source = get_task(task).load(data, check_media=False)
     refs = references(source.steps)
     outcomes: dict[Hashable, Outcome] = {}
@@ -67,40 +73,9 @@ def validate(
     found = report(source, outcomes)
     _print(found, as_json)
     if quarantine is not None:
-        _write(quarantine, found)
+        write_exclude(quarantine, found.quarantine, head=_HEAD)
     if found.errors:
         raise typer.Exit(1)
-
-
-def _check_target(path: Path) -> None:
-    """Refuse what another program wrote, before hours are spent."""
-    if path.is_file():
-        with path.open("rb") as file:
-            mine = file.read(len(_HEAD) + 2) == f"# {_HEAD}".encode()
-    else:
-        mine = not path.exists() and path.parent.is_dir()
-    try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError:
-        mine = False
-    if not mine:
-        raise UsageError(
-            "the file cannot be written here",
-            where=f"--quarantine {path}",
-            expected="a new file in a folder that exists, or one of an earlier call",
-            remedy="give another name",
-        )
-
-
-def _write(path: Path, found: Report) -> None:
-    from omnidata.run.selection import write_exclude
-
-    lacking = write_exclude(path, found.quarantine, head=_HEAD)
-    kept = len(found.quarantine) - len(lacking)
-    terminal.note(f"{counted(kept, 'step')} to leave out: {path}")
-    for sample in lacking:
-        terminal.note(f"this id cannot stand in such a file, rename it: {sample}")
 
 
 def _print(found: Report, as_json: bool) -> None:

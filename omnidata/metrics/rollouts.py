@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -163,3 +164,36 @@ def published() -> Published:
             for number in (5, 13)
         )
     )
+
+
+# Several attempts at each task.
+
+
+def pass_at(n: int, c: int, k: int) -> float:
+    """pass@k: how likely one of k attempts succeeds, estimated without bias from n of them.
+
+    M. Chen et al., Evaluating Large Language Models Trained on Code (2021), section 2.1:
+    1 - C(n - c, k) / C(n, k).
+
+    Args:
+        n: attempts.
+        c: of them, those that succeeded.
+        k: 1 to n.
+
+    Examples:
+        >>> pass_at(4, 1, 1), pass_at(4, 1, 2), pass_at(4, 0, 4)
+        (0.25, 0.5, 0.0)
+    """
+    return 1 - comb(n - c, k) / comb(n, k)
+
+
+def pass_all(n: int, c: int, k: int) -> float:
+    """pass^k: how likely k attempts all succeed, estimated without bias: C(c, k) / C(n, k).
+
+    S. Yao et al., tau-bench (2024), section 3.
+
+    Examples:
+        >>> pass_all(4, 2, 1), round(pass_all(4, 2, 2), 3), pass_all(4, 2, 3)
+        (0.5, 0.167, 0.0)
+    """
+    return comb(c, k) / comb(n, k)

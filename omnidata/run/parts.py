@@ -361,6 +361,10 @@ def _facts(infos: Sequence[Info], runs: Sequence[Path], source: LoadedDataset, s
         said = [info[name] for info in infos if info.get(name)]
         if said:
             facts[name] = _added(said)
+    priced = [info.get("usage", {}).get("currency") for info in infos]
+    if None in priced or len(set(priced)) > 1:  # a sum of some parts, or of two currencies, is none
+        for name in ("cost", "currency", "prices_of"):
+            facts.get("usage", {}).pop(name, None)
     if of_parts := [info["facts"] for info in infos if info.get("facts")]:
         facts["facts"] = {"parts": of_parts}  # shares and rates do not add up
     return facts

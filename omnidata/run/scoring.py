@@ -335,16 +335,16 @@ def write_scored(place: Path, scored: Scored) -> None:
 
 
 def check_agent_folders(out: Path, outs: Sequence[Path], answers: Path | None) -> None:
-    """Refuse folders as `_check_out` does, and one with scores of others beside the agents'."""
+    """Refuse folders as `check_scores_folder` does, and one with scores of others beside them."""
     for place in outs:
         check_scores_folder(place, answers)
     if outs != [out] and out.exists():
         names = {path.name for path in out.iterdir()} if out.is_dir() else {""}
         if names - {place.name for place in outs}:
             raise RunError(
-                "the place holds other things than these agents' scores",
+                "the place holds other things than these scores",
                 where=f"--out {out}",
-                expected=f"a new folder: there are {len(outs)} agents, and each gets one below it",
+                expected=f"a new folder: {len(outs)} sets of scores get one each below it",
                 remedy="give another --out",
             )
 

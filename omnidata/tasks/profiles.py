@@ -94,6 +94,8 @@ class EpisodeProfile(ABC):
         metrics: all metrics by their names in the results -> which of `omnidata.metrics.episodes`
             each is; "GP" is the one that `goal_progress` names.
         legend: what the names of the columns stand for.
+        source: whose rules these are: the paper, and the code that they are those of.
+        leaves_out: which steps its numbers are not over, or what else published ones do not have.
         by: the axes of the table, which are tags, and the order of the groups on each; others are
             sorted.
         goal_progress: which of the two readings is `GP`.
@@ -114,6 +116,8 @@ class EpisodeProfile(ABC):
         "SR": "success rate of episodes",
         "GP": "goal progress",
     }
+    source: str = ""
+    leaves_out: str = ""
     by: Mapping[str, Sequence[str]] = {}
     goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_ratio"
     of_nothing: float | None = None
@@ -315,6 +319,7 @@ class RowProfile(ABC):
         values: what a verdict has, in order; a row whose first value is None cannot be judged, and
             is counted and left out.
         columns: what the mean of each is called in the table.
+        source, leaves_out: as `EpisodeProfile`.
         by: the axes of the table, which are tags, and the order of the groups on each; others are
             sorted.
     """
@@ -322,6 +327,8 @@ class RowProfile(ABC):
     name: str
     values: tuple[str, ...] = ("score",)
     columns: Mapping[str, Unit] = {"accuracy": "share"}
+    source: str = ""
+    leaves_out: str = ""
     by: Mapping[str, Sequence[str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -36,6 +36,36 @@ def test_a_run_is_made_and_scored_by_another_profile(control: Path, tmp_path: Pa
     assert released["counts"]["without_usable_target"] == 1
 
 
+def test_one_run_stands_under_every_protocol_with_whose_it_is(
+    control: Path, tmp_path: Path
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "scored"
+    level = ("-T", "level=low")
+    oracle = ("--model", "baseline:oracle")
+    omnidata("evaluate", "androidcontrol", control, *oracle, *level, "--out", run)
+    every = ("score", "androidcontrol", control, run, "--profile", "all")
+    found = as_json(omnidata(*every, "--out", out, "--json"))
+    assert {
+        name: (each["counts"]["steps"], each["overall"]["EM"]) for name, each in found.items()
+    } == {
+        "agentcpm-ac-fixed": (3, 1.0),
+        "agentcpm-ac": (2, 1.0),
+        "os-atlas-ac": (3, 1.0),
+        "uground-ac": (3, 1.0),
+    }
+    assert "Gou et al., 2025" in found["uground-ac"]["source"]
+    assert {path.name for path in out.iterdir()} == found.keys()
+    for name, results in found.items():
+        del results["source"], results["leaves_out"]
+        assert json.loads((out / name / "results.json").read_text()) == results
+    shown = omnidata(*every)
+    assert "level=low" in shown.stdout
+    assert "agentcpm-ac: AgentCPM-GUI (Zhang et al., 2025)" in shown.stdout
+    assert "leaves out: steps that open an app" in shown.stdout
+    refused = omnidata(*every, "--out", run, code=2)
+    assert "other things" in refused.stderr
+
+
 def test_answers_of_an_agentcpm_model_are_scored_as_they_are(control: Path, tmp_path: Path) -> None:
     outputs = ['{"POINT":[500,500]}', '{"POINT":[500,500],"to":"up"}', '{"STATUS":"finish"}']
     lines = [

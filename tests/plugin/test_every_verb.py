@@ -240,6 +240,11 @@ def test_runs_are_compared_and_reported_under_its_names(world: World, said: Said
     told = said("report", *runs)
     assert "Main results: odyssey by odyssey-ams" in told
     assert "Shopping" in told and "AMS" in told and "EM" not in told
+    three = [*runs, world.runs / "majority"]
+    assert "Ranks by AMS (%): odyssey by odyssey-ams" in said("compare", *three)
+    assert len(json.loads(said("items", *three, "--json"))["items"]) == STEPS - 1
+    every = json.loads(said("score", "odyssey", world.data, runs[0], "--profile", "all", "--json"))
+    assert every["odyssey-ams"]["source"] == ""
 
 
 def test_pages_have_marks_sentences_and_a_confusion_table(

@@ -36,7 +36,8 @@ def runs(tmp_path: Path) -> list[Run]:
 
 
 def test_mean_deviation_and_extremes_are_those_of_the_runs(runs: list[Run]) -> None:
-    (made,) = [table for table in report(runs).tables if table.name == "repeats"]
+    made, passes = [each for each in report(runs).tables if each.name.startswith("repeats")]
+    assert len(passes.rows) == 1  # which episodes are whole, these runs do not say
     assert "3 runs of openai:a" in made.title
     found = {row.group: row.cells[1].value for row in made.rows}
     values = [0.40, 0.44, 0.45]
@@ -52,6 +53,33 @@ def test_answers_and_verdicts_that_differ_are_counted(runs: list[Run]) -> None:
     (made,) = [table for table in report(runs).tables if table.name == "repeats"]
     assert "The answers differ on 2 of 3 steps." in made.notes
     assert "The verdicts differ on 1 of 3 steps." in made.notes
+
+
+def test_pass_at_k_and_pass_all_k_are_over_steps_and_whole_episodes(tmp_path: Path) -> None:
+    """T1 is right in none, one step of two in three; T2 in one run of three."""
+    runs = [
+        seeded(tmp_path, n, 40.0, exact, "xyz") for n, exact in enumerate(("+--", "+--", "+-+"))
+    ]
+    for run in runs:
+        run.results["counts"].update(episodes=2, whole_episodes=2)
+    (made,) = [table for table in report(runs).tables if table.name == "repeats-pass"]
+    shown = {
+        row.group: dict(zip((c.metric for c in made.columns), row.cells, strict=True))
+        for row in made.rows
+    }
+    steps, episodes = (
+        {name: round(cell.value or 0, 4) for name, cell in cells.items()}
+        for cells in shown.values()
+    )
+    # Right runs of three: 3, 0, 1 by step; 0, 1 by episode.
+    assert steps == {
+        "pass@1": 0.4444, "pass@2": 0.5556, "pass@3": 0.6667,
+        "pass^1": 0.4444, "pass^2": 0.3333, "pass^3": 0.3333,
+    }  # fmt: skip
+    assert episodes == {
+        "pass@1": 0.1667, "pass@2": 0.3333, "pass@3": 0.5,
+        "pass^1": 0.1667, "pass^2": 0.0, "pass^3": 0.0,
+    }  # fmt: skip
 
 
 def test_a_total_that_a_run_lacks_has_no_mean(tmp_path: Path) -> None:

@@ -83,11 +83,12 @@ def test_attempts_timings_and_usage_are_joined(parts: list[Path], tmp_path: Path
         edit(part, timings={"model_s": 1.5}, usage={"requests": 2, "cost": 0.1, "currency": "EUR"})
     with (parts[0] / "attempts.jsonl").open("a") as file:
         file.write('{"sample_id": "torn')
-    edit(parts[2], timings={"model_s": 2, "score_s": 0.25}, usage={"requests": 5})
+    paid = {"requests": 5, "cost": 0.2, "currency": "EUR"}
+    edit(parts[2], timings={"model_s": 2, "score_s": 0.25}, usage=paid)
     merge(parts, tmp_path / "joined")
     info = json.loads((tmp_path / "joined" / "run.json").read_text())
     assert info["timings"] == {"model_s": 5.0, "score_s": 0.25}
-    assert info["usage"] == {"requests": 9, "cost": 0.2, "currency": "EUR"}
+    assert info["usage"] == {"requests": 9, "cost": 0.4, "currency": "EUR"}
     assert info["shard"] is None
     assert read_lines(tmp_path / "joined" / "attempts.jsonl") == [attempt] * 3
 
@@ -140,6 +141,18 @@ def test_what_are_not_all_parts_of_one_run_is_refused(
     with pytest.raises(error, match=message):
         merge(parts, tmp_path / "joined")
     assert [path.name for path in tmp_path.iterdir()] == ["parts"]
+
+
+@pytest.mark.parametrize("paid", [{}, {"cost": 0.1, "currency": "USD"}])
+def test_a_cost_of_some_parts_or_of_two_currencies_is_none(
+    parts: list[Path], tmp_path: Path, paid: dict[str, Any]
+) -> None:
+    for part in parts[:2]:
+        edit(part, usage={"requests": 2, "cost": 0.1, "currency": "EUR"})
+    edit(parts[2], usage={"requests": 2, **paid})
+    merge(parts, tmp_path / "joined")
+    info = json.loads((tmp_path / "joined" / "run.json").read_text())
+    assert info["usage"] == {"requests": 6}
 
 
 def test_the_data_may_have_moved(parts: list[Path], tmp_path: Path, source: LoadedDataset) -> None:

@@ -67,6 +67,9 @@ class BenchProfile(RowProfile):
 
     def __init__(self, rule: Rule, space: Space) -> None:
         self.name = "agentnetbench" if rule == "released" else "agentnetbench-fixed"
+        self.source = "AgentNetBench, OpenCUA (Wang et al., 2025)"
+        if rule == "fixed":
+            self.source += ", with what is broken mended"
         self._rule: Rule = rule
         self._space = space
 

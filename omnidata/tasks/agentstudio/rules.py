@@ -192,6 +192,8 @@ class AgentStudioProfile(RowProfile):
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
         self.name = f"agentstudio-{reading}"
+        paper = "AgentStudio, section 5 and appendix E"
+        self.source = paper if reading == "paper" else "AgentStudio's released evaluator"
 
 
 class PointProfile(AgentStudioProfile):

@@ -15,6 +15,11 @@ from omnidata.tasks.phones.actions import Truth, direction_of, middle
 from omnidata.tasks.phones.task import Evaluator, PhoneTask, Wording, unsized
 from omnidata.types import LoadedDataset
 
+_AITW = "Android in the Wild (Rawles et al., 2023)"
+_AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025)"
+_AITZ = "Android in the Zoo (Zhang et al., 2024)"
+_MENDED = ", with what is broken mended"
+_UNSIZED = "clicks on screens of unknown size"
 _POINT = "coordinate: [x, y]"
 _LINE = "start_coordinate: [x, y], end_coordinate: [x, y]"
 _NAMES = frozenset(
@@ -39,15 +44,19 @@ class Aitw(PhoneTask):
     roles = loader.ROLES
     subsets = ("aitw", "aitz", "cagui", *loader.SUBSETS)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
-        "aitw": Evaluator(unsized(rules.released), 140, "GP_ratio"),
-        "aitw-fixed": Evaluator(unsized(rules.fixed), 140, "GP_ratio"),
-        "agentcpm": Evaluator(unsized(agentcpm.released), 140, reading="released"),
-        "agentcpm-fixed": Evaluator(unsized(agentcpm.fixed), 140),
+        "aitw": Evaluator(unsized(rules.released), 140, "GP_ratio", source=_AITW),
+        "aitw-fixed": Evaluator(unsized(rules.fixed), 140, "GP_ratio", source=_AITW + _MENDED),
+        "agentcpm": Evaluator(
+            unsized(agentcpm.released), 140, reading="released", source=_AGENTCPM
+        ),
+        "agentcpm-fixed": Evaluator(unsized(agentcpm.fixed), 140, source=_AGENTCPM + _MENDED),
         "aitz": Evaluator(
             aitz_rules.released,
             misses="the released evaluator looks at the point (0, 0) for every click",
+            source=_AITZ,
+            leaves_out=_UNSIZED,
         ),
-        "aitz-fixed": Evaluator(aitz_rules.fixed),
+        "aitz-fixed": Evaluator(aitz_rules.fixed, source=_AITZ + _MENDED, leaves_out=_UNSIZED),
     }
     """Partial match, the GP of Android in the Wild, is the share of an episode's right steps; that
     of the others is the share of those before the first wrong one."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from omnidata.actions import OPPOSITE, Action, Pair, Screen
 from omnidata.tasks.androidcontrol import load as loader
+from omnidata.tasks.androidcontrol import rules
 from omnidata.tasks.androidcontrol.load import STEP, item, truth_of, worded
 from omnidata.tasks.json_answers import read_pair
 from omnidata.tasks.phones import agentcpm
@@ -25,6 +26,7 @@ from omnidata.tasks.phones.task import HISTORY, SPACES, Evaluator, PhoneTask, Wo
 from omnidata.tasks.published import Published, read_published
 from omnidata.types import LoadedDataset, Step
 
+_AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025)"
 _POINT = "coordinate: [x, y]"
 _TEXT = 'text: "string"'
 
@@ -44,8 +46,28 @@ class AndroidControl(PhoneTask):
     roles = loader.ROLES
     subsets = ("train", "validation", "test")
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
-        "agentcpm-ac-fixed": Evaluator(unsized(agentcpm.fixed_ac), 40),
-        "agentcpm-ac": Evaluator(unsized(agentcpm.released_ac), 40, reading="released"),
+        "agentcpm-ac-fixed": Evaluator(
+            unsized(agentcpm.fixed_ac), 40, source=f"{_AGENTCPM}, with what is broken mended"
+        ),
+        "agentcpm-ac": Evaluator(
+            unsized(agentcpm.released_ac),
+            40,
+            reading="released",
+            source=f"{_AGENTCPM}: candidate boxes",
+            leaves_out="steps that open an app; steps that click, type and press Enter",
+        ),
+        "os-atlas-ac": Evaluator(
+            unsized(rules.os_atlas),
+            140,
+            source="OS-Atlas (Wu et al., 2024), which UI-TARS follows: 14 % of the screen",
+        ),
+        "uground-ac": Evaluator(
+            unsized(rules.uground),
+            source="UGround (Gou et al., 2025), after AndroidControl's paper (Li et al., 2024): "
+            "the element",
+            leaves_out="no step, where the papers take 500; clicks that do the same as opening an "
+            "app or going back are wrong here",
+        ),
     }
     by: ClassVar[Mapping[str, Sequence[str]]] = {"split": ("train", "validation", "test")}
     allowed: Mapping[str, Sequence[str]] = {

@@ -319,6 +319,7 @@ class PaperProfile(OmniGuiProfile):
     """`omnigui-paper`: section 3.4, with the open points of `tasks/omnigui/rules.py`."""
 
     name = "omnigui-paper"
+    source = "OmniGUI, section 3.4"
 
     def _values(self, step: Step, answer: Answer | None) -> Values:
         as_prompted = answer is not None and answer.as_prompted
@@ -335,6 +336,7 @@ class ReleaseProfile(OmniGuiProfile):
     """
 
     name = "omnigui-release"
+    source = "OmniGUI's released evaluator"
     goal_progress = "GP_prefix"
     of_nothing = 0.0
 

@@ -179,7 +179,7 @@ def fixed(truth: Truth, said: Action) -> Verdict:
 
 def fixed_ac(truth: Truth, said: Action) -> Verdict:
     """The rules for AndroidControl with what is broken mended."""
-    return _fixed(truth, said, _smallest(truth), REACH_AC)
+    return _fixed(truth, said, smallest(truth), REACH_AC)
 
 
 def _fixed(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
@@ -207,7 +207,7 @@ def _app(action: Action) -> str:
     return (action.app or "").strip().casefold()
 
 
-def _smallest(truth: Truth) -> list[Rect]:
+def smallest(truth: Truth) -> list[Rect]:
     """The smallest element that holds the expert's point as it is."""
     touch = touch_of(truth.action)
     holding = [rect for rect in truth.rects if touch and holds(rect, touch, more=0)]

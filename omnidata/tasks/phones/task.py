@@ -208,6 +208,7 @@ class Evaluator:
         goal_progress: which of the two is its GP.
         reading: how answers are read.
         misses: why a tap is wrong that lies where it should; empty where the rule has no quirk.
+        source, leaves_out: as `EpisodeProfile`.
     """
 
     rule: Matching
@@ -215,6 +216,8 @@ class Evaluator:
     goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_prefix"
     reading: Reading = "meant"
     misses: str = ""
+    source: str = ""
+    leaves_out: str = ""
 
 
 class PhoneProfile(EpisodeProfile):
@@ -244,6 +247,7 @@ class PhoneProfile(EpisodeProfile):
         self.name = name
         self.by = by
         self.goal_progress = evaluator.goal_progress
+        self.source, self.leaves_out = evaluator.source, evaluator.leaves_out
         self._rule = evaluator.rule
         self._truth = truth
         self._read = read

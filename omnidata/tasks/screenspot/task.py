@@ -206,6 +206,9 @@ class PointProfile(RowProfile):
 
     def __init__(self, reading: Reading, space: Space) -> None:
         self.name = "screenspot" if reading == "released" else "screenspot-fixed"
+        self.source = "SeeClick's evaluation of ScreenSpot (Cheng et al., 2024)"
+        if reading == "fixed":
+            self.source += ", with more forms of answers read"
         self._reading: Reading = reading
         self._space = space
 

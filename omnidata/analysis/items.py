@@ -1,0 +1,276 @@
+"""Steps as test items: how hard each is, which tell models apart, and which labels look wrong.
+
+Classical test theory (F. M. Lord and M. R. Novick, 1968): difficulty is the share of runs that have
+a step right; discrimination is the corrected item-total correlation, that of a step's verdicts with
+the runs' scores on all other steps. A step that strong runs get wrong and weak ones right has a
+negative one. Where all strong runs give one and the same other answer, the label is to be looked at
+again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from omnidata.analysis.comparison import align, measure_all
+from omnidata.analysis.inference import TIE
+from omnidata.analysis.runs import read_runs, warnings
+from omnidata.analysis.tables import csv_text, number
+from omnidata.errors import RunError, UsageError, counted
+from omnidata.metrics.intervals import Floats
+from omnidata.run.run_files import Run
+from omnidata.tasks.explaining import read_again
+from omnidata.tasks.overview import Table as TextTable
+from omnidata.types import NOTHING, READ, UNREAD, LoadedDataset, Step, Verdict
+
+MIN_RUNS = 3
+"""A correlation over two runs is 1 or -1."""
+NEAR = 0.05
+"""As share of the screen: answers so near to each other point at one place, as near misses do."""
+_SILENT = frozenset({"", NOTHING, READ, UNREAD})
+_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A step, as runs answer it.
+
+    Attributes:
+        sample_id: of the step.
+        difficulty: the share of runs that have it right: 1 is easy.
+        discrimination: -1 to 1; None where all runs, or all but for this step, are alike.
+        target: the label of what is right; empty where there is none.
+        said: what all strong runs say in its place; empty where they do not agree, or one is right.
+    """
+
+    sample_id: str
+    difficulty: float
+    discrimination: float | None
+    target: str
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The items of a dataset, by several runs.
+
+    Attributes:
+        task, profile, metric: by which a step is right.
+        runs: the folders.
+        strong: those whose answers can contradict a label: the better half, two at least.
+        items: the steps that all runs have and that were judged, in the order of the data.
+        warnings: what a reader must know before the numbers.
+    """
+
+    task: str
+    profile: str
+    metric: str
+    runs: Sequence[str]
+    strong: Sequence[str]
+    items: Sequence[Item]
+    warnings: Sequence[str]
+
+    @property
+    def contradicted(self) -> list[Item]:
+        """Those whose label all strong runs contradict."""
+        return [item for item in self.items if item.said]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as JSON values."""
+        return asdict(self)
+
+
+def several(folders: Sequence[Path]) -> list[Run]:
+    """The runs of the folders, if they are enough.
+
+    Raises:
+        UsageError: they are too few, or one is named twice.
+        RunError: see `omnidata.run.run_files.read_run`.
+    """
+    if len(folders) < MIN_RUNS:
+        raise UsageError(
+            f"{counted(len(folders), 'run')} cannot tell what a step is worth",
+            where=" ".join(map(str, folders)),
+            expected=f"{MIN_RUNS} runs or more, on the same steps",
+        )
+    return read_runs(folders)
+
+
+def analyse(
+    folders: Sequence[Path], *, data: Path | None = None, source: LoadedDataset | None = None
+) -> Items:
+    """Analyse the steps that all runs have.
+
+    Args:
+        folders: of scored runs of one task, profile and dataset, `MIN_RUNS` or more.
+        data: where the data lie, if not where the runs say.
+        source: the data, where they are loaded already.
+
+    Raises:
+        RunError: see `omnidata.analysis.comparison.pair`; or no step is right or wrong.
+        UsageError: too few runs, a folder that is named twice, or data that cannot be found.
+        DataError: the data cannot be read.
+    """
+    runs = several(folders)
+    found = align(runs, data=data, source=source)
+    pairs, judged = measure_all(found)
+    if pairs[0].flips is None:
+        raise RunError(
+            f"by the profile {runs[0].profile} no step is right or wrong",
+            where=str(runs[0].path),
+            expected="a profile by which steps are",
+            remedy=f"score the runs by another one: omnidata score {runs[0].task} DATA RUN",
+        )
+    metric, value = pairs[0].flips
+    right = np.stack([rows.values[value][judged] for rows in found.rows])
+    strong = _strong(right)
+    chosen = np.flatnonzero(judged).tolist()
+    told = [("", "")] * len(chosen)
+    if found.steps:
+        steps = [found.steps[place] for place in chosen]
+        told = _labels([runs[each] for each in strong], steps, right[strong])
+    return Items(
+        runs[0].task,
+        runs[0].profile,
+        metric,
+        [str(run.path) for run in runs],
+        [str(runs[each].path) for each in strong],
+        [
+            Item(found.ids[place], difficulty, discrimination, *said)
+            for place, difficulty, discrimination, said in zip(
+                chosen, right.mean(axis=0).tolist(), discriminations(right), told, strict=True
+            )
+        ],
+        list(warnings(runs)),
+    )
+
+
+def _strong(right: Floats) -> list[int]:
+    """The better half of the runs, and whoever is as good as the last of them."""
+    scores = right.mean(axis=1)
+    least = np.sort(scores)[::-1][max(2, math.ceil(len(scores) / 2)) - 1]
+    return np.flatnonzero(scores >= least - TIE).tolist()
+
+
+def discriminations(right: Floats) -> list[float | None]:
+    """The corrected item-total correlation of each item.
+
+    Args:
+        right: float64 (K, N), what each of K runs has for each of N items.
+
+    Returns:
+        Per item; None where the item or the rest is the same in all runs.
+
+    Examples:
+        >>> found = discriminations(np.array([[1.0, 1, 1, 0], [1, 1, 0, 0], [0, 1, 0, 1]]))
+        >>> [each if each is None else round(each, 3) for each in found]
+        [-0.5, None, None, -0.866]
+    """
+    rest = right.sum(axis=1, keepdims=True) - right
+    ours, theirs = (each - each.mean(axis=0) for each in (right, rest))
+    scale = np.sqrt((ours**2).sum(axis=0) * (theirs**2).sum(axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = (ours * theirs).sum(axis=0) / scale
+    return [None if size <= TIE else float(each) for each, size in zip(found, scale, strict=True)]
+
+
+def _labels(strong: Sequence[Run], steps: Sequence[Step], right: Floats) -> list[tuple[str, str]]:
+    """Each step's target, and what all strong runs say in its place, if they say the same."""
+    found = []
+    for step, any_right in zip(steps, right.any(axis=0), strict=True):
+        answers = [_said(run, step) for run in (strong[:1] if any_right else strong)]
+        same = not any_right and all(_same(answers[0], other, step) for other in answers)
+        found.append((answers[0].target, answers[0].words if same else ""))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What an answer says: the target's label, its own words, what must be equal, and where."""
+
+    target: str
+    words: str
+    key: tuple[Any, ...]
+    point: tuple[float, float] | None
+
+
+def _said(run: Run, step: Step) -> _Said:
+    score = run.scores[step.sample_id]
+    task, names = run.benchmark, run.benchmark.profiles[run.profile].values
+    parsed = score.get("parsed")
+    verdict = Verdict(
+        score["outcome"],
+        tuple(score.get(name) for name in names),
+        parsed if isinstance(parsed, dict) else None,
+        score.get("reason", ""),
+    )
+    answer = run.predictions.get(step.sample_id)
+    told = task.explain(
+        step, verdict, profile=run.profile, receipt=answer.receipt if answer else None
+    )
+    points = [each.answer for each in told.overlays.values() if each.answer]
+    action = read_again(task, verdict)
+    texts = [action.text or "", action.app or "", *action.keys] if action else []
+    place = (points[0].x, points[0].y) if points else None
+    words = " ".join(filter(None, (told.answer_label, *texts)))
+    if place:
+        words = f"{words} at {place[0]:.0f}, {place[1]:.0f}".strip()
+    silent = score["outcome"] != "ok" or (told.answer_label in _SILENT and not place)
+    key = (told.answer_label, *(text.strip().casefold() for text in texts))
+    return _Said(told.target_label, "" if silent else words, key, place)
+
+
+def _same(one: _Said, other: _Said, step: Step) -> bool:
+    """Whether two answers say one thing."""
+    if not one.words or not other.words or one.key != other.key:
+        return False
+    if one.point is None or other.point is None:
+        return one.point is other.point
+    width, height = (max(1, side) for side in step.screen)
+    away = math.hypot(
+        (one.point[0] - other.point[0]) / width, (one.point[1] - other.point[1]) / height
+    )
+    return away <= NEAR
+
+
+# Items as people read them.
+
+
+def tables(found: Items) -> list[TextTable]:
+    """How hard the steps are, and those whose label the strong runs contradict."""
+    values = [item.difficulty for item in found.items]
+    told = [item.discrimination for item in found.items if item.discrimination is not None]
+    total = len(values)
+    counts: Mapping[str, int] = {
+        "right in all runs": sum(value == 1 for value in values),
+        "right in some": sum(0 < value < 1 for value in values),
+        "right in none": sum(value == 0 for value in values),
+        "negative discrimination": sum(value < 0 for value in told),
+        "label contradicted by all strong runs": len(found.contradicted),
+    }
+    rows = [
+        (name, str(n), number(n / total if total else None, "share")) for name, n in counts.items()
+    ]
+    listed = [
+        (item.sample_id, item.target, item.said, number(item.difficulty, "share"))
+        for item in found.contradicted[:_SHOWN]
+    ]
+    title = f"Steps of {found.task} by {found.profile}, {counted(len(found.runs), 'run')}"
+    shown = [TextTable(title, ("", "steps", "%"), rows)]
+    if listed:
+        more = len(found.contradicted) - len(listed)
+        note = f" ({more} more in --json)" if more else ""
+        header = ("Label to recheck" + note, "target", "all strong runs say", "right (% of runs)")
+        shown.append(TextTable("Labels that all strong runs contradict", header, listed))
+    return shown
+
+
+def as_csv(found: Items) -> str:
+    """A line per step; nothing rounded."""
+    fields = ("sample_id", "difficulty", "discrimination", "target", "said")
+    return csv_text(fields, map(asdict, found.items))

@@ -1,0 +1,308 @@
+"""Many runs on the same steps: who is ahead of whom, with intervals that hold for all together.
+
+Ranks of point estimates say nothing of chance. An interval of each rank comes of simultaneous
+intervals of all differences: a run is behind each whose difference to it is above 0 for sure, and
+ahead of each whose is below (M. Mogstad, J. P. Romano, A. M. Shaikh and D. Wilhelm, "Inference for
+Ranks", Review of Economic Studies, 2024). The critical value is that of the largest studentised
+difference over a bootstrap of groups of episodes, the same draws for all runs, so that with 95 %
+confidence **all** intervals hold the true rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from omnidata.analysis.comparison import Aligned, align, measure_all
+from omnidata.analysis.inference import MIN_DIFFERING, MIN_EPISODES, RESAMPLES, TIE, portions
+from omnidata.analysis.run_tables import main_metric
+from omnidata.analysis.runs import labels, read_runs, warnings
+from omnidata.analysis.tables import LOWER_IS_BETTER, csv_text, number
+from omnidata.errors import RunError, counted
+from omnidata.metrics.intervals import Floats, Ints, Mask
+from omnidata.metrics.paired import Rates, Unit
+from omnidata.tasks.overview import Table as TextTable
+from omnidata.types import LoadedDataset
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A run among the others.
+
+    Attributes:
+        run: the folder.
+        model, setting: its labels.
+        value: the metric, over the steps that all runs have.
+        rank: from 1; runs with equal values share the best.
+        ranks: the least and the greatest rank that it may truly have.
+    """
+
+    run: str
+    model: str
+    setting: str
+    value: float
+    rank: int
+    ranks: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What is known of the order of runs.
+
+    Attributes:
+        task, profile, metric, unit: what they are ranked by.
+        places: of the runs, the best first.
+        steps: that all runs have and that were judged.
+        groups: of episodes that belong together, which are drawn as one.
+        critical: the value that a studentised difference must exceed; None where no two runs
+            differ in enough groups.
+        why: why no order is sure; empty where there are groups enough.
+        warnings: what a reader must know before the numbers.
+        seed, resamples: of the draws.
+    """
+
+    task: str
+    profile: str
+    metric: str
+    unit: Unit
+    places: Sequence[Place]
+    steps: int
+    groups: int
+    critical: float | None
+    why: str
+    warnings: Sequence[str]
+    seed: int
+    resamples: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The ranking as a JSON object; fractions, not percent."""
+        return asdict(self)
+
+
+def rank(
+    folders: Sequence[Path],
+    *,
+    data: Path | None = None,
+    source: LoadedDataset | None = None,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> Ranking:
+    """Rank runs by their main metric on the steps that all of them have.
+
+    Args:
+        folders: of scored runs of one task, profile and dataset, two or more.
+        data: where the data lie, if not where the runs say.
+        source: the data, where they are loaded already.
+        seed: of the bootstrap.
+        resamples: of it.
+
+    Raises:
+        RunError: see `omnidata.analysis.comparison.pair`; or a run has no value of the metric.
+        UsageError: a folder is named twice, or the data cannot be found.
+        DataError: the data cannot be read.
+    """
+    runs = read_runs(folders)
+    sums = group_sums(align(runs, data=data, source=source))
+    values, groups = sums.values, sums.added.shape[1]
+    why = f"too few groups of episodes ({groups})" if groups < MIN_EPISODES else ""
+    critical, ahead = None, np.zeros((len(runs), len(runs)), dtype=np.bool_)
+    if not why:
+        critical, ahead = told_apart(sums, seed=seed, resamples=resamples)
+    best = (values[:, None] > values[None] + TIE).sum(axis=0) + 1
+    order = sorted(range(len(runs)), key=lambda each: (best[each], each))
+    told = labels(runs)
+    return Ranking(
+        runs[0].task,
+        runs[0].profile,
+        sums.metric,
+        sums.unit,
+        [
+            Place(
+                str(runs[each].path),
+                *told[each],
+                float(sums.sign * values[each]),
+                int(best[each]),
+                (1 + int(ahead[:, each].sum()), len(runs) - int(ahead[each].sum())),
+            )
+            for each in order
+        ],
+        int(sums.judged.sum()),
+        groups,
+        critical,
+        why,
+        list(warnings(runs)),
+        seed,
+        resamples,
+    )
+
+
+@dataclass(frozen=True)
+class GroupSums:
+    """What groups of episodes add to the metric that runs are ranked by.
+
+    Attributes:
+        metric, unit: the main metric of the runs.
+        sign: -1 where less is better, else 1.
+        judged: bool (N,), the steps that count: those judged in all runs.
+        added: float64 (K, G, C), what each group adds to each run's sums.
+        rates: from sums (..., C) to all metrics.
+        place: of the metric among them.
+    """
+
+    metric: str
+    unit: Unit
+    sign: int
+    judged: Mask
+    added: Floats
+    rates: Rates
+    place: int
+
+    def of(self, sums: Floats) -> Floats:
+        """The metric of sums (..., C), turned so that more is better; NaN where it is undefined."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.sign * self.rates(sums)[..., self.place], dtype=np.float64)
+
+    @property
+    def values(self) -> Floats:
+        """The metric of each run, (K,)."""
+        return self.of(self.added.sum(axis=1))
+
+
+def group_sums(found: Aligned) -> GroupSums:
+    """The sums of runs that are side by side.
+
+    Raises:
+        RunError: a run has no value of the metric over the steps that all runs have.
+    """
+    pairs, judged = measure_all(found)
+    both = [each.sums(judged) for each in pairs]
+    names = list(pairs[0].columns)
+    main = main_metric(found.runs[0])
+    metric = main if main in names else names[0]
+    sums = GroupSums(
+        metric,
+        pairs[0].columns[metric],
+        -1 if metric in LOWER_IS_BETTER else 1,
+        judged,
+        np.stack([both[0].a, *(each.b for each in both)]),
+        both[0].rates,
+        names.index(metric),
+    )
+    for run, value in zip(found.runs, sums.values.tolist(), strict=True):
+        if value != value:
+            raise RunError(
+                f"the run has no {metric} over the steps that all runs have",
+                where=str(run.path),
+                expected="runs of the same steps",
+                remedy="leave it out",
+            )
+    return sums
+
+
+def told_apart(sums: GroupSums, *, seed: int, resamples: int) -> tuple[float | None, Mask]:
+    """Which runs are ahead of which for sure, at 95 % for all pairs together.
+
+    Args:
+        sums: of the runs.
+        seed: of the bootstrap.
+        resamples: of it.
+
+    Returns:
+        The critical value, None where no two runs differ in enough groups or by chance; and bool
+        (K, K), whether the first of two runs is ahead of the second.
+    """
+    values = sums.values
+    drawn = _bootstrapped(sums, seed, resamples) - values
+    drawn = drawn[np.isfinite(drawn).all(axis=1)]  # a draw may lack all that the metric is over
+    differ = _differing(sums.added)
+    errors = np.stack([(drawn[:, [run]] - drawn).std(axis=0) for run in range(len(values))])
+    comparable = differ >= MIN_DIFFERING
+    tested = comparable & (errors > TIE)
+    differences = values[:, None] - values[None]
+    if not tested.any():
+        return None, comparable & (differences > TIE)
+    most = []
+    scale = np.where(tested, errors, np.inf)
+    for size in portions(len(drawn), len(values) ** 2):
+        part, drawn = drawn[:size], drawn[size:]
+        most.append((np.abs(part[:, :, None] - part[:, None]) / scale).max(axis=(1, 2)))
+    critical = float(np.quantile(np.concatenate(most), 0.95))
+    return critical, comparable & (differences > np.maximum(critical * errors, TIE))
+
+
+def _differing(added: Floats) -> Ints:
+    """(K, K): in how many groups two runs differ."""
+    return np.array(
+        [[(np.abs(a - b) > TIE).any(axis=1).sum() for b in added] for a in added], dtype=np.int64
+    )
+
+
+def _bootstrapped(sums: GroupSums, seed: int, resamples: int) -> Floats:
+    """(D, K): the metric of each run over draws of groups, the same draws for all runs."""
+    runs, groups, columns = sums.added.shape
+    rows = sums.added.transpose(1, 0, 2).reshape(groups, runs * columns)
+    kinds, frequency = np.unique(rows, axis=0, return_counts=True)
+    rng = np.random.default_rng(seed)
+    found = []
+    for size in portions(resamples, len(kinds)):
+        often = rng.multinomial(groups, frequency / groups, size=size)
+        found.append(sums.of((often @ kinds).reshape(-1, runs, columns)))
+    return np.concatenate(found)
+
+
+# A ranking as people read it.
+
+_HEADER = ("Model", "Setting", "Rank", "95 % interval of the rank")
+
+
+def table(found: Ranking) -> TextTable:
+    """A row per run, the best first; settings only where they differ."""
+    wide = 2 if any(place.setting for place in found.places) else 1
+    rows = [
+        (
+            *(place.model, place.setting)[:wide],
+            number(place.value, found.unit),
+            str(place.rank),
+            found.why or " - ".join(map(str, place.ranks)),
+        )
+        for place in found.places
+    ]
+    unit = " (%)" if found.unit == "share" else ""
+    title = f"Ranks by {found.metric}{unit}: {found.task} by {found.profile}"
+    return TextTable(title, (*_HEADER[:wide], found.metric, *_HEADER[2:]), rows)
+
+
+def method(found: Ranking) -> str:
+    """How the intervals were found, in a few sentences."""
+    return (
+        f"{counted(found.steps, 'step')} that all runs have, in {counted(found.groups, 'group')} "
+        f"of episodes that are drawn as one. With 95 % confidence all intervals together hold the "
+        f"true ranks: {found.resamples} draws, the largest studentised difference of any two runs. "
+        f"Runs that differ in fewer than {MIN_DIFFERING} groups are never told apart."
+    )
+
+
+def as_csv(found: Ranking) -> str:
+    """A line per run; fractions, nothing rounded."""
+    fields = ("run", "model", "setting", "metric", "value", "rank", "low", "high", "why")
+    return csv_text(
+        fields,
+        (
+            {
+                "run": place.run,
+                "model": place.model,
+                "setting": place.setting,
+                "metric": found.metric,
+                "value": place.value,
+                "rank": place.rank,
+                "low": place.ranks[0],
+                "high": place.ranks[1],
+                "why": found.why,
+            }
+            for place in found.places
+        ),
+    )

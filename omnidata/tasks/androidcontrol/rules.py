@@ -1,0 +1,89 @@
+"""AndroidControl's other published protocols: OS-Atlas's distance, UGround's element.
+
+Both are rules for a step. Answers are read as the prompt asks for them, and places are compared
+from 0 to 1; what AgentCPM-GUI's evaluator does with AndroidControl is in
+`omnidata.tasks.phones.agentcpm`.
+
+OS-Atlas (OS-Copilot/OS-Atlas, `eval/eval_scripts/android_control/evaluation_unify.py`), which
+UI-TARS follows: a click or long press is right at most 0.14 of the screen away; of a text, or the
+name of an app, the first word decides where the whole is not the same; all else must be the same.
+
+UGround (OSU-NLP-Group/UGround, `offline_evaluation/AndroidControl/eval.py`), after AndroidControl's
+own step accuracy: a click, a long press, or a text that is typed at a place is right in the
+smallest element that holds the expert's point, edges included, and nowhere where there is none; all
+else must be the same, to the letter.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from omnidata.actions import Action
+from omnidata.tasks.phones.actions import Truth, direction_of, holds, near, touch_of
+from omnidata.tasks.phones.agentcpm import smallest
+
+Verdict = tuple[bool, bool]
+"""Type match and exact match."""
+
+REACH: Final = 0.14
+"""Of OS-Atlas, as a share of the screen."""
+
+
+def os_atlas(truth: Truth, said: Action) -> Verdict:
+    """OS-Atlas's verdict.
+
+    Examples:
+        >>> expert = Truth(Action("type", text="Shanghai shopping mall"))
+        >>> os_atlas(expert, Action("type", text="shanghai mall"))
+        (True, True)
+        >>> os_atlas(expert, Action("type", text="mall"))
+        (True, False)
+    """
+    action = truth.action
+    if _kind(action) != _kind(said):
+        return False, False
+    if action.kind in ("tap", "long_press"):
+        touch, own = touch_of(action), touch_of(said)
+        return True, bool(touch and own and near(touch, own, REACH))
+    if action.kind == "type":
+        return True, _alike(action.text, said.text)
+    if action.kind == "open_app":
+        return True, _alike(action.app, said.app)
+    return True, _same(action, said)
+
+
+def _alike(wanted: str | None, given: str | None) -> bool:
+    """The first words, in any case, as answers have them: the bracket before it is one's part."""
+    if wanted == given:
+        return True
+    first, other = (f"[{text or ''}]".lower().split()[0] for text in (wanted, given))
+    return first == other
+
+
+def uground(truth: Truth, said: Action) -> Verdict:
+    """UGround's verdict.
+
+    Its equivalent actions are not applied, as texts of elements are not read: a click on the icon
+    in place of opening an app, and a click on a button "back" in place of going back, are wrong.
+    """
+    action = truth.action
+    if _kind(action) != _kind(said):
+        return False, False
+    if action.start and action.kind in ("tap", "long_press", "type"):
+        own = touch_of(said)
+        hit = own and any(holds(rect, own, more=0) for rect in smallest(truth))
+        return True, bool(hit) and action.text == said.text
+    return True, _same(action, said)
+
+
+def _kind(action: Action) -> tuple[str, int]:
+    """What both call the type; a tap twice is no tap."""
+    return action.kind, action.count
+
+
+def _same(action: Action, said: Action) -> bool:
+    """Whether two actions of one kind are the same, wherever a finger scrolls."""
+    fields = ("text", "app", "keys", "button", "status")
+    if any(getattr(action, name) != getattr(said, name) for name in fields):
+        return False
+    return action.kind != "swipe" or direction_of(action) == direction_of(said) is not None

@@ -1,0 +1,90 @@
+"""AndroidControl's published protocols, worked out by hand at every boundary.
+
+Places are (x, y) from 0 to 1, elements (y, x, height, width).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from omnidata.actions import Action, Direction, Kind, Point
+from omnidata.tasks.androidcontrol.rules import os_atlas, uground
+from omnidata.tasks.phones.actions import BACK, COMPLETE, HOME, WAIT, Truth, gesture, open_app
+
+YES, NO, OTHER = (True, True), (True, False), (False, False)
+BUTTON, SCREEN = (0.4, 0.4, 0.2, 0.2), (0.0, 0.0, 1.0, 1.0)
+
+
+def tap(x: float, y: float = 0.5) -> Action:
+    return gesture((x, y), (x, y))
+
+
+def text(said: str, *, at: float | None = None) -> Action:
+    return Action("type", (Point(at, 0.5, "rel"),) if at is not None else (), text=said)
+
+
+def scroll(direction: Direction) -> Action:
+    return Action("swipe", direction=direction)
+
+
+@pytest.mark.parametrize("kind", ["tap", "long_press"])
+def test_14_percent_of_the_screen_are_near_enough_for_os_atlas(kind: Kind) -> None:
+    wanted = Truth(replace(tap(0.36), kind=kind), (BUTTON,))
+    for x, verdict in ((0.5, YES), (0.501, NO)):
+        assert os_atlas(wanted, replace(tap(x), kind=kind)) == verdict
+    assert os_atlas(wanted, WAIT) == OTHER
+
+
+@pytest.mark.parametrize("kind", ["tap", "long_press"])
+def test_the_smallest_element_with_the_experts_point_is_ugrounds(kind: Kind) -> None:
+    wanted = Truth(replace(tap(0.5), kind=kind), (SCREEN, BUTTON))
+    for x, verdict in ((0.4, YES), (0.6, YES), (0.399, NO)):
+        assert uground(wanted, replace(tap(x), kind=kind)) == verdict
+    assert uground(Truth(wanted.action), wanted.action) == NO  # no element: nothing is right
+
+
+def test_a_click_is_no_long_press_and_no_double_click() -> None:
+    wanted = Truth(tap(0.5), (BUTTON,))
+    for said in (replace(tap(0.5), kind="long_press"), replace(tap(0.5), count=2)):
+        assert [rule(wanted, said) for rule in (os_atlas, uground)] == [OTHER, OTHER]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said", "atlas", "to_the_letter"),
+    [
+        ("pizza near me", "pizza near me", YES, YES),
+        ("pizza near me", "PIZZA", NO, NO),  # "[pizza" is not "[pizza]"
+        ("pizza near me", "Pizza hut", YES, NO),
+        ("pizza", "Pizza", YES, NO),
+        ("pizza near me", "near me", NO, NO),
+        ("", "", YES, YES),
+        ("", "a", NO, NO),
+    ],
+)
+def test_first_words_decide_for_os_atlas_and_all_letters_for_uground(
+    wanted: str, said: str, atlas: tuple[bool, bool], to_the_letter: tuple[bool, bool]
+) -> None:
+    for made in (text, open_app):
+        assert os_atlas(Truth(made(wanted)), made(said)) == atlas
+        assert uground(Truth(made(wanted)), made(said)) == to_the_letter
+
+
+def test_a_text_typed_at_a_place_needs_both_for_uground() -> None:
+    wanted = Truth(text("7:30", at=0.5), (BUTTON,))
+    assert uground(wanted, text("7:30", at=0.6)) == YES
+    assert uground(wanted, text("7:31", at=0.5)) == NO
+    assert uground(wanted, text("7:30", at=0.7)) == NO
+    assert uground(wanted, text("7:30")) == NO
+    assert os_atlas(wanted, text("7:30")) == YES
+
+
+@pytest.mark.parametrize("rule", [os_atlas, uground])
+def test_all_else_must_be_the_same(rule: object) -> None:
+    assert callable(rule)
+    for wanted in (scroll("up"), BACK, HOME, WAIT):
+        assert rule(Truth(wanted), wanted) == YES
+    assert rule(Truth(scroll("up")), scroll("down")) == NO
+    assert rule(Truth(scroll("up")), Action("swipe")) == NO
+    assert rule(Truth(WAIT), COMPLETE) == OTHER
