@@ -22,7 +22,7 @@ from omnidata.tasks.phones.actions import (
 )
 from omnidata.tasks.phones.answers import name_of
 from omnidata.tasks.phones.task import HISTORY, SPACES, Evaluator, PhoneTask, Wording, unsized
-from omnidata.types import LoadedDataset, Step
+from omnidata.types import LoadedDataset, Publication, Step
 
 _POINT = "coordinate: [x, y]"
 _TEXT = 'text: "string"'
@@ -39,6 +39,14 @@ class AndroidControl(PhoneTask):
     title = "AndroidControl"
     detailed_actions = True
     holds = "episodes on phones: screenshots, accessibility trees; the next action"
+    platform = "Android"
+    sources = (
+        Publication(
+            "AndroidControl",
+            "https://github.com/google-research/google-research/tree/master/android_control",
+            "cc-by-4.0",
+        ),
+    )
     tags = loader.TAGS
     roles = loader.ROLES
     subsets = ("train", "validation", "test")
