@@ -85,13 +85,13 @@ def pair(a: Run, b: Run, *, data: Path | None = None, source: LoadedDataset | No
     steps: list[Step] = []
     if not a.offline_scorer:
         source = source or _load(a, b, data)
-        _check_source(a, source)
-        _check_source(b, source)
+        check_source(a, source)
+        check_source(b, source)
         steps = list(source.steps)
     ids = [step.sample_id for step in steps] or list(dict.fromkeys((*a.scores, *b.scores)))
     known = set(ids)
     for run in (a, b):
-        _check_ids(run, known)
+        check_ids(run, known)
     in_a, in_b = ({name for name in ids if _has(run, name)} for run in (a, b))
     common = [name for name in ids if name in in_a and name in in_b]
     if not common:
@@ -166,7 +166,12 @@ def _load(a: Run, b: Run, data: Path | None) -> LoadedDataset:
     return task.load(named, check_media=False)
 
 
-def _check_source(run: Run, source: LoadedDataset) -> None:
+def check_source(run: Run, source: LoadedDataset) -> None:
+    """Make sure that the data are the run's, as far as it says which they are.
+
+    Raises:
+        RunError: they are others.
+    """
     if run.fingerprint and run.fingerprint != source.fingerprint:
         raise RunError(
             f"the run was made on other data: fingerprint {run.fingerprint[:16]}, and "
@@ -177,7 +182,12 @@ def _check_source(run: Run, source: LoadedDataset) -> None:
         )
 
 
-def _check_ids(run: Run, known: set[str]) -> None:
+def check_ids(run: Run, known: set[str]) -> None:
+    """Make sure that the steps that were scored are among those that are known by their ids.
+
+    Raises:
+        RunError: one is not.
+    """
     unknown = [name for name in run.scores if name not in known]
     if unknown:
         are = "is" if len(unknown) == 1 else "are"

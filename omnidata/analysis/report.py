@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from omnidata.analysis import run_tables, variations
+from omnidata.analysis import elements, run_tables, variations
 from omnidata.analysis import tables as formats
+from omnidata.analysis.elements import Clicks
 from omnidata.analysis.runs import by_profile, warnings
 from omnidata.analysis.tables import Table
 from omnidata.errors import UsageError
@@ -48,13 +49,20 @@ class Report:
         return {"warnings": list(self.warnings), "tables": [*map(formats.as_json, self.tables)]}
 
 
-def report(runs: Sequence[Run], *, with_published: bool = False, by: Sequence[str] = ()) -> Report:
+def report(
+    runs: Sequence[Run],
+    *,
+    with_published: bool = False,
+    by: Sequence[str] = (),
+    clicks: Sequence[Clicks] = (),
+) -> Report:
     """The tables of runs, for each task and profile apart.
 
     Args:
         runs: of any tasks.
         with_published: whether published rows stand beside the runs'.
         by: further axes to have a table by, e.g. "app"; a single run has that anyway.
+        clicks: of the runs whose hits are to be told by the size of the element.
 
     Raises:
         UsageError: no run has the axis.
@@ -75,6 +83,8 @@ def report(runs: Sequence[Run], *, with_published: bool = False, by: Sequence[st
         told += warnings([run for run in runs if run.task == task])
     for same in by_profile(runs):
         tables += _tables(same, with_published, by, told)
+        if own := [each for each in clicks if any(each.run is run for run in same)]:
+            tables += elements.tables(own, by, with_published=with_published)
     return Report(tables, told)
 
 

@@ -26,7 +26,9 @@ def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, scored.")],
     by: Annotated[
         list[str],
-        repeatable("Also a table by this, e.g. app or language (repeatable).", metavar="AXIS"),
+        repeatable(
+            "Also a table by this, e.g. app, language or element-size (repeatable).", metavar="AXIS"
+        ),
     ],
     hub_datasets: Annotated[
         list[str],
@@ -53,7 +55,7 @@ def report(
     ] = None,
     data: Annotated[
         Path | None,
-        args.data_option("The dataset for --html, where it has moved."),
+        args.data_option("The dataset for --html and --by element-size, where it has moved."),
     ] = None,
     as_json: args.Json = False,
 ) -> None:
@@ -65,6 +67,7 @@ def report(
 
     Example: omnidata report runs/full runs/no-audio --published --format md
     """
+    from omnidata.analysis.elements import AXIS, clicks
     from omnidata.analysis.report import report as make
     from omnidata.analysis.runs import read_runs
     from omnidata.tasks.base import parse
@@ -79,12 +82,16 @@ def report(
         raise UsageError(
             "pages are of one run", where=f"--html {html}", expected=f"one RUN, not {len(runs)}"
         )
-    if data and not html:
+    if data and not html and AXIS not in by:
         raise UsageError(
-            "nothing looks at the data", where=f"--data {data}", expected="--html PATH as well"
+            "nothing looks at the data",
+            where=f"--data {data}",
+            expected=f"--html PATH or --by {AXIS} as well",
         )
     found = read_runs(runs)
-    made = make(found, with_published=published, by=by)
+    sized = [clicks(run, data) for run in found] if AXIS in by else []
+    axes = [axis for axis in by if axis != AXIS]
+    made = make(found, with_published=published, by=axes, clicks=sized)
     for text in made.warnings:
         terminal.note(f"warning: {text}")
     if as_json or form == "json":
@@ -102,7 +109,7 @@ def report(
     if figures:
         from omnidata.analysis.figures import draw
 
-        for path in draw(found, figures):
+        for path in draw(found, figures, sized):
             terminal.note(f"figure: {path}")
     if card:
         from omnidata.analysis.report import write_card
