@@ -25,8 +25,12 @@ _FONT = "DejaVu Sans"  # comes with matplotlib
 _BOXES = "Last Resort"  # so does this one, which has a box for every character
 
 
-def check(path: Path) -> None:
+def check(path: Path, option: str = "--plot") -> None:
     """Make sure that a figure can be written there, before the data are read.
+
+    Args:
+        path: the file.
+        option: that names it, for messages.
 
     Raises:
         UsageError: another suffix than .png, .svg or .pdf, no such folder, or a folder is there.
@@ -35,7 +39,7 @@ def check(path: Path) -> None:
     if path.suffix.lower() not in _METADATA or not _is_free(path):
         raise UsageError(
             "no figure can be written there",
-            where=f"--plot {path}",
+            where=f"{option} {path}",
             expected=f"a file in an existing folder, ending in {', '.join(_METADATA)}",
         )
     check_installed()

@@ -139,7 +139,9 @@ def _id(step: Step) -> str:
 
 _CALLED_FOR: Mapping[str, Callable[[Any], str]] = {
     "action_log": str,
+    "application": _id,
     "ask_about": lambda source: str(source.root),
+    "diagram": lambda source: str(source.root),
     "named": _id,
     "together": lambda steps: f"{len(steps)} steps",
     "log_difference": _id,

@@ -17,6 +17,7 @@ import msgspec
 from omnidata.actions import Action, Point, Region, Screen, Space
 from omnidata.errors import Finding
 from omnidata.files import bounds
+from omnidata.graphs import Graph
 
 if TYPE_CHECKING:
     import numpy as np
@@ -549,6 +550,39 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
+class Publication:
+    """Where data of a benchmark are published, for the README of what is made of them.
+
+    Attributes:
+        name: of the dataset.
+        url: where it is.
+        licence: what its publisher says, by the Hub's name of it, e.g. "cc-by-4.0"; empty where
+            nothing is said of the data.
+        where: tags that steps of it have, where a benchmark reads several datasets.
+    """
+
+    name: str
+    url: str
+    licence: str = ""
+    where: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDiagram:
+    """A task that is a graph of subtasks, as its page draws it.
+
+    Attributes:
+        graph: the subtasks, and what waits for what.
+        labels: node -> what is done there; the others are called by their ids.
+        groups: node -> what its colour says, e.g. the application; the others have none.
+    """
+
+    graph: Graph
+    labels: Mapping[str, str]
+    groups: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """The right answer to a step, as a model is to learn it.
 
@@ -707,6 +741,14 @@ class Task(Protocol):
         """What the data hold, and what is asked, in one line."""
 
     @property
+    def platform(self) -> str:
+        """What its screens are of, e.g. "Android"; empty where a tag `platform` tells it."""
+
+    @property
+    def sources(self) -> Sequence[Publication]:
+        """Where data of it are published."""
+
+    @property
     def asks_about(self) -> str:
         """The task whose data it asks about; empty where it has data of its own."""
 
@@ -798,6 +840,9 @@ class Task(Protocol):
     ) -> Explanation:
         """Why a verdict is what it is, and what can be drawn of it; without one, of the step."""
 
+    def diagram(self, source: LoadedDataset, step: Step) -> TaskDiagram | None:
+        """The graph of subtasks that the step's task is; None where it is none."""
+
     @property
     def overview(self) -> type[Any]:
         """The `omnidata.tasks.overview.View` of its data."""
@@ -821,6 +866,9 @@ class Task(Protocol):
     @property
     def published(self) -> Any:
         """What is published of it, an `omnidata.tasks.published.Published`."""
+
+    def application(self, step: Step) -> str:
+        """Whose screen a step is on; empty where nothing tells it."""
 
     def spelling(self, tag: str, value: str) -> str:
         """What the spellings of a tag's value have in common."""

@@ -134,14 +134,14 @@ def align(
     if not first.offline_scorer:
         source = source or _load(runs, data)
         for run in runs:
-            _check_source(run, source)
+            check_source(run, source)
         steps = list(source.steps)
     ids = [step.sample_id for step in steps] or list(
         dict.fromkeys(name for run in runs for name in run.scores)
     )
     known = set(ids)
     for run in runs:
-        _check_ids(run, known)
+        check_ids(run, known)
     answered = [{name for name in ids if _has(run, name)} for run in runs]
     chosen = set.intersection(*answered)
     if not chosen:
@@ -207,7 +207,12 @@ def _load(runs: Sequence[Run], data: Path | None) -> LoadedDataset:
     return told.benchmark.load(named, check_media=False)
 
 
-def _check_source(run: Run, source: LoadedDataset) -> None:
+def check_source(run: Run, source: LoadedDataset) -> None:
+    """Make sure that the data are the run's, as far as it says which they are.
+
+    Raises:
+        RunError: they are others.
+    """
     if run.fingerprint and run.fingerprint != source.fingerprint:
         raise RunError(
             f"the run was made on other data: fingerprint {run.fingerprint[:16]}, and "
@@ -218,7 +223,12 @@ def _check_source(run: Run, source: LoadedDataset) -> None:
         )
 
 
-def _check_ids(run: Run, known: set[str]) -> None:
+def check_ids(run: Run, known: set[str]) -> None:
+    """Make sure that the steps that were scored are among those that are known by their ids.
+
+    Raises:
+        RunError: one is not.
+    """
     unknown = [name for name in run.scores if name not in known]
     if unknown:
         are = "is" if len(unknown) == 1 else "are"

@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from omnidata.analysis import elements
+from omnidata.analysis.elements import Clicks
 from omnidata.analysis.run_tables import cell, counted, main_metric, present, ranked, specs
 from omnidata.analysis.runs import by_profile, labels, unlike
 from omnidata.analysis.tables import number
@@ -49,12 +51,13 @@ class Drawing:
     make: Callable[[], Figure]
 
 
-def draw(runs: Sequence[Run], folder: Path) -> list[Path]:
+def draw(runs: Sequence[Run], folder: Path, clicks: Sequence[Clicks] = ()) -> list[Path]:
     """Write every figure that the runs have, as PNG and as SVG.
 
     Args:
         runs: of any tasks.
         folder: made if missing; older figures of the same names are replaced.
+        clicks: of the runs whose hits are to be told by the size of the element.
 
     Returns:
         The files.
@@ -74,7 +77,7 @@ def draw(runs: Sequence[Run], folder: Path) -> list[Path]:
             remedy="name another folder",
         ) from None
     written = []
-    for drawing in drawings(runs):
+    for drawing in [*drawings(runs), *_sizes_of_elements(clicks)]:
         for suffix in _SUFFIXES:
             path = folder / f"{drawing.name}{suffix}"
             save(drawing.make, path)
@@ -136,6 +139,14 @@ def _costs(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
             number = f"-{start // _TOGETHER + 1}" if len(found) > _TOGETHER else ""
             make = partial(costs, found[start : start + _TOGETHER], currency)
             yield Drawing(f"{prefix}-cost{mark}{number}", make)
+
+
+def _sizes_of_elements(clicks: Sequence[Clicks]) -> Iterator[Drawing]:
+    told = [", ".join(filter(None, label)) for label in labels([each.run for each in clicks])]
+    for place, (each, name) in enumerate(zip(clicks, told, strict=True), 1):
+        number = f"-{place}" if len(clicks) > 1 else ""
+        make = partial(elements.figure, each, _cut(name, 64))
+        yield Drawing(f"{each.run.task}-{elements.AXIS}{number}", make)
 
 
 def radar(spec: TableSpec, runs: Sequence[Run], told: Sequence[str]) -> Figure:

@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from omnidata.analysis import run_tables, usage_tables, variations
+from omnidata.analysis import elements, run_tables, usage_tables, variations
 from omnidata.analysis import tables as formats
 from omnidata.analysis.decisions import decision_tables
+from omnidata.analysis.elements import Clicks
 from omnidata.analysis.error_tables import error_tables
 from omnidata.analysis.runs import by_profile, warnings
 from omnidata.analysis.sensitivity import sensitivity_tables
@@ -59,6 +60,7 @@ def report(
     with_published: bool = False,
     by: Sequence[str] = (),
     errors: bool = False,
+    clicks: Sequence[Clicks] = (),
 ) -> Report:
     """The tables of runs, for each task and profile apart.
 
@@ -67,6 +69,7 @@ def report(
         with_published: whether published rows stand beside the runs'.
         by: further axes to have a table by, e.g. "app"; a single run has that anyway.
         errors: why answers are wrong, in place of how many are right.
+        clicks: of the runs whose hits are to be told by the size of the element.
 
     Raises:
         UsageError: no run has the axis.
@@ -87,7 +90,12 @@ def report(
     for task in dict.fromkeys(run.task for run in runs):
         told += warnings([run for run in runs if run.task == task])
     for same in by_profile(runs):
-        tables += error_tables(same, by) if errors else _tables(same, with_published, by, told)
+        if errors:
+            tables += error_tables(same, by)
+            continue
+        tables += _tables(same, with_published, by, told)
+        if own := [each for each in clicks if any(each.run is run for run in same)]:
+            tables += elements.tables(own, by, with_published=with_published)
     return Report(tables, told)
 
 

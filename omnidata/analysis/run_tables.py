@@ -274,7 +274,7 @@ def by_axis(axis: str, runs: Sequence[Run], *, with_published: bool) -> Table:
             if groups & {task.spelling(axis, group) for group, _ in each.values}
         ]
         for other in others:
-            heads, rows = _beside(other, axis, runs[0], heads, rows)
+            heads, rows = beside(other, axis, runs[0], heads, rows)
         notes += of_published(others, runs)
     name, what = f"by-{axis}", f"Results by {axis}"
     label = axis.capitalize()
@@ -318,7 +318,7 @@ def main_metric(run: Run) -> str:
     return "EM" if "EM" in run.columns else next(iter(run.columns))
 
 
-def _beside(
+def beside(
     other: PublishedRow, axis: str, run: Run, heads: Sequence[Head], rows: Sequence[Row]
 ) -> tuple[list[Head], list[Row]]:
     """The tables with columns of published values, whose groups may be spelled otherwise."""

@@ -14,6 +14,9 @@ import msgspec
 from rich.cells import cell_len
 
 from omnidata.tasks.overview import Table as TextTable
+from omnidata.tasks.overview import markdown_text as markdown_text  # with the other formats
+from omnidata.tasks.overview import pipes
+from omnidata.tasks.overview import text_markdown as text_markdown
 
 CellUnit = Literal["share", "number", "count", "episode", "money"]
 """Shares are fractions and printed as percent; `episode` is a number of a step, from 1; money is
@@ -231,7 +234,7 @@ def interval(of: Cell, unit: CellUnit) -> str:
 
 def beside(table: Table, of: Cell, unit: CellUnit) -> str:
     """What stands next to a number: its change, or its interval in the tables that show them."""
-    shows_intervals = table.name in ("overall", "history-compounding")
+    shows_intervals = table.name in ("overall", "history-compounding", "by-element-size")
     return change(of, unit) or (interval(of, unit) if shows_intervals else "")
 
 
@@ -446,6 +449,9 @@ _TEX = {
     '"': r"\textquotedbl{}",
     "[": "{[}",  # at the start of a row it would be an argument of the line break before
     "]": "{]}",
+    "✓": r"$\checkmark$",
+    "✗": r"$\times$",
+    "²": r"$^2$",
     "†": r"$\dagger$",
     "‡": r"$\ddagger$",
     "§": r"\S{}",
@@ -464,16 +470,12 @@ def markdown(table: Table) -> str:
     ]
     names = [markdown_text(name) for name in (*table.labels, *heads)]
     rule = [":--"] * len(table.labels) + ["--:"] * len(heads)
-    lines = [f"### {markdown_text(caption(table))}", "", _pipes(names), _pipes(rule)]
+    lines = [f"### {markdown_text(caption(table))}", "", pipes(names), pipes(rule)]
     for own, cells in zip(labels(table), _cells(table, _md_cell), strict=True):
-        lines.append(_pipes([*map(markdown_text, own), *cells]))
+        lines.append(pipes([*map(markdown_text, own), *cells]))
     for note in notes(table):
         lines += ["", markdown_text(note)]
     return "\n".join(lines) + "\n"
-
-
-def _pipes(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _md_cell(table: Table, cell: Cell, place: int) -> str:
@@ -582,28 +584,26 @@ def as_json(table: Table) -> Mapping[str, Any]:
     return found
 
 
-def text_markdown(table: TextTable) -> str:
-    """A table of texts as Markdown, with its title; the first column is a label."""
-    rule = "|" + "|".join(["---", *["---:"] * (len(table.header) - 1)]) + "|"
-    rows = [_pipes([*map(markdown_text, row)]) for row in (table.header, *table.rows)]
-    return "\n".join([f"### {table.title}", "", rows[0], rule, *rows[1:]])
+def text_latex(table: TextTable) -> str:
+    """A table of texts as a `table` of booktabs; the first column is a label."""
+    spec = "l" + "r" * (len(table.header) - 1)
+    rows = [_ampersands([*map(tex, row)]) for row in (table.header, *table.rows)]
+    lines = [
+        PREAMBLE,
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{tex(table.title)}.}}",
+        r"\begin{tabular}{@{}" + spec + "@{}}",
+        *(r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule"),
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines)
 
 
-# Texts of data and models inside Markdown and CSV: what reads them is not to obey.
+# Texts of data and models inside CSV: what reads it is not to obey.
 
-_MARKDOWN = frozenset("\\`*_{}[]<>|#!~&$")
 _FORMULA = ("=", "+", "-", "@")
-
-
-def markdown_text(text: str) -> str:
-    r"""The text on one line, with everything escaped that Markdown or HTML would take for a sign.
-
-    Examples:
-        >>> print(markdown_text("a|b *<c>"))
-        a\|b \*\<c\>
-    """
-    line = " ".join(text.splitlines())
-    return "".join(f"\\{letter}" if letter in _MARKDOWN else letter for letter in line)
 
 
 def csv_text(fields: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:

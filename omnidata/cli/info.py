@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,23 +15,26 @@ from omnidata.cli.arguments import data_of, only_task, reading_data
 from omnidata.errors import DataError, UsageError, counted
 
 if TYPE_CHECKING:
-    from omnidata.tasks.overview import View
+    from omnidata.tasks.overview import Table, View
+    from omnidata.tasks.statistics import Statistics
     from omnidata.types import LoadedDataset, Task
     from omnidata.viewer.report_data import Book
 
 
 _USAGE = "omnidata info DATA, omnidata info TASK DATA, or omnidata info TASK"
+Format = Literal["terminal", "md", "latex", "json"]
 
 
 @reading_data
 def info(
-    task: Annotated[
-        str | None,
+    named: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="TASK", help="The benchmark, e.g. omnigui; needed where the data do not tell."
+            metavar="[TASK] DATA",
+            help="The dataset's folder or file; before it the benchmark, e.g. omnigui, where the"
+            " data do not tell. Several are put beside each other.",
         ),
     ] = None,
-    data: Annotated[Path | None, args.data_argument("The dataset's folder or file.")] = None,
     expect: Annotated[
         str | None,
         typer.Option(
@@ -42,12 +47,17 @@ def info(
             metavar="FILE", help="Draw them, as png, svg or pdf (omnigui: the paper's Figure 2)."
         ),
     ] = None,
+    chart: Annotated[
+        Path | None,
+        typer.Option("--map", metavar="FILE", help="Draw a map of the instructions, by t-SNE."),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Make the first finding an error.")
     ] = False,
+    form: Annotated[Format, typer.Option("--format", help="Of the tables.")] = "terminal",
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Show what is supported, what a task is, or what a dataset holds.
+    """Show what is supported, what a task is, or what datasets hold.
 
     Without TASK the benchmark is the one that the data are rows of; without DATA the task's
     options, baselines, profiles, media and tags are shown. Exit code 1 means that something is
@@ -55,84 +65,128 @@ def info(
 
     Example: omnidata info omnigui omnidata-demo/data
     """
-    if task is None:
-        if expect or strict or plot:
-            raise UsageError("there is no data to look at", expected=_USAGE)
-        _supported(as_json)
-        return
-    if plot:
-        from omnidata.figures import check
-
-        check(plot)
     from omnidata import registry
+    from omnidata.figures import check, save
 
-    name, place = task, data
-    if place is None:
-        place = data_of(None, Path(task))
-        if not place.exists() and task in registry.names():
-            if expect or strict or plot:
-                raise UsageError("there is no data to look at", expected=_USAGE)
-            _print_task(task, as_json)
-            return
-        name = only_task(place, _USAGE, lambda task, data: f"omnidata info {task} {data}")
-    from omnidata.tasks import get_task
-
-    benchmark = get_task(name)
-    kind = benchmark.overview
-    _check_options(kind, name, expect, plot)
-    source = kind.read(benchmark, place, strict=strict)
-    view = kind(source)
-    differences = view.differences(expect) if expect else []
-    if as_json:
-        _print_json(source, view, differences)
+    form = "json" if as_json else form
+    places = _places(named or [])
+    name, place = places[0] if places else (None, None)
+    if place is None or (
+        len(places) == 1 and name is None and not place.exists() and str(place) in registry.names()
+    ):
+        if expect or strict or plot or chart:
+            raise UsageError("there is no data to look at", expected=_USAGE)
+        if place is None:
+            _supported(form == "json")
+        else:
+            _print_task(str(place), form == "json")
+        return
+    for path, option in ((plot, "--plot"), (chart, "--map")):
+        if path:
+            check(path, option)
+    if len(places) > 1 and (expect or plot):
+        option = f"--expect {expect}" if expect else f"--plot {plot}"
+        raise UsageError(
+            "that is of one dataset", where=option, expected=f"one DATA, not {len(places)}"
+        )
+    held = [_held_by(*each, expect, strict) for each in places]
+    differences = held[0].view.differences(expect) if expect else []
+    if len(held) == 1:
+        _print(held[0], form, expect, differences)
     else:
-        _print(source, view, expect, differences)
+        _print_several(held, form)
     if plot:
-        for text, drawn in view.draw(plot).items():
-            terminal.note(f"no installed font can draw {text!r}: it is written {drawn}")
-        terminal.note(f"figure: {plot}")
-    if differences or any(finding.severity == "error" for finding in source.findings):
+        _draw(held[0], plot)
+    if chart:
+        from omnidata.analysis.instruction_map import figure
+
+        labels = [each.label for each in held]
+        if len(set(labels)) < len(labels):
+            labels = [str(each.source.root) for each in held]
+        sources = dict(zip(labels, (each.source for each in held), strict=True))
+        save(lambda: figure(sources), chart)
+        terminal.note(f"figure: {chart}")
+    found = [finding for each in held for finding in each.source.findings]
+    if differences or any(finding.severity == "error" for finding in found):
         raise typer.Exit(1)
 
 
-def _check_options(kind: type[View], task: str, expect: str | None, plot: Path | None) -> None:
-    """Refuse what the benchmark has not, before the data are read."""
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A dataset, what its benchmark shows of it, and what is measured of any."""
+
+    task: Task
+    source: LoadedDataset
+    view: View
+    statistics: Statistics
+
+    @property
+    def label(self) -> str:
+        return f"{self.task.title}: {self.source.root.resolve().name}"
+
+
+def _places(named: Sequence[str]) -> list[tuple[str | None, Path]]:
+    """Datasets, each with the task that is named before it.
+
+    A word is a task's name if it is one, or if nothing is called so; the last is always a place.
+    """
+    from omnidata import registry
+
+    words = iter(named)
+    found: list[tuple[str | None, Path]] = []
+    for word in words:
+        data = None
+        if word in registry.names() or not Path(word).exists():
+            data = next(words, None)
+        task, place = (None, word) if data is None else (word, data)
+        found.append((task, data_of(task, Path(place))))
+    return found
+
+
+def _held_by(name: str | None, place: Path, expect: str | None, strict: bool) -> _Held:
+    from omnidata.tasks import get_task
+    from omnidata.tasks.statistics import statistics
+
+    name = name or only_task(place, _USAGE, lambda task, data: f"omnidata info {task} {data}")
+    task = get_task(name)
+    kind = task.overview
     if expect is not None and expect not in kind.published:
         names = ", ".join(kind.published)
         raise UsageError(
-            f"no such table of {task}",
+            f"no such table of {name}",
             where=f"--expect {expect}",
             expected=names or "no --expect: there is no table to compare with",
             remedy=f"--expect {names}" if names else "leave the option out",
         )
-    if plot and not kind.draws:
-        raise UsageError(
-            f"there is no figure of {task}", where=f"--plot {plot}", remedy="leave the option out"
-        )
+    source = kind.read(task, place, strict=strict)
+    return _Held(task, source, kind(source), statistics(task, source))
 
 
-def _print_json(source: LoadedDataset, view: View, differences: list[str]) -> None:
-    terminal.print_json(
-        {
-            "task": source.task,
-            "fingerprint": source.fingerprint,
-            "steps": len(source.steps),
-            "episodes": view.episodes,
-            "skipped": source.skipped,
-            **view.as_dict(),
-            "findings": [finding.as_dict() for finding in source.findings],
-            "differences": differences,
-        }
-    )
+def _as_dict(held: _Held) -> dict[str, Any]:
+    source = held.source
+    return {
+        "task": source.task,
+        "fingerprint": source.fingerprint,
+        "steps": len(source.steps),
+        "episodes": held.view.episodes,
+        "skipped": source.skipped,
+        **held.view.as_dict(),
+        "statistics": held.statistics.as_dict(),
+        "findings": [finding.as_dict() for finding in source.findings],
+    }
 
 
-def _print(source: LoadedDataset, view: View, expect: str | None, differences: list[str]) -> None:
+def _print(held: _Held, form: Format, expect: str | None, differences: list[str]) -> None:
     from collections import Counter
 
-    for table in view.tables():
-        terminal.print_table(table.title, table.header, table.rows, table.legend)
+    source, view = held.source, held.view
+    if form == "json":
+        terminal.print_json({**_as_dict(held), "differences": differences})
+        return
+    _print_tables([*view.tables(), *held.statistics.tables()], form)
     for finding in source.findings:
         terminal.note(str(finding))
+    say = terminal.say if form == "terminal" else terminal.note
     errors = sum(finding.severity == "error" for finding in source.findings)
     parts = [
         counted(view.episodes, "episode"),
@@ -142,13 +196,60 @@ def _print(source: LoadedDataset, view: View, expect: str | None, differences: l
         counted(errors, "error"),
         counted(len(source.findings) - errors, "warning"),
     ]
-    terminal.say(", ".join(parts))
+    say(", ".join(parts))
     for code, number in Counter(finding.code for finding in source.findings).most_common():
-        terminal.say(f"  {number} {code}")
+        say(f"  {number} {code}")
     for difference in differences:
-        terminal.say(f"differs from {view.published[expect or '']}: {difference}")
+        say(f"differs from {view.published[expect or '']}: {difference}")
     if expect and not differences:
-        terminal.say(f"all counts are those of {view.published[expect]}")
+        say(f"all counts are those of {view.published[expect]}")
+
+
+def _print_several(several: Sequence[_Held], form: Format) -> None:
+    from omnidata.tasks.statistics import comparison
+
+    if form == "json":
+        terminal.print_json({"datasets": [_as_dict(held) for held in several]})
+        return
+    rows = [(held.task, held.source, held.statistics) for held in several]
+    _print_tables([comparison(rows)], form)
+    for held in several:
+        source = held.source
+        terminal.note(
+            f"{held.label}: {counted(source.skipped, 'row')} skipped,"
+            f" {counted(len(source.findings), 'finding')}"
+            f" (`omnidata info {source.task} {source.root}` lists them)"
+        )
+
+
+def _print_tables(tables: Sequence[Table], form: Format) -> None:
+    from omnidata.analysis.tables import text_latex, text_markdown
+
+    for table in tables:
+        if form == "terminal":
+            terminal.print_table(table.title, table.header, table.rows, table.legend)
+        else:
+            terminal.say((text_markdown if form == "md" else text_latex)(table) + "\n")
+
+
+def _draw(held: _Held, path: Path) -> None:
+    """Draw the benchmark's own figure, or else the one that every dataset has."""
+    from omnidata.figures import save
+    from omnidata.tasks.statistics import figure
+
+    if held.view.draws:
+        for text, drawn in held.view.draw(path).items():
+            terminal.note(f"no installed font can draw {text!r}: it is written {drawn}")
+    elif held.source.steps:
+        save(lambda: figure(held.source, held.statistics), path)
+    else:
+        raise DataError(
+            "there is no step to draw",
+            where=str(held.source.root),
+            expected="data with steps",
+            remedy="leave --plot out",
+        )
+    terminal.note(f"figure: {path}")
 
 
 def _print_task(name: str, as_json: bool) -> None:

@@ -27,7 +27,9 @@ def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, scored.")],
     by: Annotated[
         list[str],
-        repeatable("Also a table by this, e.g. app or language (repeatable).", metavar="AXIS"),
+        repeatable(
+            "Also a table by this, e.g. app, language or element-size (repeatable).", metavar="AXIS"
+        ),
     ],
     hub_datasets: Annotated[
         list[str],
@@ -58,7 +60,7 @@ def report(
     ] = None,
     data: Annotated[
         Path | None,
-        args.data_option("The dataset for --html, where it has moved."),
+        args.data_option("The dataset for --html and --by element-size, where it has moved."),
     ] = None,
     as_json: args.Json = False,
 ) -> None:
@@ -72,6 +74,7 @@ def report(
 
     Example: omnidata report runs/full --errors --by app
     """
+    from omnidata.analysis.elements import AXIS, clicks
     from omnidata.analysis.report import report as make
     from omnidata.analysis.runs import read_runs
     from omnidata.tasks.base import parse
@@ -86,9 +89,11 @@ def report(
         raise UsageError(
             "pages are of one run", where=f"--html {html}", expected=f"one RUN, not {len(runs)}"
         )
-    if data and not html:
+    if data and not html and AXIS not in by:
         raise UsageError(
-            "nothing looks at the data", where=f"--data {data}", expected="--html PATH as well"
+            "nothing looks at the data",
+            where=f"--data {data}",
+            expected=f"--html PATH or --by {AXIS} as well",
         )
     if errors and published:
         raise UsageError(
@@ -98,7 +103,9 @@ def report(
             remedy="leave --published out",
         )
     found = read_runs(runs)
-    made = make(found, with_published=published, by=by, errors=errors)
+    sized = [clicks(run, data) for run in found] if AXIS in by and not errors else []
+    axes = [axis for axis in by if axis != AXIS or errors]
+    made = make(found, with_published=published, by=axes, errors=errors, clicks=sized)
     for text in made.warnings:
         terminal.note(f"warning: {text}")
     if as_json or form == "json":
@@ -116,7 +123,7 @@ def report(
     if figures:
         from omnidata.analysis.figures import draw
 
-        for path in draw(found, figures):
+        for path in draw(found, figures, sized):
             terminal.note(f"figure: {path}")
     if card:
         from omnidata.analysis.report import write_card

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -25,7 +27,10 @@ from omnidata.loaders.files import media_absent, refuse_closed
 from omnidata.loaders.repository import FORMAT, MANIFEST, Manifest
 from omnidata.loaders.rows import ALL, storable, subsets
 from omnidata.storage import write_json
-from omnidata.types import LoadedDataset, Progress
+from omnidata.tasks import get_task
+from omnidata.tasks.overview import Table, text_markdown
+from omnidata.tasks.statistics import statistics
+from omnidata.types import LoadedDataset, Progress, Publication
 
 # The repository's README: what `datasets` reads to find subsets, and what people read.
 
@@ -75,11 +80,19 @@ def dataset_version(digest: str) -> str:
 
 
 def readme(
-    manifest: Manifest, configs: Sequence[Config], shards: Sequence[Shard], name: str
+    source: LoadedDataset,
+    manifest: Manifest,
+    configs: Sequence[Config],
+    shards: Sequence[Shard],
+    name: str,
 ) -> str:
     """The text of `README.md`."""
+    said = {step.tags.get("language", "") for step in source.steps}
+    languages = sorted(value for value in said if re.fullmatch("[a-z]{2,3}", value))
     front = yaml.safe_dump(
         {
+            "license": "unknown",  # nobody but who made the data can say it
+            **({"language": languages} if languages else {}),
             "configs": [
                 {
                     "config_name": config.name,
@@ -107,6 +120,7 @@ def readme(
         findings=counted(len(findings), "finding"),
         broken=sum(found.severity == "error" for found in findings),
         digest=manifest.digest,
+        sheet=datasheet(source, manifest, name),
     )
 
 
@@ -136,6 +150,110 @@ steps = load_dataset("path/to/{name}", split="test")
 
 Every subset is a choice of rows of `all`: never add two of them up. The column `media` has the
 SHA-256, the number of frames and the duration of every medium. Content: `{digest}`.
+
+{sheet}"""
+
+
+_MOST = 30
+"""Values of a tag that the datasheet lists; of more it has the number."""
+
+
+def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
+    """What is known of the data, by the questions of a datasheet (OSWorld, Appendix G).
+
+    What no data tell is asked of whoever shares them, and left open.
+
+    Args:
+        source: what the repository is made of.
+        manifest: what it says of itself.
+        name: of its folder.
+    """
+    task = get_task(source.task)
+    found = statistics(task, source)
+    codes = Counter(each.code for each in (*manifest.findings, *manifest.media_findings))
+    tables = [*_tags(source), *found.tables()]
+    if codes:
+        rows = [[code, str(count)] for code, count in sorted(codes.items())]
+        tables.append(Table("Findings about the source", ("", "findings"), rows))
+    tags = {(tag, value) for step in source.steps for tag, value in step.tags.items()}
+    published = [one for one in task.sources if one.where.items() <= tags]
+    return _SHEET.format(
+        title=task.title,
+        holds=f"{task.title}: {task.holds}" if task.holds else task.title,
+        episodes=counted(found.episodes, "episode"),
+        steps=counted(found.steps, "step"),
+        skipped=counted(manifest.skipped, "row"),
+        tables="\n\n".join(map(text_markdown, tables)).replace("### ", "#### "),
+        held="Yes: the media are in the rows." if manifest.embed else "No: the media are linked.",
+        published="\n".join(map(_published, published)) or "* No place is known.",
+        task=source.task,
+        name=name,
+    )
+
+
+def _tags(source: LoadedDataset) -> list[Table]:
+    """Steps by tag, of all tags in one table; none where there is no tag."""
+    rows = []
+    for tag in source.tags:
+        counts = Counter(step.tags[tag] for step in source.steps if tag in step.tags)
+        if len(counts) > _MOST:
+            rows.append([tag, f"{len(counts)} values", ""])
+        else:
+            rows += [[tag, value, str(count)] for value, count in sorted(counts.items())]
+    return [Table("Steps by tag", ("", "value", "steps"), rows)] if rows else []
+
+
+def _published(one: Publication) -> str:
+    licence = f"`{one.licence}`, as its publisher says" if one.licence else "no licence is stated"
+    return f"* [{one.name}]({one.url}): {licence}"
+
+
+_SHEET = """## Datasheet
+
+Answers come of the data. What no data tell is marked **to be filled in** by whoever shares this.
+
+### Motivation
+
+{holds}.
+
+* For what purpose, and by whom was it made? **To be filled in.**
+
+### Composition
+
+{steps} of {episodes}, each with its media, the expert's history before it, and what is right where
+the source says it. {skipped} of the source became no step. There is one split, `test`.
+
+{tables}
+
+* Is it self-contained? {held}
+* May pictures and sounds identify people, or offend? **To be filled in.**
+
+### Collection and preprocessing
+
+Nothing was cleaned: coordinates keep their unit, and the column `source` has every row as it was.
+
+* How, when and by whom was it collected, and with whose consent? **To be filled in.**
+
+### Uses
+
+`omnidata evaluate {task} {name} --model SPEC --out RUN` asks a model about every step.
+
+* Has it been used for training, and what should it not be used for? **To be filled in.**
+
+### Distribution
+
+Data of {title} are published here:
+
+{published}
+
+Nobody has checked that these rows are those data. If they are, their licence holds here too: write
+it at the top of this file, in place of `unknown`. The licence of your own data is yours to give.
+
+### Maintenance
+
+The version at the top follows the content: another content has another version.
+
+* Who maintains it, and where can errors be told? **To be filled in.**
 """
 
 
@@ -197,8 +315,8 @@ def convert(
         shards = _write(source, plans, staging, embed=embed, roots=roots, progress=progress)
         found = configs(source, plans, shards)
         manifest = _describe(source, found, shards, embed=embed, roots=roots)
-        text = readme(manifest, found, shards, staging.out.name)
-        (staging.path / "README.md").write_text(text, encoding="utf-8")
+        text = readme(source, manifest, found, shards, staging.out.name)
+        (staging.path / "README.md").write_text(text, encoding="utf-8", errors="backslashreplace")
         write_json(staging.path / MANIFEST, asdict(manifest))
         staging.publish(shards)
     unnamable = map(_unnamable, subsets(source)[1])

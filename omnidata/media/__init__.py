@@ -39,6 +39,7 @@ from omnidata.media.probing import (
     in_threads,
     media_info,
     probe,
+    stated_seconds,
 )
 from omnidata.media.sound import samples
 from omnidata.media.storage import InMemoryMedia, read_bytes, stored
@@ -77,6 +78,7 @@ __all__ = [
     "resized",
     "resolve",
     "samples",
+    "stated_seconds",
     "stored",
     "unsafe",
     "wav",

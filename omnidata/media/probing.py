@@ -18,7 +18,7 @@ from omnidata.media.picture import image, image_size
 from omnidata.media.sound import samples
 from omnidata.media.storage import InMemoryMedia, opened, read_bytes, stored
 from omnidata.media.truncation import corruption, cut_short
-from omnidata.types import MediaRef
+from omnidata.types import MediaRef, VideoSegment
 
 if TYPE_CHECKING:
     import numpy as np
@@ -243,6 +243,33 @@ def _stated(stream: VideoStream | AudioStream, container: InputContainer) -> flo
     if guessed or stream.duration is None or stream.time_base is None:
         return None
     return float(stream.duration * stream.time_base)
+
+
+def stated_seconds(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> float | None:
+    """How long a clip or a track is by its header; nothing is decoded.
+
+    Args:
+        ref: a clip, a track, or sound that a row holds.
+        budget: limits.
+
+    Returns:
+        Seconds; None where the header does not say it, as that of MP3, which FFmpeg guesses.
+
+    Raises:
+        MediaError: the medium is missing, refused or broken.
+    """
+    if isinstance(ref.cell, VideoSegment):
+        return ref.cell.end_s - ref.cell.start_s
+    if ref.inline is not None:
+        return len(_wave(ref, budget)) / _RATE
+    with opened(ref, budget) as container:
+        if ref.kind == "video":
+            said = _stated(video_stream(container, ref, budget, None), container)
+        else:
+            said = _stated(audio_stream(container, ref, None), container)
+        if said is None and container.format.name.startswith(_SPARSE) and container.duration:
+            return container.duration / 1e6
+        return said
 
 
 def _track(ref: MediaRef, budget: Budget) -> Probe:

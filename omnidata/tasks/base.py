@@ -33,9 +33,11 @@ from omnidata.types import (
     Modality,
     Part,
     Profile,
+    Publication,
     Questions,
     Step,
     Target,
+    TaskDiagram,
     Verdict,
 )
 
@@ -136,6 +138,8 @@ class Benchmark:
         profiles: by name, the default first.
         title: in words; its name unless it says otherwise.
         holds: what the data hold, and what is asked, in one line.
+        platform: what its screens are of, e.g. "Android"; empty where a tag `platform` tells it.
+        sources: where data of it are published, and under which licence.
         asks_about: the task whose data it asks about; empty where it has data of its own.
         annotates: what its answers tell of those data, for `omnidata synth`; None for nothing.
         tags: names of its steps' tags; None where only the data tell.
@@ -178,6 +182,8 @@ class Benchmark:
     files: JsonFiles | None = None
     title: str = ""
     holds: str = ""
+    platform: str = ""
+    sources: Sequence[Publication] = ()
     asks_about: str = ""
     annotates: Annotation | None = None
     tags: Sequence[str] | None = None
@@ -264,6 +270,10 @@ class Benchmark:
     def published(self) -> Published:
         """What is published of it: nothing is known."""
         return Published()
+
+    def application(self, step: Step) -> str:
+        """Whose screen it is: the tag `app` or `application`; empty where nothing tells it."""
+        return step.tags.get("app") or step.tags.get("application") or ""
 
     def spelling(self, tag: str, value: str) -> str:
         """What the spellings of a tag's value have in common: every value has one alone."""
@@ -597,6 +607,15 @@ class Benchmark:
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """Nothing: no prompt shows the model's own earlier answers."""
+        return None
+
+    def diagram(self, source: LoadedDataset, step: Step) -> TaskDiagram | None:
+        """The graph of subtasks that the step's task is, for its page; none by default.
+
+        Args:
+            source: what `load` gave.
+            step: one of its steps.
+        """
         return None
 
     def explain(

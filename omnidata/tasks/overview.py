@@ -40,7 +40,7 @@ class View:
     published: ClassVar[Mapping[str, str]] = {}
     """The published tables that counts can be compared with: name -> title."""
     draws: ClassVar[bool] = False
-    """Whether there is a figure."""
+    """Whether there is a figure of its own, in place of the one that every dataset has."""
 
     def __init__(self, source: LoadedDataset) -> None:
         self.source = source
@@ -126,3 +126,31 @@ def _cells(group: Mapping[str, int], total: Mapping[str, int]) -> list[str]:
         for key in ("episodes", "steps")
         for cell in (str(group[key]), share(group[key], total[key]))
     ]
+
+
+# Tables and texts of data as Markdown: what reads it is not to obey.
+
+_MARKDOWN = frozenset("\\`*_{}[]<>|#!~&$")
+
+
+def text_markdown(table: Table) -> str:
+    """A table of texts as Markdown, with its title; the first column is a label."""
+    rule = "|" + "|".join(["---", *["---:"] * (len(table.header) - 1)]) + "|"
+    rows = [pipes([*map(markdown_text, row)]) for row in (table.header, *table.rows)]
+    return "\n".join([f"### {table.title}", "", rows[0], rule, *rows[1:]])
+
+
+def pipes(cells: Sequence[str]) -> str:
+    """A line of a table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def markdown_text(text: str) -> str:
+    r"""The text on one line, with everything escaped that Markdown or HTML would take for a sign.
+
+    Examples:
+        >>> print(markdown_text("a|b *<c>"))
+        a\|b \*\<c\>
+    """
+    line = " ".join(text.splitlines())
+    return "".join(f"\\{letter}" if letter in _MARKDOWN else letter for letter in line)

@@ -28,6 +28,7 @@ from omnidata.types import (
     Verdict,
 )
 from omnidata.viewer.media_index import Shelf, Wave, waveform
+from omnidata.viewer.task_graph import LIMIT, Drawing, drawing
 
 
 @dataclass(frozen=True)
@@ -342,6 +343,8 @@ class Facts:
         prompt_note: why the prompt is not the whole one; empty if it is.
         framed: what the frames on pictures are.
         target: the right answer as text; empty where there is none that can be used.
+        graph: of the task's subtasks; None where it has none, or one that is too large.
+        graph_note: how large it is then; empty otherwise.
         answer: None without a run.
         rulings: of the profiles, the run's first.
         row: the source's, as JSON.
@@ -358,6 +361,8 @@ class Facts:
     prompt_note: str
     framed: str
     target: str
+    graph: Drawing | None
+    graph_note: str
     answer: Answer | None
     rulings: Sequence[Ruling]
     row: str
@@ -371,6 +376,7 @@ def facts(book: Book, number: int) -> Facts:
     verdict = book.verdict(step)
     explained = book.explanations[number]
     prompt, note = _prompt(book, number)
+    graph, graph_note = _graph(book, step)
     return Facts(
         number=number,
         step=step,
@@ -389,6 +395,8 @@ def facts(book: Book, number: int) -> Facts:
         prompt_note=note,
         framed=explained.frames,
         target=_target(book, step),
+        graph=graph,
+        graph_note=graph_note,
         answer=_answer(book, step, verdict) if verdict else None,
         rulings=_rulings(book, step, verdict, explained) if verdict else (),
         row=_json(step.source),
@@ -480,6 +488,16 @@ def _named(role: str, ref: MediaRef | None) -> str:
 def _target(book: Book, step: Step) -> str:
     found = book.task.target(step)
     return found.text if found else ""
+
+
+def _graph(book: Book, step: Step) -> tuple[Drawing | None, str]:
+    found = book.task.diagram(book.source, step)
+    if found is None:
+        return None, ""
+    nodes = len(found.graph.nodes)
+    if nodes > LIMIT:
+        return None, f"The graph has {nodes} subtasks: more than {LIMIT} are not drawn"
+    return drawing(found), ""
 
 
 def _answer(book: Book, step: Step, verdict: Verdict) -> Answer:

@@ -167,7 +167,10 @@ def test_what_is_no_data_exits_with_2_and_the_remedy(tmp_path: Path) -> None:
         (["groundui", "--strict"], "omnidata info TASK DATA"),
         (["nothing", broken], "one of agentnet, aitw"),
         (["groundui", broken], "json-invalid"),
-        ([broken, "groundui"], "there is no task"),
+        ([broken, "groundui"], "omnidata info TASK"),
+        (["groundui", broken, "nothing"], "json-invalid"),
+        (["groundui", broken, "groundui", broken, "--expect", "x"], "not 2"),
+        ([broken, broken, "--plot", tmp_path / "f.png"], "not 2"),
         (["grondui", broken], "did you mean groundui?"),
         (["Grondui"], "did you mean groundui?"),
     ):
@@ -186,8 +189,9 @@ def test_what_a_benchmark_has_not_is_refused_before_its_data_are_read(tmp_path: 
     none = tmp_path / "none.jsonl"
     done = omnidata("info", "groundui", none, "--expect", "table7", code=2)
     assert "no such table of groundui" in done.stderr
-    done = omnidata("info", "groundui", none, "--plot", tmp_path / "f.png", code=2)
-    assert "no figure of groundui" in done.stderr
+    for option in ("--plot", "--map"):
+        done = omnidata("info", "groundui", none, option, tmp_path / "no" / "f.png", code=2)
+        assert f"{option} {tmp_path}" in done.stderr
     assert "table7" in omnidata("info", "omnigui", none, "--expect", "x", code=2).stderr
     assert list(tmp_path.iterdir()) == []
 

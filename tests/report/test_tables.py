@@ -16,6 +16,8 @@ from omnidata.analysis.tables import PUBLISHED, Table
 from omnidata.errors import UsageError
 from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
+from tests.cli.running import omnidata
+from tests.loaders.osworld import RUN, results
 from tests.report.made import METRICS, totals, write_run
 from tests.trees import NO_SHARED, SHARED
 
@@ -439,3 +441,26 @@ def test_omnibench_has_consistency_for_all_tasks_and_coverage_by_capability(tmp_
     assert {cell.change for cell in levels.rows[-1].cells} == {
         None
     }  # the level between is not there
+
+
+def test_humans_stand_beside_rollouts_as_osworlds_paper_prints_them(tmp_path: Path) -> None:
+    tree = results(tmp_path / "tree", RUN, {"os": ["1.0", "0.0"]})
+    omnidata("score", "osworld", tree, "--out", tmp_path / "run")
+    run = read_run(tmp_path / "run")
+    made = {each.name: each for each in report([run], with_published=True, by=["domain"]).tables}
+    rows = {row.labels[0]: row for row in made["main"].rows}
+    places = {(c.group, c.metric): n for n, c in enumerate(made["main"].columns)}
+    human, gpt = rows["Human performance"], rows["GPT-4V (screenshot)"]
+    assert human.source == "OSWorld, Table 5"
+    assert human.cells[places["", "SR_all"]].value == 0.7236
+    assert gpt.cells[places["Workflow", "SR_all"]].value == 0.0604
+    assert human.cells[places["", "SR_finished"]].value is None, "the paper's is over all tasks"
+    (head,) = (head for head in made["by-domain"].heads if head.header == "Human performance")
+    assert head.columns[0].source == "OSWorld, Table 13"
+
+
+def test_every_model_of_agentstudios_longer_table_has_a_row() -> None:
+    rows = {row.model: row for row in get_task("groundui").published.of("main")}
+    assert len(rows) == 13
+    assert rows["SeeClick"].source == "AgentStudio, Table 4 and Table 8"
+    assert rows["Gemini 1.0 Pro"].values["", "accuracy"] == 0.018

@@ -37,6 +37,7 @@ from omnidata.types import (
     PLACE,
     Explanation,
     Profile,
+    Publication,
     Step,
     Target,
     Verdict,
@@ -149,6 +150,8 @@ class AgentNet(Benchmark):
     question = "Task: {instruction}\n\nActions so far:\n{history}"
     shown = ("screenshot",)
     files = loader.JSON_FILES
+    platform = "desktop"
+    sources = (Publication("AgentNet", "https://huggingface.co/datasets/xlangai/AgentNet", "mit"),)
     tags = loader.TAGS
     roles = loader.ROLES
     subsets = ("agentnet", "agentnetbench")

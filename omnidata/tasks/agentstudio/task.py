@@ -56,6 +56,7 @@ from omnidata.types import (
     Overlays,
     Part,
     Profile,
+    Publication,
     Step,
     Target,
     Verdict,
@@ -190,7 +191,10 @@ TABLES: Mapping[TaskName, TableSpec] = {
 }
 
 _PRINTED: Mapping[TaskName, tuple[tuple[str, str, str, Mapping[str, str]], ...]] = {
-    "groundui": (("table4_groundui_accuracy", "accuracy", "Table 4", {}),),
+    "groundui": (
+        ("table4_groundui_accuracy", "accuracy", "Table 4", {}),
+        ("table8_groundui_accuracy", "accuracy", "Table 8", {}),
+    ),
     "idm-single": (("table5_idm_single_accuracy", "accuracy", "Table 5", {}),),
     "idm-multiple": (
         ("table5_idm_multiple_accuracy", "accuracy", "Table 5", {}),
@@ -228,7 +232,8 @@ def published(task: TaskName) -> Published:
         >>> published("idm-single").settings[0].metrics["accuracy"].model
         'Claude 3.5 Sonnet'
     """
-    return replace(read_published("omnidata.tasks.agentstudio", task), rows=_rows(task))
+    found = read_published("omnidata.tasks.agentstudio", task)
+    return replace(found, rows=[*_rows(task), *found.rows])
 
 
 def _rows(task: TaskName) -> list[PublishedRow]:
@@ -287,6 +292,9 @@ gives the most frequent target of the row's action space (CriticBench: of the da
 _CONSTANT = {"always-true": "Answer: True", "always-false": "Answer: False"}
 
 
+_RECORDED: Final = re.compile(r"(linux|macos|windows)_([a-z]+)_[0-9a-f]{8}-")
+"""How AgentStudio's tools call a picture: system, application, a UUID."""
+
 READINGS: tuple[Reading, ...] = ("paper", "release")
 _TITLES: Mapping[TaskName, tuple[str, str]] = {
     "groundui": (
@@ -314,6 +322,10 @@ class AgentStudio(Benchmark):
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         self._task: TaskName = next(known for known in TASKS if known == name)
         self.title, self.holds = _TITLES[self._task]
+        hub = "GroundUI-1K" if name == "groundui" else self.title
+        self.sources = (
+            Publication(self.title, f"https://huggingface.co/datasets/agent-studio/{hub}"),
+        )
         self.roles = loader.ROLES.get(self._task)
         self.subsets = (*PLATFORMS, *loader.FAMILIES[self._task])
         self.baselines = NAMES[self._task]
@@ -404,6 +416,11 @@ class AgentStudio(Benchmark):
     def published(self) -> Published:
         """What the paper and its release print."""
         return published(self.name)
+
+    def application(self, step: Step) -> str:
+        """Of screens that were recorded with AgentStudio, as their names tell it (Table 11)."""
+        said = _RECORDED.match(str(step.source.get("image", "")))
+        return f"{said[1]} {said[2]}" if said else ""
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """The rule of a baseline: a step's answer, in the form that the prompt asks for."""

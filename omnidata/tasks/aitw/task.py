@@ -13,7 +13,7 @@ from omnidata.tasks.aitw.rows import fingerprint, recognises, truth_of
 from omnidata.tasks.phones import agentcpm, answers
 from omnidata.tasks.phones.actions import Truth, direction_of, middle
 from omnidata.tasks.phones.task import Evaluator, PhoneTask, Wording, unsized
-from omnidata.types import LoadedDataset
+from omnidata.types import LoadedDataset, Publication
 
 _AITW = "Android in the Wild (Rawles et al., 2023)"
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025)"
@@ -39,6 +39,24 @@ class Aitw(PhoneTask):
     detailed_actions = True
     holds = (
         "episodes on phones (Android in the Wild, in the Zoo, CAGUI): screenshots; the next action"
+    )
+    platform = "Android"
+    sources = (
+        Publication(
+            "Android in the Wild",
+            "https://github.com/google-research/google-research/tree/master/android_in_the_wild",
+            "cc-by-4.0",
+            {"form": "aitw"},
+        ),
+        Publication(
+            "Android in the Zoo", "https://github.com/IMNearth/CoAT", "apache-2.0", {"form": "aitz"}
+        ),
+        Publication(
+            "CAGUI",
+            "https://huggingface.co/datasets/openbmb/CAGUI",
+            "cc-by-nc-4.0",
+            {"form": "cagui"},
+        ),
     )
     tags = loader.TAGS
     roles = loader.ROLES

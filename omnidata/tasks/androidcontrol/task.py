@@ -24,7 +24,7 @@ from omnidata.tasks.phones.actions import (
 from omnidata.tasks.phones.answers import name_of
 from omnidata.tasks.phones.task import HISTORY, SPACES, Evaluator, PhoneTask, Wording, unsized
 from omnidata.tasks.published import Published, read_published
-from omnidata.types import LoadedDataset, Step
+from omnidata.types import LoadedDataset, Publication, Step
 
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025)"
 _POINT = "coordinate: [x, y]"
@@ -42,6 +42,14 @@ class AndroidControl(PhoneTask):
     title = "AndroidControl"
     detailed_actions = True
     holds = "episodes on phones: screenshots, accessibility trees; the next action"
+    platform = "Android"
+    sources = (
+        Publication(
+            "AndroidControl",
+            "https://github.com/google-research/google-research/tree/master/android_control",
+            "cc-by-4.0",
+        ),
+    )
     tags = loader.TAGS
     roles = loader.ROLES
     subsets = ("train", "validation", "test")

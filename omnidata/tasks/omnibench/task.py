@@ -40,6 +40,7 @@ from omnidata.tasks.omnibench.rows import (
     action_of,
     categories_of,
     said_categories,
+    subtasks_of,
     table10,
     text_of,
 )
@@ -57,6 +58,7 @@ from omnidata.types import (
     Step,
     Target,
     Task,
+    TaskDiagram,
     Verdict,
 )
 
@@ -457,6 +459,16 @@ class OmniBench(Benchmark):
         found = place(action.start[0], step.screen, space=space, size=size)
         template = _written(action, PLACE, step).replace(f'"{PLACE}"', PLACE)
         return Target(_written(action, list(found), step), template, (found,))
+
+    def diagram(self, source: LoadedDataset, step: Step) -> TaskDiagram | None:
+        """The task's graph, coloured by application (paper, Figure 11); none of a repository."""
+        library = source.library if isinstance(source, Metadata) else None
+        task = library.tasks.get(step.source.get("task_id", "")) if library else None
+        if not (library and task):
+            return None
+        known = subtasks_of(task.graph.nodes, task.source, library.subtasks)
+        labels = {node: subtask.template for node, subtask in known.items() if subtask}
+        return TaskDiagram(task.graph, labels, task.applications)
 
     @property
     def published(self) -> Published:

@@ -58,6 +58,7 @@ from omnidata.types import (
     Overlays,
     Part,
     Profile,
+    Publication,
     Step,
     Target,
     Verdict,
@@ -607,6 +608,8 @@ class OmniGui(Benchmark):
         *sorted(row["app"] for row in table7()["apps"]),
     )
     overview = View
+    platform = "Android"
+    sources = (Publication("OmniGUI", "https://huggingface.co/datasets/OmniGUI/OmniGUI"),)
     tables = TABLES
     variations = VARIATIONS
     prompted_space: Space | None = "norm1000"

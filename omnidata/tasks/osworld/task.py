@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from omnidata.actions import Action, Pair, Point, Screen, Space, centre
 from omnidata.errors import OmnidataError, UsageError, counted
+from omnidata.metrics import rollouts
 from omnidata.tasks import overview
 from omnidata.tasks.base import Benchmark, hash_of
 from omnidata.tasks.coordinates import place, resizing
@@ -49,6 +50,7 @@ from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.tree import groups, recognises, sets
 from omnidata.tasks.overview import Table, share
 from omnidata.tasks.profiles import EpisodeProfile
+from omnidata.tasks.published import Published, PublishedRow
 from omnidata.tasks.pyautogui import WORDS, Call, Code, spelled
 from omnidata.types import (
     PLACE,
@@ -59,6 +61,7 @@ from omnidata.types import (
     Outcome,
     Part,
     Profile,
+    Publication,
     Step,
     Target,
     Task,
@@ -200,6 +203,30 @@ def system_prompt() -> str:
     return folder.joinpath("osworld.txt").read_text(encoding="utf-8")
 
 
+@cache
+def published() -> Published:
+    """The paper's Tables 5 and 13, humans included; as rates over all tasks of the set.
+
+    Examples:
+        >>> found = published().of("main")[-1]
+        >>> found.model, found.values["", "SR_all"]
+        ('Human performance', 0.7236)
+    """
+    tables = rollouts.published()
+    rows = []
+    for name, number, printed in (("main", 5, tables.table5), ("domain", 13, tables.table13)):
+        for row, rates in printed.items():
+            shown, _, model = row.rpartition("/")
+            values = {
+                ("" if group == "Overall" else group, "SR_all"): round(rate / 100, 6)
+                for group, rate in rates.items()
+            }
+            called = f"{model} ({shown})" if shown else model
+            size = sum(sets()["osworld"].values())
+            rows.append(PublishedRow(name, called, {}, f"OSWorld, Table {number}", size, values))
+    return Published(rows)
+
+
 class OsWorld(Benchmark):
     """OSWorld: what does the agent do next on the desktop, given the screenshot?
 
@@ -214,6 +241,14 @@ class OsWorld(Benchmark):
     roles = loader.ROLES
     subsets = (*groups(), *sets()["osworld"])
     overview = View
+    platform = "desktop"
+    sources = (
+        Publication(
+            "OSWorld, verified trajectories",
+            "https://huggingface.co/datasets/xlangai/ubuntu_osworld_verified_trajs",
+            "mit",
+        ),
+    )
     score_files = RolloutScorer()
     baselines: Sequence[str] = ("oracle", "center")
     allowed: Mapping[str, Sequence[str]] = OPTIONS
@@ -314,6 +349,11 @@ class OsWorld(Benchmark):
             template.append(held.replace(PLACE, "bbox").replace(_HOLE, PLACE))
             points += [pair] if pair else []
         return Target(_fenced(lines), _fenced(template), tuple(points))
+
+    @property
+    def published(self) -> Published:
+        """What the paper prints of agents and of humans."""
+        return published()
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """`oracle` answers with what the recorded agent did; `center` clicks the middle."""

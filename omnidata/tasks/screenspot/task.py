@@ -30,6 +30,7 @@ from omnidata.types import (
     Explanation,
     Overlays,
     Profile,
+    Publication,
     Step,
     Target,
     Verdict,
@@ -310,6 +311,25 @@ class ScreenSpot(Benchmark):
     holds = "screenshots (ScreenSpot, -v2, -Pro); the point that an instruction means"
     files = loader.JSON_FILES
     tags = loader.TAGS
+    sources = (
+        Publication(
+            "ScreenSpot",
+            "https://github.com/njucckevin/SeeClick",
+            "apache-2.0",
+            {"form": "screenspot"},
+        ),
+        Publication(
+            "ScreenSpot-v2",
+            "https://huggingface.co/datasets/OS-Copilot/ScreenSpot-v2",
+            "apache-2.0",
+            {"form": "screenspot-v2"},
+        ),
+        Publication(
+            "ScreenSpot-Pro",
+            "https://huggingface.co/datasets/likaixin/ScreenSpot-Pro",
+            where={"form": "screenspot-pro"},
+        ),
+    )
     roles = loader.ROLES
     subsets = (*loader.FORMS, "mobile", "desktop", "web", "text", "icon")
     baselines: Sequence[str] = ("oracle", "center")

@@ -1,0 +1,449 @@
+"""What a dataset holds, measured alike for every benchmark: actions, lengths, media, elements.
+
+`omnidata info` shows it, and the README that `omnidata convert` writes has it as its datasheet.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from omnidata import media
+from omnidata.actions import Box, Region, Screen, ratio
+from omnidata.errors import MediaError
+from omnidata.figures import spellings
+from omnidata.tasks.overview import Table, share
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step, Task
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CLIPS: Final = 1000
+"""Clips and sounds of a role whose headers are read, evenly spread over the steps; in a dataset
+with more than these a look at all of them would take longer than everything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Numbers of one kind.
+
+    Attributes:
+        values: those that are known, in the order of the steps.
+        unknown: how many are not.
+    """
+
+    values: tuple[float, ...]
+    unknown: int = 0
+
+    def summary(self) -> dict[str, float | int | None]:
+        """How many are known, and their least, quartiles, mean and most; None over nothing.
+
+        Quartiles are interpolated linearly.
+
+        Examples:
+            >>> Measure((1.0, 2.0, 3.0, 10.0), unknown=1).summary()
+            {'known': 4, 'unknown': 1, 'min': 1.0, 'q1': 1.75, 'median': 2.5, 'mean': 4.0,
+             'q3': 4.75, 'max': 10.0}
+        """
+        import numpy as np
+
+        counts = {"known": len(self.values), "unknown": self.unknown}
+        if not self.values:
+            return {**counts, **dict.fromkeys(_SUMMARY)}
+        least, lower, middle, upper, most = np.quantile(self.values, [0, 0.25, 0.5, 0.75, 1])
+        found = (least, lower, middle, math.fsum(self.values) / len(self.values), upper, most)
+        return {**counts, **dict(zip(_SUMMARY, map(float, found), strict=True))}
+
+
+_SUMMARY: Final = ("min", "q1", "median", "mean", "q3", "max")
+STEPS, WORDS, CHARACTERS = (
+    "steps per episode",
+    "words per instruction",
+    "characters per instruction",
+)
+SHARE, AREA = "element, % of the screen", "element, px²"
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What a dataset holds.
+
+    Attributes:
+        episodes, steps: how many.
+        targets: label -> how many of the right answers have it, the most frequent first. A step in
+            which several things are done has several.
+        noun: what the labels are, e.g. "action".
+        unlabelled: steps whose target cannot be used, or has no label.
+        placed: steps whose target has a place on the screen.
+        media: role -> its kind, and how many steps have such a medium; roles that differ in the
+            number at their end alone are one ("observation_*").
+        kinds: kind -> how many steps have a medium of it.
+        measures: by name. `STEPS`; `WORDS` and `CHARACTERS` of the instructions, of each episode's
+            different ones; "seconds of ROLE" of clips and sounds, at most `CLIPS` of a role;
+            `SHARE` and `AREA` of the elements that are tapped or clicked, see `element`.
+    """
+
+    episodes: int
+    steps: int
+    targets: Mapping[str, int]
+    noun: str
+    unlabelled: int
+    placed: int
+    media: Mapping[str, tuple[Modality, int]]
+    kinds: Mapping[Modality, int]
+    measures: Mapping[str, Measure]
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        return {
+            "targets": dict(self.targets),
+            "unlabelled": self.unlabelled,
+            "placed": self.placed,
+            "media": {
+                role: {"kind": kind, "steps": count} for role, (kind, count) in self.media.items()
+            },
+            "measures": {name: found.summary() for name, found in self.measures.items()},
+        }
+
+    def tables(self) -> list[Table]:
+        """Targets, media and measures as tables, as far as there are any."""
+        found = []
+        if self.targets:
+            total = sum(self.targets.values())
+            rows = [[name, str(n), share(n, total)] for name, n in self.targets.items()]
+            rows += [["(steps without a label)", str(self.unlabelled), ""]] * bool(self.unlabelled)
+            found.append(Table("Targets", ("", f"{self.noun}s", ""), rows))
+        if self.media:
+            rows = [
+                [role, kind, str(count), share(count, self.steps)]
+                for role, (kind, count) in self.media.items()
+            ]
+            found.append(Table("Media", ("", "kind", "steps", ""), rows))
+        if not self.measures:
+            return found
+        header = ("", "known", "unknown", "min", "25 %", "median", "mean", "75 %", "max")
+        rows = []
+        for name, measure in self.measures.items():
+            numbers = measure.summary()
+            counts = [str(numbers.pop("known")), str(numbers.pop("unknown"))]
+            rows.append([name, *counts, *(_shown(number) for number in numbers.values())])
+        return [*found, Table("Lengths and sizes", header, rows)]
+
+
+def _shown(number: float | None) -> str:
+    """A number to three digits at least; whole where it is."""
+    if number is None:
+        return "-"
+    if number == int(number) or abs(number) >= 100:
+        return f"{number:.0f}"
+    return f"{number:.2f}" if abs(number) >= 1 else f"{number:.2g}"
+
+
+def statistics(task: Task, source: LoadedDataset) -> Statistics:
+    """Measure a dataset; headers of clips and sounds are read, and nothing is decoded.
+
+    Args:
+        task: the benchmark, which tells what is right at a step whose target is no action.
+        source: what its `load` gave.
+    """
+    steps = source.steps
+    lengths = Counter(step.episode for step in steps)
+    asked = [_asked(task, step) for step in steps]
+    labels = [each.labels for each in asked]
+    roles: dict[str, tuple[Modality, int]] = {}
+    kinds = Counter[Modality]()
+    for step in steps:
+        held = {_role(role): ref.kind for role, ref in step.media.items() if ref}
+        kinds.update(set(held.values()))
+        for role, kind in held.items():
+            roles[role] = kind, roles.get(role, (kind, 0))[1] + 1
+    measures = {STEPS: Measure(tuple(map(float, lengths.values())))} if steps else {}
+    return Statistics(
+        episodes=len(lengths),
+        steps=len(steps),
+        targets=_frequent(Counter(label for own in labels for label in own)),
+        noun=next((each.noun for each in asked if each.labels), ""),
+        unlabelled=sum(not own for own in labels),
+        placed=sum(bool(each.places) for each in asked),
+        media=roles,
+        kinds=kinds,
+        measures={**measures, **_instructions(steps), **_seconds(steps), **_elements(asked)},
+    )
+
+
+def _frequent(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is right at a step.
+
+    Attributes:
+        screen: of the step.
+        labels: of what is done, each in a word.
+        noun: what they are.
+        places: where it is done; alternatives.
+        clicks: whether an element is tapped or clicked there.
+    """
+
+    screen: Screen
+    labels: tuple[str, ...] = ()
+    noun: str = "action"
+    places: tuple[Region, ...] = ()
+    clicks: bool = False
+
+
+def _asked(task: Task, step: Step) -> _Asked:
+    """By the step's action, or, where its benchmark has none, by what its pages show of it."""
+    action = step.action
+    if action is not None:
+        labels = tuple(each.label for each in (action, *action.then))
+        return _Asked(step.screen, labels, "action", action.start, action.kind in _CLICKS)
+    told = task.explain(step, None, profile=task.default_profile)
+    framed = [drawn.target for drawn in told.overlays.values() if drawn.target]
+    places = framed[0] if framed and told.frames == "target" else ()
+    labels = (told.target_label,) if told.target_label else ()
+    return _Asked(step.screen, labels, told.noun, places, bool(places))
+
+
+def _role(role: str) -> str:
+    return re.sub(r"\d+$", "*", role)
+
+
+_IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_IDEOGRAPH}]|[^\W{_IDEOGRAPH}]+(?:['’-][^\W{_IDEOGRAPH}]+)*")
+
+
+def words(text: str) -> int:
+    """How many words a text has; of Chinese and Japanese, which put no spaces, every character.
+
+    Examples:
+        >>> words("Don't open the drop-down."), words("点击暂停 now")
+        (4, 5)
+    """
+    return sum(1 for _ in _WORD.finditer(text))
+
+
+def _instructions(steps: Sequence[Step]) -> dict[str, Measure]:
+    texts = [text for _, text in dict.fromkeys((step.episode, step.instruction) for step in steps)]
+    said = [text for text in texts if text.strip()]
+    if not said:
+        return {}
+    unsaid = len(texts) - len(said)
+    return {
+        WORDS: Measure(tuple(float(words(text)) for text in said), unsaid),
+        CHARACTERS: Measure(tuple(float(len(text)) for text in said), unsaid),
+    }
+
+
+def _seconds(steps: Sequence[Step]) -> dict[str, Measure]:
+    """How long clips and sounds are, by their headers."""
+    refs: dict[str, list[MediaRef]] = {}
+    for step in steps:
+        for role, ref in step.media.items():
+            if ref and ref.kind != "image":
+                refs.setdefault(_role(role), []).append(ref)
+    found = {}
+    for role, every in refs.items():
+        count = min(CLIPS, len(every))
+        chosen = [every[place * len(every) // count] for place in range(count)]
+        known = [length for length in media.in_threads(_stated, chosen) if length]
+        found[f"seconds of {role}"] = Measure(tuple(known), len(every) - len(known))
+    return found
+
+
+def _stated(ref: MediaRef) -> float:
+    """Seconds; 0 where nothing that can be says how many."""
+    try:
+        return max(media.stated_seconds(ref) or 0.0, 0.0)
+    except MediaError:
+        return 0.0
+
+
+_CLICKS: Final = frozenset({"tap", "long_press"})
+
+
+def element(task: Task, step: Step) -> tuple[float | None, float | None] | None:
+    """How large the element is that a step taps or clicks.
+
+    Of several boxes, which are alternatives, it is the largest.
+
+    Returns:
+        Its share of the screen and its area in pixels of the screenshot, None for what only the
+        screen's unknown size would tell; or None where the target is no tap on a box.
+    """
+    return _largest(_asked(task, step))
+
+
+def _largest(asked: _Asked) -> tuple[float | None, float | None] | None:
+    sizes = [_size(box, asked.screen) for box in asked.places if isinstance(box, Box)]
+    if not (asked.clicks and sizes):
+        return None
+    return max(sizes, key=lambda size: [number or 0.0 for number in size])
+
+
+def _size(box: Box, screen: Screen) -> tuple[float | None, float | None]:
+    size = (box.right - box.left) * (box.bottom - box.top)
+    pixels = screen[0] * screen[1] if min(screen) > 0 else None
+    if box.space == "px":
+        return size / pixels if pixels else None, size
+    part = size / ratio(box.space, 1)[1] ** 2
+    return part, part * pixels if pixels else None
+
+
+def _elements(asked: Sequence[_Asked]) -> dict[str, Measure]:
+    clicks = [each for each in asked if each.clicks]
+    sizes = [size for each in clicks if (size := _largest(each))]
+    if not sizes:
+        return {}
+    shares = tuple(100 * part for part, _ in sizes if part is not None)
+    areas = tuple(area for _, area in sizes if area is not None)
+    return {
+        SHARE: Measure(shares, len(clicks) - len(shares)),
+        AREA: Measure(areas, len(clicks) - len(areas)),
+    }
+
+
+# Table 1 of OmniGUI: several datasets, a row each.
+
+
+def comparison(rows: Sequence[tuple[Task, LoadedDataset, Statistics]]) -> Table:
+    """Datasets beside each other, as in OmniGUI's Table 1.
+
+    What the table of the paper has and no data tell (whether tasks were designed by hand) is not
+    there. "Per-Step" is what the columns of the modalities say: a tick is a medium at every step.
+
+    Args:
+        rows: each dataset with its benchmark and its statistics.
+    """
+    legend = {"✓": "at every step", "✗": "at none", "a share": "of the steps that have one"}
+    header = (
+        "", "data", "platform", "tasks", "steps", "steps/task", "words", "apps", "languages",
+        "image", "video", "audio", "answer",
+    )  # fmt: skip
+    return Table("Datasets, as in Table 1", header, [_compared(*row) for row in rows], legend)
+
+
+def _compared(task: Task, source: LoadedDataset, found: Statistics) -> list[str]:
+    tags = {
+        name: {step.tags[name] for step in source.steps if step.tags.get(name)}
+        for name in ("platform", "language")
+    }
+    apps = {task.application(step) for step in source.steps}
+    means = [
+        _shown(found.measures[name].summary()["mean"]) if name in found.measures else "-"
+        for name in (STEPS, WORDS)
+    ]
+    return [
+        task.title,
+        source.root.resolve().name,
+        ", ".join(sorted(tags["platform"])) or task.platform or "-",
+        str(found.episodes),
+        str(found.steps),
+        *means,
+        "-" if "" in apps else str(len({task.spelling("app", app) for app in apps})),
+        ", ".join(sorted(tags["language"])) or "-",
+        *(_tick(found.kinds.get(kind, 0), found.steps) for kind in get_args(Modality)),
+        "coordinates" if found.placed else "text",
+    ]
+
+
+def _tick(part: int, whole: int) -> str:
+    return "✗" if not part else "✓" if part == whole else share(part, whole)
+
+
+# A figure of any dataset: a panel for the actions, and one for each measure.
+
+_MOST: Final = 20
+_COLUMNS: Final = 3
+
+
+def figure(source: LoadedDataset, found: Statistics) -> Figure:
+    """Bars of the actions and histograms of the measures, as many as there are.
+
+    Areas of elements are on a logarithmic scale, of 0 nothing is drawn. Groups by tag follow, of
+    those tags that have several values.
+
+    Args:
+        source: the data, with a step at least.
+        found: their statistics.
+
+    Returns:
+        A figure whose axes are titled by what they show.
+    """
+    from matplotlib.figure import Figure
+
+    tags = {
+        tag: Counter(step.tags.get(tag, "(none)") for step in source.steps) for tag in source.tags
+    }
+    bars: dict[str, Mapping[str, int]] = {}
+    if found.targets:
+        bars[f"{found.noun}s"] = found.targets
+    bars |= {f"steps by {tag}": counts for tag, counts in tags.items() if len(counts) > 1}
+    drawn = {name: measure for name, measure in found.measures.items() if measure.values}
+    count = len(bars) + len(drawn)
+    high = -(-count // _COLUMNS)
+    made = Figure(figsize=(4.6 * _COLUMNS, 3.4 * high), layout="constrained")
+    panels = iter(made.subplots(high, _COLUMNS, squeeze=False).flat)
+    for name, counts in bars.items():
+        _bars(next(panels), name, counts)
+    for name, measure in drawn.items():
+        _histogram(next(panels), name, measure)
+    for empty in panels:
+        made.delaxes(empty)
+    made.suptitle(f"{found.episodes:,} episodes, {found.steps:,} steps")
+    return made
+
+
+def _bars(axes: Axes, name: str, counts: Mapping[str, int]) -> None:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    shown, rest = ordered[:_MOST], ordered[_MOST:]
+    if rest:
+        shown.append((f"{len(rest)} others", sum(number for _, number in rest)))
+    families, written = spellings(label for label, _ in shown)
+    bars = axes.barh(range(len(shown)), [number for _, number in shown], color=_BLUE)
+    axes.bar_label(bars, padding=2, fontsize=7)
+    axes.set_yticks(
+        range(len(shown)),
+        [written[label][:_LONGEST] for label, _ in shown],
+        fontfamily=families,
+        fontsize=7,
+        parse_math=False,
+    )
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+    _titled(axes, name)
+
+
+def _histogram(axes: Axes, name: str, measure: Measure) -> None:
+    import numpy as np
+
+    values = np.array(measure.values)
+    edges: Any = 30
+    if name in (SHARE, AREA):
+        values = values[values > 0]
+        if len(values) and values.min() < values.max():
+            edges = np.geomspace(values.min(), values.max(), 31)
+            axes.set_xscale("log")
+    elif (values == values.astype(int)).all() and values.max() - values.min() < 60:
+        edges = np.arange(values.min() - 0.5, values.max() + 1.5)
+    if len(values):
+        axes.hist(values, bins=edges, color=_BLUE)
+        axes.axvline(float(np.median(values)), color="black", linestyle=":", linewidth=1)
+    _titled(axes, name)
+
+
+_BLUE: Final = "#0072B2"
+_LONGEST: Final = 28
+
+
+def _titled(axes: Axes, name: str) -> None:
+    axes.set_title(name, loc="left", fontsize=9, parse_math=False)
+    axes.tick_params(labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)

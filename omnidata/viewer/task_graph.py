@@ -1,0 +1,108 @@
+"""A task graph as a drawing, subtasks from left to right (OmniBench, Figure 11)."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from omnidata.types import TaskDiagram
+
+LIMIT: Final = 100
+"""Nodes of a graph that is drawn: of more nobody reads the labels."""
+COLOURS: Final = 8
+"""Groups that have a colour of their own, `g0` to `g7` in the style; more share them."""
+_WIDE, _HIGH, _GAP, _BETWEEN, _EDGE = 168, 52, 56, 16, 8
+_LETTERS, _LINES = 24, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A subtask's box.
+
+    Attributes:
+        x, y, width, height: where it is.
+        lines: of its label, cut where it is long.
+        title: the whole label, with the group.
+        colour: the number of its group's colour.
+    """
+
+    x: float
+    y: float
+    width: float
+    height: float
+    lines: Sequence[str]
+    title: str
+    colour: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What a page draws.
+
+    Attributes:
+        width, height: of the whole.
+        nodes: in the order of the graph.
+        edges: paths from the one to the other, with the point of an arrow at the end.
+        groups: name -> the number of its colour.
+    """
+
+    width: float
+    height: float
+    nodes: Sequence[Node]
+    edges: Sequence[tuple[str, str]]
+    groups: Mapping[str, int]
+
+
+def drawing(task: TaskDiagram) -> Drawing:
+    """Lay out a task graph.
+
+    A node stands right of all that it waits for, at the height of what it waits for as far as its
+    column has room: by the mean of their places, from left to right.
+    """
+    graph = task.graph
+    columns: dict[int, list[str]] = {}
+    for node, depth in graph.depths().items():
+        columns.setdefault(depth, []).append(node)
+    row: dict[str, float] = {}
+    most = max(map(len, columns.values()))
+    for depth in sorted(columns):
+        nodes = columns[depth]
+
+        def mean(node: str) -> float:
+            before = [row[other] for other in graph.predecessors[node]]
+            return sum(before) / len(before) if before else 0.0
+
+        nodes.sort(key=mean)
+        for place, node in enumerate(nodes):
+            row[node] = place + (most - len(nodes)) / 2
+    names = dict.fromkeys(task.groups.values())
+    groups = {name: place % COLOURS for place, name in enumerate(names)}
+    places = {
+        node: (_EDGE + (depth - 1) * (_WIDE + _GAP), _EDGE + row[node] * (_HIGH + _BETWEEN))
+        for node, depth in graph.depths().items()
+    }
+    made = []
+    for node in graph.nodes:
+        label, group = task.labels.get(node, node), task.groups.get(node, "")
+        lines = textwrap.wrap(label, _LETTERS, max_lines=_LINES, placeholder=" …") or [node]
+        title = f"{label} ({group})" if group else label
+        colour = groups.get(group, COLOURS)
+        made.append(Node(*places[node], _WIDE, _HIGH, lines, title, colour))
+    return Drawing(
+        len(columns) * (_WIDE + _GAP) - _GAP + 2 * _EDGE,
+        most * (_HIGH + _BETWEEN) - _BETWEEN + 2 * _EDGE,
+        made,
+        [_edge(places[first], places[second]) for first, second in graph.edges],
+        groups,
+    )
+
+
+def _edge(first: tuple[float, float], second: tuple[float, float]) -> tuple[str, str]:
+    """A curve from the right of one node to the left of another, and the arrow's point."""
+    x, y = first[0] + _WIDE, first[1] + _HIGH / 2
+    end, to = second[0], second[1] + _HIGH / 2
+    bend = _GAP / 2
+    line = f"M{x:g} {y:g}C{x + bend:g} {y:g} {end - bend:g} {to:g} {end - 6:g} {to:g}"
+    return line, f"M{end:g} {to:g}l-8 -4v8z"

@@ -1,0 +1,86 @@
+"""Hit rate by the size of the element, and by application: numbers and denominators by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.analysis.elements import AXIS, clicks
+from omnidata.analysis.report import report
+from omnidata.analysis.tables import Table
+from omnidata.run.run_files import read_run
+from tests.cli.running import as_json, omnidata
+from tests.loaders.agentstudio import ground, single, write
+
+UUID = "fef6d1a0-a133-407b-9999-8481767f28f8"
+ROWS = [
+    # of 100 x 100: 1 %, 4 %, 9 %, 16 %, 25 %; the three largest hold the centre
+    *(ground(image=f"linux_os_{UUID}.png", bbox=[0, 0, s, s], instruction=str(s))
+      for s in (10, 20)),
+    *(ground(image=f"macos_music_{UUID}.png", bbox=[60 - s, 60 - s, 60, 60], instruction=str(s))
+      for s in (30, 40)),
+    ground(bbox=[45, 5, 95, 55], instruction="plain"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("elements")
+    rows = [{**each, "resolution": [100, 100]} for each in ROWS]
+    flat = {**ground(bbox=[50, 0, 50, 100], instruction="flat"), "resolution": [100, 100]}
+    data = write(folder / "rows.jsonl", *rows, flat)
+    out = folder / "run"
+    omnidata("evaluate", "groundui", data, "--model", "baseline:center", "--out", out)
+    return out
+
+
+def by_name(folder: Path, **options: Any) -> dict[str, Table]:
+    own = read_run(folder)
+    return {each.name: each for each in report([own], clicks=[clicks(own)], **options).tables}
+
+
+def test_rows_hold_as_many_elements_each_from_small_to_large(run: Path) -> None:
+    table = by_name(run)[f"by-{AXIS}"]
+    assert [[cell.value for cell in row.cells] for row in table.rows] == [
+        [1, 0.0], [1, 0.0], [1, 1.0], [1, 1.0], [1, 1.0],
+    ]  # fmt: skip
+    assert [row.labels[0] for row in table.rows][::4] == ["1 to 3.4", "18 to 25"]
+    assert any("up to 1 judged step" in note for note in table.notes), "the flat one"
+
+
+def test_applications_are_counted_apart_beside_what_is_published(run: Path) -> None:
+    table = by_name(run, with_published=True)[f"{AXIS}-by-application"]
+    rows = {row.group: [cell.value for cell in row.cells[:4]] for row in table.rows}
+    assert rows == {
+        "linux os": [2, 0.0, None, pytest.approx(2.5)],
+        "macos music": [2, 1.0, pytest.approx(12.5), None],
+    }
+    heads = [head.header for head in table.heads]
+    assert heads[1:3] == ["SeeClick", "Claude-3 Sonnet"]
+    assert [row.cells[4].value for row in table.rows] == [0.607, 0.538]
+
+
+def test_the_command_makes_tables_and_a_figure(run: Path, tmp_path: Path) -> None:
+    done = omnidata(
+        "report", run, "--by", AXIS, "--by", "platform", "--json", "--figures", tmp_path
+    )
+    names = [table["name"] for table in as_json(done)["tables"]]
+    assert {f"by-{AXIS}", f"{AXIS}-by-application", f"{AXIS}-by-platform"} <= {*names}
+    assert (tmp_path / f"groundui-{AXIS}.svg").is_file()
+    assert "--by element-size" in omnidata("report", run, "--data", run, code=2).stderr
+
+
+def test_runs_without_elements_or_data_are_refused(run: Path, tmp_path: Path) -> None:
+    data = write(tmp_path / "rows.jsonl", single())
+    other = tmp_path / "run"
+    omnidata("evaluate", "idm-single", data, "--model", "baseline:oracle", "--out", other)
+    done = omnidata("report", other, "--by", AXIS, code=2)
+    assert "no target of a judged step is an element" in done.stderr
+    moved = write(tmp_path / "ground.jsonl", ground())
+    assert "other data" in omnidata("report", run, "--by", AXIS, "--data", moved, code=2).stderr
+    info = json.loads((other / "run.json").read_text())
+    (other / "run.json").write_text(json.dumps({**info, "data": str(tmp_path / "gone")}))
+    assert "--data" in omnidata("report", other, "--by", AXIS, code=2).stderr
