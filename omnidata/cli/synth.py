@@ -394,5 +394,6 @@ def _say_sums(made: Mapping[str, Any], total: int) -> None:
 
 app.command("label")(synth_label.label)
 app.command("filter")(synth_label.filter_)
+app.command("recaption")(synth_label.recaption)
 app.command("pool")(pool)
 app.command("compose")(compose)
