@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json, data_argument, only_task, reading_data
+from omnidata.cli.arguments import Json, TaskOptions, data_argument, only_task, reading_data
 from omnidata.errors import Finding, counted
 
 _Episodes = Annotated[Path, data_argument("The episodes' folder or file.")]
@@ -53,14 +53,20 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
     """The verb, as the command line calls it."""
 
     def made(
-        data: _Episodes, out: _Out, task: _Of = None, seed: _Seed = 0, as_json: Json = False
+        data: _Episodes,
+        out: _Out,
+        task_options: TaskOptions,
+        task: _Of = None,
+        seed: _Seed = 0,
+        as_json: Json = False,
     ) -> None:
         from omnidata.synth.derive import REPORT, derive
         from omnidata.tasks import get_task
+        from omnidata.tasks.base import parse
 
         usage = f"omnidata synth {verb} EPISODES OUT --task TASK"
         name = task or only_task(data, usage, lambda name, place: usage.replace("TASK", name))
-        episodes = get_task(name)
+        episodes = get_task(name, parse(task_options, "-T"))
         source = episodes.load(data)
         terminal.print_findings(source)
         with terminal.resumable(), terminal.progress("copying pictures") as progress:

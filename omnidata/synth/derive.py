@@ -442,6 +442,7 @@ def derive(
     plan = {
         "data": str(source.root),
         "task": source.task,
+        "task_options": dict(task.options),
         "fingerprint": source.fingerprint,
         "rows_of": [each.name for each in tasks],
         "seed": seed,

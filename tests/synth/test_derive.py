@@ -7,6 +7,7 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from omnidata.types import MediaRef, Step
 from tests import plugs
 from tests.data.tiny import png
 from tests.synth.recordings import END, TAP, recording
-from tests.trees import NO_SHARED, SHARED, read_lines
+from tests.trees import NO_SHARED, SHARED, read_lines, write_lines
 
 CRITIC, SINGLE, SEVERAL = (
     "metadata_success_detection.jsonl",
@@ -248,16 +249,54 @@ def test_the_same_call_gives_the_same_rows_and_other_settings_are_refused(
     assert "No such command 'nonsense'" in said("nonsense", data, out, code=2)
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
-def test_a_real_episode_of_another_benchmark_becomes_rows(said: Said, tmp_path: Path) -> None:
+real = pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
+
+
+@real
+@pytest.mark.parametrize(
+    ("data", "task", "screen", "first", "rows"),
+    [
+        ("aitz_google_apps", "aitw", (270, 600), ["HOME", "SWIPE_UP", "TAP"], 3),
+        ("agentnet_raw_win10", "agentnet", (1276, 718), ["TAP", "RIGHT_CLICK", "TAP", "DRAG"], 14),
+    ],
+)
+def test_a_real_episode_of_another_benchmark_becomes_rows(
+    said: Said, tmp_path: Path, data: str, task: str, screen: Any, first: Any, rows: int
+) -> None:
     out = tmp_path / "out"
-    told = said("idm", SHARED / "data/aitz_google_apps", out)
-    assert told["task"] == "aitw"
-    task = get_task("idm-single")
-    source = task.load(out)
+    told = said("idm", SHARED / "data" / data, out)
+    assert told["task"] == task
+    source = get_task("idm-single").load(out)
     assert not source.findings
-    assert [step.source["operation"] for step in source.steps] == ["HOME", "SWIPE_UP", "TAP"]
-    assert source.steps[0].screen == (270, 600)
+    assert [step.source["operation"] for step in source.steps][: len(first)] == first
+    assert len(source.steps) == rows
+    assert source.steps[0].screen == screen
+
+
+@real
+def test_a_real_episode_is_cut_where_it_looks_like_its_end(said: Said, tmp_path: Path) -> None:
+    real_one = SHARED / "data" / "agentnet_raw_win10"
+    told = said("criticbench", real_one, tmp_path / "out")
+    assert told["made"]["criticbench"]["designs"] == {"cut": 2}
+    whole, part = read_lines(tmp_path / "out" / CRITIC)
+    assert whole["is_success"] and not part["is_success"]
+    assert whole["actions"][-1]["obs_after"] == "e000000_14.png"
+    assert form(whole) == form(part)
+    row = json.loads((real_one / "raw_example.jsonl").read_text())
+    write_lines(tmp_path / "failed.jsonl", [{**row, "task_completed": False}])
+    assert "1 left out: did not succeed" in said(
+        "criticbench", tmp_path / "failed.jsonl", tmp_path / "none", code=2
+    )
+
+
+def test_rollouts_are_a_success_only_where_they_have_been_scored_as_one() -> None:
+    (step,) = made(0, ["TAP"], ends=False).steps
+    task = get_task("osworld")
+    told = {
+        outcome: task.succeeded([replace(step, tags={"outcome": outcome})], {})
+        for outcome in ("success", "partial", "unfinished")
+    }
+    assert told == {"success": True, "partial": False, "unfinished": False}
 
 
 def test_a_plug_in_s_rows_are_made_of_ours_and_its_faults_are_its_own(

@@ -12,6 +12,7 @@ from PIL import Image
 
 from omnidata.actions import Box
 from omnidata.cli import main
+from omnidata.media import InMemoryMedia
 from omnidata.synth.recaption import framed, read_caption
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef
@@ -23,6 +24,7 @@ from tests.synth.recordings import Rule, answering, ask, command, picture
 from tests.trees import read_lines
 
 BOX = [18, 40, 34, 76]
+TARGET = Box(18, 40, 34, 76, "px")
 THERE, ELSEWHERE = "Answer: (0.4, 0.4)", "Answer: (0.9, 0.9)"
 
 
@@ -50,10 +52,8 @@ def mark(number: int) -> str:
 
 
 def frame(content: bytes, ref: MediaRef, screen: tuple[int, int] = SIZE) -> bytes:
-    from omnidata.media import InMemoryMedia
-
     held = InMemoryMedia("image", ref.root, ref.path, content=content)
-    return framed(held, Box(*BOX, "px"), screen)
+    return framed(held, TARGET, screen)
 
 
 def model(captions: dict[int, str], right: set[str]) -> Rule:
