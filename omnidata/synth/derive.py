@@ -38,6 +38,8 @@ _COMMON: Final = 5
 """Episodes: what so many have in their words is looked at by `omnidata audit` as a text of its
 own."""
 _SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".webp"})
+_SAID_NOTHING: Final = "target-absent"
+"""The finding about a step that has no action and need not have one, as the last of a recording."""
 _IDLE: Final = frozenset({"wait", "none"})
 
 
@@ -103,9 +105,13 @@ def read_recordings(
     """
     found: list[Recording] = []
     left_out: Counter[str] = Counter()
+    doubted = {id_ for each in source.findings if each.code != _SAID_NOTHING
+               for id_ in each.sample_ids}  # fmt: skip
     for number, (name, same) in enumerate(groupby(source.steps, key=attrgetter("episode"))):
         steps = tuple(same)
         reason, detail = _lacks(task, steps, source.episode_rows.get(name, {}))
+        if not reason and steps[-1].action is None and steps[-1].sample_id in doubted:
+            reason, detail = "has a last action that cannot be read", ""
         if reason:
             left_out[reason] += 1
             note.append(_left_out(name, detail or reason))
@@ -144,7 +150,7 @@ def _plain(text: str) -> str:
 def _lacks(task: Task, steps: tuple[Step, ...], row: Mapping[str, Any]) -> tuple[str, str]:
     """Why nothing can be made of an episode, and at which step; empty if something can."""
     last = steps[-1].action
-    if [step.step_index for step in steps] != list(range(len(steps))):
+    if [step.step_index for step in steps] != list(range(steps[0].num_steps)):
         return "lacks steps", ""
     if not steps[0].instruction.strip():
         return "has no instruction", ""

@@ -20,7 +20,7 @@ import omnidata
 from omnidata.actions import Action, Box, Point
 from omnidata.analysis.audit import audit
 from omnidata.cli import main
-from omnidata.synth.derive import Recording, judged, windows
+from omnidata.synth.derive import Recording, judged, read_recordings, windows
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef, Step
 from tests import plugs
@@ -212,11 +212,15 @@ def test_what_was_done_is_asked_of_neighbouring_screenshots(
 
 def test_episodes_that_are_no_success_are_left_out_and_counted(said: Said, tmp_path: Path) -> None:
     impossible = Action.of("TASK_IMPOSSIBLE")
-    truths = [{}, {"is_success": False}, {"is_success": True}, {}, {}, {}, {}]
+    truths = [{}, {"is_success": False}, {"is_success": True}, *[{}] * 5]
     data = recording(
         tmp_path / "data", [TAP, BACK, END], [TAP, END], [BACK, TAP, END], [TAP, impossible],
-        [TAP, None, BACK, END], [TAP, BACK, END], [END], of_episodes=truths,
+        [TAP, None, BACK, END], [TAP, BACK, END], [END], [TAP, BACK, TAP],
+        of_episodes=truths,
     )  # fmt: skip
+    path = data / "App/media/E7/E7.json"
+    *rest, last = json.loads(path.read_text())
+    path.write_text(json.dumps([*rest, {**last, "result_action_type": 99}]))
     (data / "App/media/E5/2.png").unlink()
     told = said("criticbench", data, tmp_path / "out")
     assert told["episodes"] == {
@@ -226,10 +230,16 @@ def test_episodes_that_are_no_success_are_left_out_and_counted(said: Said, tmp_p
             "has a step without an action": 1,
             "lacks a screenshot": 1,
             "does nothing": 1,
+            "has a last action that cannot be read": 1,
         },
     }
     rows = read_lines(tmp_path / "out" / CRITIC)
     assert {row["instruction"] for row in rows} == {"Task 0", "Task 2"}
+    task = get_task("omnigui")
+    source = task.load(data)
+    kept = [step for step in source.steps if step.sample_id != "App/E0/2"]  # a row was skipped
+    _, left_out = read_recordings(task, replace(source, steps=kept), [])
+    assert left_out["lacks steps"] == 1
 
 
 def test_the_same_call_gives_the_same_rows_and_other_settings_are_refused(
