@@ -47,6 +47,8 @@ from omnidata.types import (
 MARKED: Final = "marked"
 """The folder of the screenshots with their elements framed."""
 PREDICTIONS: Final = "predictions.jsonl"
+_OLD: Final = "before:"
+"""Before the sample ids of rows that are asked about with their old instruction."""
 _LONGEST: Final = 300
 _FRAME: Final = ((255, 255, 255), (230, 0, 0))
 """Colours of the frame, from the outside to the inside."""
@@ -260,7 +262,7 @@ def recaption(
         rows_of: whose rows are written, by its `derivation`, and whose question and judge check
             them.
         out: a new or empty folder, or what the same call has written. Answers lie beside it, in
-            `run_folder(out)`: `captions`, `before` (the old instructions) and `after`.
+            `run_folder(out)`: `captions` and `grounding`.
         author: writes.
         grounder: is asked where the element is, by the old instruction and by the new one.
         limits: how fast, how long and how dearly to ask.
@@ -316,9 +318,9 @@ def recaption(
         if elements:
             _write(file, map(derivation.row, elements))
             rows = rows_of.load(file)
-            old = _with_old(rows, elements)
-            before = _hits(rows_of, old, ask(rows_of, old, grounder, "before"))
-            after = _hits(rows_of, rows, ask(rows_of, rows, grounder, "after"))
+            both = _with_old(rows, elements)
+            found = _found(rows_of, both.steps, ask(rows_of, both, grounder, "grounding"))
+            before, after = ([f"{of}{row}" in found for row in rows.row_ids] for of in (_OLD, ""))
         pairs = list(zip(elements, after, strict=True))
         kept = [element for element, found in pairs if found]
         report = {
@@ -453,22 +455,24 @@ def _write(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _with_old(rows: LoadedDataset, elements: Sequence[Element]) -> LoadedDataset:
-    """The same rows, asked with the instructions that the data had."""
+    """The rows, and the same ones once more with the instructions that the data had."""
     raw = dict(zip(rows.row_ids, (element.raw for element in elements), strict=True))
-    steps = [replace(step, instruction=raw[step.sample_id]) for step in rows.steps]
-    told = hashlib.sha256(f"before {rows.fingerprint}".encode()).hexdigest()
-    return replace(rows, steps=steps, fingerprint=told)
+    old = [
+        replace(step, sample_id=f"{_OLD}{step.sample_id}", instruction=raw[step.sample_id])
+        for step in rows.steps
+    ]
+    told = hashlib.sha256(f"{_OLD}{rows.fingerprint}".encode()).hexdigest()
+    return replace(rows, steps=[*rows.steps, *old], fingerprint=told)
 
 
-def _hits(task: Task, rows: LoadedDataset, answers: Sequence[Prediction]) -> list[bool]:
-    """Whether each row's element was found; one that the loader skips was not."""
+def _found(task: Task, steps: Sequence[Step], answers: Sequence[Prediction]) -> set[str]:
+    """The sample ids of the steps whose element was found."""
     profile = task.profiles[task.default_profile]
-    found = {
-        step.sample_id: line.delivery == "ok"
-        and bool(profile.judge(step, line.output or "", line.receipt).values[0])
-        for step, line in zip(rows.steps, answers, strict=True)
+    return {
+        step.sample_id
+        for step, line in zip(steps, answers, strict=True)
+        if line.delivery == "ok" and profile.judge(step, line.output or "", line.receipt).values[0]
     }
-    return [name is not None and found.get(name, False) for name in rows.row_ids]
 
 
 def _rejected(name: str, raw: str, said: str, why: str) -> Mapping[str, Any]:
