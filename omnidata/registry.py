@@ -145,6 +145,7 @@ _CALLED_FOR: Mapping[str, Callable[[Any], str]] = {
     "named": _id,
     "together": lambda steps: f"{len(steps)} steps",
     "log_difference": _id,
+    "succeeded": lambda steps: str(steps[0].episode),
     "prompt": _id,
     "target": _id,
     "read": lambda text: f"the answer {text[:60]!r}",

@@ -760,6 +760,17 @@ class Task(Protocol):
         """What it asks about data of the task `asks_about`; of its own, the data themselves."""
 
     @property
+    def derivation(self) -> Any | None:
+        """The `omnidata.tasks.derivation.Derivation` of its rows from data of others, if any."""
+
+    @property
+    def platform(self) -> str:
+        """What its data are of, if all are: "web", "desktop", "mobile"; else empty."""
+
+    def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
+        """Whether an episode fulfilled its instruction, as its rows say; None where they do not."""
+
+    @property
     def tags(self) -> Sequence[str] | None:
         """Names of the tags of its steps; None where only the data tell."""
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from omnidata.types import Conversation, Part, Progress, Step
+from omnidata.types import Conversation, Progress, Step
 
 Kind = Literal["text", "image", "video", "audio"]
 MAX_BINS = 8
@@ -143,7 +143,7 @@ def _shared(prompts: Sequence[Conversation]) -> Iterator[tuple[str, list[float]]
             text
             for message in conversation
             for part in message.parts
-            for text in _segments(part)
+            for text in segments(part.text)
         }
         for conversation in prompts
     ]  # fmt: skip
@@ -156,9 +156,9 @@ def _shared(prompts: Sequence[Conversation]) -> Iterator[tuple[str, list[float]]
         yield text, [float(text in texts) for texts in held]
 
 
-def _segments(part: Part) -> Iterator[str]:
+def segments(text: str) -> Iterator[str]:
     """The lines of a text, and the items of lines that are lists."""
-    for line in part.text.splitlines():
+    for line in text.splitlines():
         line = line.strip()
         if line:
             yield line

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from omnidata.cli import synth_label, terminal
+from omnidata.cli import synth_label, synth_rows, terminal
 from omnidata.cli.arguments import Asking, Json, Workers, asks, repeatable
 from omnidata.errors import Finding, UsageError, counted
 
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 _DIMENSIONS = ("dependency", "instruction", "knowledge", "hierarchy", "branch")
 _LEVELS = ("easy", "medium", "hard")
 
-app = typer.Typer(help="Make up data, for training.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    cls=synth_rows.Verbs,
+    help="Make up data, for training.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
 @app.callback()
@@ -389,5 +394,6 @@ def _say_sums(made: Mapping[str, Any], total: int) -> None:
 
 app.command("label")(synth_label.label)
 app.command("filter")(synth_label.filter_)
+app.command("recaption")(synth_label.recaption)
 app.command("pool")(pool)
 app.command("compose")(compose)

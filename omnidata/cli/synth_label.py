@@ -1,9 +1,10 @@
-"""`omnidata synth label` and `omnidata synth filter`: data from a model's answers."""
+"""`omnidata synth label`, `filter` and `recaption`: data from a model's answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -114,6 +115,82 @@ def filter_(
     _finish(done, "" if episodes["accepted"] else "no episode is accepted")
 
 
+@reading_data
+@asks
+def recaption(
+    data: args.Data,
+    out: Out,
+    model: Model,
+    task_options: args.TaskOptions,
+    grounder: Annotated[
+        str | None,
+        typer.Option(metavar="SPEC", help="Finds the elements again; the model itself if left."),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="TASK", help="Whose rows DATA are, if several's.")
+    ] = None,
+    *,
+    asking: Asking,
+    as_json: args.Json = False,
+) -> None:
+    """Let a model write the instruction of every element, and keep what leads back to it.
+
+    Each screenshot is shown with its element framed. Whether the element is found by the new
+    instruction, and was by the old one, is asked without the frame. OUT has the rows whose new
+    instruction is right; the old one stays beside it. The same command goes on with an interrupted
+    run.
+
+    Exit code 1: a question got no answer, or no new instruction leads back. OUT is not there then.
+
+    Example: omnidata synth recaption screens recaptioned --model openai:gpt-4o
+    """
+    from omnidata.synth.recaption import Asked, writer_for
+    from omnidata.synth.recaption import recaption as run
+    from omnidata.tasks import get_task
+    from omnidata.tasks.base import parse
+
+    usage = "omnidata synth recaption DATA OUT --model SPEC --task TASK"
+    name = task or args.only_task(data, usage, lambda of, place: usage.replace("TASK", of))
+    benchmark = get_task(name, parse(task_options, "-T"))
+    source = benchmark.load(data)
+    terminal.print_findings(source)
+    author = Asked(model, partial(asking.adapter, model), asking.options)
+    finder = author
+    if grounder is not None and grounder != model:
+        plain = replace(asking, options={}, base_url=None, key_file=None)
+        finder = Asked(grounder, partial(plain.adapter, grounder))
+    with terminal.resumable(), terminal.progress(model) as progress:
+        report = run(
+            benchmark,
+            source,
+            get_task(writer_for(name)),
+            out,
+            author=author,
+            grounder=finder,
+            limits=asking.limits,
+            progress=progress,
+        )
+    if as_json:
+        terminal.print_json({**report, "out": str(out) if report["files"] else None})
+    else:
+        elements, grounded = report["elements"], report["grounded"]
+        counts = [(label, str(elements[label])) for label in ("all", "captioned", "kept")]
+        terminal.print_table("", ("elements", model), counts)
+        rows = [
+            (f"{label} recaptioning", terminal.percent(found["share"]),
+             terminal.interval(found["ci95"], "share"), f"{found['hits']} of {found['n']}")
+            for label, found in grounded.items()
+        ]  # fmt: skip
+        header = ("", "%", "95 % interval", "found")
+        terminal.print_table(f"elements that {finder.name} finds", header, rows)
+        for why, count in elements["left_out"].items():
+            terminal.say(f"{counted(count, 'step')} left out: {why}")
+    if not report["files"]:
+        terminal.note("no new instruction leads back to its element, and nothing is written")
+        raise typer.Exit(1)
+    terminal.note(f"rows: {out}")
+
+
 def _asked(
     of: Literal["action", "success"],
     questions: Callable[[Task, LoadedDataset, LoadedDataset | None], Asked],
@@ -141,8 +218,6 @@ def _asked(
 
 def _print_findings(source: LoadedDataset) -> None:
     """The findings but for those that only say that there is no target."""
-    from dataclasses import replace
-
     kept = [f for f in source.findings if f.code != "target-absent"]
     terminal.print_findings(replace(source, findings=kept))
 

@@ -20,6 +20,7 @@ from omnidata.plugins import warn_of_misspelt
 from omnidata.registry import ANSWER, TARGET
 from omnidata.tasks.common_options import OPTIONS as COMMON
 from omnidata.tasks.coordinates import answer_space, centred
+from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
 from omnidata.tasks.overview import View
@@ -142,6 +143,9 @@ class Benchmark:
         sources: where data of it are published, and under which licence.
         asks_about: the task whose data it asks about; empty where it has data of its own.
         annotates: what its answers tell of those data, for `omnidata synth`; None for nothing.
+        derivation: how its rows are made of the data of other tasks, for `omnidata synth`; None
+            where they are not.
+        platform: "web", "desktop" or "mobile" where all its data are of one; empty otherwise.
         tags: names of its steps' tags; None where only the data tell.
         roles: its steps' media and their kinds; None where only the data tell.
         subsets: those that its data may always be asked for; more are found in the data.
@@ -186,6 +190,8 @@ class Benchmark:
     sources: Sequence[Publication] = ()
     asks_about: str = ""
     annotates: Annotation | None = None
+    derivation: Derivation | None = None
+    platform: str = ""
     tags: Sequence[str] | None = None
     roles: Mapping[str, Modality] | None = None
     subsets: Sequence[str] = ()
@@ -442,6 +448,17 @@ class Benchmark:
     def ask_about(self, source: LoadedDataset) -> Questions:
         """What it asks about data of the task `asks_about`: of its own, the data themselves."""
         return Questions(source, {})
+
+    def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
+        """Whether an episode fulfilled its instruction, as its rows say; None where they do not.
+
+        By default they do not: the episodes of a dataset are taken for an expert's.
+
+        Args:
+            steps: all of the episode, in order.
+            row: its own, from `LoadedDataset.episode_rows`; empty where the source has none.
+        """
+        return None
 
     def detect(self, data: Path) -> bool | None:
         """Whether rows of the task are there, by a look at their beginning.

@@ -17,6 +17,7 @@ from omnidata.metrics.paired import Measures
 from omnidata.plugins import Blame
 from omnidata.registry import PluginTask
 from omnidata.tasks.base import Benchmark, explain
+from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.published import Published
 from omnidata.types import (
     OUTCOMES,
@@ -93,6 +94,15 @@ class PluginBenchmark(PluginTask):
         with self.reading(data, self.task.name):
             found: Library = self.blame.call(read, str(data), data)
         return found
+
+    @property
+    def derivation(self) -> Derivation | None:
+        """How its rows are made of the data of other tasks."""
+        found: Derivation | None = self.task.derivation
+        if found is None:
+            return None
+        row = partial(self.blame.call, found.row, f"the rows of {self.task.name}")
+        return replace(found, row=row)
 
     @property
     def score_files(self) -> Any:

@@ -143,6 +143,7 @@ class AgentNet(Benchmark):
 
     title = "AgentNet"
     detailed_actions = True
+    platform = "desktop"
     holds = (
         "trajectories on desktops (AgentNet, AgentNetBench): screenshots, clips where there is a "
         "recording; the next action"
@@ -173,6 +174,10 @@ class AgentNet(Benchmark):
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step]:
         """Read the trajectories."""
         return loader.read(data, note)
+
+    def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
+        """What the trajectory's column `task_completed` says."""
+        return {"true": True, "false": False}.get(steps[0].tags.get("completed", ""))
 
     def action_log(self, events: Path) -> Log | None:
         """The log of a recording that its recorder made."""

@@ -254,6 +254,8 @@ class _Reader:
 def named(step: Step) -> Step:
     """The step with its group: the page of a row of GroundUI, the recording of another row.
 
+    A row that says what it belongs to, as those of `omnidata synth` do, is taken at its word.
+
     A row is an episode of its own, whose name begins with the group: in other data the same number
     stands for another row.
     """
@@ -266,7 +268,8 @@ def named(step: Step) -> Step:
     is_page = "screenshot" in step.media  # rows of the other sets may have any column besides
     if is_page:
         check_screen(step)
-    group = first if is_page else recording_of(first)
+    told = row.get("group")
+    group = told if isinstance(told, str) and told else first if is_page else recording_of(first)
     return replace(step, episode=f"{group}#{step.sample_id}", group=group)
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
-from omnidata.actions import Box, Point, Region, Screen
+from omnidata.actions import Box, Point, Region, Screen, Space
 from omnidata.errors import Finding, Severity
 from omnidata.jsontext import is_number
 from omnidata.loaders.files import SKIPPED
@@ -81,8 +81,9 @@ def action_box(row: Mapping[str, Any], action: Mapping[str, Any]) -> Region | No
 
     Returns:
         A box in pixels (Mind2Web), a point in [0, 1] (Android in the Wild), a point in pixels
-        (AgentStudio); None where the action has no box or one that cannot be read, and for other
-        sources, whose boxes mean nothing known.
+        (AgentStudio); of a box that names its unit, as those of `omnidata synth`, a box in it, or a
+        point if it has no extent. None where the action has no box or one that cannot be read, and
+        for other sources, whose boxes mean nothing known.
 
     Examples:
         >>> box = {"x": 0.5, "y": 0.25, "width": 1.0, "height": 1.0}
@@ -92,6 +93,8 @@ def action_box(row: Mapping[str, Any], action: Mapping[str, Any]) -> Region | No
         Point(x=746, y=42, space='px')
         >>> action_box({"source": "mind2web_data_test_task"}, {"bbox": box})
         Box(left=0.5, top=0.25, right=1.5, bottom=1.25, space='px')
+        >>> action_box({"source": "aitw-cut"}, {"bbox": box | {"space": "norm1000"}})
+        Box(left=0.5, top=0.25, right=1.5, bottom=1.25, space='norm1000')
     """
     box = action.get("bbox")
     if not isinstance(box, Mapping):
@@ -100,12 +103,17 @@ def action_box(row: Mapping[str, Any], action: Mapping[str, Any]) -> Region | No
     if x is None or y is None:
         return None
     kind = family(str(row.get("source")))
-    if kind in ("aitw", "agent_studio"):
+    space = next((unit for unit in get_args(Space) if unit == box.get("space")), None)
+    if space is None and kind in ("aitw", "agent_studio"):
         return Point(x, y, "rel" if kind == "aitw" else "px")
     width, height = number(box.get("width")), number(box.get("height"))
-    if kind != "mind2web" or width is None or height is None or min(width, height) < 0:
+    if space is None and kind == "mind2web":
+        space = "px"
+    if space is None or width is None or height is None or min(width, height) < 0:
         return None
-    return Box(x, y, x + width, y + height, "px")
+    if "space" in box and width == height == 0:
+        return Point(x, y, space)
+    return Box(x, y, x + width, y + height, space)
 
 
 def is_flat(box: Box) -> bool:

@@ -19,6 +19,7 @@ import msgspec
 from omnidata.actions import Action, Box, Point, Screen, Space, convert
 from omnidata.metrics.edit_distance import edit_distance
 from omnidata.tasks.agentstudio import load as loader
+from omnidata.tasks.agentstudio.derived import DERIVATIONS
 from omnidata.tasks.agentstudio.files import TASKS, TaskName, find, recognises
 from omnidata.tasks.agentstudio.rows import (
     PLATFORMS,
@@ -332,6 +333,7 @@ class AgentStudio(Benchmark):
         self.tables = (TABLES[self._task],)
         if "instructions" in OPTIONS[self._task]:
             self.variations = (_WORDINGS,)
+        self.derivation = DERIVATIONS[self._task]
         points: Mapping[str, Sequence[str]] = (
             {"coordinates": ("rel", "px", "norm1000")} if name == "groundui" else {}
         )

@@ -391,6 +391,7 @@ class OmniBench(Benchmark):
 
     title = "OmniBench"
     detailed_actions = True
+    platform = "desktop"
     holds = "graphs of desktop tasks, and trajectories with screenshots; the next action"
     question = "<Step History:> {history}\n<Task instruction:> {instruction}"
     files = loader.JSON_FILES

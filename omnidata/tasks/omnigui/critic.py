@@ -6,7 +6,7 @@ episodes: the screenshots are the observations, the expert's actions in words ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -19,7 +19,7 @@ from omnidata.tasks.agentstudio.task import AgentStudio
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui.files import app_key, find
-from omnidata.tasks.omnigui.rows import states_target
+from omnidata.tasks.omnigui.rows import agreed, states_target
 from omnidata.types import (
     Annotation,
     Conversation,
@@ -154,18 +154,6 @@ def known(step: Step) -> bool | None:
     """Whether the episode, or the trajectory of CriticBench, succeeded; None = nobody knows."""
     success = step.source.get("is_success")
     return success if isinstance(success, bool) else None
-
-
-def agreed(rows: Iterable[Mapping[str, Any]]) -> bool | None:
-    """What rows say of an episode's success; None if none says it, or they contradict each other.
-
-    Examples:
-        >>> good, bad = {"is_success": True}, {"is_success": False}
-        >>> agreed([{}, good, good]), agreed([good, bad])
-        (True, None)
-    """
-    said = {value for row in rows if isinstance(value := row.get("is_success"), bool)}
-    return said.pop() if len(said) == 1 else None
 
 
 def by_episode(steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:

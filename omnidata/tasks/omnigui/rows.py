@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -210,6 +210,18 @@ def _short(value: object) -> str:
 def states_target(row: Row) -> bool:
     """Whether a row says anything of a target; a recorder's does not, nor what was seen last."""
     return any(row.get(column) not in (None, "") for column in TARGET_COLUMNS)
+
+
+def agreed(rows: Iterable[Mapping[str, Any]]) -> bool | None:
+    """What rows say of an episode's success; None if none says it, or they contradict each other.
+
+    Examples:
+        >>> good, bad = {"is_success": True}, {"is_success": False}
+        >>> agreed([{}, good, good]), agreed([good, bad])
+        (True, None)
+    """
+    said = {value for row in rows if isinstance(value := row.get("is_success"), bool)}
+    return said.pop() if len(said) == 1 else None
 
 
 def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Action | None, bool]:

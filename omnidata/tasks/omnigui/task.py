@@ -43,7 +43,7 @@ from omnidata.tasks.omnigui import rules as matching
 from omnidata.tasks.omnigui.answers import PLACED, parse
 from omnidata.tasks.omnigui.files import app_key, find, language_of, table7
 from omnidata.tasks.omnigui.overview import TABLES, VARIATIONS, View
-from omnidata.tasks.omnigui.rows import ROLES, is_history
+from omnidata.tasks.omnigui.rows import ROLES, agreed, is_history
 from omnidata.tasks.omnigui.rules import POINT_RADIUS, PredictedSpace, on_screen
 from omnidata.tasks.profiles import EpisodeProfile, Runs, numbered
 from omnidata.tasks.published import Published, read_published
@@ -599,6 +599,7 @@ class OmniGui(Benchmark):
     title = "OmniGUI"
     detailed_actions = False
     holds = "episodes on phones: screenshots, clips, sound; the next action"
+    platform = "mobile"
     tags = loader.TAGS
     roles = ROLES
     subsets = (
@@ -647,6 +648,10 @@ class OmniGui(Benchmark):
     def together(self, steps: Sequence[Step], note: Callable[[Finding], None]) -> list[Step]:
         """The steps, those of one episode with the first twins that one names."""
         return loader.together(steps, note)
+
+    def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
+        """What the column `is_success` of the episode's row and of its steps' says."""
+        return agreed((row, *(step.source for step in steps)))
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step; `predicted` is used with `history=predicted` only."""

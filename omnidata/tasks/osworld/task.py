@@ -236,6 +236,7 @@ class OsWorld(Benchmark):
 
     title = "OSWorld"
     detailed_actions = True
+    platform = "desktop"
     holds = "rollouts of agents on desktops: screenshots, recordings, results; the next action"
     tags = loader.TAGS
     roles = loader.ROLES
@@ -289,6 +290,10 @@ class OsWorld(Benchmark):
     def named(self, step: Step) -> Step:
         """The step with its group: all rollouts of one example, whichever agent made them."""
         return replace(step, group=step.source["example_id"])
+
+    def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool:
+        """Whether the rollout's score is 1; one without a score has not been seen to succeed."""
+        return steps[-1].tags.get("outcome") == "success"
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The system and user message for one step."""

@@ -352,6 +352,7 @@ class PhoneTask(Benchmark):
     evaluators: ClassVar[Mapping[str, Evaluator]]
     by: ClassVar[Mapping[str, Sequence[str]]]
     wording: ClassVar[Wording]
+    platform = "mobile"
     allowed: Mapping[str, Sequence[str]] = {"history": HISTORY, "coordinates": SPACES}
     baselines: Sequence[str] = BASELINES
 

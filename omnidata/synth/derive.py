@@ -1,0 +1,598 @@
+"""Rows of IDMBench's and CriticBench's kind out of the episodes of any task.
+
+What was done between observations is asked about windows of one length, so that a prompt's form
+tells nothing of the answer. Whether a trajectory succeeds is asked about whole ones and about
+failures made of them, in pairs or fours whose members have the same form: the same trajectory once
+under the instruction that it fulfils and once under another, or two parts of one episode with the
+same number of actions and the same kinds of actions in the same order. `docs/derive.md` has the
+rules. How rows are written is the benchmark's to say (`omnidata.tasks.derivation`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby, pairwise
+from operator import attrgetter
+from pathlib import Path
+from statistics import median_low
+from typing import Any, Final, Literal
+
+from omnidata.actions import Action, history_text
+from omnidata.analysis.audit_learning import segments
+from omnidata.errors import DataError, Finding, MediaError, UsageError, counted
+from omnidata.jsontext import encode
+from omnidata.media import resolve, stored
+from omnidata.metrics.row_tables import PLATFORMS
+from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
+from omnidata.synth.folder import SynthStaging
+from omnidata.tasks.derivation import MOST_OPERATIONS, Derivation, Trajectory
+from omnidata.types import LoadedDataset, MediaRef, Progress, Step, Task
+
+REPORT: Final = "rows.json"
+PICTURES: Final = "images"
+_COMMON: Final = 5
+"""Episodes: what so many have in their words is looked at by `omnidata audit` as a text of its
+own."""
+_SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".webp"})
+_SAID_NOTHING: Final = "target-absent"
+"""The finding about a step that has no action and need not have one, as the last of a recording."""
+_IDLE: Final = frozenset({"wait", "none"})
+
+
+# Episodes of any task, as far as rows can be made of them.
+
+
+@dataclass(frozen=True)
+class Recording:
+    """An episode, every action of which was made on a screenshot.
+
+    Attributes:
+        number: its place among those of the data.
+        app: the tag of its steps; empty where they have none.
+        platform: as in `Trajectory`.
+        instructions: the instruction in every wording of the data, without case and space.
+        steps: those at which something was done, in order.
+        shots: the screenshots: one for each of them, and one more where the last action was
+            followed by a step that only looks, or only says that it is the end.
+    """
+
+    number: int
+    app: str
+    platform: str
+    instructions: frozenset[str]
+    steps: tuple[Step, ...]
+    shots: tuple[MediaRef, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the episode."""
+        return self.steps[0].episode
+
+    @property
+    def group(self) -> str:
+        """What it must never be torn apart from."""
+        return self.steps[0].group
+
+    @cached_property
+    def actions(self) -> tuple[Action, ...]:
+        """What was done at each step."""
+        return tuple(step.action for step in self.steps if step.action)
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Each action as a history tells it, with all that is done in its step."""
+        return tuple(
+            action.words
+            if action.words is not None
+            else "; ".join(history_text(each, step.screen) for each in (action, *action.then))
+            for action, step in zip(self.actions, self.steps, strict=True)
+        )
+
+
+def read_recordings(
+    task: Task, source: LoadedDataset, note: list[Finding]
+) -> tuple[list[Recording], Counter[str]]:
+    """The episodes that rows can be made of, and how many cannot, by reason.
+
+    Args:
+        task: of the data.
+        source: its steps come episode by episode.
+        note: gets a finding for each episode that is left out.
+    """
+    found: list[Recording] = []
+    left_out: Counter[str] = Counter()
+    doubted = {id_ for each in source.findings if each.code != _SAID_NOTHING
+               for id_ in each.sample_ids}  # fmt: skip
+    for number, (name, same) in enumerate(groupby(source.steps, key=attrgetter("episode"))):
+        steps = tuple(same)
+        reason, detail = _lacks(task, steps, source.episode_rows.get(name, {}))
+        if not reason and steps[-1].action is None and steps[-1].sample_id in doubted:
+            reason, detail = "has a last action that cannot be read", ""
+        if reason:
+            left_out[reason] += 1
+            note.append(_left_out(name, detail or reason))
+            continue
+        acted = _acted(steps)
+        first = steps[0]
+        found.append(
+            Recording(
+                number,
+                first.tags.get("app", ""),
+                platform_of(task, first),
+                frozenset(map(_plain, task.instructions(first))),
+                acted,
+                tuple(ref for step in steps if (ref := step.media.get("screenshot"))),
+            )
+        )
+    return found, left_out
+
+
+def platform_of(task: Task, step: Step) -> str:
+    """What a step's tag says of its platform, or its task of all."""
+    told = step.tags.get("platform", "").lower()
+    return told if told in PLATFORMS else task.platform
+
+
+def _acted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps at which something was done: all but a last one that looks, or tells the end."""
+    last = steps[-1].action
+    return steps[:-1] if last is None or last.kind == "done" else steps
+
+
+def _plain(text: str) -> str:
+    return "".join(text.casefold().split())
+
+
+def _lacks(task: Task, steps: tuple[Step, ...], row: Mapping[str, Any]) -> tuple[str, str]:
+    """Why nothing can be made of an episode, and at which step; empty if something can."""
+    last = steps[-1].action
+    if [step.step_index for step in steps] != list(range(steps[0].num_steps)):
+        return "lacks steps", ""
+    if not steps[0].instruction.strip():
+        return "has no instruction", ""
+    if task.succeeded(steps, row) is False or (last and last.status == "failure"):
+        return "did not succeed", ""
+    if not _acted(steps):
+        return "does nothing", ""
+    for step in _acted(steps):
+        if step.action is None:
+            return "has a step without an action", f"step {step.step_index} has no action"
+        if step.action.kind == "done":
+            return "goes on after its end", f"step {step.step_index} says that it is the end"
+    for step in steps:
+        where = f"step {step.step_index} has no screenshot"
+        ref = step.media.get("screenshot")
+        if ref is None:
+            return "lacks a screenshot", where
+        if ref.cell is None:
+            try:
+                resolve(ref)
+            except MediaError as error:
+                return "lacks a screenshot", f"{where}: {error.what}"
+    return "", ""
+
+
+def _left_out(name: str, why: str) -> Finding:
+    return Finding(
+        "episode-left-out",
+        "warning",
+        name,
+        f"no row is made of the episode: {why}",
+        "a successful episode with an instruction, and a screenshot and an action at each step",
+        "mend the data, or leave it out",
+    )
+
+
+# Parts of recordings that rows are made of.
+
+Design = Literal["", "cut", "extended", "swapped"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Actions of one recording or of two, and the instruction that they are shown under.
+
+    Attributes:
+        moments: a recording and the place of an action in it, for each action.
+        end: where to look for what was seen after the last; None where nothing is shown.
+        asked: the recording whose instruction is shown.
+        success: whether they fulfil it; None where nobody asks.
+        design: how it came to its truth; empty where nobody asks.
+        group: what it must never be torn apart from.
+    """
+
+    moments: tuple[tuple[Recording, int], ...]
+    end: tuple[Recording, int] | None
+    asked: Recording
+    success: bool | None = None
+    design: Design = ""
+    group: str = ""
+
+    @property
+    def seen(self) -> list[tuple[Recording, int]]:
+        """Where each observation is from."""
+        return [*self.moments, *([self.end] if self.end else [])]
+
+
+def _part(recording: Recording, start: int, stop: int, *, after: bool = True) -> Piece:
+    """Actions `start` to `stop - 1`, and what was seen then, if the recording has it."""
+    end = (recording, stop) if after and stop < len(recording.shots) else None
+    return Piece(tuple((recording, at) for at in range(start, stop)), end, recording)
+
+
+def windows(recordings: Sequence[Recording], space: Sequence[str], *, most: int) -> list[Piece]:
+    """Actions in a row, each with what was seen before and after it.
+
+    All windows have the same number of actions: the usual one of the episodes (their median, of
+    those with two or more), and not more than a prompt shows. Windows of an episode do not overlap.
+
+    Args:
+        recordings: to be taken apart.
+        space: labels of the actions that can be asked about. One that is none of them, or is done
+            together with others in one step, is in no window.
+        most: actions that a prompt shows; 1 asks about each alone.
+    """
+    runs: list[tuple[Recording, range]] = []
+    for recording in recordings:
+        usable = [
+            action.label in space and not action.then and at + 1 < len(recording.shots)
+            for at, action in enumerate(recording.actions)
+        ]
+        edges = [-1, *(at for at, good in enumerate(usable) if not good), len(usable)]
+        runs += [(recording, range(a + 1, b)) for a, b in pairwise(edges) if b - a > 1]
+    lengths = [len(run) for _, run in runs if len(run) > 1]
+    length = 1 if most == 1 or not lengths else min(most, median_low(lengths))
+    if most > 1 and length == 1:
+        return []
+    return [
+        _part(recording, start, start + length)
+        for recording, run in runs
+        for start in range(run.start, run.stop - length + 1, length)
+    ]
+
+
+def judged(recordings: Sequence[Recording], *, most: int, seed: int) -> list[Piece]:
+    """Successes and as many failures, in designs whose members differ in nothing but the truth.
+
+    Args:
+        recordings: successful episodes.
+        most: actions that a prompt shows at most; no piece has more.
+        seed: of partners and places.
+    """
+    rng = random.Random(seed)
+    forms = _forms(recordings)
+    pieces: list[Piece] = []
+    for one, other in _partners(recordings, most, rng):
+        group = " + ".join(dict.fromkeys(each[0].group for each in (one, other) if each))
+        made: list[Piece] = []
+        for recording in (*one, *other):
+            made += _cut(recording, forms[recording.number], most, rng)
+        for a, b in zip(one, other, strict=False):
+            made += _swapped(a, b, most) + _extended(a, b, most, rng)
+        pieces += [replace(piece, group=group) for piece in made]
+    return pieces
+
+
+Form = tuple[str, frozenset[str]]
+
+
+def _forms(recordings: Sequence[Recording]) -> dict[int, list[Form]]:
+    """What an audit can see of each action: its label, and those of its words that are common."""
+    said = {each.number: [set(segments(text)) for text in each.words] for each in recordings}
+    counts = Counter(text for each in said.values() for text in set[str]().union(*each))
+    common = {text for text, episodes in counts.items() if episodes >= _COMMON}
+    return {
+        each.number: [
+            (action.label, frozenset(texts & common))
+            for action, texts in zip(each.actions, said[each.number], strict=True)
+        ]
+        for each in recordings
+    }
+
+
+Group = list[Recording]
+
+
+def _partners(
+    recordings: Iterable[Recording], most: int, rng: random.Random
+) -> Iterator[tuple[Group, Group]]:
+    """Groups in pairs whose episodes show as many actions and have instructions of like length.
+
+    Else a long instruction above a short trajectory would tell that they do not belong together.
+    Partners are of one app where there are two; a group that is left over stays alone.
+    """
+    groups: dict[str, Group] = {}
+    for recording in recordings:
+        groups.setdefault(recording.group, []).append(recording)
+    waiting = list(groups.values())
+    rng.shuffle(waiting)
+    waiting.sort(key=lambda group: len(group[0].steps[0].instruction))
+    for within_app in (True, False):
+        alike: dict[tuple[Any, ...], list[Group]] = {}
+        for group in waiting:
+            shown = tuple(min(most, len(each.steps)) for each in group)
+            alike.setdefault((within_app and group[0].app, shown), []).append(group)
+        left: list[Group] = []
+        for same in alike.values():
+            pairs, rest = _paired(same)
+            yield from pairs
+            left += rest
+        waiting = sorted(left, key=lambda group: len(group[0].steps[0].instruction))
+    yield from ((group, []) for group in waiting)
+
+
+def _paired(groups: Iterable[Group]) -> tuple[list[tuple[Group, Group]], list[Group]]:
+    """Neighbours that share no instruction, and the groups that are left over."""
+    pairs: list[tuple[Group, Group]] = []
+    left: list[Group] = []
+    for group in groups:
+        said = frozenset[str]().union(*(each.instructions for each in group))
+        apart = (o for o in left if all(said.isdisjoint(each.instructions) for each in o))
+        mate = next(apart, None)
+        if mate is None:
+            left.append(group)
+        else:
+            left.remove(mate)
+            pairs.append((mate, group))
+    return pairs, left
+
+
+def _cut(recording: Recording, forms: Sequence[Form], most: int, rng: random.Random) -> list[Piece]:
+    """The end of an episode, and a part that ends earlier and looks the same in form.
+
+    Neither begins with the episode, which only a part could. The longest parts are taken.
+    """
+    total = len(forms)
+    shown = total < len(recording.shots)
+    acts = [action.kind not in _IDLE for action in recording.actions]
+    for length in range(min(most, total - 2), 0, -1):
+        ends = [
+            stop
+            for stop in range(length + 1, total)
+            if forms[stop - length : stop] == forms[total - length :] and any(acts[stop:])
+        ]
+        if ends:
+            stop = rng.choice(ends)
+            whole = _part(recording, total - length, total)
+            part = _part(recording, stop - length, stop, after=shown)
+            return [
+                replace(whole, success=True, design="cut"),
+                replace(part, success=False, design="cut"),
+            ]
+    return []
+
+
+def _swapped(a: Recording, b: Recording, most: int) -> list[Piece]:
+    """The end of each episode, under its own instruction and under the other's."""
+    return [
+        under
+        for done, other in ((a, b), (b, a))
+        for under in _under(_part(done, max(0, len(done.steps) - most), len(done.steps)), other)
+    ]
+
+
+def _extended(a: Recording, b: Recording, most: int, rng: random.Random) -> list[Piece]:
+    """The beginning of one episode, left for the end of the other, under either's instruction."""
+    found: list[Piece] = []
+    if min(most, len(a.steps), len(b.steps)) < 2:
+        return found
+    for left, done in ((a, b), (b, a)):
+        begun = rng.randint(1, min(len(left.steps), most) - 1)
+        end = _part(done, max(0, len(done.steps) - (most - begun)), len(done.steps))
+        both = replace(end, moments=_part(left, 0, begun).moments + end.moments)
+        found += _under(both, left, "extended")
+    return found
+
+
+def _under(piece: Piece, other: Recording, design: Design = "swapped") -> list[Piece]:
+    """A piece under its own instruction, which it fulfils, and under another's."""
+    return [
+        replace(piece, success=True, design=design),
+        replace(piece, success=False, design=design, asked=other),
+    ]
+
+
+# From pieces to files.
+
+
+class RowsStaging(SynthStaging):
+    """Rows in the making."""
+
+    noun = "rows"
+    work = "writing rows"
+    report = REPORT
+    contents = frozenset({REPORT, PICTURES})
+
+    def is_ours(self, folder: Path) -> bool:
+        """Whether the verb wrote the folder; the names of its files are in the report."""
+        if folder.is_symlink() or not (folder / REPORT).is_file():
+            return False
+        files = read_json(folder / REPORT).get("files", {})
+        ours = {*self.contents, *self.hidden, *(files if isinstance(files, dict) else ())}
+        return {path.name for path in folder.iterdir()} <= ours
+
+
+def derive(
+    tasks: Sequence[Task],
+    task: Task,
+    source: LoadedDataset,
+    out: Path,
+    *,
+    seed: int = 0,
+    progress: Progress = lambda done, total: None,
+) -> Mapping[str, Any]:
+    """Write rows of some tasks, made of the episodes of another.
+
+    Equal data and equal seeds make equal rows.
+
+    Args:
+        tasks: whose rows are to be made, by their `derivation`; they share a verb.
+        task: of the data.
+        source: the episodes.
+        out: a new or empty folder, or what the same call has written.
+        seed: of what chance decides.
+        progress: called with the pictures that are copied and their number.
+
+    Returns:
+        The report, as it lies in `rows.json`.
+
+    Raises:
+        DataError: no row can be made, or `out` holds rows of other data or settings.
+        MediaError: a picture that a file of many holds cannot be read.
+        UsageError: `out` holds something else.
+    """
+    plan = {
+        "data": str(source.root),
+        "task": source.task,
+        "task_options": dict(task.options),
+        "fingerprint": source.fingerprint,
+        "rows_of": [each.name for each in tasks],
+        "seed": seed,
+    }
+    inputs = {source.root, *(ref.root for s in source.steps for ref in s.media.values() if ref)}
+    staging = RowsStaging(out, plan=plan, inputs=inputs)
+    if report := staging.finished():
+        return report
+    findings: list[Finding] = []
+    recordings, left_out = read_recordings(task, source, findings)
+    album = Album()
+    made: dict[str, Mapping[str, Any]] = {}
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    files: dict[str, str] = {}
+    for each in tasks:
+        derivation = derivation_of(each)
+        found, about = _rows(each.name, derivation, source.task, recordings, album, seed)
+        if found:
+            rows[derivation.file], made[each.name] = found, about
+            files[derivation.file] = each.name
+    if not rows:
+        told = "".join(f"; {count} left out: {why}" for why, count in left_out.items())
+        raise DataError(
+            f"no row can be made of {counted(len(recordings), 'episode')}{told}",
+            where=str(source.root),
+            expected="episodes with a screenshot and an action at each step; to be judged, two of "
+            "as many actions with different instructions, or one of three actions",
+            remedy="`omnidata info` lists what is wrong with the data",
+        )
+    with staging, wrap_os_error(staging.path):
+        album.write(staging.path / PICTURES, progress)
+        for name, lines in rows.items():
+            with atomic_write(staging.path / name) as file:
+                file.writelines(encode(line) + b"\n" for line in lines)
+        report = {
+            "files": files,
+            "episodes": {"used": len(recordings), "left_out": dict(left_out.most_common())},
+            "made": made,
+            "findings": [dict(finding.as_dict()) for finding in findings],
+        }
+        staging.publish(report)
+    return {**staging.plan, **report}
+
+
+def derivation_of(task: Task) -> Derivation:
+    """How rows of a task are made of the data of others.
+
+    Raises:
+        UsageError: they are not.
+    """
+    found: Derivation | None = task.derivation
+    if found is None:
+        raise UsageError(
+            f"no rows of {task.name} are made of other data",
+            where=task.name,
+            expected="a task that says how (`Benchmark.derivation`)",
+        )
+    return found
+
+
+def _rows(
+    name: str,
+    derivation: Derivation,
+    source: str,
+    recordings: Sequence[Recording],
+    album: Album,
+    seed: int,
+) -> tuple[list[Mapping[str, Any]], Mapping[str, Any]]:
+    """The rows of a task of that name, and what there is in them."""
+    counts = Counter(action.label for each in recordings for action in each.actions)
+    space = tuple(sorted(label for label, _ in counts.most_common(MOST_OPERATIONS)))
+    if derivation.of == "actions":
+        pieces = windows(recordings, space, most=derivation.most)
+        operations = Counter(r.actions[at].label for piece in pieces for r, at in piece.moments)
+        about: dict[str, Any] = {"operations": dict(operations.most_common())}
+    else:
+        known = [each for each in recordings if all(a.label in space for a in each.actions)]
+        pieces = judged(known, most=derivation.most, seed=seed)
+        designs = Counter(piece.design for piece in pieces)
+        about = {
+            "successes": sum(piece.success is True for piece in pieces),
+            "designs": dict(sorted(designs.items())),
+        }
+    lengths = Counter(len(piece.moments) for piece in pieces)
+    about = {
+        "rows": len(pieces),
+        "groups": len({piece.group or piece.asked.group for piece in pieces}),
+        "actions": {str(length): lengths[length] for length in sorted(lengths)},
+        **about,
+    }
+    return [
+        derivation.row(_trajectory(piece, f"{name}-{number}", source, space, album))
+        for number, piece in enumerate(pieces)
+    ], about
+
+
+def _trajectory(
+    piece: Piece, name: str, source: str, space: tuple[str, ...], album: Album
+) -> Trajectory:
+    """What the benchmark writes a row of."""
+    made_of = dict.fromkeys(each.name for each, _ in (*piece.moments, (piece.asked, 0)))
+    return Trajectory(
+        name,
+        piece.group or piece.asked.group,
+        f"{source}-{piece.design}" if piece.design else source,
+        tuple(made_of),
+        piece.asked.platform,
+        piece.asked.steps[0].instruction,
+        tuple(each.actions[at] for each, at in piece.moments),
+        tuple(each.words[at] for each, at in piece.moments),
+        tuple(album.name(each.number, at, each.shots[at]) for each, at in piece.seen),
+        space,
+        piece.success,
+    )
+
+
+class Album:
+    """Pictures by the names that rows know them by; only those that some row names are copied."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, MediaRef] = {}
+
+    def name(self, episode: int, place: int, shot: MediaRef) -> str:
+        """The name of a screenshot: of its episode and its place there."""
+        suffix = Path(shot.path).suffix.lower()
+        name = f"e{episode:06}_{place}{suffix if suffix in _SUFFIXES else '.png'}"
+        self._held[name] = shot
+        return name
+
+    def write(self, folder: Path, progress: Progress) -> None:
+        """Copy the pictures; those that an interrupted call has copied are whole.
+
+        Raises:
+            MediaError: one that another file holds cannot be read.
+            OSError: one cannot be written.
+        """
+        folder.mkdir(exist_ok=True)
+        for done, (name, shot) in enumerate(self._held.items()):
+            progress(done, len(self._held))
+            if (folder / name).exists():
+                continue
+            found = stored(shot)
+            if isinstance(found, Path):
+                copy_file(found, folder / name)
+            else:
+                with atomic_write(folder / name, durable=False) as file:
+                    file.write(found)

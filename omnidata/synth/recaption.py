@@ -1,0 +1,479 @@
+"""New instructions for the elements of screenshots, by any model, and only those that lead back.
+
+As for GroundUI (AgentStudio, appendix C.2) a model is shown each screenshot with its element
+framed and writes the instruction. Then it, or another, is asked where the element is that the new
+instruction means, on the screenshot without the frame: what does not lead back to the element is
+not taken. `docs/recaption.md` has the rules.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from omnidata import predictions
+from omnidata.actions import Box, Screen
+from omnidata.errors import DataError, Finding, MediaError, RunError, UsageError, counted
+from omnidata.jsontext import encode
+from omnidata.media import image, png, resolve
+from omnidata.metrics.intervals import share
+from omnidata.predictions import Prediction
+from omnidata.registry import is_ours, working
+from omnidata.run.cost import Limits
+from omnidata.run.evaluate import evaluate
+from omnidata.run.folder import TRANSIENT
+from omnidata.storage import atomic_write, wrap_os_error
+from omnidata.synth.annotate import UNLIMITED, run_folder
+from omnidata.synth.derive import PICTURES, Album, RowsStaging, derivation_of, platform_of
+from omnidata.tasks.base import Benchmark
+from omnidata.tasks.derivation import Element
+from omnidata.tasks.explaining import SCREENSHOT
+from omnidata.tasks.profiles import RowProfile
+from omnidata.types import (
+    Adapter,
+    LoadedDataset,
+    MediaRef,
+    Outcome,
+    Progress,
+    Step,
+    Task,
+    Verdict,
+)
+
+MARKED: Final = "marked"
+"""The folder of the screenshots with their elements framed."""
+PREDICTIONS: Final = "predictions.jsonl"
+_OLD: Final = "before:"
+"""Before the sample ids of rows that are asked about with their old instruction."""
+_LONGEST: Final = 300
+_FRAME: Final = ((255, 255, 255), (230, 0, 0))
+"""Colours of the frame, from the outside to the inside."""
+
+_ASK: Final = """\
+A red frame marks one element of this screenshot. Write the instruction that tells somebody who \
+sees the screenshot without the frame to click this element and no other: one short sentence that \
+begins with a verb and names the element by its text or its look, and by its place only where \
+others look the same. Do not mention the frame. Answer with the instruction alone."""
+
+
+# What a model is asked: to write an instruction.
+
+
+def read_caption(text: str) -> str | None:
+    r"""The instruction that a model wrote; None where the answer is not one line.
+
+    Examples:
+        >>> read_caption('Instruction: "Open the settings."')
+        'Open the settings.'
+        >>> read_caption("Here it is:\n\nOpen the settings.") is None
+        True
+    """
+    said = text.strip().removeprefix("Instruction:").strip()
+    if len(said) > 1 and said[0] == said[-1] and said[0] in "\"'" and said.count(said[0]) == 2:
+        said = said[1:-1].strip()
+    return said if 0 < len(said) <= _LONGEST and len(said.splitlines()) == 1 else None
+
+
+class Written(RowProfile):
+    """Whether an instruction was written; whether it is any good, the grounding tells."""
+
+    name = "written"
+    by: Mapping[str, Sequence[str]] = {}
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read the instruction."""
+        said = read_caption(text)
+        outcome: Outcome = "unparsed" if said is None else "ok"
+        return Verdict(outcome, (said is not None,), {"instruction": said} if said else None)
+
+
+class Captions(Benchmark):
+    """The question for an instruction, as a task of the runner."""
+
+    question = _ASK
+    profiles = {Written.name: Written()}  # noqa: RUF012
+    title = "recaption"
+    holds = "screenshots with an element framed; the instruction that means it"
+    baselines: Sequence[str] = ("oracle",)
+
+    def __init__(self) -> None:
+        super().__init__("recaption", {})
+
+    def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step | None]:
+        """There are no files of questions.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError("questions about elements are not loaded", where=str(data))
+
+    def answer(self, step: Step) -> str:
+        """The instruction that the data have: `baseline:oracle` changes nothing."""
+        return step.instruction
+
+
+def writer_for(task: str) -> str:
+    """The task whose rows are written for elements of a task: its own, or one that takes any.
+
+    Raises:
+        UsageError: no task that is installed writes such rows.
+    """
+    takes = [n for n, each in working() if each.derivation and each.derivation.of == "target"]
+    if not takes:
+        raise UsageError("no task writes rows of elements", expected="one with a `derivation`")
+    return min(takes, key=lambda name: (name != task, not is_ours(name)))
+
+
+# Elements of any data, and what becomes of them.
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An element that an instruction is wanted for.
+
+    Attributes:
+        step: of the data.
+        box: the element in pixels of the step's screen.
+        shot: its screenshot.
+    """
+
+    step: Step
+    box: Box
+    shot: MediaRef
+
+
+def read_targets(task: Task, source: LoadedDataset) -> tuple[list[Target], Counter[str]]:
+    """The steps whose right answer is one box to be clicked, and how many are not, by reason."""
+    found: list[Target] = []
+    left_out: Counter[str] = Counter()
+    for step in source.steps:
+        target = _target(task, step)
+        if isinstance(target, Target):
+            found.append(target)
+        else:
+            left_out[target] += 1
+    return found, left_out
+
+
+def _target(task: Task, step: Step) -> Target | str:
+    """The element that a step means, or why there is none that can be used."""
+    if step.action and (step.action.kind, step.action.button, step.action.count) != (
+        "tap", "left", 1,
+    ):  # fmt: skip
+        return "no click"
+    shot = step.media.get(SCREENSHOT)
+    if shot is None or min(step.screen) < 1:
+        return "no screenshot"
+    if shot.cell is None:
+        try:
+            resolve(shot)
+        except MediaError:
+            return "no screenshot"
+    drawn = task.explain(step, None, profile=task.default_profile).overlays.get(SCREENSHOT)
+    boxes = [region for region in (drawn.target if drawn else ()) if isinstance(region, Box)]
+    if not drawn or len(boxes) != 1 or len(drawn.target) != 1:
+        return "no target that is one box"
+    (box,) = boxes
+    if box.left >= box.right or box.top >= box.bottom:
+        return "a target without an area"
+    return Target(step, box, shot)
+
+
+def framed(shot: MediaRef, box: Box, screen: Screen) -> bytes:
+    """The screenshot as PNG, with a frame around the box.
+
+    Args:
+        shot: the screenshot.
+        box: in pixels of the screen.
+        screen: its size, which the picture need not have.
+
+    Raises:
+        MediaError: the screenshot cannot be read.
+    """
+    import numpy as np
+    from PIL import Image, ImageDraw
+
+    picture = Image.fromarray(image(shot).pixels)
+    across, down = (side / of for side, of in zip(picture.size, screen, strict=True))
+    line = max(2, round(min(picture.size) / 200))
+    draw = ImageDraw.Draw(picture)
+    for number, colour in enumerate(_FRAME):
+        edge = line * (len(_FRAME) - number)  # outside the element, which stays to be seen
+        corners = (
+            box.left * across - edge, box.top * down - edge,
+            box.right * across + edge, box.bottom * down + edge,
+        )  # fmt: skip
+        draw.rectangle(corners, outline=colour, width=line)
+    return png(np.asarray(picture))
+
+
+# Asking, and what came of it.
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A model, and how it is made for the questions of a task.
+
+    Attributes:
+        name: its SPEC.
+        adapter: makes it.
+        options: as given with `-M key=value`.
+    """
+
+    name: str
+    adapter: Callable[[Task, Sequence[Step]], Adapter]
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+class UnansweredError(RunError):
+    """A model did not answer everything; the same call goes on."""
+
+    exit_code = 1
+
+
+class CaptionsStaging(RowsStaging):
+    """Rows with new instructions in the making."""
+
+    contents = RowsStaging.contents | {MARKED}
+
+
+def recaption(
+    task: Task,
+    source: LoadedDataset,
+    rows_of: Task,
+    out: Path,
+    *,
+    author: Asked,
+    grounder: Asked,
+    limits: Limits = UNLIMITED,
+    progress: Progress | None = None,
+) -> Mapping[str, Any]:
+    """Write rows with new instructions, each of which leads the grounder back to its element.
+
+    The same call goes on after an interruption; what has been answered is not asked again.
+
+    Args:
+        task: of the data, with its options.
+        source: the data.
+        rows_of: whose rows are written, by its `derivation`, and whose question and judge check
+            them.
+        out: a new or empty folder, or what the same call has written. Answers lie beside it, in
+            `run_folder(out)`: `captions` and `grounding`.
+        author: writes.
+        grounder: is asked where the element is, by the old instruction and by the new one.
+        limits: how fast, how long and how dearly to ask.
+        progress: called while a run goes on.
+
+    Returns:
+        The report, as it lies in `rows.json`; `files` is empty where no instruction leads back, and
+        nothing is written then.
+
+    Raises:
+        DataError: the data have no element, or `out` holds rows of other data or settings.
+        MediaError: a screenshot cannot be read.
+        UnansweredError: a question got no answer.
+        UsageError: `out` holds something else, or a model cannot be asked.
+    """
+    derivation = derivation_of(rows_of)
+    plan = {
+        "data": str(source.root),
+        "task": source.task,
+        "task_options": dict(task.options),
+        "fingerprint": source.fingerprint,
+        "rows_of": [rows_of.name],
+        "model": author.name,
+        "model_options": dict(author.options),
+        "grounder": grounder.name,
+        "prompt_hash": Captions().prompt_hash,
+    }
+    inputs = {source.root, *(ref.root for s in source.steps for ref in s.media.values() if ref)}
+    staging = CaptionsStaging(out, plan=plan, inputs=inputs)
+    if report := staging.finished():
+        return report
+    targets, left_out = read_targets(task, source)
+    if not targets:
+        raise DataError(
+            f"no element can be framed: {', '.join(left_out) or 'there is no step'}",
+            where=str(source.root),
+            expected="steps whose target is one box on their screenshot",
+        )
+
+    def ask(task: Task, asked: LoadedDataset, who: Asked, name: str) -> list[Prediction]:
+        return _ask(task, asked, who, run_folder(out) / name, limits, progress)
+
+    with staging, wrap_os_error(staging.path):
+        questions = _questions(targets, source, staging.path)
+        answers = ask(Captions(), questions, author, "captions")
+        album = Album()
+        about = {"model": author.name, "grounder": grounder.name}
+        elements, rejected = _captioned(task, targets, answers, about, album)
+        album.write(staging.path / PICTURES, progress or (lambda done, total: None))
+        file = staging.path / derivation.file
+        before: list[bool] = []
+        after: list[bool] = []
+        if elements:
+            _write(file, map(derivation.row, elements))
+            rows = rows_of.load(file)
+            both = _with_old(rows, elements)
+            found = _found(rows_of, both.steps, ask(rows_of, both, grounder, "grounding"))
+            before, after = ([f"{of}{row}" in found for row in rows.row_ids] for of in (_OLD, ""))
+        pairs = list(zip(elements, after, strict=True))
+        kept = [element for element, found in pairs if found]
+        report = {
+            "files": {derivation.file: rows_of.name} if kept else {},
+            "elements": {
+                "all": len(targets),
+                "captioned": len(elements),
+                "kept": len(kept),
+                "left_out": dict(left_out.most_common()),
+            },
+            "grounded": {
+                "before": share(sum(before), len(before)),
+                "after": share(sum(after), len(after)),
+            },
+            "rejected": rejected
+            + [
+                _rejected(e.about["recaption"]["of"], e.raw, e.instruction, "not found again")
+                for e, found in pairs
+                if not found
+            ],
+        }
+        if kept:
+            _write(file, map(derivation.row, kept))
+            staging.publish(report)
+    return {**staging.plan, **report}
+
+
+def _questions(targets: Sequence[Target], source: LoadedDataset, folder: Path) -> LoadedDataset:
+    """A step for each element, which shows it framed; those that are drawn already are whole."""
+    marked = folder / MARKED
+    marked.mkdir(exist_ok=True)
+    steps = []
+    for number, target in enumerate(targets):
+        path = marked / f"{number:06}.png"
+        if not path.exists():
+            with atomic_write(path, durable=False) as file:
+                file.write(framed(target.shot, target.box, target.step.screen))
+        shown = MediaRef("image", folder, f"{MARKED}/{path.name}")
+        steps.append(
+            replace(
+                target.step,
+                media={SCREENSHOT: shown},
+                history=(),
+                history_screens=(),
+                step_index=0,
+                num_steps=1,
+                episode=target.step.sample_id,
+            )
+        )
+    return replace(source, steps=steps, roles={SCREENSHOT: "image"}, findings=[])
+
+
+def _ask(
+    task: Task,
+    asked: LoadedDataset,
+    who: Asked,
+    run: Path,
+    limits: Limits,
+    progress: Progress | None,
+) -> list[Prediction]:
+    """The answers, in the order of the steps.
+
+    Raises:
+        UnansweredError: one is missing.
+    """
+    evaluate(
+        task,
+        asked,
+        who.adapter(task, asked.steps),
+        run,
+        model_options=who.options,
+        limits=limits,
+        progress=progress,
+    )
+    lines = {line.sample_id: line for line in predictions.read(run / PREDICTIONS, of_run=True)}
+    found = [line for step in asked.steps if (line := lines.get(step.sample_id))]
+    final = [line for line in found if line.delivery not in TRANSIENT]
+    if waiting := len(asked.steps) - len(final):
+        raise UnansweredError(
+            f"{counted(waiting, 'question')} got no answer",
+            where=str(run),
+            expected="an answer to every question; nothing is written before",
+            remedy="the same command asks again, and only for what is missing",
+        )
+    return final
+
+
+def _captioned(
+    task: Task,
+    targets: Sequence[Target],
+    answers: Sequence[Prediction],
+    about: Mapping[str, str],
+    album: Album,
+) -> tuple[list[Element], list[Mapping[str, Any]]]:
+    """The elements with their new instructions, and what was answered where that is none.
+
+    Args:
+        task: of the data.
+        targets: the elements.
+        answers: to the question for each.
+        about: what every row says of how it got its instruction.
+        album: names the screenshots.
+    """
+    places = {target.shot: number for number, target in enumerate(targets)}
+    elements: list[Element] = []
+    rejected: list[Mapping[str, Any]] = []
+    for target, line in zip(targets, answers, strict=True):
+        step, text = target.step, line.output or ""
+        said = read_caption(text) if line.delivery == "ok" else None
+        if said is None:
+            why = "not one line" if line.delivery == "ok" else line.delivery
+            rejected.append(_rejected(step.sample_id, step.instruction, text, why))
+            continue
+        element = Element(
+            step.group,
+            step.tags.get("source", task.name),
+            platform_of(task, step),
+            album.name(places[target.shot], 0, target.shot),
+            step.screen,
+            target.box,
+            said,
+            step.instruction,
+            {"recaption": {"of": step.sample_id, **about}},
+        )
+        elements.append(element)
+    return elements, rejected
+
+
+def _write(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    with atomic_write(file) as lines:
+        lines.writelines(encode(row) + b"\n" for row in rows)
+
+
+def _with_old(rows: LoadedDataset, elements: Sequence[Element]) -> LoadedDataset:
+    """The rows, and the same ones once more with the instructions that the data had."""
+    raw = dict(zip(rows.row_ids, (element.raw for element in elements), strict=True))
+    old = [
+        replace(step, sample_id=f"{_OLD}{step.sample_id}", instruction=raw[step.sample_id])
+        for step in rows.steps
+    ]
+    told = hashlib.sha256(f"{_OLD}{rows.fingerprint}".encode()).hexdigest()
+    return replace(rows, steps=[*rows.steps, *old], fingerprint=told)
+
+
+def _found(task: Task, steps: Sequence[Step], answers: Sequence[Prediction]) -> set[str]:
+    """The sample ids of the steps whose element was found."""
+    profile = task.profiles[task.default_profile]
+    return {
+        step.sample_id
+        for step, line in zip(steps, answers, strict=True)
+        if line.delivery == "ok" and profile.judge(step, line.output or "", line.receipt).values[0]
+    }
+
+
+def _rejected(name: str, raw: str, said: str, why: str) -> Mapping[str, Any]:
+    return {"of": name, "raw": raw, "said": said, "why": why}

@@ -1,0 +1,96 @@
+"""What rows of a benchmark are made of, where they can be made of the data of other tasks.
+
+`omnidata synth` chooses and copies; the benchmark says how many actions its prompt shows, and
+writes its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from omnidata.actions import Action, Box, Screen
+
+MOST_OPERATIONS: Final = 26
+"""Different actions of one action space: each is asked for by a letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """Actions in a row, and what was seen before each of them.
+
+    Attributes:
+        name: unique among the rows.
+        group: what it must never be torn apart from (see `Step.group`).
+        source: where it is from, and what was done to it, e.g. "omnigui-cut".
+        made_of: the episodes that its observations and its instruction are of.
+        platform: "web", "desktop", "mobile"; empty where nobody knows.
+        instruction: what was to be done.
+        actions: at least one.
+        words: each action as a history tells it, with all that is done in its step.
+        observations: names of the pictures, below the folder of pictures: one before each action,
+            and one more where something was seen after the last.
+        action_space: labels (`Action.label`), that of each of the actions among them.
+        success: whether it fulfils the instruction; None where nobody asks.
+    """
+
+    name: str
+    group: str
+    source: str
+    made_of: tuple[str, ...]
+    platform: str
+    instruction: str
+    actions: tuple[Action, ...]
+    words: tuple[str, ...]
+    observations: tuple[str, ...]
+    action_space: tuple[str, ...]
+    success: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element of a screenshot, and the instruction that means it.
+
+    Attributes:
+        group: as in `Trajectory`.
+        source: the task that it is of.
+        platform: as in `Trajectory`.
+        picture: its name, below the folder of pictures.
+        screen: its size in pixels.
+        box: the element, in pixels.
+        instruction: the one that is asked with.
+        raw: the one that the data had.
+        about: how it got its instruction, as JSON values.
+    """
+
+    group: str
+    source: str
+    platform: str
+    picture: str
+    screen: Screen
+    box: Box
+    instruction: str
+    raw: str
+    about: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """How rows of a benchmark are made of the data of other tasks.
+
+    Attributes:
+        verb: of `omnidata synth`; tasks that share one are made together.
+        of: what is asked: "actions", which actions lie between observations; "success", whether
+            they fulfil an instruction; "target", where the element is that an instruction means.
+        file: the name of the file that the rows are written to, as JSON lines; pictures lie in
+            `images` beside it.
+        row: a row, of a `Trajectory`; where a target is asked for, of an `Element`.
+        most: actions that a prompt shows at most.
+    """
+
+    verb: str
+    of: Literal["actions", "success", "target"]
+    file: str
+    row: Callable[[Any], Mapping[str, Any]]
+    most: int = 1
