@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from omnidata.analysis import run_tables, variations
+from omnidata.analysis import rollouts, run_tables, variations
 from omnidata.analysis import tables as formats
 from omnidata.analysis.runs import by_profile, warnings
 from omnidata.analysis.tables import Table
@@ -88,6 +88,7 @@ def _tables(
         if spec.name == "main" or any(run.results["by"].get(spec.axis) for run in runs)
     ]
     found.append(run_tables.overall(runs))
+    found += rollouts.tables(runs, by, told)
     for variation in runs[0].benchmark.variations:
         table = variations.table(variation, runs, with_published=with_published)
         if table:

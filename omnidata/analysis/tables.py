@@ -15,8 +15,9 @@ from rich.cells import cell_len
 
 from omnidata.tasks.overview import Table as TextTable
 
-CellUnit = Literal["share", "number", "count", "episode"]
-"""Shares are fractions and printed as percent; `episode` is a number of a step, from 1."""
+CellUnit = Literal["share", "number", "count", "episode", "p"]
+"""Shares are fractions and printed as percent; `episode` is a number of a step, from 1, and `p` the
+p of a test."""
 Mark = Literal["", "best", "drop", "gain"]
 
 
@@ -135,6 +136,9 @@ class Table:
                 }
 
 
+_WITH_INTERVALS = frozenset(
+    {"overall", "history-compounding", "ranking", "pairs", "attempts", "rollout-endings"}
+)
 PUBLISHED = "as published, scorer not confirmed"
 LOWER_IS_BETTER = frozenset({"edit_distance"})
 
@@ -181,13 +185,15 @@ def number(value: float | None, unit: CellUnit, *, sign: bool = False) -> str:
     Examples:
         >>> number(0.6361, "share"), number(2.3, "number"), number(2579, "count")
         ('63.6', '2.30', '2579')
-        >>> number(-0.5, "number", sign=True), number(None, "share")
-        ('-0.50', '-')
+        >>> number(-0.5, "number", sign=True), number(None, "share"), number(0.0371, "p")
+        ('-0.50', '-', '0.037')
     """
     if value is None:
         return DASH
     if unit == "count":
         return f"{value:.0f}"
+    if unit == "p":
+        return "<0.001" if value < 0.001 else f"{value:.3f}"
     shown = f"{100 * value:+.1f}" if unit == "share" else f"{value:+.2f}"
     if not float(shown):
         return shown[1:]  # minus nothing is nothing
@@ -219,7 +225,7 @@ def interval(of: Cell, unit: CellUnit) -> str:
 
 def beside(table: Table, of: Cell, unit: CellUnit) -> str:
     """What stands next to a number: its change, or its interval in the tables that show them."""
-    shows_intervals = table.name in ("overall", "history-compounding")
+    shows_intervals = table.name in _WITH_INTERVALS
     return change(of, unit) or (interval(of, unit) if shows_intervals else "")
 
 
