@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from statistics import StatisticsError, correlation
 from typing import Any, Final
 
-import numpy as np
-
-from omnidata.analysis.comparison import compare
+from omnidata.analysis.comparison import Pair, compare
 from omnidata.analysis.inference import corrected
 from omnidata.analysis.run_tables import title
 from omnidata.analysis.runs import labels, unlike
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table, marked_best
 from omnidata.errors import RunError, counted
-from omnidata.metrics.paired import Unit
+from omnidata.metrics.paired import Unit, known
 from omnidata.metrics.rollouts import ENDINGS, REPEATS
 from omnidata.run.run_files import Run
 
@@ -65,12 +64,11 @@ def tables(runs: Sequence[Run], by: Sequence[str], told: list[str]) -> list[Tabl
             apart=unlike(runs),
         )
         found.append(ranked)
-        if scorer.right:
-            order = [row.run for row in ranked.rows]
-            try:
-                found.append(pairs(sorted(runs, key=lambda run: order.index(str(run.path)))))
-            except RunError as error:
-                told.append(f"{runs[0].task}: the table of pairs is left out: {error}")
+        order = [row.run for row in ranked.rows]
+        try:
+            found.append(pairs(sorted(runs, key=lambda run: order.index(str(run.path)))))
+        except RunError as error:
+            told.append(f"{runs[0].task}: the table of pairs is left out: {error}")
     recorded = [run for run in runs if "rollouts" in run.results]
     if recorded:
         found += [_endings(recorded), _failures(recorded), *_within(recorded), _effort(recorded)]
@@ -120,7 +118,7 @@ def ranking(
                      for other in totals.values())  # fmt: skip
         cells = [Cell(None if total is None or apart else better + 1)]
         cells += [_with_interval(found["overall"], found.get("ci95"), name) for name in columns]
-        cells += [Cell(found["counts"][name]) for name in counts]
+        cells += [Cell(found["counts"].get(name)) for name in counts]
         rows.append(Row((names[key],), tuple(cells), run=key))
     first = results[order[0]]
     return Table(
@@ -152,38 +150,39 @@ def pairs(runs: Sequence[Run]) -> Table:
         RunError: scores cannot be read, or two agents have no task in common.
     """
     names = dict(zip((run.path for run in runs), _names(runs), strict=True))
-    found = [(a, b, compare(a.path, b.path, axes=())) for a, b in combinations(runs, 2)]
-    metric = found[0][2].flipping
-    unit = runs[0].columns[metric]
-    made = [(a, b, each.overall.metrics[metric], each.overall.flips) for a, b, each in found]
-    qs = corrected([value.p for _, _, value, _ in made])
-    columns = (
+    found = [compare(a.path, b.path, axes=()) for a, b in combinations(runs, 2)]
+    metric = found[0].flipping or next(iter(found[0].columns))
+    unit = found[0].columns[metric]
+    qs = corrected([each.overall.metrics[metric].p for each in found])
+    columns = [
         Column("A", "a", unit),
         Column("B", "b", unit),
         Column("B - A", "difference", unit),
         Column("p", "p", "p"),
         Column("q", "q", "p"),
-        Column("Only A", "only_a", "count"),
-        Column("Only B", "only_b", "count"),
-        Column("p of flips", "p_flips", "p"),
         Column("r", "correlation", "number"),
         Column("Tasks", "tasks", "count"),
-    )
+    ]
+    if found[0].flipping:
+        columns += [
+            Column("Only A", "only_a", "count"),
+            Column("Only B", "only_b", "count"),
+            Column("p of flips", "p_flips", "p"),
+        ]
     rows = []
-    for (a, b, value, flips), q, (_, _, each) in zip(made, qs, found, strict=True):
-        assert flips is not None  # as the scorer says what is right
-        r = _correlation(a, b, each.pair.ids, metric)
-        numbers = (value.a, value.b, None, value.p, q, *flips, r, each.overall.steps)
-        cells = [Cell(number) for number in numbers]
-        cells[2] = Cell(value.difference, value.ci95)
-        rows.append(Row((names[a.path], names[b.path]), tuple(cells)))
+    for each, q in zip(found, qs, strict=True):
+        value, flips = each.overall.metrics[metric], each.overall.flips
+        difference = Cell(value.difference, value.ci95)
+        rest = value.p, q, _correlation(each.pair, metric), each.overall.steps, *(flips or ())
+        cells = (Cell(value.a), Cell(value.b), difference, *map(Cell, rest))
+        rows.append(Row((names[each.pair.a.path], names[each.pair.b.path]), cells))
     return Table(
         "pairs",
         title(f"Agents in pairs, {metric} on the tasks that both finished", runs),
         runs[0].task,
         runs[0].profile,
         ("A", "B"),
-        (Head("", columns),),
+        (Head("", tuple(columns)),),
         tuple(rows),
         (
             "Only A, only B: tasks that one of the two alone has right, and p by McNemar's exact "
@@ -193,13 +192,14 @@ def pairs(runs: Sequence[Run]) -> Table:
     )
 
 
-def _correlation(a: Run, b: Run, tasks: Sequence[str], metric: str) -> float | None:
+def _correlation(compared: Pair, metric: str) -> float | None:
     """Pearson's correlation of two agents' scores (Table 16 of OSWorld); None if all are alike."""
-    scores = np.array([[run.scores[task][metric] for task in tasks] for run in (a, b)], np.float64)
-    known = scores[:, ~np.isnan(scores).any(axis=0)]
-    if min(known.shape) < 2 or np.ptp(known, axis=1).min() == 0:
+    a, b = (rows.values[metric] for rows in (compared.rows_a, compared.rows_b))
+    both = known(a, b)
+    try:
+        return correlation(a[both].tolist(), b[both].tolist())
+    except StatisticsError:  # fewer than two tasks, or no difference between them
         return None
-    return float(np.corrcoef(known)[0, 1])
 
 
 # How the attempts went.

@@ -71,9 +71,9 @@ def walk(
         >>> graph = Graph.read({"a": ["b"], "c": []}, where="task 1")
         >>> log = [LoggedAction({"b"}), LoggedAction({"a", "b"}), LoggedAction({"b", "c"})]
         >>> walk(graph, log)
-        Walk(executed=('a', 'c', 'b'), at=(2, 3, 3), steps=3, ending='completed', early=2)
-        >>> walk(graph, log, rules="release").executed
-        ('a', 'b', 'c')
+        Walk(executed=('a', 'b', 'c'), at=(2, 3, 3), steps=3, ending='completed', early=2)
+        >>> walk(graph, log, rules="release").at
+        (2, 2, 3)
         >>> walk(graph, [LoggedAction({"a"}), LoggedAction((), finished=True)]).ending
         'finished'
         >>> walk(graph, [LoggedAction(())] * 3, idle=2)

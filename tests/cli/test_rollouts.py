@@ -122,7 +122,12 @@ def test_rates_are_by_what_the_data_say_of_the_tasks(tmp_path: Path) -> None:
                                     "{run}/{place}/{attempt}"])  # fmt: skip
 def test_attempts_of_an_agent_are_one_line_for_each_task(tmp_path: Path, layout: str) -> None:
     tree, out = tmp_path / "tree", tmp_path / "out"
-    for place, texts in {"os/a": ["1", "0"], "os/b": ["1", "1"], "vlc/c": ["1", None]}.items():
+    said: dict[str, list[str | None]] = {
+        "os/a": ["1", "0"],
+        "os/b": ["1"] * 2,
+        "vlc/c": ["1", None],
+    }
+    for place, texts in said.items():
         for number, text in enumerate(texts, 1):
             where = layout.format(attempt=f"attempt_{number}", run=RUN, place=place)
             rollout(tree, *acts("DONE"), place=where, result=text, pictures=False)
