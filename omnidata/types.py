@@ -741,10 +741,6 @@ class Task(Protocol):
         """What the data hold, and what is asked, in one line."""
 
     @property
-    def platform(self) -> str:
-        """What its screens are of, e.g. "Android"; empty where a tag `platform` tells it."""
-
-    @property
     def sources(self) -> Sequence[Publication]:
         """Where data of it are published."""
 

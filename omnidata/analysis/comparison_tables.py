@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from omnidata.analysis.comparison import Comparison, Direction, Flip, Pair, Slice
 from omnidata.analysis.inference import Estimate
-from omnidata.analysis.tables import DASH, csv_text, markdown_text, number, text_markdown
+from omnidata.analysis.tables import csv_text, markdown_text, number, text_markdown
 from omnidata.errors import counted
 from omnidata.metrics.paired import Unit
 from omnidata.run.run_files import brief
@@ -36,9 +36,7 @@ def probability(p: float | None) -> str:
         >>> probability(0.0371), probability(0.0001), probability(None)
         ('0.037', '<0.001', '-')
     """
-    if p is None:
-        return DASH
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
+    return number(p, "p")
 
 
 def facts(found: Comparison) -> list[str]:

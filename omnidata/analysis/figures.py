@@ -1,4 +1,6 @@
-"""Figures of runs: capability fingerprints (OmniGUI, Figure 4), bars by app (Figure 5), costs.
+"""Figures of runs: capability fingerprints, bars by app (OmniGUI, Figures 4 and 5), costs, turns.
+
+Of rollouts: success within so many turns, and how many have so many (OSWorld, Figure 9).
 
 Colours are Okabe and Ito's, which colour-blind people tell apart; lines differ in their dashes and
 markers, bars in their hatches and greys, so that a print without colour can be read too.
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from omnidata.analysis import elements
 from omnidata.analysis.elements import Clicks
+from omnidata.analysis.rollouts import curves
 from omnidata.analysis.run_tables import cell, counted, main_metric, present, ranked, specs
 from omnidata.analysis.runs import by_profile, labels, unlike
 from omnidata.analysis.tables import number
@@ -91,7 +94,8 @@ def drawings(runs: Sequence[Run]) -> list[Drawing]:
     for same in by_profile(runs):
         several = len({run.profile for run in runs if run.task == same[0].task}) > 1
         prefix = f"{same[0].task}-{same[0].profile}" if several else same[0].task
-        found += [*_radars(same, prefix), *_bars(same, prefix), *_costs(same, prefix)]
+        found += [*_radars(same, prefix), *_bars(same, prefix)]
+        found += [*_turns(same, prefix), *_costs(same, prefix)]
     return found
 
 
@@ -147,6 +151,56 @@ def _sizes_of_elements(clicks: Sequence[Clicks]) -> Iterator[Drawing]:
         number = f"-{place}" if len(clicks) > 1 else ""
         make = partial(elements.figure, each, _cut(name, 64))
         yield Drawing(f"{each.run.task}-{elements.AXIS}{number}", make)
+
+
+def _turns(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
+    """For so many runs of rollouts as can be told apart."""
+    found = curves(runs)
+    told = [", ".join(filter(None, label)) for label in labels([run for run, _ in found])]
+    for start in range(0, len(found), _TOGETHER):
+        part = slice(start, start + _TOGETHER)
+        number = f"-{start // _TOGETHER + 1}" if len(found) > _TOGETHER else ""
+        yield Drawing(f"{prefix}-turns{number}", partial(turns, found[part], told[part]))
+
+
+def turns(found: Sequence[tuple[Run, Sequence[float]]], told: Sequence[str]) -> Figure:
+    """Success within so many turns, and below it how many attempts had so many (Figure 9).
+
+    Args:
+        found: at most eight runs with their curves, all as long.
+        told: their names.
+    """
+    from matplotlib.figure import Figure
+
+    made = Figure(figsize=(7.2, 6.0 + 0.22 * len(found)), layout="constrained")
+    above, below = made.subplots(2, 1, sharex=True)
+    families, written = spellings(told)
+    most = len(found[0][1])
+    for place, ((run, curve), name) in enumerate(zip(found, told, strict=True)):
+        lengths = run.results["rollouts"]["lengths"]
+        whole = sum(lengths.values()) or 1
+        shares = [100 * lengths.get(str(turn), 0) / whole for turn in range(1, most + 1)]
+        for axes, values in ((above, [100 * value for value in curve]), (below, shares)):
+            axes.plot(
+                range(1, most + 1),
+                values,
+                color=_COLOURS[place],
+                linestyle=_DASHES[place % len(_DASHES)],
+                marker=_MARKERS[place],
+                markersize=4,
+                label=_cut(written[name], 64) if axes is above else None,
+                drawstyle="steps-post" if axes is above else "default",
+            )
+    above.set_ylabel("success within so many turns (%)", fontsize=9)
+    below.set_ylabel("attempts with so many turns (%)", fontsize=9)
+    below.set_xlabel("turns")
+    for axes in (above, below):
+        axes.set_ylim(bottom=0)
+        axes.spines[["top", "right"]].set_visible(False)
+    run = found[0][0]
+    made.suptitle(f"Turns of rollouts: {run.task}, {run.profile}", fontsize=11)
+    _legend(made, families)
+    return made
 
 
 def radar(spec: TableSpec, runs: Sequence[Run], told: Sequence[str]) -> Figure:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from omnidata.analysis import elements, run_tables, usage_tables, variations
+from omnidata.analysis import elements, rollouts, run_tables, usage_tables, variations
 from omnidata.analysis import tables as formats
 from omnidata.analysis.decisions import decision_tables
 from omnidata.analysis.elements import Clicks
@@ -109,6 +109,7 @@ def _tables(
         if spec.name == "main" or any(run.results["by"].get(spec.axis) for run in runs)
     ]
     found.append(run_tables.overall(runs))
+    found += rollouts.tables(runs, by, told)
     for variation in (*runs[0].benchmark.variations, *common_options.VARIATIONS):
         table = variations.table(variation, runs, with_published=with_published)
         if table:

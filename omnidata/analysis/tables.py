@@ -18,9 +18,9 @@ from omnidata.tasks.overview import markdown_text as markdown_text  # with the o
 from omnidata.tasks.overview import pipes
 from omnidata.tasks.overview import text_markdown as text_markdown
 
-CellUnit = Literal["share", "number", "count", "episode", "money"]
+CellUnit = Literal["share", "number", "count", "episode", "money", "p"]
 """Shares are fractions and printed as percent; `episode` is a number of a step, from 1; money is
-printed to a hundredth of a cent."""
+printed to a hundredth of a cent; `p` is the p of a test."""
 Mark = Literal["", "best", "drop", "gain"]
 
 
@@ -148,6 +148,10 @@ class Table:
                 }
 
 
+_WITH_INTERVALS = frozenset(
+    {"overall", "history-compounding", "by-element-size"}
+    | {"ranking", "pairs", "attempts", "rollout-endings"}
+)
 PUBLISHED = "as published, scorer not confirmed"
 LOWER_IS_BETTER = frozenset({"edit_distance"})
 
@@ -194,8 +198,8 @@ def number(value: float | None, unit: CellUnit, *, sign: bool = False) -> str:
     Examples:
         >>> number(0.6361, "share"), number(2.3, "number"), number(2579, "count")
         ('63.6', '2.30', '2579')
-        >>> number(-0.5, "number", sign=True), number(None, "share")
-        ('-0.50', '-')
+        >>> number(-0.5, "number", sign=True), number(None, "share"), number(0.0371, "p")
+        ('-0.50', '-', '0.037')
     """
     if value is None:
         return DASH
@@ -203,6 +207,8 @@ def number(value: float | None, unit: CellUnit, *, sign: bool = False) -> str:
         return f"{value:.0f}"
     if unit == "money":
         return f"{value:.4f}"
+    if unit == "p":
+        return "<0.001" if value < 0.001 else f"{value:.3f}"
     shown = f"{100 * value:+.1f}" if unit == "share" else f"{value:+.2f}"
     if not float(shown):
         return shown[1:]  # minus nothing is nothing
@@ -234,7 +240,7 @@ def interval(of: Cell, unit: CellUnit) -> str:
 
 def beside(table: Table, of: Cell, unit: CellUnit) -> str:
     """What stands next to a number: its change, or its interval in the tables that show them."""
-    shows_intervals = table.name in ("overall", "history-compounding", "by-element-size")
+    shows_intervals = table.name in _WITH_INTERVALS
     return change(of, unit) or (interval(of, unit) if shows_intervals else "")
 
 

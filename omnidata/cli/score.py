@@ -15,7 +15,7 @@ from omnidata.errors import UsageError
 
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
-    from omnidata.tasks.profiles import OfflineScorer
+    from omnidata.tasks.profiles import OfflineScorer, Scored
     from omnidata.types import Step
 
 _ALL = "all"
@@ -33,6 +33,14 @@ def score(
             metavar="PREDICTIONS",
             help='JSON lines of {"sample_id", "output"}, a run folder, or a log (--from); or what '
             "an environment recorded, unless the data hold it themselves.",
+        ),
+    ] = None,
+    actions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="LOG",
+            help="In place of PREDICTIONS the log of an agent's actions, for the benchmark's own "
+            "evaluator to go through.",
         ),
     ] = None,
     profile: Annotated[
@@ -84,6 +92,19 @@ def score(
     from omnidata.tasks.base import parse
 
     scorer = get_task(task).score_files
+    if actions is not None:
+        if predictions is not None or scorer is None:
+            raise UsageError(
+                "there are predictions beside the log"
+                if scorer
+                else f"{task} has no evaluator of actions",
+                where=f"--actions {actions}",
+                expected=f"omnidata score {task} DATA"
+                + (" --actions LOG" if scorer else " ANSWERS"),
+            )
+        _refuse_options(task_options, harness)
+        _score_recorded(scorer, data, None, profile, out, actions, strict=strict, as_json=as_json)
+        return
     undecided = not (profile or harness)
     recorded = predictions is None or (undecided and scorer and scorer.takes(predictions))
     if scorer and (recorded or profile in scorer.profiles):
@@ -195,6 +216,7 @@ def _score_recorded(
     answers: Path | None,
     profile: str | None,
     out: Path | None,
+    actions: Path | None = None,
     *,
     strict: bool,
     as_json: bool,
@@ -203,10 +225,19 @@ def _score_recorded(
     from omnidata.run.scoring import agent_folders, check_agent_folders, write_scored
 
     name = profile or next(iter(scorer.profiles))
-    scored, findings = scorer.score(data, answers, profile=name, strict=strict)
+    if name not in scorer.profiles:
+        raise UsageError(
+            f"no log is scored by {name}",
+            where=f"--profile {name}",
+            expected=f"one of {', '.join(scorer.profiles)}",
+        )
+    if actions:
+        scored, findings = scorer.score_actions(data, actions, profile=name, strict=strict)
+    else:
+        scored, findings = scorer.score(data, answers, profile=name, strict=strict)
     if out is not None:
         found = agent_folders(scored, out)
-        check_agent_folders(out, list(found), answers)
+        check_agent_folders(out, list(found), actions or answers)
         for place, one in found.items():
             write_scored(place, one)
     terminal.print_doubts(findings)
@@ -214,5 +245,28 @@ def _score_recorded(
         by_agent = {one.agent: one.results for one in scored}
         terminal.print_json(scored[0].results if len(scored) == 1 else by_agent)
         return
+    if len(scored) > 1:
+        _print_ranking(scorer, scored, name)
     for one in scored:
         terminal.print_results(one.results, scorer.profiles[name])
+    if len(scored) > 1:
+        shown = f"{out}/*" if out else "DIR/*, after --out DIR,"
+        terminal.note(f"`omnidata report {shown}` compares the agents in pairs")
+
+
+def _print_ranking(scorer: OfflineScorer, scored: Sequence[Scored], profile: str) -> None:
+    """A row for each agent, the best first."""
+    from omnidata.analysis.rollouts import ranking
+    from omnidata.analysis.tables import text
+
+    results = {one.agent: one.results for one in scored}
+    tried = {frozenset(line["sample_id"] for line in one.lines) for one in scored}
+    table = ranking(
+        results,
+        scorer.profiles[profile],
+        scorer.ranked_by,
+        names={agent: agent for agent in results},
+        head=f"Agents: {scored[0].results['task']} by {profile}",
+        apart=["the agents tried other tasks"] if len(tried) > 1 else (),
+    )
+    terminal.say(text(table, width=terminal.columns_of_stdout()))

@@ -263,6 +263,11 @@ def print_results(
         if named := [name for name in columns if methods.get(name) == method]:
             note(f"95 % intervals of {', '.join(named)}: {words}")
     note(outcome_line(results))
+    if ended := results.get("rollouts", {}).get("endings"):
+        from omnidata.metrics.rollouts import ENDINGS
+
+        told = ", ".join(f"{count} {ENDINGS[name]}" for name, count in ended.items())
+        note(f"how they ended: {told}")
 
 
 def outcome_line(results: Mapping[str, Any]) -> str:

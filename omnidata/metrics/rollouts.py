@@ -1,17 +1,21 @@
-"""OSWorld's success rates: means over examples, of those that finished and of a fixed set.
+"""Rollouts: how many succeed, how they end, within how many turns, and over several attempts.
 
-The paper's tables are micro averages over the examples of a group (Table 5) or a domain (Table 13).
+A rollout is one attempt of an agent at a task in an environment, which says how well it went.
+Success rates are means over examples, of those that finished and of a fixed set; OSWorld's tables
+are micro averages over the examples of a group (Table 5) or a domain (Table 13). How rollouts end
+is AgentStudio's Tables 2 and 3, their lengths are OSWorld's Figure 9.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from math import comb
-from typing import Any
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
@@ -27,11 +31,16 @@ class Example:
 
     Attributes:
         domain: one of the set's.
-        score: 0 to 1; None where it has not finished.
+        score: 0 to 1, of several attempts the mean of those that finished; None where none has.
+        counted: what it adds to `SR_all`: of several attempts the mean of all, where one that has
+            not finished counts 0; None for the score.
+        tags: axis -> group, beside the domain.
     """
 
     domain: str
     score: float | None
+    counted: float | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 def total(
@@ -39,6 +48,7 @@ def total(
     *,
     sizes: Mapping[str, int],
     groups: Mapping[str, Sequence[str]],
+    axes: Mapping[str, Mapping[str, int | None]] = {},
     seed: int = 0,
 ) -> dict[str, Any]:
     """Everything that is reported about one agent's scored examples.
@@ -47,15 +57,17 @@ def total(
         examples: those that were tried, each once: rates of several agents are never pooled.
         sizes: how many examples the set has of each domain.
         groups: names of groups and their domains.
+        axes: of the tags, the groups in their order, and how many examples the set has of each;
+            None where that is not known.
         seed: of the bootstrap.
 
     Returns:
-        `overall` and `by`, name -> group -> table, for "group" and "domain". A table holds
-        `SR_finished`, the mean over examples with a score, None over none, as the release's
-        `show_result.py` has it; `SR_all`, the mean over all that the set has, where what is absent
-        or unfinished counts 0; `ci95` with a pair or None for each; `tasks`, how
-        many `SR_all` is over; `finished`. Of a domain with more examples than the set has, all
-        count.
+        `overall` and `by`, name -> group -> table, for "group", "domain" and the axes of tags that
+        an example has. A table holds `SR_finished`, the mean over examples with a score, None over
+        none, as the release's `show_result.py` has it; `SR_all`, the mean over all that the set
+        has, where what is absent or unfinished counts 0, None where nobody knows how many the set
+        has; `ci95` with a pair or None for each; `tasks`, how many `SR_all` is over, or were
+        tried; `finished`. Of a domain or group with more examples than the set has, all count.
 
     Raises:
         ValueError: an example of a domain that the set does not have.
@@ -69,29 +81,48 @@ def total(
     unknown = {example.domain for example in examples} - sizes.keys()
     if unknown:
         raise ValueError(f"the set has no domain {min(unknown)!r}")
-    scores: dict[str, list[float | None]] = {domain: [] for domain in sizes}
+    by_domain: dict[str, list[Example]] = {domain: [] for domain in sizes}
     for example in examples:
-        scores[example.domain].append(example.score)
-    for domain, found in scores.items():
-        found += [None] * (sizes[domain] - len(found))
+        by_domain[example.domain].append(example)
+    for domain, found in by_domain.items():
+        found += [Example(domain, None)] * (sizes[domain] - len(found))
 
     def table(domains: Iterable[str]) -> dict[str, Any]:
-        return _table([score for domain in domains for score in scores[domain]], seed)
+        return _table([one for domain in domains for one in by_domain[domain]], seed)
+
+    def tagged(axis: str, group: str, size: int | None) -> dict[str, Any]:
+        found = [one for one in examples if one.tags.get(axis) == group]
+        absent = [Example("", None)] * (0 if size is None else size - len(found))
+        made = _table([*found, *absent], seed)
+        if size is None:
+            made |= {"SR_all": None, "ci95": made["ci95"] | {"SR_all": None}}
+        return made
 
     named = {name: [one for one in found if one in sizes] for name, found in groups.items()}
+    told = {axis: {one.tags[axis] for one in examples if axis in one.tags} for axis in axes}
     return {
         "overall": table(sizes),
         "by": {
             "group": {name: table(found) for name, found in named.items() if found},
             "domain": {domain: table([domain]) for domain in sizes},
+            **{
+                axis: {
+                    group: tagged(axis, group, size)
+                    for group, size in known.items()
+                    if size or group in told[axis]
+                }
+                for axis, known in axes.items()
+                if told[axis]
+            },
         },
     }
 
 
-def _table(scores: Sequence[float | None], seed: int) -> dict[str, Any]:
-    given = np.array([np.nan if score is None else score for score in scores], np.float64)
-    finished = means({"SR_finished": given}, shares=("SR_finished",), seed=seed)
-    fixed = means({"SR_all": np.nan_to_num(given)}, shares=("SR_all",), seed=seed)
+def _table(examples: Sequence[Example], seed: int) -> dict[str, Any]:
+    scores = [np.nan if one.score is None else one.score for one in examples]
+    counted = [one.score or 0.0 if one.counted is None else one.counted for one in examples]
+    finished = means({"SR_finished": np.array(scores)}, shares=("SR_finished",), seed=seed)
+    fixed = means({"SR_all": np.array(counted)}, shares=("SR_all",), seed=seed)
     return {
         "SR_finished": finished["SR_finished"],
         "SR_all": fixed["SR_all"],
@@ -100,6 +131,318 @@ def _table(scores: Sequence[float | None], seed: int) -> dict[str, Any]:
         "tasks": fixed["rows"],
         "finished": finished["rows"],
     }
+
+
+# How rollouts end, within how many turns they succeed, and what they take.
+
+Ending = Literal[
+    "completed",
+    "finished",
+    "fail_right",
+    "fail_wrong",
+    "fail",
+    "repetition",
+    "parse_error",
+    "no_progress",
+    "step_limit",
+    "time_limit",
+    "crash",
+    "unknown",
+]
+"""How an attempt ended; see `ENDINGS`."""
+ENDINGS: Final[Mapping[Ending, str]] = {
+    "completed": "ended by the environment, as everything was done",
+    "finished": "said to be done",
+    "fail_right": "said to be infeasible, which it is",
+    "fail_wrong": "said to be infeasible, which it is not",
+    "fail": "said to be infeasible; nobody knows whether it is",
+    "repetition": "the same turns over and over",
+    "parse_error": "nothing that could be run",
+    "no_progress": "no progress for too many turns",
+    "step_limit": "step limit",
+    "time_limit": "time limit",
+    "crash": "crash",
+    "unknown": "nothing says why",
+}
+assert tuple(ENDINGS) == get_args(Ending)
+REPEATS: Final = 3
+"""How often the last turns must have come one after the other to be a repetition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at a task.
+
+    Attributes:
+        task: names the task; attempts at one are drawn together.
+        score: 0 to 1; None where the environment gave none.
+        ending: how it ended; None where nothing of it was recorded.
+        turns: how many the agent had; None where nobody says, as for the other two.
+        seconds: how long it took.
+        tokens: that the model read and wrote.
+    """
+
+    task: str
+    score: float | None
+    ending: Ending | None = None
+    turns: int | None = None
+    seconds: float | None = None
+    tokens: int | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the score is 1: a part of it is no success."""
+        return self.score == 1
+
+
+def period(turns: Sequence[str], *, times: int = REPEATS) -> int:
+    """The length of the cycle that the last turns go through; 0 where there is none.
+
+    Args:
+        turns: what was done in each.
+        times: how often the cycle must have come, one after the other, up to the last turn.
+
+    Returns:
+        The shortest such cycle's, in turns: 1 where one turn is repeated.
+
+    Examples:
+        >>> period(["a", "b", "b", "b"]), period(["x", "a", "b", "a", "b", "a", "b"])
+        (1, 2)
+        >>> period(["b", "a", "a"])
+        0
+    """
+    for length in range(1, len(turns) // times + 1):
+        last = turns[-length * times :]
+        if all(one == last[place % length] for place, one in enumerate(last)):
+            return length
+    return 0
+
+
+def endings(attempts: Sequence[Attempt], *, seed: int = 0) -> dict[str, Any]:
+    """How attempts ended (AgentStudio, Tables 2 and 3).
+
+    Args:
+        attempts: of one agent; those of which nothing was recorded are left out.
+        seed: of the bootstrap over tasks.
+
+    Returns:
+        `attempts`, how many; `endings`, name -> how many, and `failures`, the same of those that
+        did not succeed, for want of a score too; `active_finish`, the share that said to be done;
+        `false_finish`, of those with a score the share that did not succeed, both None over
+        nothing, with `ci95`.
+
+    Examples:
+        >>> ended = endings([Attempt("a", 1.0, "finished"), Attempt("b", 0.0, "finished"),
+        ...                  Attempt("c", None, "crash"), Attempt("d", 1.0)])
+        >>> ended["endings"], ended["failures"], ended["false_finish"]
+        ({'finished': 2, 'crash': 1}, {'finished': 1, 'crash': 1}, 0.5)
+    """
+    found = [one for one in attempts if one.ending is not None]
+    done = [one for one in found if one.ending == "finished"]
+    judged = [one for one in done if one.score is not None]
+    active = _share([one.ending == "finished" for one in found], found, "active_finish", seed)
+    false = _share([not one.succeeded for one in judged], judged, "false_finish", seed)
+    return {
+        "attempts": len(found),
+        "endings": _counted(found),
+        "failures": _counted([one for one in found if not one.succeeded]),
+        "active_finish": active["active_finish"],
+        "false_finish": false["false_finish"],
+        "ci95": active["ci95"] | false["ci95"],
+        **named_methods(active.get("ci95_method", {}) | false.get("ci95_method", {})),
+    }
+
+
+def _counted(attempts: Iterable[Attempt]) -> dict[str, int]:
+    counts = Counter(one.ending for one in attempts)
+    return {name: counts[name] for name in ENDINGS if counts[name]}
+
+
+def _share(
+    hits: Sequence[bool], attempts: Sequence[Attempt], name: str, seed: int
+) -> dict[str, Any]:
+    values = {name: np.array(hits, np.float64)}
+    return means(values, shares=(name,), owner=_numbered(attempts), seed=seed)
+
+
+def _numbered(attempts: Sequence[Attempt]) -> Any:
+    return np.unique([one.task for one in attempts], return_inverse=True)[1]
+
+
+def within(attempts: Sequence[Attempt], most: int) -> list[float]:
+    """The success rate within 1, 2, ... turns.
+
+    Args:
+        attempts: those with a score and a number of turns count.
+        most: turns of the last point, at least as many as an attempt has.
+
+    Returns:
+        (most,): the mean score, where what takes more turns than the point has counts 0; the last
+        one is the mean score. Its mean is the area under the curve, which is 1 for an agent that
+        always succeeds in the first turn. Empty over nothing.
+
+    Examples:
+        >>> within([Attempt("a", 1.0, turns=2), Attempt("b", 0.0, turns=1)], 3)
+        [0.0, 0.5, 0.5]
+    """
+    found = [(one.turns, one.score) for one in attempts if one.turns and one.score is not None]
+    if not found:
+        return []
+    gained = np.zeros(most)
+    for turns, score in found:
+        gained[turns - 1] += score
+    curve: list[float] = (gained.cumsum() / len(found)).tolist()
+    return curve
+
+
+def effort(values: Iterable[float | None]) -> dict[str, Any] | None:
+    """How much attempts took: `n`, `mean`, `median`, `p95`, `most`; None where nobody says.
+
+    Examples:
+        >>> effort([1, 3, None])
+        {'n': 2, 'mean': 2.0, 'median': 2.0, 'p95': 2.9, 'most': 3.0}
+    """
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    median, most = np.percentile(known, [50, 95]).tolist()
+    mean = float(np.mean(known))
+    return {"n": len(known), "mean": mean, "median": median, "p95": most, "most": float(max(known))}
+
+
+def behaviour(
+    attempts: Sequence[Attempt],
+    *,
+    limit: int | None = None,
+    axes: Mapping[str, Mapping[str, str]] = {},
+    seed: int = 0,
+) -> dict[str, Any]:
+    """What is reported of how one agent's attempts went, the key `rollouts` of `results.json`.
+
+    Args:
+        attempts: of one agent.
+        limit: the turns that it was given; None where nobody says.
+        axes: axis -> task -> group, for tables of endings.
+        seed: of the bootstrap.
+
+    Returns:
+        What `endings` gives; `unrecorded`, how many attempts left nothing but a score, if that;
+        `turns`, `seconds` and `tokens` as `effort` has them, and `lengths`, number of turns -> how
+        many attempts (OSWorld, Figure 9); `step_limit`; `within`, the curve, up to the limit or to
+        the longest attempt, and its `area`; `by`, axis -> group -> what `endings` gives.
+
+    Examples:
+        >>> found = behaviour([Attempt("a", 1.0, "finished", 1), Attempt("b", 0.0, "crash", 2)])
+        >>> found["within"], found["area"], found["lengths"]
+        ([0.5, 0.5], 0.5, {'1': 1, '2': 1})
+    """
+    recorded = [one for one in attempts if one.ending is not None]
+    lengths = Counter(one.turns for one in recorded if one.turns)
+    curve = within(recorded, max([*lengths, limit or 0]))
+    by = {
+        axis: {
+            group: endings([one for one in attempts if known.get(one.task) == group], seed=seed)
+            for group in dict.fromkeys(known.values())
+        }
+        for axis, known in axes.items()
+    }
+    return {
+        **endings(attempts, seed=seed),
+        "unrecorded": len(attempts) - len(recorded),
+        "turns": effort(one.turns for one in recorded),
+        "seconds": effort(one.seconds for one in recorded),
+        "tokens": effort(one.tokens for one in recorded),
+        "lengths": {str(turns): lengths[turns] for turns in sorted(lengths)},
+        "step_limit": limit,
+        "within": curve,
+        "area": float(np.mean(curve)) if curve else None,
+        "by": by,
+    }
+
+
+# Several attempts at each task.
+
+
+def pass_at(n: int, c: int, k: int) -> float:
+    """pass@k: how likely one of k attempts succeeds, estimated without bias from n of them.
+
+    M. Chen et al., Evaluating Large Language Models Trained on Code (2021), section 2.1:
+    1 - C(n - c, k) / C(n, k).
+
+    Args:
+        n: attempts.
+        c: of them, those that succeeded.
+        k: 1 to n.
+
+    Examples:
+        >>> pass_at(4, 1, 1), pass_at(4, 1, 2), pass_at(4, 0, 4)
+        (0.25, 0.5, 0.0)
+    """
+    return 1 - comb(n - c, k) / comb(n, k)
+
+
+def pass_all(n: int, c: int, k: int) -> float:
+    """pass^k: how likely k attempts all succeed, estimated without bias: C(c, k) / C(n, k).
+
+    S. Yao et al., tau-bench (2024), section 3.
+
+    Examples:
+        >>> pass_all(4, 2, 1), round(pass_all(4, 2, 2), 3), pass_all(4, 2, 3)
+        (0.5, 0.167, 0.0)
+    """
+    return comb(c, k) / comb(n, k)
+
+
+def repeated(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) -> dict[str, Any]:
+    """What several attempts at each task tell.
+
+    A success is a score of 1. Over the tasks that all attempts finished, and over all of the set's,
+    where an attempt that has not finished, or is not there, has failed.
+
+    Args:
+        attempts: of one agent, at most n at a task.
+        n: how many were made of each.
+        tasks: how many the set has, at least as many as were tried.
+        seed: of the bootstrap over tasks.
+
+    Returns:
+        `n`; `finished`, how many tasks all attempts finished; `tasks`; and by k, from "1" to n,
+        `pass@k` and `pass^k` over the first of these, `pass@k_all` and `pass^k_all` over all, each
+        with `ci95`; None over no task.
+
+    Examples:
+        >>> tried = [Attempt("a", 1.0), Attempt("a", 0.0), Attempt("b", 1.0)]
+        >>> found = repeated(tried, 2, 2)
+        >>> found["finished"], found["k"]["2"]["pass@k"], found["k"]["2"]["pass^k_all"]
+        (1, 1.0, 0.0)
+        >>> found["k"]["1"]["pass@k_all"]
+        0.5
+    """
+    scores: dict[str, list[float | None]] = {}
+    for one in attempts:
+        scores.setdefault(one.task, []).append(one.score)
+    whole = [each for each in scores.values() if len(each) == n and None not in each]
+    sides = {
+        "": [each.count(1) for each in whole],
+        "_all": [each.count(1) for each in scores.values()] + [0] * (tasks - len(scores)),
+    }
+    by_k = {}
+    for k in range(1, n + 1):
+        made: dict[str, Any] = {}
+        ci95: dict[str, Any] = {}
+        for side, right in sides.items():
+            columns = {
+                f"{name}{side}": np.array([rule(n, c, k) for c in right], np.float64)
+                for name, rule in (("pass@k", pass_at), ("pass^k", pass_all))
+            }
+            found = means(columns, shares=columns.keys(), seed=seed)
+            made |= {name: found[name] for name in columns}
+            ci95 |= found["ci95"]
+        by_k[str(k)] = {**made, "ci95": ci95}
+    return {"n": n, "finished": len(whole), "tasks": len(sides["_all"]), "k": by_k}
+
+
+# OSWorld's published tables.
 
 
 def grouped(
@@ -164,36 +507,3 @@ def published() -> Published:
             for number in (5, 13)
         )
     )
-
-
-# Several attempts at each task.
-
-
-def pass_at(n: int, c: int, k: int) -> float:
-    """pass@k: how likely one of k attempts succeeds, estimated without bias from n of them.
-
-    M. Chen et al., Evaluating Large Language Models Trained on Code (2021), section 2.1:
-    1 - C(n - c, k) / C(n, k).
-
-    Args:
-        n: attempts.
-        c: of them, those that succeeded.
-        k: 1 to n.
-
-    Examples:
-        >>> pass_at(4, 1, 1), pass_at(4, 1, 2), pass_at(4, 0, 4)
-        (0.25, 0.5, 0.0)
-    """
-    return 1 - comb(n - c, k) / comb(n, k)
-
-
-def pass_all(n: int, c: int, k: int) -> float:
-    """pass^k: how likely k attempts all succeed, estimated without bias: C(c, k) / C(n, k).
-
-    S. Yao et al., tau-bench (2024), section 3.
-
-    Examples:
-        >>> pass_all(4, 2, 1), round(pass_all(4, 2, 2), 3), pass_all(4, 2, 3)
-        (0.5, 0.167, 0.0)
-    """
-    return comb(c, k) / comb(n, k)

@@ -106,6 +106,40 @@ class _Causes(TypedDict):
     by_target: dict[str, dict[Cause, _Count]]
 
 
+class _Endings(TypedDict, total=False):
+    """How attempts ended: what `omnidata.metrics.rollouts.endings` gives."""
+
+    attempts: Required[_Count]
+    endings: Required[dict[str, _Count]]
+    failures: Required[dict[str, _Count]]
+    active_finish: _Number | None
+    false_finish: _Number | None
+    ci95: _Intervals
+
+
+class _Rollouts(_Endings, total=False):
+    """How attempts went: what `omnidata.metrics.rollouts.behaviour` gives."""
+
+    unrecorded: _Count
+    turns: _Totals | None
+    seconds: _Totals | None
+    tokens: _Totals | None
+    lengths: dict[Annotated[str, Meta(pattern="^[1-9][0-9]{0,4}$")], _Count]
+    step_limit: _Count | None
+    within: list[_Number]
+    area: _Number | None
+    by: dict[str, dict[str, _Endings]]
+
+
+class _Attempts(TypedDict):
+    """Several attempts: what `omnidata.metrics.rollouts.repeated` gives."""
+
+    n: _Count
+    finished: _Count
+    tasks: _Count
+    k: dict[Annotated[str, Meta(pattern="^[1-9][0-9]{0,3}$")], dict[str, Any]]
+
+
 class _Results(TypedDict, total=False):
     """`results.json`."""
 
@@ -119,6 +153,9 @@ class _Results(TypedDict, total=False):
     causes: _Causes
     outcomes: dict[str, _Count]
     stopped: str
+    agent: str
+    rollouts: _Rollouts
+    attempts: _Attempts
 
 
 class _Parsed(TypedDict, total=False):
@@ -154,6 +191,7 @@ class _Score(TypedDict, total=False):
     reading: str
     distance: _Side
     domain: str  # of an example, where a benchmark has domains
+    ending: str | list[str | None]  # of a rollout, or of each attempt
 
 
 _OF_LINE: Final = frozenset(_Score.__annotations__)
@@ -202,6 +240,9 @@ def read_results(run: Path) -> dict[str, Any]:
     overall = {name: each for name, each in found["overall"].items() if name != _BOUNDS}
     check(overall, _Totals, "overall")
     check(found["overall"].get(_BOUNDS), _Interval, f"overall.{_BOUNDS}")
+    for k, row in found.get("attempts", {}).get("k", {}).items():
+        check({name: each for name, each in row.items() if name != "ci95"}, _Totals, f"k={k}")
+        check(row.get("ci95"), _Intervals, f"k={k}.ci95")
     for axis, groups in found["by"].items():
         for name, group in groups.items():
             place = f"by.{axis}.{name}"
@@ -421,11 +462,13 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The model's SPEC; the folder's name for answers that were imported.
+        """The model's SPEC, or the agent; else the folder's name, for answers that were imported.
 
         A run on altered media bears their name: nobody is to take it for a normal one.
         """
-        name = str(self.settings.get("model") or self.path.resolve().name)
+        name = str(
+            self.settings.get("model") or self.results.get("agent") or self.path.resolve().name
+        )
         return f"{name} [{self.control}]" if self.control else name
 
     @property

@@ -139,13 +139,13 @@ class Benchmark:
         profiles: by name, the default first.
         title: in words; its name unless it says otherwise.
         holds: what the data hold, and what is asked, in one line.
-        platform: what its screens are of, e.g. "Android"; empty where a tag `platform` tells it.
         sources: where data of it are published, and under which licence.
         asks_about: the task whose data it asks about; empty where it has data of its own.
         annotates: what its answers tell of those data, for `omnidata synth`; None for nothing.
         derivation: how its rows are made of the data of other tasks, for `omnidata synth`; None
             where they are not.
-        platform: "web", "desktop" or "mobile" where all its data are of one; empty otherwise.
+        platform: "web", "desktop" or "mobile" where all its data are of one; empty where a tag
+            `platform` tells it, or nothing.
         tags: names of its steps' tags; None where only the data tell.
         roles: its steps' media and their kinds; None where only the data tell.
         subsets: those that its data may always be asked for; more are found in the data.
@@ -191,7 +191,6 @@ class Benchmark:
     asks_about: str = ""
     annotates: Annotation | None = None
     derivation: Derivation | None = None
-    platform: str = ""
     tags: Sequence[str] | None = None
     roles: Mapping[str, Modality] | None = None
     subsets: Sequence[str] = ()

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.errors import Finding, PluginError
+from omnidata.errors import Finding, PluginError, UsageError
 from omnidata.metrics import episodes
 from omnidata.metrics.intervals import Ints, named_methods
 from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, known
@@ -445,11 +445,14 @@ class OfflineScorer(ABC):
             it.
         right: the paired total that is 1 of a task that is right, 0 or between of one that is not;
             None where tasks are done in parts.
+        ranked_by: the total by which agents are ranked, which must be over the same tasks for all
+            of them; None for the first of the profile's.
     """
 
     profiles: ClassVar[Mapping[str, Columns]]
     needs_answers: ClassVar[bool] = True
     right: ClassVar[str | None] = None
+    ranked_by: ClassVar[str | None] = None
 
     def takes(self, answers: Path) -> bool:
         """Whether the file is of what was recorded, not of a model's texts; broken ones are.
@@ -474,3 +477,26 @@ class OfflineScorer(ABC):
             profile: one of `profiles`.
             strict: make the first finding an error.
         """
+
+    def score_actions(
+        self, data: Path, log: Path, *, profile: str, strict: bool = False
+    ) -> tuple[Sequence[Scored], Sequence[Finding]]:
+        """What each agent reached by the log of its actions, which an evaluator goes through.
+
+        By default nothing evaluates one.
+
+        Args:
+            data: as the user named it.
+            log: what is known after each action.
+            profile: one of `profiles`.
+            strict: make the first finding an error.
+
+        Raises:
+            UsageError: the benchmark has no such evaluator.
+        """
+        raise UsageError(
+            "the benchmark has no evaluator of actions",
+            where=f"--actions {log}",
+            expected="a benchmark whose tasks are evaluated action by action",
+            remedy="leave --actions out",
+        )

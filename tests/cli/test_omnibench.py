@@ -267,3 +267,68 @@ def test_all_of_the_sample_graphs_score_as_brute_force_does(tmp_path: Path, prof
         wanted = case["released"] if profile == "omnibench-release" else case
         for name in line.keys() & {"CR", "LC", "CS_agent", "CS_max", "completion", "coherence"}:
             assert line[name] == pytest.approx(wanted[name]), (case["id"], name)
+
+
+def logged(own: str | int, *passed: str, **changes: Any) -> dict[str, Any]:
+    return {"task_id": own, "action": {"function": "click_input"}, "passed": list(passed)} | changes
+
+
+def walked(*arguments: str | Path) -> Any:
+    return as_json(omnidata("score", "omnibench", *arguments, "--json"))
+
+
+def test_a_log_of_actions_scores_as_the_sequences_that_it_comes_to(tmp_path: Path) -> None:
+    """Tasks alternate; what passes while it waits, and what comes after the end, does not count."""
+    tasks = [graph("1", INTRODUCTION), graph("2", EXCEL), graph("3", EXCEL), graph("4", EXCEL)]
+    first, second = EXCEL["nodes"]
+    log = [
+        logged("1", "D"), logged(2, second), logged("1", "A"), logged(2, first),
+        logged("1", "A", "C"), logged(2, second), logged(2),
+        logged("3", first, status="FINISH"), logged("3", second), logged("elsewhere"),
+    ]  # fmt: skip
+    given, actions = files(tmp_path, tasks, log)
+    out = tmp_path / "out"
+    found = walked(given, "--actions", actions, "--out", out)
+    sequences = [done("1", "D", "A", "C"), done("2", first, second), done("3", first)]
+    same = walked(given, write(tmp_path / "done.jsonl", *sequences))
+    assert (found["overall"], found["by"]) == (same["overall"], same["by"])
+    assert found["counts"] == same["counts"] | {
+        "unknown_tasks": 1, "actions_after_end": 2, "passed_early": 1,
+    }  # fmt: skip
+    assert found["outcomes"] == {"ok": 3, "missing": 1}
+    assert found["rollouts"]["endings"] == {"completed": 1, "finished": 1, "unknown": 1}
+    assert found["rollouts"]["within"] == pytest.approx([1 / 9, 1 / 9, 5 / 9])
+    lines = {line["sample_id"]: line for line in read_lines(out / "scores.jsonl")}
+    assert lines["1"]["parsed"] == {"executed": ["D", "A", "C"]}
+    assert (lines["2"]["ending"], lines["2"]["turns"]) == ("completed", 3)
+    assert "ending" not in lines["4"]
+    assert "Completed" in omnidata("report", out).stdout
+    released = walked(given, "--actions", actions, "--profile", "omnibench-release")
+    assert released["profile"] == "omnibench-release"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ({"task_id": "1", "executed": []}, "the line is no action"),
+        (logged("1", "Z"), "has no node 'Z'"),
+        ({"task_id": "1", "passed": "A"}, "the line is no action"),
+    ],
+)
+def test_a_bad_line_of_a_log_is_named(tmp_path: Path, line: dict[str, Any], says: str) -> None:
+    given, actions = files(tmp_path, [graph("1", INTRODUCTION)], [logged("1", "A"), line])
+    told = omnidata("score", "omnibench", given, "--actions", actions, code=2).stderr
+    assert says in " ".join(told.split())
+    assert "seq.jsonl:2" in told
+
+
+def test_a_log_is_for_benchmarks_with_an_evaluator(tmp_path: Path) -> None:
+    given, actions = files(tmp_path, [graph("1", INTRODUCTION)], [logged("1")])
+    for arguments, says in (
+        (("omnibench", given, actions, "--actions", actions), "predictions beside the log"),
+        (("omnigui", given, "--actions", actions), "has no evaluator of actions"),
+        (("osworld", given, "--actions", actions), "has no evaluator of actions"),
+        (("omnibench", given, "--actions", actions, "--profile", "omnibench-step"), "no log is"),
+        (("omnibench", given, "--actions", tmp_path / "none"), "none"),
+    ):
+        assert says in " ".join(omnidata("score", *arguments, code=2).stderr.split())

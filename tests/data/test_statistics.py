@@ -148,7 +148,7 @@ def test_datasets_stand_beside_each_other(tmp_path: Path) -> None:
     table = comparison([(task, one, statistics(task, one))])
     row = dict(zip(table.header, table.rows[0], strict=True))
     assert row.items() >= {
-        "platform": "Android", "tasks": "1", "steps": "2", "steps/task": "2", "apps": "1",
+        "platform": "mobile", "tasks": "1", "steps": "2", "steps/task": "2", "apps": "1",
         "image": "✓", "video": "50.0 %", "audio": "✗", "answer": "coordinates",
     }.items()  # fmt: skip
     data = write(tmp_path / "a_b.jsonl", ground(), ground(image="b.png", platform="mobile"))

@@ -35,6 +35,18 @@ def test_its_overview_and_its_scorer_serve_info_and_score(
     assert "agreement" in told(capsys, "score", "words", rows, votes, "--out", tmp_path / "votes")
     found = compare(tmp_path / "votes", tmp_path / "votes", resamples=50)
     assert found.overall.metrics["agreement"].a == 0.5
+    votes.write_text('{"vote": "1", "is": 1}\n{"vote": "2", "is": 1}\n', encoding="utf-8")
+    told(capsys, "score", "words", rows, votes, "--out", tmp_path / "better")
+    tables = report([read_run(tmp_path / name) for name in ("votes", "better")]).tables
+    (ranks,) = [table for table in tables if table.name == "ranking"]
+    assert [(row.labels[0], row.cells[0].value) for row in ranks.rows] == [
+        ("better", 1),
+        ("votes", 2),
+    ]
+    (ends,) = [table for table in tables if table.name == "rollout-endings"]
+    assert [row.cells[1].value for row in ends.rows] == [0.5, 0.0], "false finish"
+    log = told(capsys, "score", "words", rows, "--actions", votes, code=2)
+    assert "the benchmark has no evaluator of actions" in log
 
 
 def scored(task: Task, rows: Path, out: Path, profile: str, *said: str) -> Run:

@@ -234,6 +234,7 @@ MEMBERS = '''
 import numpy as np
 
 from omnidata.metrics.paired import Fractions, Measures, Sums
+from omnidata.metrics.rollouts import Attempt, behaviour
 from omnidata.tasks.profiles import OfflineScorer, Scored
 from omnidata.tasks.overview import Table, View
 from omnidata.tasks.profiles import sized
@@ -311,6 +312,7 @@ class Votes(OfflineScorer):
             "overall": {"agreement": mean},
             "ci95": {"agreement": None},
             "by": {},
+            "rollouts": behaviour([Attempt(one["vote"], one["is"], "finished") for one in votes]),
             "counts": {"tasks": len(lines)},
             "outcomes": {"ok": len(lines)},
         }

@@ -151,7 +151,6 @@ class AgentNet(Benchmark):
     question = "Task: {instruction}\n\nActions so far:\n{history}"
     shown = ("screenshot",)
     files = loader.JSON_FILES
-    platform = "desktop"
     sources = (Publication("AgentNet", "https://huggingface.co/datasets/xlangai/AgentNet", "mit"),)
     tags = loader.TAGS
     roles = loader.ROLES

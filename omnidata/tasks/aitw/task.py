@@ -40,7 +40,6 @@ class Aitw(PhoneTask):
     holds = (
         "episodes on phones (Android in the Wild, in the Zoo, CAGUI): screenshots; the next action"
     )
-    platform = "Android"
     sources = (
         Publication(
             "Android in the Wild",

@@ -42,7 +42,6 @@ class AndroidControl(PhoneTask):
     title = "AndroidControl"
     detailed_actions = True
     holds = "episodes on phones: screenshots, accessibility trees; the next action"
-    platform = "Android"
     sources = (
         Publication(
             "AndroidControl",

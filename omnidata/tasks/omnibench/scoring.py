@@ -1,11 +1,14 @@
-"""OmniBench's graph metrics over files: tasks, and the subtasks that an agent completed of each."""
+"""OmniBench's graph metrics over files: tasks, and the subtasks that an agent completed of each.
+
+These are given as sequences, or found by the evaluator in the log of an agent's actions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -14,8 +17,10 @@ from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders.load import reading, refuse_findings
 from omnidata.loaders.repository import is_repository
 from omnidata.loaders.task_library import TaskGraph
+from omnidata.metrics.graph_evaluator import LoggedAction, Walk, walk
 from omnidata.metrics.graphs import GraphProfile, TaskScore, score_task, total
 from omnidata.metrics.intervals import named_methods
+from omnidata.metrics.rollouts import Attempt, behaviour
 from omnidata.predictions import numbered_lines
 from omnidata.tasks.omnibench.load import read_library
 from omnidata.tasks.profiles import Columns, OfflineScorer, Scored
@@ -96,6 +101,14 @@ class _Sequence(msgspec.Struct):
     executed: list[str | int]
 
 
+class _Action(msgspec.Struct):
+    """A line of a log; what else is in it, as the action itself, is passed over."""
+
+    task_id: str | int
+    passed: list[str | int]
+    status: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Executed:
     """What an agent completed of a task.
@@ -104,11 +117,13 @@ class Executed:
         task_id: the task.
         nodes: in the order of their completion.
         where: file and line.
+        walk: how the evaluator found it; None where it was given.
     """
 
     task_id: str
     nodes: Sequence[str]
     where: str
+    walk: Walk | None = None
 
 
 class GraphScorer(OfflineScorer):
@@ -163,11 +178,87 @@ class GraphScorer(OfflineScorer):
                 )
             done[found.task_id] = found
         findings += [_unknown(found) for found in done.values() if found.task_id not in tasks]
-        if strict:
-            refuse_findings(findings, data)
-        scores = [_scored(task, done.get(task.id), data) for task in tasks.values()]
-        results = _results(profile, list(tasks.values()), scores, done)
-        return [Scored("", results, list(_lines(profile, tasks, scores, done)))], findings
+        return _of_agent(data, profile, tasks, done, findings, strict=strict)
+
+    def score_actions(
+        self, data: Path, log: Path, *, profile: str, strict: bool = False
+    ) -> tuple[Sequence[Scored], Sequence[Finding]]:
+        """Evaluate the log of an agent's actions, task by task.
+
+        Args:
+            data: as in `score`.
+            log: JSON lines of {"task_id", "passed": [node, ...], "status"}, one for each action in
+                its order: `passed` are the subtasks whose evaluation functions say that they are
+                done after it, and the status FINISH ends the task. Lines of several tasks may
+                alternate.
+            profile: one of `profiles`; the release evaluates in its own way.
+            strict: make the first finding an error.
+
+        Returns:
+            As `score`, with how the attempts ended. What comes after the end of a task is passed
+            over, and counted as `actions_after_end`; so is what passed before its time, as
+            `passed_early`.
+
+        Raises:
+            DataError: a task cannot be read or scored, or `strict` and there is a finding.
+            PredictionError: a line is no action, or names a node that its task does not have.
+        """
+        tasks, findings = _tasks(data)
+        lines: dict[str, list[tuple[str, LoggedAction]]] = {}
+        for where, task_id, action in read_actions(log):
+            if (task := tasks.get(task_id)) and not task.graph.index.keys() >= set(action.passed):
+                unknown = min(set(action.passed) - task.graph.index.keys())
+                raise PredictionError(
+                    f"task {task_id!r:.80} has no node {unknown!r:.80}",
+                    where=where,
+                    expected=f"some of {', '.join(task.graph.nodes[:12])}",
+                    remedy="score against the tasks that were run",
+                )
+            lines.setdefault(task_id, []).append((where, action))
+        done = {}
+        after = 0
+        for task_id, found in lines.items():
+            where = found[0][0]
+            if task_id not in tasks:
+                findings.append(_unknown(Executed(task_id, (), where)))
+                continue
+            walked = walk(
+                tasks[task_id].graph, [action for _, action in found], rules=_PROFILES[profile]
+            )
+            done[task_id] = Executed(task_id, walked.executed, where, walked)
+            after += len(found) - walked.steps
+        counts = {
+            "unknown_tasks": len(lines) - len(done),
+            "actions_after_end": after,
+            "passed_early": sum(found.walk.early for found in done.values() if found.walk),
+        }
+        return _of_agent(data, profile, tasks, done, findings, counts, strict=strict)
+
+
+def _of_agent(
+    data: Path,
+    profile: str,
+    tasks: Mapping[str, TaskGraph],
+    done: Mapping[str, Executed],
+    findings: Sequence[Finding],
+    counts: Mapping[str, int] = {},
+    *,
+    strict: bool,
+) -> tuple[Sequence[Scored], Sequence[Finding]]:
+    """One agent's results, for nothing says whose they are."""
+    if strict:
+        refuse_findings(findings, data)
+    scores = [_scored(task, done.get(task.id), data) for task in tasks.values()]
+    results = _results(profile, list(tasks.values()), scores, done)
+    results["counts"] |= counts
+    attempts = [
+        Attempt(task, float(score.cr), found.walk.ending, found.walk.steps)
+        for task, score in zip(tasks, scores, strict=True)
+        if (found := done.get(task)) and found.walk
+    ]
+    if attempts:
+        results["rollouts"] = behaviour(attempts)
+    return [Scored("", results, list(_lines(profile, tasks, scores, done)))], findings
 
 
 def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:
@@ -196,6 +287,19 @@ def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:
     return library.tasks, list(library.findings)
 
 
+def read_actions(path: Path) -> Iterator[tuple[str, str, LoggedAction]]:
+    """The actions of a log: file and line, the task, and what is known after it.
+
+    Raises:
+        PredictionError: the file is missing, or a line is no action; names file and line.
+    """
+    expected = '{"task_id": "...", "passed": ["node", ...]}'
+    for where, found in _converted(path, _Action, "action", expected):
+        passed = frozenset(map(str, found.passed))
+        finished = (found.status or "").strip().upper() == "FINISH"
+        yield where, str(found.task_id), LoggedAction(passed, finished)
+
+
 def read_sequences(path: Path) -> Iterator[Executed]:
     """The sequences of a file, one by one; blank lines are skipped.
 
@@ -203,21 +307,31 @@ def read_sequences(path: Path) -> Iterator[Executed]:
         PredictionError: the file is missing, or a line is no sequence; names file and line.
     """
     expected = '{"task_id": "...", "executed": ["node", ...]}'
+    for where, found in _converted(path, _Sequence, "sequence", expected):
+        yield Executed(str(found.task_id), [str(node) for node in found.executed], where)
+
+
+Line = TypeVar("Line", _Action, _Sequence)
+
+
+def _converted(
+    path: Path, kind: type[Line], noun: str, expected: str
+) -> Iterator[tuple[str, Line]]:
     for number, line in numbered_lines(path, expected=f"JSON lines of {expected}"):
         where = f"{path}:{number}"
         try:
             value = decode(line.decode("utf-8-sig"))
             if value is BROKEN:
                 raise ValueError("it is no JSON")
-            found = msgspec.convert(value, _Sequence)
+            found = msgspec.convert(value, kind)
         except (ValueError, RecursionError, msgspec.ValidationError) as error:
             raise PredictionError(
-                f"the line is no sequence: {str(error).splitlines()[0]}",
+                f"the line is no {noun}: {str(error).splitlines()[0]}",
                 where=where,
                 expected=expected,
                 remedy="mend or remove the line",
             ) from None
-        yield Executed(str(found.task_id), [str(node) for node in found.executed], where)
+        yield where, found
 
 
 def _unknown(found: Executed) -> Finding:
@@ -286,10 +400,12 @@ def _lines(
 ) -> Iterator[dict[str, Any]]:
     for own, found in zip(tasks, scores, strict=True):
         sequence = done.get(own)
+        walked = sequence.walk if sequence else None
         yield {
             "sample_id": own,
             "outcome": "ok" if sequence else "missing",
             "profile": profile,
             **found.values(_PROFILES[profile]),
+            **({"ending": walked.ending, "turns": walked.steps} if walked else {}),
             "parsed": {"executed": list(sequence.nodes)} if sequence else None,
         }

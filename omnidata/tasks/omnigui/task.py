@@ -609,7 +609,6 @@ class OmniGui(Benchmark):
         *sorted(row["app"] for row in table7()["apps"]),
     )
     overview = View
-    platform = "Android"
     sources = (Publication("OmniGUI", "https://huggingface.co/datasets/OmniGUI/OmniGUI"),)
     tables = TABLES
     variations = VARIATIONS

@@ -468,7 +468,7 @@ def _read(data: Path, instructions: Instructions, align: AlignBy, *, check_media
         result = read_result(rollout, broken.append)
         results[rollout.path] = rollout, result
         file = data.name if data.is_file() else TRAJECTORY
-        runs = _runs(rollout, file, note)
+        runs = runs_of(rollout, file, note)
         every = [Told(rollout, run, number, len(runs), result) for number, run in enumerate(runs)]
         for finding in broken:  # the result is the last run's
             about(note, *(every[-1].sample_ids if every else ()))(finding)
@@ -495,7 +495,7 @@ def _read(data: Path, instructions: Instructions, align: AlignBy, *, check_media
     )
 
 
-def _runs(rollout: Rollout, file: str, note: Note) -> list[Run]:
+def runs_of(rollout: Rollout, file: str, note: Note) -> list[Run]:
     """The runs of a rollout; none where there is no trajectory, or none that can be read."""
     ref = MediaRef("image", rollout.root, rollout.name(file))
     try:

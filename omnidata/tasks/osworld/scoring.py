@@ -1,12 +1,13 @@
 """OSWorld's success rates over a tree of results, which holds the scores itself.
 
 A tree may hold several agents' results: each action space, observation type and model is an agent
-with rates of its own, which are never pooled. Examples have the same ids whoever tried them.
+with rates of its own, which are never pooled. Examples have the same ids whoever tried them, and
+attempts of one agent at an example are one line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -16,9 +17,22 @@ from omnidata.errors import DataError, Finding
 from omnidata.loaders.load import reading, refuse_findings
 from omnidata.loaders.repository import is_repository
 from omnidata.metrics.intervals import named_methods
-from omnidata.metrics.rollouts import RATES, Example, total
-from omnidata.tasks.osworld.load import rollouts
-from omnidata.tasks.osworld.tree import RESULT, Result, Rollout, groups, read_result, sets
+from omnidata.metrics.rollouts import RATES, Attempt, Example, behaviour, repeated, total
+from omnidata.tasks.osworld.endings import DIFFICULTIES, WORKFLOWS, attempt_of, axes_of
+from omnidata.tasks.osworld.load import EXAMPLES, rollouts, runs_of
+from omnidata.tasks.osworld.tree import (
+    RESULT,
+    TRAJECTORY,
+    Instructions,
+    Result,
+    Rollout,
+    group_of,
+    groups,
+    infeasible,
+    read_result,
+    sets,
+)
+from omnidata.tasks.osworld.turns import MOST_TURNS
 from omnidata.tasks.profiles import Columns, OfflineScorer, Scored
 
 Key = tuple[str, str, str]
@@ -27,15 +41,38 @@ Key = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Tried:
-    """One example of an agent; more than one folder where there is one for each instruction."""
+    """One example of an agent: its folders, more than one of several instructions or attempts.
 
-    results: list[tuple[Rollout, Result]] = field(default_factory=list)
+    Attributes:
+        results: by the attempt's folder, which is empty where there is none.
+        attempts: what each attempt was, in the same order.
+        axes: the groups of the example.
+    """
+
+    results: dict[str, list[tuple[Rollout, Result]]] = field(default_factory=dict)
+    attempts: list[Attempt] = field(default_factory=list)
+    axes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def scores(self) -> list[float | None]:
+        """Of each attempt the mean over the folders with a score; None where none has one."""
+        return [_mean(result.score for _, result in each) for each in self.results.values()]
 
     @property
     def score(self) -> float | None:
-        """The mean over the folders with a score; None where none has one."""
-        scores = [result.score for _, result in self.results if result.score is not None]
-        return fmean(scores) if scores else None
+        """The mean over the attempts with a score; None where none has one."""
+        return _mean(self.scores)
+
+    @property
+    def folders(self) -> Iterator[tuple[Rollout, Result]]:
+        """All of them."""
+        for each in self.results.values():
+            yield from each
+
+
+def _mean(scores: Iterable[float | None]) -> float | None:
+    known = [score for score in scores if score is not None]
+    return fmean(known) if known else None
 
 
 class RolloutScorer(OfflineScorer):
@@ -49,6 +86,7 @@ class RolloutScorer(OfflineScorer):
     )
     needs_answers = False
     right = "SR_finished"
+    ranked_by = "SR_all"
 
     def paired(self, profile: str) -> Columns:
         """That over what finished: what an agent never tried is no line that could be paired."""
@@ -57,7 +95,7 @@ class RolloutScorer(OfflineScorer):
     def score(
         self, data: Path, answers: Path | None, *, profile: str, strict: bool = False
     ) -> tuple[Sequence[Scored], Sequence[Finding]]:
-        """Read every `result.txt` of a tree; trajectories and media are not looked at.
+        """Read every `result.txt` and trajectory of a tree; media are not looked at.
 
         Args:
             data: the tree, from any of its levels downwards.
@@ -71,7 +109,8 @@ class RolloutScorer(OfflineScorer):
 
         Raises:
             DataError: nothing like OSWorld's results is there, or none of the set's domains; of an
-                agent no result can be used; or `strict` and there is a finding.
+                agent no result can be used, or its attempts had other limits of turns; or `strict`
+                and there is a finding.
         """
         findings: list[Finding] = []
         sizes = sets()[profile]
@@ -90,7 +129,7 @@ class RolloutScorer(OfflineScorer):
         if strict:
             refuse_findings(findings, data)
         return [
-            _scored(agent, tried, profile) for agent in sorted({key[0] for key in known})
+            _scored(agent, tried, profile, data) for agent in sorted({key[0] for key in known})
         ], findings
 
 
@@ -107,8 +146,41 @@ def _tried(data: Path, findings: list[Finding]) -> dict[Key, _Tried]:
         for rollout in rollouts(data, findings.append):
             key = rollout.run, rollout.domain, rollout.example_id
             result = read_result(rollout, findings.append)
-            tried.setdefault(key, _Tried()).results.append((rollout, result))
+            found = tried.setdefault(key, _Tried())
+            found.results.setdefault(rollout.attempt, []).append((rollout, result))
+        examples = Instructions(data / EXAMPLES if (data / EXAMPLES).is_dir() else None)
+        for (_, domain, example), found in tried.items():
+            _recorded(found, f"{domain}/{example}", examples, findings)
     return tried
+
+
+def _recorded(tried: _Tried, task: str, examples: Instructions, findings: list[Finding]) -> None:
+    """Read what the trajectories say of how the attempts ended, and what the examples say."""
+
+    def note(finding: Finding) -> None:
+        if finding.severity == "error":  # what is odd about a turn changes nothing here
+            findings.append(finding)
+
+    first = next(tried.folders)[0]
+    tried.axes = axes_of(first.domain, task, examples.row(first))
+    for score, folders in zip(tried.scores, tried.results.values(), strict=True):
+        # Of several instructions there is a trajectory each: which of them is the attempt's?
+        rollout = folders[0][0] if len(folders) == 1 else None
+        runs = runs_of(rollout, TRAJECTORY, note) if rollout else []
+        made = attempt_of(
+            runs[-1] if runs else None,
+            task=task,
+            score=score,
+            action_space=first.action_space,
+            limit=_limit(rollout),
+            feasible=tried.axes["feasibility"] == "feasible",
+        )
+        tried.attempts.append(made)
+
+
+def _limit(rollout: Rollout | None) -> int | None:
+    limit = rollout.max_steps if rollout else None
+    return limit if limit is None or limit <= MOST_TURNS else None
 
 
 def _check_results(known: Mapping[Key, _Tried], findings: Sequence[Finding], data: Path) -> None:
@@ -121,7 +193,7 @@ def _check_results(known: Mapping[Key, _Tried], findings: Sequence[Finding], dat
         rollout.name(RESULT)
         for (agent, _, _), found in known.items()
         if agent == without
-        for rollout, _ in found.results
+        for rollout, _ in found.folders
     }
     broken = next((finding for finding in findings if finding.where in paths), None)
     raise DataError(
@@ -166,24 +238,37 @@ def _too_many(
             )
 
 
-def _scored(agent: str, tried: Mapping[Key, _Tried], profile: str) -> Scored:
+def _scored(agent: str, tried: Mapping[Key, _Tried], profile: str, data: Path) -> Scored:
     """One agent's results, and a line for each of its examples."""
     sizes = sets()[profile]
     own = {key[1:]: found for key, found in tried.items() if key[0] == agent}
     known = {key: found for key, found in own.items() if key[0] in sizes}
-    results = _results(agent, profile, known, len(own) - len(known))
+    results = _results(agent, profile, known, len(own) - len(known), data)
     return Scored(agent, results, list(_lines(profile, known)))
 
 
-def _results(
-    agent: str, profile: str, known: Mapping[tuple[str, str], _Tried], outside: int
-) -> dict[str, Any]:
+Known = Mapping[tuple[str, str], _Tried]
+"""An agent's examples by domain and id."""
+
+
+def _results(agent: str, profile: str, known: Known, outside: int, data: Path) -> dict[str, Any]:
     """The content of `results.json`."""
-    examples = [Example(domain, found.score) for (domain, _), found in known.items()]
-    table = total(examples, sizes=sets()[profile], groups=groups())
+    made = len({attempt for found in known.values() for attempt in found.results})
+    examples = [
+        Example(
+            domain,
+            found.score,
+            sum(score or 0.0 for score in found.scores) / made,
+            found.axes,
+        )
+        for (domain, _), found in known.items()
+    ]
+    axes = _axes(profile, examples)
+    table = total(examples, sizes=sets()[profile], groups=groups(), axes=axes)
     overall = table["overall"]
     done = [example for example in examples if example.score is not None]
     answered = {"SR_finished": overall["SR_finished"], "tasks": len(done)}
+    attempts = [one for found in known.values() for one in found.attempts]
     return {
         "task": "osworld",
         "profile": profile,
@@ -193,6 +278,8 @@ def _results(
         **named_methods(overall.get("ci95_method", {})),
         "answered": answered,
         "by": table["by"],
+        **({"attempts": repeated(attempts, made, overall["tasks"])} if made > 1 else {}),
+        **_behaviour(agent, known, attempts, axes, data),
         "counts": {
             "tasks": overall["tasks"],
             "finished": len(done),
@@ -208,7 +295,54 @@ def _results(
     }
 
 
-def _lines(profile: str, known: Mapping[tuple[str, str], _Tried]) -> Iterator[Mapping[str, Any]]:
+def _axes(profile: str, examples: Sequence[Example]) -> dict[str, dict[str, int | None]]:
+    """The groups beside domains, and how many examples the set has of each, where that is known."""
+    sizes = sets()[profile]
+    several = sum(size for domain, size in sizes.items() if domain in WORKFLOWS)
+    never = sum(task.partition("/")[0] in sizes for task in infeasible())
+    apps = {one.tags["apps"] for one in examples if "apps" in one.tags}
+    return {
+        "feasibility": {"feasible": sum(sizes.values()) - never, "infeasible": never},
+        "workflow": {"single app": sum(sizes.values()) - several, "several apps": several},
+        "apps": dict.fromkeys(sorted(apps, key=int)),
+        "difficulty": dict.fromkeys(DIFFICULTIES),
+    }
+
+
+def _behaviour(
+    agent: str,
+    known: Known,
+    attempts: Sequence[Attempt],
+    axes: Mapping[str, Mapping[str, int | None]],
+    data: Path,
+) -> dict[str, Any]:
+    """How the attempts went, where any was recorded.
+
+    Raises:
+        DataError: several attempts had other limits of turns: they are not the same agent's.
+    """
+    if not any(attempt.ending for attempt in attempts):
+        return {}
+    folders = [rollout for found in known.values() for rollout, _ in found.folders]
+    limits = {limit for rollout in folders if (limit := _limit(rollout))}
+    if len(limits) > 1 and len({rollout.attempt for rollout in folders}) > 1:
+        raise DataError(
+            f"{agent} was given {' and '.join(map(str, sorted(limits)))} turns",
+            where=str(data),
+            expected="one `max_steps` in the files args.json of an agent's attempts",
+            remedy="give their folders names of other agents: what differs is not pooled",
+        )
+    found: dict[str, dict[str, str]] = {"domain": {}, "group": {}, **{axis: {} for axis in axes}}
+    for (domain, example), one in known.items():
+        task = f"{domain}/{example}"
+        tags = {"domain": domain, "group": group_of().get(domain, ""), **one.axes}
+        for axis, value in tags.items():
+            found[axis][task] = value
+    told = {axis: groups for axis, groups in found.items() if groups}
+    return {"rollouts": behaviour(attempts, limit=max(limits, default=None), axes=told)}
+
+
+def _lines(profile: str, known: Known) -> Iterator[Mapping[str, Any]]:
     for (domain, example), found in known.items():
         yield {
             "sample_id": f"{domain}/{example}",
@@ -217,5 +351,22 @@ def _lines(profile: str, known: Mapping[tuple[str, str], _Tried]) -> Iterator[Ma
             "score": found.score,
             "SR_finished": found.score,
             "domain": domain,
-            "parsed": {rollout.path: result.text for rollout, result in found.results},
+            **_told(found),
+            "parsed": {rollout.path: result.text for rollout, result in found.folders},
         }
+
+
+def _told(found: _Tried) -> dict[str, Any]:
+    """What is known of an example's attempt, or of each of several in their order."""
+    columns = {
+        "scores": found.scores if len(found.attempts) > 1 else [None],
+        **{
+            name: [getattr(attempt, name) for attempt in found.attempts]
+            for name in ("ending", "turns", "seconds", "tokens")
+        },
+    }
+    return {
+        name: values if len(values) > 1 else values[0]
+        for name, values in columns.items()
+        if any(value is not None for value in values)
+    }

@@ -242,7 +242,6 @@ class OsWorld(Benchmark):
     roles = loader.ROLES
     subsets = (*groups(), *sets()["osworld"])
     overview = View
-    platform = "desktop"
     sources = (
         Publication(
             "OSWorld, verified trajectories",

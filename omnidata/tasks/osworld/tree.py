@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,7 +20,7 @@ from typing import Any, Final
 
 from omnidata.errors import Finding, MediaError, MissingMediaError
 from omnidata.files import bounds, inside, real
-from omnidata.jsontext import decode_utf8, json_lines
+from omnidata.jsontext import decode_utf8, is_integer, json_lines
 from omnidata.loaders.files import check_depth, is_walked, refuse_far
 from omnidata.loaders.load import Note, RowContext, short
 from omnidata.media import Budget, resolve
@@ -61,6 +62,18 @@ def group_of() -> Mapping[str, str]:
     return MappingProxyType({one: name for name, found in groups().items() for one in found})
 
 
+@cache
+def infeasible() -> frozenset[str]:
+    """The tasks that cannot be done, `<domain>/<id>`, as the release's evaluation has them.
+
+    Examples:
+        >>> len(infeasible())
+        30
+    """
+    listed = _file()["infeasible"]
+    return frozenset(f"{domain}/{one}" for domain, ids in listed.items() for one in ids)
+
+
 def _file() -> Any:
     path = resources.files("omnidata.tasks.osworld").joinpath("domains.json")
     return json.loads(path.read_text(encoding="utf-8"))
@@ -73,6 +86,8 @@ ACTION_SPACES: Final = ("pyautogui", "computer_13")
 OBSERVATION_TYPES: Final = ("screenshot", "a11y_tree", "screenshot_a11y_tree", "som")
 
 _SKIPPED: Final = "onboard"  # the release's own trials
+_ATTEMPT: Final = re.compile(r"(attempt|trial|repeat|seed)[-_ ]?\d+", re.IGNORECASE | re.ASCII)
+"""What folders are called that hold one of several attempts of the same agent."""
 _SMALL: Final = Budget(max_bytes=1024**2)
 
 
@@ -89,7 +104,9 @@ class Rollout:
         action_space: one of `ACTION_SPACES`, or empty where nothing says it.
         observation_type: one of `OBSERVATION_TYPES`, or empty.
         model: the agent's name, or empty.
-        folders: those between `root` and the domain's.
+        folders: those between `root` and the domain's, but for that of an attempt.
+        attempt: the folder of one of several attempts of the agent; empty where there is none.
+        max_steps: the turns that the agent was given; None where nothing says it.
     """
 
     root: Path
@@ -101,12 +118,15 @@ class Rollout:
     observation_type: str = ""
     model: str = ""
     folders: tuple[str, ...] = ()
+    attempt: str = ""
+    max_steps: int | None = None
 
     @property
     def run(self) -> str:
-        """The run that it belongs to: action space, observation type and model.
+        """The agent that it is of: action space, observation type and model.
 
-        Folders that say none of these are a part of it: two runs side by side are never one.
+        Folders that say none of these are a part of it: two agents side by side are never one.
+        Attempts are those of one agent where their folders say so.
         """
         named = (self.action_space, self.observation_type, self.model)
         told = (name for name in named if name and name not in self.folders)
@@ -196,13 +216,14 @@ class _Namer:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._above = root.resolve().parts[-5:]
+        self._above, _ = _without_attempts(root.resolve().parts[-5:])
         self._args: dict[str, Mapping[str, Any]] = {}
 
     def named(self, parts: tuple[str, ...]) -> Rollout:
         """The rollout in a folder."""
-        known = (*self._above, *parts)
-        at = _domain_at(known, len(self._above) if len(parts) >= 2 else 0)
+        inner, attempt = _without_attempts(parts)
+        known = (*self._above, *inner)
+        at = _domain_at(known, len(self._above) if len(inner) >= 2 else 0)
         before = known[: max(at, 0)]
         space = next((part for part in before[-3:] if part in ACTION_SPACES), "")
         observed = next((part for part in before[-2:] if part in OBSERVATION_TYPES), "")
@@ -217,6 +238,8 @@ class _Namer:
             observed or _one_of(args.get("observation_type"), OBSERVATION_TYPES),
             before[-1] if observed and before[-1] != observed else _text(args.get("model")),
             before[len(self._above) :],
+            attempt,
+            limit if is_integer(limit := args.get("max_steps")) and limit > 0 else None,
         )
 
     def _settings(self, parts: tuple[str, ...]) -> Mapping[str, Any]:
@@ -236,6 +259,17 @@ class _Namer:
         except (MediaError, OSError):
             return {}
         return found if isinstance(found, dict) else {}
+
+
+def _without_attempts(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """The folders but for those of attempts, and these; what lies in a domain is an example."""
+    named = [
+        bool(_ATTEMPT.fullmatch(part)) and (not place or parts[place - 1] not in group_of())
+        for place, part in enumerate(parts)
+    ]
+    both = list(zip(parts, named, strict=True))
+    kept = tuple(part for part, is_attempt in both if not is_attempt)
+    return kept, "/".join(part for part, is_attempt in both if is_attempt)
 
 
 def _domain_at(parts: tuple[str, ...], lowest: int) -> int:
@@ -335,6 +369,18 @@ class Instructions:
     missing: set[str] = field(default_factory=set)
     _known: dict[str, str] = field(default_factory=dict)
 
+    def row(self, rollout: Rollout) -> Mapping[str, Any]:
+        """What the release's examples say of a rollout's; empty where they say nothing."""
+        if self.examples is None or not rollout.domain or not rollout.example_id:
+            return {}
+        name = f"{rollout.domain}/{rollout.example_id}.json"
+        try:
+            path = resolve(MediaRef("image", self.examples, name), budget=_SMALL)
+            found = decode_utf8(path.read_bytes())
+        except (MediaError, OSError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
     def of(self, rollout: Rollout, row: Mapping[str, Any]) -> str:
         """What an agent was asked; empty where nobody says.
 
@@ -353,15 +399,7 @@ class Instructions:
         return found
 
     def _listed(self, rollout: Rollout) -> str:
-        if self.examples is None or not rollout.domain or not rollout.example_id:
-            return ""
-        name = f"{rollout.domain}/{rollout.example_id}.json"
-        try:
-            path = resolve(MediaRef("image", self.examples, name), budget=_SMALL)
-            found = decode_utf8(path.read_bytes())
-        except (MediaError, OSError):
-            return ""
-        text = found.get("instruction") if isinstance(found, dict) else None
+        text = self.row(rollout).get("instruction")
         return text if isinstance(text, str) else ""
 
 

@@ -1,0 +1,415 @@
+"""Agents that were scored task by task: ranked, compared in pairs, and how their attempts went.
+
+What is known of the attempts stands in `results.json` under `rollouts` and `attempts`, as
+`omnidata.metrics.rollouts` gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from statistics import StatisticsError, correlation
+from typing import Any, Final
+
+from omnidata.analysis.comparison import Pair, compare
+from omnidata.analysis.inference import corrected
+from omnidata.analysis.run_tables import title
+from omnidata.analysis.runs import labels, unlike
+from omnidata.analysis.tables import Cell, Column, Head, Row, Table, marked_best
+from omnidata.errors import RunError, counted
+from omnidata.metrics.paired import Unit, known
+from omnidata.metrics.rollouts import ENDINGS, REPEATS
+from omnidata.run.run_files import Run
+
+HEADERS: Final[Mapping[str, str]] = {
+    "completed": "Completed",
+    "finished": "Finished",
+    "fail_right": "FAIL, rightly",
+    "fail_wrong": "FAIL, wrongly",
+    "fail": "FAIL",
+    "repetition": "Repetition",
+    "parse_error": "Parse error",
+    "no_progress": "No progress",
+    "step_limit": "Step limit",
+    "time_limit": "Time limit",
+    "crash": "Crash",
+    "unknown": "Unknown",
+}
+assert HEADERS.keys() == ENDINGS.keys()
+TURNS: Final = (1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100, 150, 200)
+"""The points of a curve that a table shows, and its last one."""
+_EFFORT: Final[Mapping[str, str]] = {"turns": "Turns", "seconds": "Seconds", "tokens": "Tokens"}
+_MEANT: Final = {"mean": "mean", "median": "median", "p95": "p95"}
+
+
+def tables(runs: Sequence[Run], by: Sequence[str], told: list[str]) -> list[Table]:
+    """The tables of agents; none for runs that answer steps.
+
+    Args:
+        runs: of one task and profile.
+        by: axes to have the endings by.
+        told: gets a sentence for what cannot be made.
+    """
+    found = []
+    scorer = runs[0].offline_scorer
+    if scorer and len(runs) > 1:
+        results = {str(run.path): run.results for run in runs}
+        names = dict(zip(results, _names(runs), strict=True))
+        ranked = ranking(
+            results,
+            runs[0].columns,
+            scorer.ranked_by,
+            names=names,
+            head=title("Agents", runs),
+            apart=unlike(runs),
+        )
+        found.append(ranked)
+        order = [row.run for row in ranked.rows]
+        try:
+            found.append(pairs(sorted(runs, key=lambda run: order.index(str(run.path)))))
+        except RunError as error:
+            told.append(f"{runs[0].task}: the table of pairs is left out: {error}")
+    recorded = [run for run in runs if "rollouts" in run.results]
+    if recorded:
+        found += [_endings(recorded), _failures(recorded), *_within(recorded), _effort(recorded)]
+        axes = [axis for axis in by if any(_groups(run).get(axis) for run in recorded)]
+        found += [_by(recorded, axis) for axis in axes]
+    several = [run for run in runs if "attempts" in run.results]
+    return [*found, _attempts(several)] if several else found
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    return [", ".join(filter(None, label)) for label in labels(runs)]
+
+
+# Which agent is better.
+
+
+def ranking(
+    results: Mapping[str, Mapping[str, Any]],
+    columns: Mapping[str, Unit],
+    ranked_by: str | None,
+    *,
+    names: Mapping[str, str],
+    head: str,
+    apart: Sequence[str] = (),
+) -> Table:
+    """A row for each agent, the best first; equal totals have equal ranks.
+
+    Args:
+        results: by folder or name the content of `results.json`, of one task and profile.
+        columns: the totals and their units.
+        ranked_by: one of them; None for the first.
+        names: of the rows.
+        head: the table's title.
+        apart: why they are not about the same tasks, and have no ranks; empty if they are.
+    """
+    metric = ranked_by or next(iter(columns))
+    totals = {key: found["overall"].get(metric) for key, found in results.items()}
+    order = sorted(totals, key=lambda key: -1.0 if (v := totals[key]) is None else v, reverse=True)
+    shown = [Column("Rank", "rank", "count")]
+    shown += [Column(name, name, unit) for name, unit in columns.items()]
+    counts = [name for name in ("finished", "tasks") if name in results[order[0]]["counts"]]
+    shown += [Column(name.capitalize(), name, "count") for name in counts]
+    rows = []
+    for key in order:
+        found, total = results[key], totals[key]
+        better = sum(other is not None and total is not None and other > total
+                     for other in totals.values())  # fmt: skip
+        cells = [Cell(None if total is None or apart else better + 1)]
+        cells += [_with_interval(found["overall"], found.get("ci95"), name) for name in columns]
+        cells += [Cell(found["counts"].get(name)) for name in counts]
+        rows.append(Row((names[key],), tuple(cells), run=key))
+    first = results[order[0]]
+    return Table(
+        "ranking",
+        f"{head}, ranked by {metric}",
+        first["task"],
+        first["profile"],
+        ("Agent",),
+        (Head("", tuple(shown)),),
+        tuple(rows if apart else marked_best(shown, rows)),
+        tuple(f"No ranking: {why}." for why in apart),
+    )
+
+
+def _with_interval(
+    values: Mapping[str, Any], intervals: Mapping[str, Any] | None, name: str
+) -> Cell:
+    ends = (intervals or {}).get(name)
+    return Cell(values.get(name), (ends[0], ends[1]) if ends else None)
+
+
+def pairs(runs: Sequence[Run]) -> Table:
+    """Every two agents on the tasks that both finished, and the tasks that flipped.
+
+    Args:
+        runs: scored task by task, the best first.
+
+    Raises:
+        RunError: scores cannot be read, or two agents have no task in common.
+    """
+    names = dict(zip((run.path for run in runs), _names(runs), strict=True))
+    found = [compare(a.path, b.path, axes=()) for a, b in combinations(runs, 2)]
+    metric = found[0].flipping or next(iter(found[0].columns))
+    unit = found[0].columns[metric]
+    qs = corrected([each.overall.metrics[metric].p for each in found])
+    columns = [
+        Column("A", "a", unit),
+        Column("B", "b", unit),
+        Column("B - A", "difference", unit),
+        Column("p", "p", "p"),
+        Column("q", "q", "p"),
+        Column("r", "correlation", "number"),
+        Column("Tasks", "tasks", "count"),
+    ]
+    if found[0].flipping:
+        columns += [
+            Column("Only A", "only_a", "count"),
+            Column("Only B", "only_b", "count"),
+            Column("p of flips", "p_flips", "p"),
+        ]
+    rows = []
+    for each, q in zip(found, qs, strict=True):
+        value, flips = each.overall.metrics[metric], each.overall.flips
+        difference = Cell(value.difference, value.ci95)
+        rest = value.p, q, _correlation(each.pair, metric), each.overall.steps, *(flips or ())
+        cells = (Cell(value.a), Cell(value.b), difference, *map(Cell, rest))
+        rows.append(Row((names[each.pair.a.path], names[each.pair.b.path]), cells))
+    return Table(
+        "pairs",
+        title(f"Agents in pairs, {metric} on the tasks that both finished", runs),
+        runs[0].task,
+        runs[0].profile,
+        ("A", "B"),
+        (Head("", tuple(columns)),),
+        tuple(rows),
+        (
+            "Only A, only B: tasks that one of the two alone has right, and p by McNemar's exact "
+            "test. q: p corrected for all pairs (Benjamini-Hochberg). r: Pearson's correlation of "
+            "the scores. `omnidata compare A B` lists the tasks.",
+        ),
+    )
+
+
+def _correlation(compared: Pair, metric: str) -> float | None:
+    """Pearson's correlation of two agents' scores (Table 16 of OSWorld); None if all are alike."""
+    a, b = (rows.values[metric] for rows in (compared.rows_a, compared.rows_b))
+    both = known(a, b)
+    try:
+        return correlation(a[both].tolist(), b[both].tolist())
+    except StatisticsError:  # fewer than two tasks, or no difference between them
+        return None
+
+
+# How the attempts went.
+
+
+def _groups(run: Run) -> Mapping[str, Any]:
+    return run.results["rollouts"].get("by") or {}
+
+
+def _table(
+    name: str,
+    what: str,
+    runs: Sequence[Run],
+    heads: Sequence[Head],
+    rows: Sequence[Row],
+    notes: Sequence[str] = (),
+    *,
+    labelled: tuple[str, ...] = ("Agent",),
+) -> Table:
+    return Table(
+        name, title(what, runs), runs[0].task, runs[0].profile, labelled, tuple(heads),
+        tuple(rows), tuple(notes),
+    )  # fmt: skip
+
+
+def _endings(runs: Sequence[Run]) -> Table:
+    """The shares of all attempts, as in AgentStudio's Table 3."""
+    found = [run.results["rollouts"] for run in runs]
+    columns = _of_endings(found, "endings")
+    wider = (*columns, Column("False finish", "false_finish"), Column("Attempts", "n", "count"))
+    rows = [
+        Row((name,), _ended(each, columns), run=str(run.path))
+        for name, run, each in zip(_names(runs), runs, found, strict=True)
+    ]
+    notes = [
+        f"{HEADERS[column.metric]}: {ENDINGS[column.metric]}."  # type: ignore[index]  # from ENDINGS
+        for column in columns
+        if column.metric in ("finished", "parse_error", "unknown")
+    ]
+    notes.append("False finish: of those that finished and have a score, the share below 1.")
+    if any(column.metric == "repetition" for column in columns):
+        notes.append(
+            f"Repetition: the last turns are one turn, or a cycle, {REPEATS} times or more."
+        )
+    for name, each in zip(_names(runs), found, strict=True):
+        if unrecorded := each.get("unrecorded"):
+            notes.append(f"{name}: {counted(unrecorded, 'attempt')} left nothing but a score.")
+    return _table("rollout-endings", "How attempts ended", runs, [Head("", wider)], rows, notes)
+
+
+def _of_endings(found: Sequence[Mapping[str, Any]], key: str) -> tuple[Column, ...]:
+    return tuple(
+        Column(header, name)
+        for name, header in HEADERS.items()
+        if any(name in each[key] for each in found)
+    )
+
+
+def _ended(found: Mapping[str, Any], columns: Sequence[Column]) -> tuple[Cell, ...]:
+    active, false = (
+        _with_interval(found, found.get("ci95"), name) for name in ("active_finish", "false_finish")
+    )
+    shares = zip(columns, _shares(found["endings"], columns), strict=True)
+    cells = [active if column.metric == "finished" else share for column, share in shares]
+    return (*cells, false, Cell(found["attempts"]))
+
+
+def _shares(counts: Mapping[str, int], columns: Sequence[Column]) -> list[Cell]:
+    whole = sum(counts.values())
+    return [Cell(counts.get(each.metric, 0) / whole if whole else None) for each in columns]
+
+
+def _by(runs: Sequence[Run], axis: str) -> Table:
+    """The endings of each group of tasks."""
+    found = [
+        (name, group, each, run)
+        for name, run in zip(_names(runs), runs, strict=True)
+        for group, each in _groups(run).get(axis, {}).items()
+    ]
+    columns = _of_endings([each for _, _, each, _ in found], "endings")
+    wider = (*columns, Column("False finish", "false_finish"), Column("Attempts", "n", "count"))
+    rows = [
+        Row((name, group), _ended(each, columns), group=group, run=str(run.path))
+        for name, group, each, run in found
+    ]
+    return _table(
+        f"rollout-endings-by-{axis}", f"How attempts ended, by {axis}", runs, [Head("", wider)],
+        rows, labelled=("Agent", axis.capitalize()),
+    )  # fmt: skip
+
+
+def _failures(runs: Sequence[Run]) -> Table:
+    """The shares of the attempts that did not succeed, as in AgentStudio's Table 2."""
+    found = [run.results["rollouts"]["failures"] for run in runs]
+    columns = tuple(
+        Column("False finish" if name == "finished" else header, name)
+        for name, header in HEADERS.items()
+        if any(name in each for each in found)
+    )
+    wider = (*columns, Column("Failures", "n", "count"))
+    rows = [
+        Row((name,), (*_shares(each, columns), Cell(sum(each.values()))), run=str(run.path))
+        for name, run, each in zip(_names(runs), runs, found, strict=True)
+    ]
+    note = "Failures: attempts without a score of 1, and those without any."
+    return _table("rollout-failures", "Failure modes", runs, [Head("", wider)], rows, [note])
+
+
+def curves(runs: Sequence[Run]) -> list[tuple[Run, list[float]]]:
+    """Of each run that has one, the success rate within 1, 2, ... turns, all as long.
+
+    A curve goes on flat: an agent that was stopped had no more turns.
+    """
+    found = [
+        (run, curve) for run in runs if (curve := run.results.get("rollouts", {}).get("within"))
+    ]
+    most = max((len(curve) for _, curve in found), default=0)
+    return [(run, [*curve, *[curve[-1]] * (most - len(curve))]) for run, curve in found]
+
+
+def _within(runs: Sequence[Run]) -> Iterator[Table]:
+    found = curves(runs)
+    if not found:
+        return
+    most = len(found[0][1])
+    points = [turns for turns in TURNS if turns < most] + [most]
+    columns = (
+        *(Column(str(turns), f"SR_within_{turns}") for turns in points),
+        Column("Area", "area"),
+    )
+    own = [run for run, _ in found]
+    rows = [
+        Row(
+            (name,),
+            (*(Cell(curve[turns - 1]) for turns in points), Cell(sum(curve) / most)),
+            run=str(run.path),
+        )
+        for name, (run, curve) in zip(_names(own), found, strict=True)
+    ]
+    limits = {run.results["rollouts"].get("step_limit") for run in own}
+    notes = [
+        "The mean score of the attempts with a score and a trajectory, where what takes more turns "
+        f"counts 0. Area: its mean over 1 to {most} turns."
+    ]
+    if len(limits) > 1:
+        told = ", ".join(str(limit or "unknown") for limit in sorted(limits, key=lambda n: n or 0))
+        notes.append(f"The agents had other limits of turns ({told}): their areas do not compare.")
+    else:
+        rows = marked_best(columns, rows)
+    yield _table(
+        "rollout-within", "Success within so many turns", own, [Head("", columns)], rows, notes
+    )
+
+
+def _effort(runs: Sequence[Run]) -> Table:
+    """What an attempt takes; OSWorld's Figure 9 is the lengths."""
+    found = [run.results["rollouts"] for run in runs]
+    heads = [
+        Head(header, tuple(Column(told, f"{name}_{key}", "number") for key, told in _MEANT.items()))
+        for name, header in _EFFORT.items()
+        if any(each.get(name) for each in found)
+    ]
+    rows = [
+        Row(
+            (name,),
+            tuple(
+                Cell((each.get(kind) or {}).get(key))
+                for kind in _EFFORT
+                if any(other.get(kind) for other in found)
+                for key in _MEANT
+            ),
+            run=str(run.path),
+        )
+        for name, run, each in zip(_names(runs), runs, found, strict=True)
+    ]
+    note = "Seconds: as the source has them, per attempt. A dash: it does not say."
+    return _table("rollout-effort", "What an attempt takes", runs, heads, rows, [note])
+
+
+def _attempts(runs: Sequence[Run]) -> Table:
+    """Success of one of k attempts, and of all k."""
+    found = [run.results["attempts"] for run in runs]
+    ks = sorted({int(k) for each in found for k in each["k"]})
+    metrics = ("pass@k", "pass^k", "pass@k_all", "pass^k_all")
+    heads = [
+        Head(
+            metric.replace("k_all", "k, all tasks"),
+            tuple(Column(f"k={k}", f"{metric.replace('k', str(k), 1)}") for k in ks),
+        )
+        for metric in metrics
+    ]
+    sizes = {"n": "Attempts", "finished": "Finished", "tasks": "Tasks"}
+    heads.append(Head("", tuple(Column(told, name, "count") for name, told in sizes.items())))
+    rows = [
+        Row(
+            (name,),
+            (
+                *(
+                    _with_interval(row, row.get("ci95"), metric)
+                    for metric in metrics
+                    for row in (each["k"].get(str(k), {}) for k in ks)
+                ),
+                *(Cell(each[size]) for size in sizes),
+            ),
+            run=str(run.path),
+        )
+        for name, run, each in zip(_names(runs), runs, found, strict=True)
+    ]
+    notes = [
+        "pass@k: one of k attempts succeeds (Chen et al., 2021); pass^k: all k do. Both over the "
+        "tasks that all attempts finished, and over all tasks, where what is unfinished failed."
+    ]
+    return _table("attempts", "Several attempts at each task", runs, heads, rows, notes)

@@ -1,0 +1,141 @@
+"""How OSWorld's rollouts ended, what they took, and what kind of task they were at.
+
+The release notes none of it. Its loop asks the agent until it says DONE or FAIL, or has had its
+turns (`max_steps` of `args.json`), writes a line for every action, and none for a turn in which the
+agent said nothing that could be run. Whatever breaks the loop off is written as the line
+"Time limit exceeded", be it that or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from omnidata.jsontext import is_integer, is_number
+from omnidata.metrics.rollouts import Attempt, Ending, period
+from omnidata.tasks.osworld.actions import calls_of
+from omnidata.tasks.osworld.load import said
+from omnidata.tasks.osworld.tree import infeasible
+from omnidata.tasks.osworld.turns import Run, Turn
+from omnidata.tasks.pyautogui import Call
+
+WORKFLOWS: Final = frozenset({"multi_apps", "multi_app"})
+"""The domains of tasks that need several applications (Table 15)."""
+_PARTS: Final = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
+DIFFICULTIES: Final[Mapping[str, float]] = {"easy": 60, "medium": 180, "hard": float("inf")}
+"""Up to how many seconds people need (Appendix D.1)."""
+
+Feasibility = Literal["feasible", "infeasible"]
+
+
+def feasibility(task: str, row: Mapping[str, Any]) -> Feasibility:
+    """Whether a task can be done.
+
+    Args:
+        task: `<domain>/<id>`.
+        row: what the release's examples say of it; empty where they are not there, and the list of
+            the release's thirty decides.
+    """
+    evaluator = row.get("evaluator")
+    if isinstance(evaluator, Mapping):
+        named = evaluator.get("func")
+        listed = named if isinstance(named, list) else [named]
+        return "infeasible" if "infeasible" in listed else "feasible"
+    return "infeasible" if task in infeasible() else "feasible"
+
+
+def axes_of(domain: str, task: str, row: Mapping[str, Any]) -> dict[str, str]:
+    """The groups of a task (Table 15), and of its own the applications that it needs.
+
+    Args:
+        domain: of the task.
+        task: `<domain>/<id>`.
+        row: what the release's examples say of it. `related_apps` are the applications;
+            `human_seconds`, how long people need, is no column of the release.
+    """
+    found = {
+        "feasibility": feasibility(task, row),
+        "workflow": "several apps" if domain in WORKFLOWS else "single app",
+    }
+    apps = row.get("related_apps")
+    if isinstance(apps, list) and apps:
+        found["apps"] = str(len(apps))
+    seconds = row.get("human_seconds")
+    if is_number(seconds) and seconds >= 0:
+        found["difficulty"] = next(name for name, most in DIFFICULTIES.items() if seconds <= most)
+    return found
+
+
+def attempt_of(
+    run: Run | None,
+    *,
+    task: str,
+    score: float | None,
+    action_space: str,
+    limit: int | None,
+    feasible: bool,
+) -> Attempt:
+    """What a trajectory says of an attempt.
+
+    Args:
+        run: the last one of the file; None where there is none.
+        task: `<domain>/<id>`.
+        score: of the evaluation; None where there is none.
+        action_space: the agent's.
+        limit: the turns that it was given; None where nobody says.
+        feasible: whether the task can be done.
+    """
+    if run is None or not (run.turns or run.crashed):
+        return Attempt(task, score)
+    turns = run.turns
+    times = [turn.time for turn in turns]
+    known = [time for time in times if time is not None]
+    timed = turns and len(known) == len(times) and known == sorted(known)
+    tokens = [found for turn in turns if (found := _tokens(turn)) is not None]
+    return Attempt(
+        task,
+        score,
+        _ending(run, action_space, limit, feasible=feasible),
+        _number(run, turns[-1]) if turns else None,
+        (known[-1] - known[0]).total_seconds() if timed else None,
+        sum(tokens) if tokens else None,
+    )
+
+
+def _number(run: Run, turn: Turn) -> int:
+    """A turn's number from 1; turns in which nothing was said that could be run count."""
+    return turn.number - run.first_number + 1
+
+
+def _ending(run: Run, space: str, limit: int | None, *, feasible: bool) -> Ending:
+    if run.crashed:
+        return "time_limit" if "time limit" in run.crashed.lower() else "crash"
+    last = run.turns[-1]
+    calls = calls_of({"action_space": space, "rows": last.rows}).calls
+    end = calls[-1] if calls else None
+    if isinstance(end, Call) and end.kind == "terminate":
+        if not end.status.lower().startswith("fail"):
+            return "finished"
+        return "fail_wrong" if feasible else "fail_right"
+    if last.rows[-1].get("done") is True:
+        return "finished"
+    if limit is not None and _number(run, last) < limit:
+        return "parse_error"  # the loop went on, and nothing could be run
+    if period([said(turn.rows) for turn in run.turns]):
+        return "repetition"
+    return "unknown" if limit is None else "step_limit"
+
+
+def _tokens(turn: Turn) -> int | None:
+    """The tokens of a turn, of those who keep what their API says: its lines all say the same."""
+    for row in turn.rows:
+        response = row.get("response")
+        for held in (row.get("usage"), response.get("usage") if isinstance(response, dict) else 0):
+            if not isinstance(held, Mapping):
+                continue
+            if is_integer(whole := held.get("total_tokens")) and whole >= 0:
+                return whole
+            parts = [part for name in _PARTS if is_integer(part := held.get(name)) and part >= 0]
+            if parts:
+                return sum(parts)
+    return None
