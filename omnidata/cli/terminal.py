@@ -268,6 +268,12 @@ def print_results(
 
         told = ", ".join(f"{count} {ENDINGS[name]}" for name, count in ended.items())
         note(f"how they ended: {told}")
+    if several := results.get("attempts"):
+        number = several["n"]
+        last = several["k"][str(number)]
+        shares = [f"pass{sign}{number} {percent(last[f'pass{sign}k'])}" for sign in "@^"]
+        finished = counted(several["finished"], "task")
+        note(f"{number} attempts at each: {', '.join(shares)} of {finished} that all finished")
 
 
 def outcome_line(results: Mapping[str, Any]) -> str:

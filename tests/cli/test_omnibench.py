@@ -299,7 +299,7 @@ def test_a_log_of_actions_scores_as_the_sequences_that_it_comes_to(tmp_path: Pat
     assert found["rollouts"]["endings"] == {"completed": 1, "finished": 1, "unknown": 1}
     assert found["rollouts"]["within"] == pytest.approx([1 / 9, 1 / 9, 5 / 9])
     lines = {line["sample_id"]: line for line in read_lines(out / "scores.jsonl")}
-    assert lines["1"]["parsed"] == {"executed": ["D", "A", "C"]}
+    assert lines["1"]["parsed"] == {"executed": ["D", "A", "C"], "at": [1, 2, 3]}
     assert (lines["2"]["ending"], lines["2"]["turns"]) == ("completed", 3)
     assert "ending" not in lines["4"]
     assert "Completed" in omnidata("report", out).stdout

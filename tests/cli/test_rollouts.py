@@ -131,6 +131,8 @@ def test_attempts_of_an_agent_are_one_line_for_each_task(tmp_path: Path, layout:
         for number, text in enumerate(texts, 1):
             where = layout.format(attempt=f"attempt_{number}", run=RUN, place=place)
             rollout(tree, *acts("DONE"), place=where, result=text, pictures=False)
+    told = omnidata("score", "osworld", tree).stderr
+    assert "2 attempts at each: pass@2 100.0, pass^2 50.0 of 2 tasks that all finished" in told
     found = scored(tree, "--out", out)
     assert found["agent"] == RUN
     assert found["overall"] == {"SR_finished": 2.5 / 3, "SR_all": 2 / 369}

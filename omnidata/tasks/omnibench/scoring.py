@@ -407,5 +407,11 @@ def _lines(
             "profile": profile,
             **found.values(_PROFILES[profile]),
             **({"ending": walked.ending, "turns": walked.steps} if walked else {}),
-            "parsed": {"executed": list(sequence.nodes)} if sequence else None,
+            "parsed": _parsed(sequence) if sequence else None,
         }
+
+
+def _parsed(found: Executed) -> dict[str, Any]:
+    """What was completed, and at which actions, where there is a log of them."""
+    at: dict[str, Any] = {"at": list(found.walk.at)} if found.walk else {}
+    return {"executed": list(found.nodes), **at}
