@@ -249,7 +249,7 @@ class Store:
     def _add(self, ref: MediaRef) -> tuple[Kept | Broken, bytes]:
         """What a medium becomes, and its line of the journal if there is to be one."""
         stamp = _stamp(ref)
-        place = f"{ref.kind} {media.place(ref)} {ref.cell}"
+        place = f"{ref.kind} {media.place(ref)} {ref.cell}{ref.marks or ''}"
         before = self._before.get(place)
         if before and before.stamp == stamp and all(map(self._is_whole, before.kept.files)):
             return before.kept, b""

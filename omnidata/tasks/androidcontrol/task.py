@@ -10,6 +10,7 @@ from omnidata.actions import OPPOSITE, Action, Pair, Screen
 from omnidata.tasks.androidcontrol import load as loader
 from omnidata.tasks.androidcontrol.load import STEP, item, truth_of, worded
 from omnidata.tasks.json_answers import read_pair
+from omnidata.tasks.observation import OPTIONS, Element
 from omnidata.tasks.phones import agentcpm
 from omnidata.tasks.phones.actions import (
     COMPLETE,
@@ -32,8 +33,9 @@ class AndroidControl(PhoneTask):
     """AndroidControl: what does the agent do next on the phone?
 
     Args:
-        options: `history`, `coordinates`, and `level`: "high" tells the goal of the episode, "low"
-            the instruction of the step; unknown ones are a `UsageError`.
+        options: `history`, `coordinates`, `observation`, `a11y_tokens`, and `level`: "high" tells
+            the goal of the episode, "low" the instruction of the step; unknown ones are a
+            `UsageError`.
     """
 
     title = "AndroidControl"
@@ -51,6 +53,7 @@ class AndroidControl(PhoneTask):
         "level": ("high", "low"),
         "history": HISTORY,
         "coordinates": SPACES,
+        **OPTIONS,
     }
     wording = Wording(
         actions=(
@@ -88,6 +91,10 @@ class AndroidControl(PhoneTask):
     def fingerprint(self, data: Path) -> str:
         """SHA-256 over the TFRecords and the splits."""
         return loader.fingerprint(data)
+
+    def elements(self, step: Step) -> Sequence[Element]:
+        """The elements of the forest of the step's screen."""
+        return loader.elements(step)
 
     def goal(self, step: Step) -> str:
         """The goal of the episode, or the step's own instruction."""

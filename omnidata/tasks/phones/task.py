@@ -21,6 +21,7 @@ from omnidata.actions import (
     convert,
     history_text,
 )
+from omnidata.errors import MediaError
 from omnidata.jsontext import compact, is_integer
 from omnidata.tasks.base import Benchmark, hash_of
 from omnidata.tasks.coordinates import Resizing, place, resizing
@@ -37,6 +38,7 @@ from omnidata.tasks.explaining import (
     typed,
 )
 from omnidata.tasks.json_answers import ParseFailure
+from omnidata.tasks.observation import TELLS_PLACES, Element, located, reworded, tag_at, tags
 from omnidata.tasks.phones.actions import WAIT, Truth, direction_of, headed, middle
 from omnidata.tasks.phones.agentcpm import Reading
 from omnidata.tasks.phones.answers import Answer, Read, as_dict, from_dict, parse
@@ -228,6 +230,7 @@ class PhoneProfile(EpisodeProfile):
         body: writes an action in that form; a `ValueError` for what has none.
         by: the axes of the table.
         space: the unit of coordinates that the prompt asks for.
+        marked: the elements that answers may name by their marks; None where there are no marks.
     """
 
     def __init__(
@@ -239,8 +242,10 @@ class PhoneProfile(EpisodeProfile):
         body: Body,
         by: Mapping[str, Sequence[str]],
         space: Space,
+        marked: Callable[[Step], Sequence[Element]] | None = None,
     ) -> None:
         self._space, self._body = space, body
+        self._marked = marked
         self.name = name
         self.by = by
         self.goal_progress = evaluator.goal_progress
@@ -254,7 +259,7 @@ class PhoneProfile(EpisodeProfile):
 
         Pixels are those of the screenshot as the model was shown it, which the receipt tells.
         """
-        answer = parse(text, self._read, reading=self._reading)
+        answer = parse(text, self._reader(step, receipt), reading=self._reading)
         if isinstance(answer, ParseFailure):
             return Verdict(
                 "unparsed", self._values(step, None, as_prompted=False), None, answer.reason
@@ -264,6 +269,14 @@ class PhoneProfile(EpisodeProfile):
         action = relative(answer.action, step.screen, resized)
         values = self._values(step, action, as_prompted=answer.as_prompted)
         return Verdict("ok", values, self._parsed(answer, space))
+
+    def _reader(self, step: Step, receipt: Mapping[str, Any] | None) -> Read:
+        """Reads an answer to a step, with the centres of elements for the marks that it names."""
+        if self._marked is None:
+            return self._read
+        resized = resizing(receipt, where=step.sample_id) if self._space == "px" else None
+        places = tags(self._marked(step), step.screen, space=self._space, resized=resized)
+        return lambda body: self._read(located(body, places))
 
     def _parsed(self, answer: Answer, space: Space) -> dict[str, Any]:
         """The action as the prompt asks for it, where it has such a form, in its unit."""
@@ -354,8 +367,8 @@ class PhoneTask(Benchmark):
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
         self._space = next(space for space in SPACES if space == self.options["coordinates"])
-        self.system = self.wording.system(self._space)
-        self.prompt_hash = hash_of([dict(self.options), self.system, _ASK])
+        self.system = reworded(self.wording.system(self._space), self.observation)
+        self.prompt_hash = hash_of([dict(self.options), self.system, _ASK, *self._told])
         self.profiles: Mapping[str, Profile] = {
             name: PhoneProfile(
                 name,
@@ -365,6 +378,7 @@ class PhoneTask(Benchmark):
                 self.body,
                 self.by,
                 self._space,
+                self._marked if self.observation == "som" else None,
             )
             for name, evaluator in self.evaluators.items()
         }
@@ -402,10 +416,19 @@ class PhoneTask(Benchmark):
             blocks.append("Action History:\n" + "\n".join(lines))
         shot = step.media.get("screenshot")
         shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
+        asked = "\n\n".join([*blocks, reworded(_ASK, self.observation)])
         return (
             Message("system", (Part("text", self.system),)),
-            Message("user", (*shown, Part("text", "\n\n".join([*blocks, _ASK])))),
+            Message("user", (*self.seen(step, shown), Part("text", asked))),
         )
+
+    def _marked(self, step: Step) -> Sequence[Element]:
+        """The elements that have marks; none where the tree cannot be read."""
+        try:
+            found = self.observed(step)
+        except MediaError:
+            return ()
+        return found.elements if found else ()
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -414,14 +437,29 @@ class PhoneTask(Benchmark):
         truth = self.truth(step.source, step.screen)
         if truth is None:
             return None
+        if named := self._named(step, truth.action):
+            return named
         return target(
             truth.action,
             step.screen,
             self.body,
             self.places,
             space=space or self._space,
-            size=size or step.screen,
+            size=step.screen if self.observation in TELLS_PLACES else size or step.screen,
         )
+
+    def _named(self, step: Step, action: Action) -> Target | None:
+        """The action at a mark; None where it has no place, or none that is marked."""
+        places = self.places(action) if self.observation == "som" else ()
+        if not places or min(step.screen) < 1:
+            return None
+        width, height = step.screen
+        marked = self._marked(step)
+        found = [tag_at(marked, (x * width, y * height)) for x, y in places]
+        if None in found:
+            return None
+        text = compact(self.body(action, found))
+        return Target(text, text)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """The rule of a baseline; see `BASELINES`."""
