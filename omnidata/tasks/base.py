@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from omnidata.actions import Action, Screen, Space, history_text
-from omnidata.errors import DataError, Finding, PluginError, UsageError, meant
+from omnidata.errors import DataError, Finding, MediaError, PluginError, UsageError, meant
 from omnidata.loaders import files
 from omnidata.loaders.files import JsonFiles
 from omnidata.loaders.load import load_data
@@ -365,6 +365,16 @@ class Benchmark:
             space=answer_space(self.options) or "px",
             most=None if most == UNLIMITED else int(most),
         )
+
+    def marked(self, step: Step) -> Sequence[Element]:
+        """The elements with marks, in the order of their numbers; none where none were drawn."""
+        if self.observation != "som":
+            return ()
+        try:
+            found = self.observed(step)
+        except MediaError:
+            return ()
+        return found.elements if found else ()
 
     def seen(self, step: Step, media: Sequence[Part]) -> Sequence[Part]:
         """The media of a prompt with what `observation` asks for in place of the screenshot.

@@ -325,8 +325,6 @@ def pictured(seen: Observation, part: Part) -> Part | None:
 
 # Answers that name a mark.
 
-TAG: Final = re.compile(r"tag_([1-9]\d{0,5})", re.ASCII)
-
 
 def tag_at(elements: Sequence[Element], place: Pair) -> str | None:
     """The mark of the smallest element that holds a place; None where none does.
@@ -353,32 +351,47 @@ def tag_at(elements: Sequence[Element], place: Pair) -> str | None:
 
 
 def tags(
-    elements: Sequence[Element], screen: Screen, *, space: Space, resized: Resizing | None = None
-) -> dict[str, list[float]]:
-    """What each mark stands for: x and y of its element's centre, in the unit of answers.
+    elements: Sequence[Element],
+    screen: Screen,
+    acted: Sequence[Pair],
+    *,
+    space: Space = "px",
+    resized: Resizing | None = None,
+) -> dict[str, Pair]:
+    """What each mark stands for: a place in the unit of answers.
+
+    That is the middle of its element; of the smallest one that holds a place where the expert acted
+    it is that place, so that whoever names this element is right whatever its size.
 
     Args:
         elements: those that are marked, in order.
         screen: width and height in pixels.
-        space: the unit.
+        acted: where the expert acted, in pixels of the screen.
+        space: the unit of answers; shares of a screen of unknown size have no places.
         resized: how the picture was sent, of whose pixels answers in pixels are.
+
+    Examples:
+        >>> field = Element("entry", "Search", "", (0, 0, 100, 10))
+        >>> tags([field], (200, 100), [(95, 5)]), tags([field], (200, 100), [(120, 5)])
+        ({'tag_1': (95, 5)}, {'tag_1': (50, 5)})
     """
-    found = {}
-    for number, element in enumerate(elements, 1):
-        x, y = element.centre
-        if space != "px":
-            point = convert(Point(x, y, "px"), space, screen)
-            found[f"tag_{number}"] = [point.x, point.y]
-        else:
-            found[f"tag_{number}"] = [*(resized.to_sent((x, y)) if resized else (x, y))]
-    return found
+    found: dict[str, Pair] = {f"tag_{n}": one.centre for n, one in enumerate(elements, 1)}
+    for place in reversed(acted):
+        if name := tag_at(elements, place):
+            found[name] = place
+    if space == "px":
+        return {name: resized.to_sent(at) for name, at in found.items()} if resized else found
+    if min(screen) < 1:
+        return {}
+    points = {name: convert(Point(*at, "px"), space, screen) for name, at in found.items()}
+    return {name: (point.x, point.y) for name, point in points.items()}
 
 
-def located(body: Mapping[str, Any], places: Mapping[str, Sequence[float]]) -> Mapping[str, Any]:
+def located(body: Mapping[str, Any], places: Mapping[str, Pair]) -> Mapping[str, Any]:
     """An answer in JSON whose coordinate is the place of the mark that it names.
 
     Examples:
-        >>> located({"action_type": "click", "coordinate": "tag_2"}, {"tag_2": [5, 7]})
+        >>> located({"action_type": "click", "coordinate": "tag_2"}, {"tag_2": (5, 7)})
         {'action_type': 'click', 'coordinate': [5, 7]}
     """
     named = body.get("coordinate")

@@ -21,7 +21,6 @@ from omnidata.actions import (
     convert,
     history_text,
 )
-from omnidata.errors import MediaError
 from omnidata.jsontext import compact, is_integer
 from omnidata.tasks.base import Benchmark, hash_of
 from omnidata.tasks.coordinates import Resizing, place, resizing
@@ -39,7 +38,7 @@ from omnidata.tasks.explaining import (
 )
 from omnidata.tasks.json_answers import ParseFailure
 from omnidata.tasks.observation import TELLS_PLACES, Element, located, reworded, tag_at, tags
-from omnidata.tasks.phones.actions import WAIT, Truth, direction_of, headed, middle
+from omnidata.tasks.phones.actions import WAIT, Truth, direction_of, headed, middle, touch_of
 from omnidata.tasks.phones.agentcpm import Reading
 from omnidata.tasks.phones.answers import Answer, Read, as_dict, from_dict, parse
 from omnidata.tasks.profiles import EpisodeProfile
@@ -275,7 +274,11 @@ class PhoneProfile(EpisodeProfile):
         if self._marked is None:
             return self._read
         resized = resizing(receipt, where=step.sample_id) if self._space == "px" else None
-        places = tags(self._marked(step), step.screen, space=self._space, resized=resized)
+        truth = self._truth(step.source, step.screen)
+        touch = touch_of(truth.action) if truth else None
+        acted = [(touch[0] * step.screen[0], touch[1] * step.screen[1])] if touch else []
+        marked = self._marked(step)
+        places = tags(marked, step.screen, acted, space=self._space, resized=resized)
         return lambda body: self._read(located(body, places))
 
     def _parsed(self, answer: Answer, space: Space) -> dict[str, Any]:
@@ -378,7 +381,7 @@ class PhoneTask(Benchmark):
                 self.body,
                 self.by,
                 self._space,
-                self._marked if self.observation == "som" else None,
+                self.marked if self.observation == "som" else None,
             )
             for name, evaluator in self.evaluators.items()
         }
@@ -422,14 +425,6 @@ class PhoneTask(Benchmark):
             Message("user", (*self.seen(step, shown), Part("text", asked))),
         )
 
-    def _marked(self, step: Step) -> Sequence[Element]:
-        """The elements that have marks; none where the tree cannot be read."""
-        try:
-            found = self.observed(step)
-        except MediaError:
-            return ()
-        return found.elements if found else ()
-
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
@@ -454,7 +449,7 @@ class PhoneTask(Benchmark):
         if not places or min(step.screen) < 1:
             return None
         width, height = step.screen
-        marked = self._marked(step)
+        marked = self.marked(step)
         found = [tag_at(marked, (x * width, y * height)) for x, y in places]
         if None in found:
             return None
