@@ -27,8 +27,8 @@ from omnidata.tasks.observation import (
     Kind,
     Observation,
     asked_for,
-    observation,
-    shown,
+    parts_of,
+    tell,
     texts,
 )
 from omnidata.tasks.overview import View
@@ -358,7 +358,7 @@ class Benchmark:
         if kind == "screenshot":
             return None
         most = self.options.get("a11y_tokens", UNLIMITED)
-        return observation(
+        return tell(
             self.elements(step),
             kind,
             step=step,
@@ -376,14 +376,14 @@ class Benchmark:
             return ()
         return found.elements if found else ()
 
-    def seen(self, step: Step, media: Sequence[Part]) -> Sequence[Part]:
+    def with_observation(self, step: Step, media: Sequence[Part]) -> Sequence[Part]:
         """The media of a prompt with what `observation` asks for in place of the screenshot.
 
         Raises:
             MediaError: there is no tree that could be shown.
         """
         found = self.observed(step)
-        return shown(found, media, answer_space(self.options) or "px") if found else media
+        return parts_of(found, media, answer_space(self.options) or "px") if found else media
 
     @cached_property
     def baselines(self) -> Sequence[str]:
@@ -558,7 +558,7 @@ class Benchmark:
         ]
         said = {"instruction": step.instruction, "history": self._history(step, predicted)}
         asked = _BLANK.sub(lambda blank: said[blank[1]], self.question)
-        user = Message("user", (*self.seen(step, media), Part("text", asked)))
+        user = Message("user", (*self.with_observation(step, media), Part("text", asked)))
         return (Message("system", (Part("text", self.system),)), user) if self.system else (user,)
 
     def earlier(

@@ -20,6 +20,7 @@ from typing import Any, Final, Literal
 from omnidata.actions import Pair, Point, Screen, Space, convert
 from omnidata.errors import MediaError, UsageError
 from omnidata.tasks.coordinates import Resizing
+from omnidata.tasks.published import Variation
 from omnidata.types import Part, Step
 
 Kind = Literal["screenshot", "a11y", "screenshot+a11y", "som"]
@@ -30,6 +31,21 @@ OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "a11y_tokens": ("10000", "1500", "3000", "6000", "20000", UNLIMITED),
 }
 """The task options; 10,000 tokens are what OSWorld's release keeps of a tree."""
+
+VARIATION: Final = Variation(
+    "observation",
+    "screenshot",
+    {
+        "screenshot": "Screenshot",
+        "a11y": "A11y tree",
+        "screenshot+a11y": "Screenshot + A11y tree",
+        "som": "Set-of-Mark",
+    },
+    "Runs by what the model is shown",
+    "Inputs",
+    besides=frozenset({"a11y_tokens"}),
+)
+"""The table of `omnidata report`, whose rows OSWorld's Table 5 calls inputs."""
 
 ROLE: Final = "a11y_tree"
 """What the receipt calls the text of a tree, or of the table of marks."""
@@ -148,7 +164,7 @@ class Observation:
     about: Mapping[str, Any]
 
 
-def observation(
+def tell(
     elements: Sequence[Element],
     kind: Kind,
     *,
@@ -299,7 +315,7 @@ def texts(kind: Kind) -> Sequence[str]:
     return () if kind == "screenshot" else (_PLACED, _MARKED, _TREE, _TABLE, *_UNITS.values())
 
 
-def shown(seen: Observation, media: Sequence[Part], space: Space) -> tuple[Part, ...]:
+def parts_of(seen: Observation, media: Sequence[Part], space: Space) -> tuple[Part, ...]:
     """The media of a prompt with the observation in place of the screenshot.
 
     Args:

@@ -26,11 +26,12 @@ from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.observation import (
     OPTIONS,
+    VARIATION,
     Element,
     is_kept,
-    observation,
     tag_at,
     tags,
+    tell,
     tokens,
 )
 from omnidata.types import Completion, MediaRef, Prepared, Request, Step, Task
@@ -234,7 +235,7 @@ def test_a_table_has_a_line_for_each_mark_and_a_mark_stands_for_its_element(
 ) -> None:
     elements = [Element(a, b, a, (x, y, x + w, y + h)) for a, b, x, y, w, h in rows]
     step = Step("s", "e", 0, 1, "", (60, 60), {}, (), (), None, {}, {})
-    found = observation(elements, "som", step=step, most=most)
+    found = tell(elements, "som", step=step, most=most)
     lines = found.text.split("\n")[1:-1]
     cut = "left_out" in found.about
     assert len(lines) == len(found.elements) + cut
@@ -300,6 +301,25 @@ def test_lengths_of_trees_are_drawn_from_receipts(data: Path, tmp_path: Path) ->
     assert axes.get_ylim()[1] == pytest.approx(2, rel=0.1)
 
 
+def test_runs_that_differ_in_what_is_shown_are_one_table(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for observed in OPTIONS["observation"]:
+        task = get_task("androidcontrol", {"observation": observed})
+        model = Sees(lambda name, attempt: Completion(text=json.dumps(click("tag_2"))))
+        evaluate(task, task.load(data), model, tmp_path / observed, limit=1)
+    with pytest.raises(SystemExit):
+        main(["report", *(str(tmp_path / observed) for observed in OPTIONS["observation"])])
+    said = capsys.readouterr().out
+    table = said[said.index("Runs by what the model is shown") :]
+    shares = {
+        name: table[table.index(f" {name} ") :].splitlines()[0]
+        for name in VARIATION.values.values()
+    }
+    assert "100.0" in shares["Set-of-Mark"]
+    assert "100.0" not in shares["Screenshot + A11y tree"]  # where no mark was shown
+
+
 def test_exports_have_marked_pictures_and_name_marks(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(SystemExit) as ended:
@@ -351,9 +371,9 @@ def test_lengths_of_a_real_recordings_trees_are_those_of_the_documentation() -> 
 
     rows = read_lines(SHARED / "data" / "agentnet_raw_win10" / "recording" / "a11y.jsonl")
     step = Step("s", "e", 0, 1, "", (1366, 768), {}, (), (), None, {}, {})
-    told = [observation([*walk(row["axtree"])], "a11y", step=step) for row in rows]
-    assert all(found.about["told"] == found.about["kept"] > 0 for found in told)
-    lengths = sorted(found.about["tokens"] for found in told)
+    found = [tell([*walk(row["axtree"])], "a11y", step=step) for row in rows]
+    assert all(one.about["told"] == one.about["kept"] > 0 for one in found)
+    lengths = sorted(one.about["tokens"] for one in found)
     assert len(lengths) == 32
     assert 1500 < np.median(lengths) < 1750
     assert lengths[28] < 2150  # nine of ten; the roles are a word longer here

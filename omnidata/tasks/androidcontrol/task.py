@@ -10,7 +10,7 @@ from omnidata.actions import OPPOSITE, Action, Pair, Screen
 from omnidata.tasks.androidcontrol import load as loader
 from omnidata.tasks.androidcontrol.load import STEP, item, truth_of, worded
 from omnidata.tasks.json_answers import read_pair
-from omnidata.tasks.observation import OPTIONS, Element
+from omnidata.tasks.observation import OPTIONS, VARIATION, Element
 from omnidata.tasks.phones import agentcpm
 from omnidata.tasks.phones.actions import (
     COMPLETE,
@@ -23,6 +23,7 @@ from omnidata.tasks.phones.actions import (
 )
 from omnidata.tasks.phones.answers import name_of
 from omnidata.tasks.phones.task import HISTORY, SPACES, Evaluator, PhoneTask, Wording, unsized
+from omnidata.tasks.published import HISTORY as HISTORY_TABLE
 from omnidata.types import LoadedDataset, Step
 
 _POINT = "coordinate: [x, y]"
@@ -44,6 +45,7 @@ class AndroidControl(PhoneTask):
     tags = loader.TAGS
     roles = loader.ROLES
     subsets = ("train", "validation", "test")
+    variations = (HISTORY_TABLE, VARIATION)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
         "agentcpm-ac-fixed": Evaluator(unsized(agentcpm.fixed_ac), 40),
         "agentcpm-ac": Evaluator(unsized(agentcpm.released_ac), 40, reading="released"),

@@ -31,7 +31,15 @@ from omnidata.tasks.explaining import (
     shown,
 )
 from omnidata.tasks.observation import OPTIONS as OPTIONS_OF_TREES
-from omnidata.tasks.observation import TELLS_PLACES, Element, Kind, pictured, tag_at, tags
+from omnidata.tasks.observation import (
+    TELLS_PLACES,
+    VARIATION,
+    Element,
+    Kind,
+    pictured,
+    tag_at,
+    tags,
+)
 from omnidata.tasks.osworld import load as loader
 from omnidata.tasks.osworld.actions import (
     NEAR,
@@ -51,6 +59,7 @@ from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.tree import groups, recognises, sets
 from omnidata.tasks.overview import Table, share
 from omnidata.tasks.profiles import EpisodeProfile
+from omnidata.tasks.published import HISTORY
 from omnidata.tasks.pyautogui import WORDS, Call, Code, Names, spelled
 from omnidata.types import (
     PLACE,
@@ -264,6 +273,7 @@ class OsWorld(Benchmark):
     roles = loader.ROLES
     subsets = (*groups(), *sets()["osworld"])
     overview = View
+    variations = (HISTORY, VARIATION)
     score_files = RolloutScorer()
     baselines: Sequence[str] = ("oracle", "center")
     allowed: Mapping[str, Sequence[str]] = OPTIONS

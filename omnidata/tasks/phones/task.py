@@ -422,7 +422,7 @@ class PhoneTask(Benchmark):
         asked = "\n\n".join([*blocks, reworded(_ASK, self.observation)])
         return (
             Message("system", (Part("text", self.system),)),
-            Message("user", (*self.seen(step, shown), Part("text", asked))),
+            Message("user", (*self.with_observation(step, shown), Part("text", asked))),
         )
 
     def target(
