@@ -35,7 +35,7 @@ from omnidata.tasks.observation import (
     tokens,
 )
 from omnidata.types import Completion, MediaRef, Prepared, Request, Step, Task
-from tests.loaders.phones import CLICK, SCREEN, SCROLL, episode, pixels, records, tree
+from tests.loaders.phones import CLICK, SCREEN, SCROLL, episode, pixels, png, records, tree
 from tests.run.scripted import Scripted, finals
 from tests.trees import NO_SHARED, SHARED, read_lines
 
@@ -320,13 +320,22 @@ def test_runs_that_differ_in_what_is_shown_are_one_table(
     assert "100.0" not in shares["Screenshot + A11y tree"]  # where no mark was shown
 
 
-def test_exports_have_marked_pictures_and_name_marks(data: Path, tmp_path: Path) -> None:
+def test_exports_have_marked_pictures_name_marks_and_leave_broken_trees_out(
+    tmp_path: Path,
+) -> None:
+    trees = [tree(*NODES), tree(*NODES)[:-1], tree(*NODES)]
+    data = records(tmp_path / "a", episode(CLICK, CLICK, accessibility_trees=trees))
+    twin = episode(CLICK, number=4, goal=["Else"], screenshots=[png(30), png(77)])
+    known = records(tmp_path / "known" / "ac", twin)
     out = tmp_path / "out"
-    with pytest.raises(SystemExit) as ended:
-        main(f"export androidcontrol {data} {out} --format llamafactory -T observation=som".split())
-    assert ended.value.code == 0
-    rows = [row for path in out.glob("*.jsonl") for row in read_lines(path)]
-    (row,) = (row for row in rows if "click" in row["messages"][-1]["content"])
+    said = f"export androidcontrol {data} {out} --format llamafactory -T observation=som"
+    with pytest.raises(SystemExit):
+        main([*said.split(), "--check-against", str(known)])
+    report = json.loads((out / "export.json").read_text())
+    found = {finding["code"]: finding["where"] for finding in report["findings"]}
+    assert found["media-broken"] == "3/1"
+    assert found["leak-screenshot"] == "3/0"  # whatever marks are drawn on it
+    (row,) = (row for path in out.glob("*.jsonl") for row in read_lines(path))
     assert json.loads(row["messages"][-1]["content"]) == click("tag_2")
     assert MARKED in row["messages"][-2]["content"]
     drawn = media.image(MediaRef("image", out, row["images"][0]))

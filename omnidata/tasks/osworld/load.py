@@ -207,7 +207,7 @@ class StepReader:
 
     def _tree(self, shot: MediaRef | None, sample_id: str) -> dict[str, str]:
         """The accessibility tree beside a screenshot, packed; nothing where there is none."""
-        if shot is None:
+        if shot is None or unsafe(shot.path) or not Path(shot.path).name:
             return {}
         shown = shot.path if shot.cell is None else str(Path(shot.path).with_name(_FIRST))
         ref = MediaRef("image", shot.root, Path(shown).with_suffix(SUFFIX).as_posix())
