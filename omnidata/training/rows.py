@@ -211,7 +211,8 @@ class Maker:
                 what = f"{role.replace('_', ' ')}: {kept.what}"
                 return _left_out(step, "media-broken", what, kept.expected)
         absent = [role for role in _CURRENT if role in step.media and not step.media[role]]
-        if absent or not any(ref.kind == "image" for _, ref in refs):
+        told = any(part.about for message in conversation for part in message.parts)
+        if absent or not (told or any(ref.kind == "image" for _, ref in refs)):
             what = f"there is no {' and no '.join(absent) or 'picture'}"
             return _left_out(step, "picture-missing", what, "a picture of the screen")
         turns, receipt = render_messages(conversation, self._capabilities, _text, self._sent)

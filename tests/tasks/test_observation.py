@@ -342,6 +342,15 @@ def test_exports_have_marked_pictures_name_marks_and_leave_broken_trees_out(
     assert (drawn.pixels[90, 40:60] == (255, 0, 0)).all()
 
 
+def test_exports_of_trees_alone_have_no_pictures(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit):
+        main(f"export androidcontrol {data} {out} --format trl -T observation=a11y".split())
+    rows = [row for path in out.glob("*.jsonl") for row in read_lines(path)]
+    assert [row["images"] for row in rows] == [[], []]
+    assert "Add alarm" in rows[0]["prompt"][1]["content"][0]["text"]
+
+
 def test_a_benchmark_with_the_default_prompt_needs_its_elements_alone() -> None:
     class Shop(Benchmark):
         question = "Next?"
