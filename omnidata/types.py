@@ -101,6 +101,8 @@ class MediaRef:
             force where the reference is made (`omnidata.files.staying_in`); `root` alone if empty.
         until: the share of a clip's or a track's time that there is of it, from its beginning;
             above 0, and 1 for the whole. Who opens it gets no more.
+        marks: boxes of a picture (left, top, right, bottom in its pixels) that are drawn on it with
+            their numbers, from 1, when it is opened; empty for the medium as it is.
     """
 
     kind: Modality
@@ -111,6 +113,7 @@ class MediaRef:
     sha256: str = field(default="", compare=False)
     within: tuple[str, ...] = field(default_factory=bounds, compare=False, repr=False)
     until: float = 1.0
+    marks: tuple[tuple[int, int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,12 +348,15 @@ class Part:
         text: the text; empty for media.
         media: the medium; None for text.
         role: the medium's role in the step, e.g. "screenshot" or "voice".
+        about: what the receipt is to say of a text that stands for something of the step, as JSON
+            values: its "role", how much of it is told; empty for any other text.
     """
 
     kind: Literal["text", "image", "video", "audio"]
     text: str = ""
     media: MediaRef | None = None
     role: str = ""
+    about: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,7 +412,8 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         attempts: how often the request was sent.
         receipt: what the model really got: "parts", one per medium (role, kind, final size in
             pixels, frames and their times, seconds of audio, or "dropped" and why), "degraded" if
-            one was dropped, and "tokens" by modality where the model tells.
+            one was dropped, and "tokens" by modality where the model tells; a text that stands for
+            something of the step has a line too (`Part.about`).
     """
 
     delivery: Delivery = "ok"

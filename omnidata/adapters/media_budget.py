@@ -116,14 +116,15 @@ def arrange(
         if number not in kept
     )
     shown = [media[number] for number in kept]
+    about = {key: said for turn in turns for part in turn.parts for key, said in part.about.items()}
     block = f"[System Instructions]\n{system}\n[End System Instructions]" if system else ""
     if release.system == "twice":
         head = [Part("text", f"{block}\n")] if block else []
-        texts = [Part("text", said)] if said else []
+        texts = [Part("text", said, about=about)] if said else []
         first = (Message("system", (Part("text", system),)),) if system else ()
         return (*first, Message("user", (*head, *shown, *texts))), dropped
     text = "\n\n".join(filter(None, (block, said)))
-    return (Message("user", (*shown, Part("text", text))),), dropped
+    return (Message("user", (*shown, Part("text", text, about=about))),), dropped
 
 
 def _heard(turn: Message, *, system: bool) -> bool:

@@ -50,7 +50,8 @@ def render_messages(
 
     Returns:
         The messages, without those of which nothing is left; and the receipt: "parts", in order,
-        one for each medium: its role, kind, and why it was "dropped" or what `sent` said.
+        one for each medium: its role, kind, and why it was "dropped" or what `sent` said; and one
+        for each text that has something said `about` it.
         "degraded" lists what is less than the step has, if anything.
 
     Raises:
@@ -81,6 +82,8 @@ def render_messages(
                 # A text with a role is the label of the medium that has it.
                 if not part.role or part.role not in left_out:
                     turn.parts.append(text(part.text))
+                if part.about:
+                    lines.append({"kind": "text", **part.about})
                 continue
             line: Line = {"role": part.role, "kind": part.kind}
             lines.append(line)

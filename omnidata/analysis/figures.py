@@ -1,6 +1,7 @@
-"""Figures of runs: capability fingerprints, bars by app (OmniGUI, Figures 4 and 5), costs, turns.
+"""Figures of runs: fingerprints, bars by app (OmniGUI, Figures 4 and 5), costs, turns, trees.
 
-Of rollouts: success within so many turns, and how many have so many (OSWorld, Figure 9).
+Of rollouts: success within so many turns, and how many have so many (OSWorld, Figure 9). Of runs
+that were told of accessibility trees: how long these are (OSWorld, Figure 10).
 
 Colours are Okabe and Ito's, which colour-blind people tell apart; lines differ in their dashes and
 markers, bars in their hatches and greys, so that a print without colour can be read too.
@@ -24,6 +25,7 @@ from omnidata.analysis.tables import number
 from omnidata.analysis.usage_tables import usage_of
 from omnidata.errors import UsageError
 from omnidata.figures import check_installed, save, spellings
+from omnidata.predictions import parts
 from omnidata.run.folder import file_name
 from omnidata.run.run_files import Run
 from omnidata.tasks.published import TableSpec
@@ -94,8 +96,8 @@ def drawings(runs: Sequence[Run]) -> list[Drawing]:
     for same in by_profile(runs):
         several = len({run.profile for run in runs if run.task == same[0].task}) > 1
         prefix = f"{same[0].task}-{same[0].profile}" if several else same[0].task
-        found += [*_radars(same, prefix), *_bars(same, prefix)]
-        found += [*_turns(same, prefix), *_costs(same, prefix)]
+        found += [*_radars(same, prefix), *_bars(same, prefix), *_turns(same, prefix)]
+        found += [*_costs(same, prefix), *_trees(same, prefix)]
     return found
 
 
@@ -201,6 +203,26 @@ def turns(found: Sequence[tuple[Run, Sequence[float]]], told: Sequence[str]) -> 
     made.suptitle(f"Turns of rollouts: {run.task}, {run.profile}", fontsize=11)
     _legend(made, families)
     return made
+
+
+def _trees(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
+    """One per run whose model was told of accessibility trees."""
+    told = [", ".join(filter(None, label)) for label in labels(runs)]
+    for place, (run, name) in enumerate(zip(runs, told, strict=True), 1):
+        lengths = tree_lengths(run)
+        number = f"-{place}" if len(runs) > 1 else ""
+        if lengths:
+            yield Drawing(f"{prefix}-trees{number}", partial(trees, lengths, name))
+
+
+def tree_lengths(run: Run) -> list[tuple[int, bool]]:
+    """Tokens of each tree that the model was told, and whether some of it was cut off."""
+    found = []
+    for prediction in run.predictions.values():
+        for line in parts(prediction.receipt):
+            if isinstance(length := line.get("tokens"), int):
+                found.append((length, "left_out" in line))
+    return found
 
 
 def radar(spec: TableSpec, runs: Sequence[Run], told: Sequence[str]) -> Figure:
@@ -349,6 +371,37 @@ def bars(run: Run, axis: str, told: str) -> Figure:
         parse_math=False,
     )
     made.legend(loc="outside lower center", ncols=6, frameon=False, fontsize=8)
+    return made
+
+
+def trees(lengths: Sequence[tuple[int, bool]], told: str) -> Figure:
+    """How long the trees are (OSWorld, Figure 10), with the length that nine of ten do not exceed.
+
+    Args:
+        lengths: as `tree_lengths` gives them; a tree that was cut counts as long as it was told.
+        told: the run's name.
+    """
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    values = np.array([length for length, _ in lengths])
+    most = int(np.quantile(values, 0.9, method="inverted_cdf"))
+    cut = sum(was_cut for _, was_cut in lengths)
+    made = Figure(figsize=(6.4, 4), layout="constrained")
+    axes = made.add_subplot()
+    families, written = spellings([told])
+    axes.hist(values, bins=min(40, len(values)), color=_COLOURS[0], edgecolor="white")
+    axes.axvline(most, color="black", linestyle="--", label=f"90 % have at most {most}")
+    axes.set_xlabel("tokens of the accessibility tree, estimated")
+    axes.set_ylabel("steps")
+    axes.set_title(
+        f"{_cut(written[told], 64)}: {len(values)} trees, {cut} cut at the budget",
+        fontsize=10,
+        fontfamily=families,
+        loc="left",
+        parse_math=False,
+    )
+    axes.legend(frameon=False, fontsize=9)
     return made
 
 

@@ -93,10 +93,12 @@ def around(ref: MediaRef, cell: ParquetLocation | ByteRange | VideoSegment) -> M
 def linkable(ref: MediaRef) -> Path | None:
     """The absolute path behind a reference, whether or not there is a file.
 
-    None for one that leads outside its folder, for audio that a row holds inline, and for bytes
-    that have no file of their own: others would open and embed whatever they are pointed to.
+    None for one that leads outside its folder, for audio that a row holds inline, for a picture
+    that marks are drawn on, and for bytes that have no file of their own: others would open and
+    embed whatever they are pointed to.
     """
-    if ref.inline is not None or ref.cell is not None or ref.until < 1 or unsafe(ref.path):
+    changed = ref.until < 1 or ref.marks
+    if ref.inline is not None or ref.cell is not None or changed or unsafe(ref.path):
         return None
     try:
         path, root = real(ref.root / ref.path), real(ref.root)

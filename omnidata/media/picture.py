@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from omnidata.actions import Screen
-from omnidata.errors import MediaError
-from omnidata.media.paths import DEFAULT_BUDGET, Budget, place
+from omnidata.media.paths import DEFAULT_BUDGET, Budget
+from omnidata.media.picture_file import in_rgb, open_picture
 from omnidata.media.storage import stored
 from omnidata.types import MediaRef
 
@@ -18,18 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     from PIL.Image import Image
-
-_PNG_END = b"IEND\xaeB`\x82"
-_FORMATS = ("PNG", "JPEG", "WEBP")
-
-MAX_SIDE = 65_535
-"""Of a picture, in pixels, as JPEG has it: a row has a price of its own, whatever its length."""
-
-MOST_SCANS = 20
-"""How often all pixels of the largest picture may be gone over. A progressive JPEG has about ten
-scans; one of kilobytes may have hundreds, each of which takes as long as the picture."""
-
-_SCAN = b"\xff\xda"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +93,10 @@ def image(ref: MediaRef, *, size: Screen | None = None, budget: Budget = DEFAULT
         MediaError: as `image_size`, or the pixels cannot be decoded.
     """
     import numpy as np
-    from PIL import Image
 
-    with _opened(ref, budget) as opened:
-        picture: Image.Image = opened
+    with _opened(ref, budget) as picture:
         screen = picture.size
-        if picture.mode.startswith("I"):  # 16 bits of grey, which `convert` would cut off at 255
-            picture = Image.fromarray((np.asarray(picture) >> 8).clip(0, 255).astype(np.uint8))
-        rgb = picture.convert("RGB")
+        rgb = in_rgb(picture)
         if size is None or size == screen:
             return Picture(np.asarray(rgb), Placement(screen, 1.0, 0, 0))
         placement = _fit(screen, size)
@@ -138,64 +121,5 @@ def _padded(rgb: Image, size: Screen, placement: Placement) -> Image:
 
 @contextmanager
 def _opened(ref: MediaRef, budget: Budget) -> Iterator[Image]:
-    from PIL import Image
-
-    found = stored(ref, budget=budget)
-    try:
-        with (
-            io.BytesIO(found) if isinstance(found, bytes) else found.open("rb") as file,
-            Image.open(file, formats=_FORMATS) as picture,
-        ):
-            if picture.width * picture.height > budget.max_pixels or max(picture.size) > MAX_SIDE:
-                raise MediaError(
-                    f"the picture has {picture.width} x {picture.height} pixels",
-                    where=place(ref),
-                    expected=f"at most {budget.max_pixels} pixels, {MAX_SIDE} along a side",
-                    remedy="give a larger budget if the picture is honest",
-                    fault="refused",
-                )
-            if picture.format == "JPEG":
-                _check_scans(file, picture.size, ref, budget)
-            if picture.format == "PNG":
-                where, size = file.tell(), file.seek(0, 2)
-                file.seek(-min(1 << 16, size), 2)
-                if _PNG_END not in file.read():
-                    raise MediaError(
-                        f"the PNG ends after {size} bytes without its end marker",
-                        where=place(ref),
-                        expected="a whole PNG; this one was truncated",
-                        remedy="copy or download it again, or leave the step out with --exclude",
-                        fault="truncated",
-                    )
-                file.seek(where)
-            yield picture
-    except MediaError:
-        raise
-    except Exception as error:
-        # Not a list of types on purpose: hostile bytes make decoders raise whatever they like.
-        raise MediaError(
-            f"the file cannot be read as an image ({type(error).__name__})",
-            where=place(ref),
-            expected="a PNG, JPEG or WebP screenshot",
-            remedy="mend the file, or leave the step out with --exclude",
-            fault="refused" if isinstance(error, Image.DecompressionBombError) else "unreadable",
-        ) from None
-
-
-def _check_scans(file: BinaryIO, size: Screen, ref: MediaRef, budget: Budget) -> None:
-    """Refuse a JPEG that makes the decoder go over its pixels without end.
-
-    Scans are counted by their markers, which cannot occur within the data of another.
-    """
-    where = file.tell()
-    file.seek(0)
-    scans = file.read().count(_SCAN)
-    file.seek(where)
-    if scans * size[0] * size[1] > MOST_SCANS * budget.max_pixels:
-        raise MediaError(
-            f"the JPEG has {scans} scans of {size[0]} x {size[1]} pixels",
-            where=place(ref),
-            expected=f"at most {MOST_SCANS * budget.max_pixels} pixels in all scans",
-            remedy="write it again as a PNG or a usual JPEG, or leave the step out with --exclude",
-            fault="refused",
-        )
+    with open_picture(stored(ref, budget=budget), ref, budget) as picture:
+        yield picture

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate
 from math import prod
@@ -24,6 +24,7 @@ from omnidata.media.containers import open_container, read_cut
 from omnidata.media.encoding import png
 from omnidata.media.parquet_pages import look
 from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, place, resolve
+from omnidata.media.picture_file import read_marked
 from omnidata.types import ByteRange, MediaRef, ParquetLocation, VideoSegment
 
 if TYPE_CHECKING:
@@ -287,7 +288,8 @@ def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
     """The file of a medium, or its bytes where it has none.
 
     Raises:
-        MediaError: as `resolve`, or the file that holds it is broken or lacks it.
+        MediaError: as `resolve`, or the file that holds it is broken or lacks it, or it is no
+            picture that marks could be drawn on.
     """
     if isinstance(ref, InMemoryMedia):
         return ref.content
@@ -295,6 +297,8 @@ def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
         from omnidata.media.beginning import beginning  # which decodes, and so stands above this
 
         return beginning(ref, budget)
+    if ref.marks:
+        return read_marked(stored(replace(ref, marks=()), budget=budget), ref, budget)
     if isinstance(ref.cell, VideoSegment):
         return read_cut(ref, ref.cell, budget)
     if isinstance(ref.cell, ByteRange):

@@ -115,8 +115,11 @@ def check_taken(task: Task, adapter: Adapter, steps: Sequence[Step]) -> None:
         kinds = frozenset((role, ref.kind) for role, ref in step.media.items() if ref)
         if kinds in seen:
             continue
+        try:
+            conversation = task.prompt(step, [])
+        except MediaError:
+            continue  # the run says it of this step; another one has what there is to look at
         seen.add(kinds)
-        conversation = task.prompt(step, [])
         if reason := _refuses(adapter, conversation):
             raise UsageError(
                 f"{adapter.name} cannot take the step as it is: {reason}",

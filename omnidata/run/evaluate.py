@@ -453,12 +453,12 @@ def _arranged(conversation: Conversation, adapter: Adapter) -> Conversation:
 
 
 def _shown(conversation: Conversation, prepared: Prepared) -> list[dict[str, Any]]:
-    """Messages with their texts, and for each medium its line of the receipt."""
+    """Messages with their texts, and for what has one its line of the receipt."""
     lines = iter(prepared.receipt.get("parts", ()))
 
     def part(item: Part) -> dict[str, Any]:
         if item.media is None:
-            return {"text": item.text}
+            return {"text": item.text, **(next(lines, {}) if item.about else {})}
         return {"path": item.media.path, **next(lines, {"role": item.role, "kind": item.kind})}
 
     shown: list[dict[str, Any]] = [

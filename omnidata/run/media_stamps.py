@@ -68,7 +68,7 @@ def stamps(conversation: Conversation, accepts: frozenset[Modality]) -> dict[str
     for role, ref in media_of(conversation).items():
         if ref.kind in accepts and ref.inline is None:
             try:
-                found[role] = msgspec.to_builtins(_stamp(ref))
+                found[role] = msgspec.to_builtins(_stamp(replace(ref, marks=())))
             except (MediaError, OSError):
                 continue
     return found

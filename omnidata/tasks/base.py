@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from omnidata.actions import Action, Screen, Space, history_text
-from omnidata.errors import DataError, Finding, PluginError, UsageError, meant
+from omnidata.errors import DataError, Finding, MediaError, PluginError, UsageError, meant
 from omnidata.loaders import files
 from omnidata.loaders.files import JsonFiles
 from omnidata.loaders.load import load_data
@@ -23,6 +23,16 @@ from omnidata.tasks.coordinates import answer_space, centred
 from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
+from omnidata.tasks.observation import (
+    UNLIMITED,
+    Element,
+    Kind,
+    Observation,
+    asked_for,
+    parts_of,
+    tell,
+    texts,
+)
 from omnidata.tasks.overview import View
 from omnidata.tasks.published import HISTORY, Published, TableSpec, Variation
 from omnidata.types import (
@@ -218,7 +228,7 @@ class Benchmark:
         self._check_members()
         self.name = name
         self.title = self.title or name
-        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+        self.options: Mapping[str, str] = asked_for(options, resolve(options, self.allowed, "-T"))
         if self.options.get("history") == "predicted":
             self.needs_predictions = True
 
@@ -261,6 +271,11 @@ class Benchmark:
         if question is None and kind.__init__ is Benchmark.__init__:
             raise fault(
                 "has neither `question` nor `prompt`", "one of them, which is what is asked"
+            )
+        if "observation" in self.allowed and kind.elements is Benchmark.elements:
+            raise fault(
+                "has the option observation and no `elements`",
+                "a method that gives the elements of a step's screen",
             )
         for found in _ALONE.findall(question or ""):
             if not _BLANK.fullmatch(found):
@@ -343,7 +358,65 @@ class Benchmark:
         A task with a prompt of its own puts all of the prompt's texts into `question`, or says here
         what else its prompt depends on: runs with other prompts must have other hashes.
         """
-        return hash_of([self.name, self.question, dict(sorted(self.options.items()))])
+        return hash_of([self.name, self.question, dict(sorted(self.options.items())), *self._told])
+
+    @property
+    def observation(self) -> Kind:
+        """What the model is shown of the screen, by the option of that name."""
+        wanted = self.options.get("observation", "screenshot")
+        return next((kind for kind in get_args(Kind) if kind == wanted), "screenshot")
+
+    @property
+    def _told(self) -> Sequence[str]:
+        """The words around trees, as far as the prompt has any."""
+        return texts(self.observation)
+
+    def elements(self, step: Step) -> Sequence[Element]:
+        """The elements of a step's screen: all of its accessibility tree, in its order.
+
+        A task that defines it allows the options `omnidata.tasks.observation.OPTIONS`.
+
+        Raises:
+            MediaError: the step has no tree, or one that cannot be read.
+        """
+        raise NotImplementedError
+
+    def observed(self, step: Step) -> Observation | None:
+        """The tree as the model is told it; None where it is shown the screenshot alone.
+
+        Raises:
+            MediaError: there is no tree that could be shown.
+        """
+        kind = self.observation
+        if kind == "screenshot":
+            return None
+        most = self.options.get("a11y_tokens", UNLIMITED)
+        return tell(
+            self.elements(step),
+            kind,
+            step=step,
+            space=answer_space(self.options) or "px",
+            most=None if most == UNLIMITED else int(most),
+        )
+
+    def marked(self, step: Step) -> Sequence[Element]:
+        """The elements with marks, in the order of their numbers; none where none were drawn."""
+        if self.observation != "som":
+            return ()
+        try:
+            found = self.observed(step)
+        except MediaError:
+            return ()
+        return found.elements if found else ()
+
+    def with_observation(self, step: Step, media: Sequence[Part]) -> Sequence[Part]:
+        """The media of a prompt with what `observation` asks for in place of the screenshot.
+
+        Raises:
+            MediaError: there is no tree that could be shown.
+        """
+        found = self.observed(step)
+        return parts_of(found, media, answer_space(self.options) or "px") if found else media
 
     @cached_property
     def baselines(self) -> Sequence[str]:
@@ -522,14 +595,14 @@ class Benchmark:
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step."""
-        shown = [
+        media = [
             Part(ref.kind, media=ref, role=role)
             for role, ref in step.media.items()
             if ref and (self.shown is None or role in self.shown)
         ]
         said = {"instruction": step.instruction, "history": self._history(step, predicted)}
         asked = _BLANK.sub(lambda blank: said[blank[1]], self.question)
-        user = Message("user", (*shown, Part("text", asked)))
+        user = Message("user", (*self.with_observation(step, media), Part("text", asked)))
         return (Message("system", (Part("text", self.system),)), user) if self.system else (user,)
 
     def earlier(

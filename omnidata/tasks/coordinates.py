@@ -185,6 +185,7 @@ class _Line(msgspec.Struct):
     width: Pixels | None = None
     height: Pixels | None = None
     original: tuple[Pixels, Pixels] | None = None
+    pixels: str = ""
 
 
 class _Receipt(msgspec.Struct):
@@ -220,6 +221,18 @@ class Resizing:
         except OverflowError:
             return pair
 
+    def to_sent(self, pair: Pair) -> Pair:
+        """A point of the screenshot, in pixels of what was sent.
+
+        Examples:
+            >>> Resizing((450, 1000), (720, 1600)).to_sent((360, 800))
+            (225.0, 500.0)
+        """
+        return (
+            pair[0] * self.size[0] / self.original[0],
+            pair[1] * self.size[1] / self.original[1],
+        )
+
 
 def shown(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
     """The sizes of the current screenshot; None where the receipt does not tell.
@@ -236,10 +249,16 @@ def shown(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
         >>> shown({"parts": [line]}, where="")
         Resizing(size=(450, 1000), original=(720, 1600))
     """
-    if not receipt:
-        return None
+    for line in _lines(receipt, where):
+        if line.role == "screenshot" and line.width and line.height:
+            size = line.width, line.height
+            return Resizing(size, line.original or size)
+    return None
+
+
+def _lines(receipt: Mapping[str, Any] | None, where: str) -> Sequence[_Line]:
     try:
-        lines = msgspec.convert(receipt, _Receipt).parts
+        return msgspec.convert(receipt or {}, _Receipt).parts
     except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half a character has no bytes
         raise PredictionError(
             f"the receipt cannot be read: {error}",
@@ -248,15 +267,12 @@ def shown(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
             "original",
             remedy="remove the receipt if the model was shown the screenshot as it is",
         ) from None
-    for line in lines:
-        if line.role == "screenshot" and line.width and line.height:
-            size = line.width, line.height
-            return Resizing(size, line.original or size)
-    return None
 
 
 def resizing(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
     """How the current screenshot was resized; None where it was sent as it is.
+
+    None also where the model was told places of elements in pixels of the screen itself.
 
     Args:
         receipt: of a prediction.
@@ -266,7 +282,9 @@ def resizing(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | Non
         PredictionError: as `shown`.
     """
     found = shown(receipt, where=where)
-    return found if found and found.size != found.original else None
+    if found is None or any(line.pixels == "screen" for line in _lines(receipt, where)):
+        return None
+    return found if found.size != found.original else None
 
 
 # Places of answers in pixels of the screen.

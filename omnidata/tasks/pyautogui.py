@@ -455,11 +455,12 @@ WORDS: Final[Mapping[str, Call]] = {
 """What OSWorld's agents may say in place of code, or on the last line of it."""
 
 
-def read_turn(text: str) -> tuple[Call | Code, ...]:
+def read_turn(text: str, *, names: Names | None = None) -> tuple[Call | Code, ...]:
     r"""What an agent of OSWorld says to do at once: code, or one of `WORDS`, or both.
 
     Args:
         text: without the fence around it.
+        names: constants that were set before.
 
     Examples:
         >>> [one.kind for one in read_turn("pyautogui.press('enter')\nDONE")]
@@ -467,8 +468,8 @@ def read_turn(text: str) -> tuple[Call | Code, ...]:
     """
     before, _, last = _unix(text.strip()).rpartition("\n")
     if last.strip() in WORDS:
-        return (*read_code(before), WORDS[last.strip()])
-    return read_code(text)
+        return (*read_code(before, names=names), WORDS[last.strip()])
+    return read_code(text, names=names)
 
 
 def _unix(text: str) -> str:

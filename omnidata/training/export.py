@@ -11,12 +11,13 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from omnidata.errors import DataError, Finding, counted
+from omnidata.errors import DataError, Finding, MediaError, counted
 from omnidata.jsontext import encode
 from omnidata.loaders.files import refuse_closed
 from omnidata.run.selection import SPLITS, Split, select, split_of, write_exclude
@@ -329,7 +330,10 @@ def _needed(
     refs: dict[Hashable, MediaRef] = {}
     kinds: set[Modality] = set()
     for step in steps:
-        conversation, sent = asked(task, step, options.capabilities)
+        try:
+            conversation, sent = asked(task, step, options.capabilities)
+        except MediaError:
+            continue  # its row says why there is none
         kinds |= {part.media.kind for turn in conversation for part in turn.parts if part.media}
         for _, ref in sent:
             refs.setdefault(key(ref), ref)
@@ -450,7 +454,9 @@ def _leaks(
     training: dict[str, list[leaks.Shown]] = defaultdict(list)
     for step in steps:
         if split_of(step, options.shares) != "test":
-            refs = [ref for _, ref in asked(task, step, options.capabilities)[1]]
+            refs: list[MediaRef] = []
+            with suppress(MediaError):  # of a step that becomes no row
+                refs = [ref for _, ref in asked(task, step, options.capabilities)[1]]
             training[step.group].append((step, refs))
     known = leaks.read(get_task(against.task), against, progress)
     found = list(leaks.findings(task, training, stored, known))

@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -249,7 +249,7 @@ class Store:
     def _add(self, ref: MediaRef) -> tuple[Kept | Broken, bytes]:
         """What a medium becomes, and its line of the journal if there is to be one."""
         stamp = _stamp(ref)
-        place = f"{ref.kind} {media.place(ref)} {ref.cell}"
+        place = f"{ref.kind} {media.place(ref)} {ref.cell}{ref.marks or ''}"
         before = self._before.get(place)
         if before and before.stamp == stamp and all(map(self._is_whole, before.kept.files)):
             return before.kept, b""
@@ -272,7 +272,8 @@ class Store:
         if ref.inline is not None:
             return self._sound(ref, None)
         held = media.hold(ref)
-        seen = media.examine(held)
+        # Marks do not hide from checks for leaks which picture it is.
+        seen = media.examine(media.hold(replace(ref, marks=())) if ref.marks else held)
         if ref.kind == "image":
             return self._picture(ref, held, None if seen.blank else seen.pixels)
         if ref.kind == "audio":

@@ -11,7 +11,7 @@ import msgspec
 from omnidata.actions import Screen, Space
 from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import Turn, render_messages
-from omnidata.errors import Finding, UsageError
+from omnidata.errors import Finding, MediaError, UsageError
 from omnidata.run.selection import SHARES, Split
 from omnidata.tasks.coordinates import Resizing, answer_space, shown
 from omnidata.tasks.explaining import deciding
@@ -201,14 +201,18 @@ class Maker:
 
     def make(self, step: Step) -> Line | Finding:
         """The row of a step, or why there is none."""
-        conversation, refs = asked(self._task, step, self._capabilities)
+        try:
+            conversation, refs = asked(self._task, step, self._capabilities)
+        except MediaError as error:
+            return _left_out(step, "media-broken", error.what, error.expected)
         for role, ref in refs:
             kept = self._stored[key(ref)]
             if isinstance(kept, Broken):
                 what = f"{role.replace('_', ' ')}: {kept.what}"
                 return _left_out(step, "media-broken", what, kept.expected)
         absent = [role for role in _CURRENT if role in step.media and not step.media[role]]
-        if absent or not any(ref.kind == "image" for _, ref in refs):
+        told = any(part.about for message in conversation for part in message.parts)
+        if absent or not (told or any(ref.kind == "image" for _, ref in refs)):
             what = f"there is no {' and no '.join(absent) or 'picture'}"
             return _left_out(step, "picture-missing", what, "a picture of the screen")
         turns, receipt = render_messages(conversation, self._capabilities, _text, self._sent)

@@ -152,7 +152,16 @@ def _message() -> Any:
     field = descriptor_pb2.FieldDescriptorProto
     fields: Mapping[str, Sequence[tuple[str, int, str]]] = {
         "Rect": [("left", 1, ""), ("top", 2, ""), ("right", 3, ""), ("bottom", 4, "")],
-        "Node": [("unique_id", 1, ""), ("bounds_in_screen", 2, "Rect"), ("text", 7, "str")],
+        "Node": [
+            ("unique_id", 1, ""),
+            ("bounds_in_screen", 2, "Rect"),
+            ("class_name", 3, "str"),
+            ("content_description", 4, "str"),
+            ("hint_text", 5, "str"),
+            ("text", 7, "str"),
+            ("is_enabled", 16, "bool"),
+            ("is_visible_to_user", 23, "bool"),
+        ],
         "Tree": [("nodes", 1, "*Node")],
         "Window": [("bounds_in_screen", 1, "Rect"), ("title", 5, "str"), ("tree", 11, "Tree")],
         "Forest": [("windows", 1, "*Window")],
@@ -162,9 +171,8 @@ def _message() -> Any:
         for member, number, kind in members:
             made = message.field.add(name=member, number=number)
             made.label = field.LABEL_REPEATED if kind[:1] == "*" else field.LABEL_OPTIONAL
-            made.type = {"": field.TYPE_INT32, "str": field.TYPE_STRING}.get(
-                kind, field.TYPE_MESSAGE
-            )
+            plain = {"": field.TYPE_INT32, "str": field.TYPE_STRING, "bool": field.TYPE_BOOL}
+            made.type = plain.get(kind, field.TYPE_MESSAGE)
             if made.type == field.TYPE_MESSAGE:
                 made.type_name = f".a11y.{kind.lstrip('*')}"
     pool = descriptor_pool.DescriptorPool()
@@ -181,6 +189,22 @@ def forest(*windows: tuple[Bounds, Sequence[Bounds]]) -> bytes:
         for number, node in enumerate(nodes):
             element = window.tree.nodes.add(unique_id=number, text="a")
             _place(element.bounds_in_screen, node)
+    content: bytes = found.SerializeToString()
+    return content
+
+
+def tree(*nodes: Mapping[str, Any]) -> bytes:
+    """A forest of one window, whose elements are enabled and seen unless they say otherwise.
+
+    Args:
+        nodes: "bounds", and fields of the message.
+    """
+    found = _message()()
+    window = found.windows.add()
+    for node in nodes:
+        said = {"is_enabled": True, "is_visible_to_user": True, **node}
+        bounds = said.pop("bounds")
+        _place(window.tree.nodes.add(**said).bounds_in_screen, bounds)
     content: bytes = found.SerializeToString()
     return content
 

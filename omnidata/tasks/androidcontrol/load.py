@@ -6,10 +6,7 @@ screenshots and forests there is one more than of its actions.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -23,101 +20,12 @@ from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders import files, tfrecord
 from omnidata.loaders.files import SKIPPED
 from omnidata.loaders.load import Note, RowContext, about, load_data, picture_broken, stated_size
-from omnidata.loaders.tfrecord import (
-    VARINT,
-    Example,
-    Record,
-    fields,
-    inner,
-    read_example,
-    records,
-    signed,
-    whole,
-)
+from omnidata.loaders.tfrecord import Example, Record, read_example, records
 from omnidata.media import InMemoryMedia, image_size, read_bytes
+from omnidata.tasks.androidcontrol.forest import bounds_of, elements_of
+from omnidata.tasks.observation import Element, broken_tree, pack, unpack
 from omnidata.tasks.phones.actions import Rect, Truth, middle, read_call
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
-
-# AndroidControl's accessibility forests: where the elements of a screen are.
-#
-# A forest is a message of android_env (`android_accessibility_forest.proto` and those it imports);
-# of its thirty fields per element only what is needed here is read:
-#
-#     Forest  { repeated Window windows = 1; }
-#     Window  { Rect bounds_in_screen = 1; Tree tree = 11; }
-#     Tree    { repeated Node nodes = 1; }
-#     Node    { Rect bounds_in_screen = 2; }
-#     Rect    { int32 left = 1; top = 2; right = 3; bottom = 4; }
-
-Bounds = tuple[int, int, int, int]
-"""Left, top, right, bottom in pixels."""
-
-MAX_BYTES = 64 * 1024**2
-_MOST = 20_000
-
-
-def bounds_of(forest: bytes) -> list[Bounds]:
-    """The places of windows and elements, each window before its elements.
-
-    That is the order in which AgentCPM-GUI's preparation of the data finds them in the printed
-    message. What states no bounds is left out.
-
-    Raises:
-        ValueError: the bytes are no forest, or one of more than 20,000 elements or 64 MB.
-    """
-    if len(forest) > MAX_BYTES:
-        raise ValueError(f"the forest has more than {MAX_BYTES} bytes")
-    found = []
-    for bounds in _bounds(forest):
-        found.append(bounds)
-        if len(found) > _MOST:
-            raise ValueError(f"the forest has more than {_MOST} elements")
-    return found
-
-
-def _bounds(forest: bytes) -> Iterator[Bounds]:
-    for window in inner(forest, whole(forest), 1):
-        for rect in inner(forest, window, 1):
-            yield _rect(forest, rect)
-        for tree in inner(forest, window, 11):
-            for node in inner(forest, tree, 1):
-                for rect in inner(forest, node, 2):
-                    yield _rect(forest, rect)
-
-
-def _rect(forest: bytes, rect: slice) -> Bounds:
-    edges = [0, 0, 0, 0]
-    for number, kind, value in fields(forest, rect):
-        if kind == VARINT and 1 <= number <= 4 and isinstance(value, int):
-            edges[number - 1] = signed(value, 32)
-    return edges[0], edges[1], edges[2], edges[3]
-
-
-def pack(forest: bytes) -> str:
-    """A forest as a text that a row can hold, a tenth of its size.
-
-    Examples:
-        >>> unpack(pack(bytes(1000))) == bytes(1000)
-        True
-    """
-    return base64.b64encode(zlib.compress(forest, 1)).decode("ascii")
-
-
-def unpack(text: str) -> bytes:
-    """The forest of a text that `pack` made.
-
-    Raises:
-        ValueError: the text is none, or the forest has more than 64 MB.
-    """
-    try:
-        inflate = zlib.decompressobj()
-        forest = inflate.decompress(base64.b64decode(text, validate=True), MAX_BYTES + 1)
-    except (binascii.Error, zlib.error) as error:
-        raise ValueError(f"the text is no packed forest ({error})") from None
-    if not inflate.eof or len(forest) > MAX_BYTES:
-        raise ValueError(f"the forest is cut, or has more than {MAX_BYTES} bytes")
-    return forest
-
 
 Row = Mapping[str, Any]
 
@@ -185,6 +93,21 @@ def rects_of(row: Row, screen: Screen) -> tuple[Rect, ...]:
         (top / height, left / width, (bottom - top) / height, (right - left) / width)
         for left, top, right, bottom in found
     )
+
+
+def elements(step: Step) -> list[Element]:
+    """The elements of a step's screen.
+
+    Raises:
+        MediaError: the step has no forest, or one that is none.
+    """
+    packed = step.source.get(FOREST)
+    if not isinstance(packed, str):
+        raise broken_tree(step, "the step has no accessibility tree")
+    try:
+        return elements_of(unpack(packed))
+    except ValueError as error:
+        raise broken_tree(step, f"the accessibility tree cannot be read: {error}") from None
 
 
 def worded(action: Action) -> Action:
@@ -485,8 +408,8 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
 
     A step's `source` has the features of its record as lists, but for the screenshots and the
     forests; beside them `step`, its number, and `accessibility_tree`, the forest of its screen,
-    packed (see `unpack`). The last step has `final_accessibility_tree` too, and among its media
-    `final_screenshot`: what was seen after the last action.
+    packed (`omnidata.tasks.observation.unpack`). The last step has `final_accessibility_tree` too,
+    and among its media `final_screenshot`: what was seen after the last action.
 
     Args:
         data: a folder of TFRecords, or one of them, packed with gzip or not, perhaps with

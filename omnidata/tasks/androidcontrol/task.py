@@ -11,6 +11,7 @@ from omnidata.tasks.androidcontrol import load as loader
 from omnidata.tasks.androidcontrol import rules
 from omnidata.tasks.androidcontrol.load import STEP, item, truth_of, worded
 from omnidata.tasks.json_answers import read_pair
+from omnidata.tasks.observation import OPTIONS, VARIATION, Element
 from omnidata.tasks.phones import agentcpm
 from omnidata.tasks.phones.actions import (
     COMPLETE,
@@ -23,6 +24,7 @@ from omnidata.tasks.phones.actions import (
 )
 from omnidata.tasks.phones.answers import name_of
 from omnidata.tasks.phones.task import HISTORY, SPACES, Evaluator, PhoneTask, Wording, unsized
+from omnidata.tasks.published import HISTORY as HISTORY_TABLE
 from omnidata.tasks.published import Published, read_published
 from omnidata.types import LoadedDataset, Publication, Step
 
@@ -35,8 +37,9 @@ class AndroidControl(PhoneTask):
     """AndroidControl: what does the agent do next on the phone?
 
     Args:
-        options: `history`, `coordinates`, and `level`: "high" tells the goal of the episode, "low"
-            the instruction of the step; unknown ones are a `UsageError`.
+        options: `history`, `coordinates`, `observation`, `a11y_tokens`, and `level`: "high" tells
+            the goal of the episode, "low" the instruction of the step; unknown ones are a
+            `UsageError`.
     """
 
     title = "AndroidControl"
@@ -52,6 +55,7 @@ class AndroidControl(PhoneTask):
     tags = loader.TAGS
     roles = loader.ROLES
     subsets = ("train", "validation", "test")
+    variations = (HISTORY_TABLE, VARIATION)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
         "agentcpm-ac-fixed": Evaluator(
             unsized(agentcpm.fixed_ac), 40, source=f"{_AGENTCPM}, with what is broken mended"
@@ -81,6 +85,7 @@ class AndroidControl(PhoneTask):
         "level": ("high", "low"),
         "history": HISTORY,
         "coordinates": SPACES,
+        **OPTIONS,
     }
     wording = Wording(
         actions=(
@@ -123,6 +128,10 @@ class AndroidControl(PhoneTask):
     def published(self) -> Published:
         """What OmniBench's paper prints of agents on it."""
         return read_published("omnidata.tasks.androidcontrol", self.name)
+
+    def elements(self, step: Step) -> Sequence[Element]:
+        """The elements of the forest of the step's screen."""
+        return loader.elements(step)
 
     def goal(self, step: Step) -> str:
         """The goal of the episode, or the step's own instruction."""

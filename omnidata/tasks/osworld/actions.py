@@ -14,7 +14,7 @@ from omnidata.actions import Action, Pair, Point, Region, Screen, centre
 from omnidata.jsontext import BROKEN, decode, is_number
 from omnidata.loaders.load import short
 from omnidata.tasks.desktops import WHEEL, action_of, in_place
-from omnidata.tasks.pyautogui import WORDS, Call, Code, Unresolved, Value, bind, read_turn
+from omnidata.tasks.pyautogui import WORDS, Call, Code, Names, Unresolved, Value, bind, read_turn
 
 Flag = Literal["action-alias", "action-foreign", "action-space-differs"]
 
@@ -408,11 +408,12 @@ class ParsedResponse:
         return not any(isinstance(one, Code) for one in self.statements)
 
 
-def parse(text: str) -> ParsedResponse | str:
+def parse(text: str, names: Names | None = None) -> ParsedResponse | str:
     r"""What a model's text says to do.
 
     Args:
         text: as it came.
+        names: the places that marks stand for.
 
     Returns:
         Or why it says nothing: there is no block, or nothing in one.
@@ -429,7 +430,7 @@ def parse(text: str) -> ParsedResponse | str:
     blocks = [_unnamed(part) for part in parts[1:-1:2]]
     if not blocks:
         return "there is no block of code"
-    found = [one for block in blocks for one in read_turn(block)]
+    found = [one for block in blocks for one in read_turn(block, names=names)]
     if not found:
         return "the block of code is empty"
     return ParsedResponse(tuple(found), "\n".join(filter(None, blocks)))

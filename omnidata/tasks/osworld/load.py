@@ -20,6 +20,8 @@ from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import Note, RowContext, about, load_data
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.desktops import as_action
+from omnidata.tasks.observation import MAX_BYTES, Element, broken_tree, pack, unpack
+from omnidata.tasks.osworld.accessibility import SUFFIX, read_tree
 from omnidata.tasks.osworld.actions import Reading, calls_of
 from omnidata.tasks.osworld.tree import (
     FOUND,
@@ -156,6 +158,7 @@ class StepReader:
             gap = index - len(history)  # turns in which the agent said nothing that could be run
             history += [None] * gap
             screens += [screen] * gap
+            source = _source(told, number, line) | self._tree(media["screenshot"], sample_id)
             yield Step(
                 sample_id=sample_id,
                 episode_id=told.episode_id,
@@ -168,7 +171,7 @@ class StepReader:
                 history_screens=tuple(screens),
                 action=action,
                 tags=tags,
-                source=_source(told, number, line),
+                source=source,
                 group=told.rollout.example_id,
             )
             history.append(action)
@@ -201,6 +204,28 @@ class StepReader:
             )
             return MediaRef("image", rollout.root, name)  # which nobody opens
         return MediaRef("image", rollout.root, rollout.name(name))
+
+    def _tree(self, shot: MediaRef | None, sample_id: str) -> dict[str, str]:
+        """The accessibility tree beside a screenshot, packed; nothing where there is none."""
+        if shot is None or unsafe(shot.path) or not Path(shot.path).name:
+            return {}
+        shown = shot.path if shot.cell is None else str(Path(shot.path).with_name(_FIRST))
+        ref = MediaRef("image", shot.root, Path(shown).with_suffix(SUFFIX).as_posix())
+        try:
+            content = resolve(ref, budget=Budget(max_bytes=MAX_BYTES)).read_bytes()
+            read_tree(content)
+        except MissingMediaError:
+            return {}
+        except (MediaError, OSError, ValueError) as error:
+            what = error.what if isinstance(error, MediaError) else str(error)
+            RowContext(f"{sample_id} ({ref.path})", about(self.note, sample_id)).warn(
+                "tree-broken",
+                f"the accessibility tree cannot be read: {what}",
+                "XML as OSWorld's server gives it",
+                "record it again; with -T observation the step is a media_error until then",
+            )
+            return {TREE: ""}
+        return {TREE: pack(content)}
 
     def _first(self, told: Told, recording: Recording | None) -> MediaRef | None:
         """What the agent saw first, which the release does not keep; None with a finding."""
@@ -352,6 +377,24 @@ def _source(told: Told, number: int, line: Timeline | None) -> dict[str, Any]:
     }
 
 
+def elements(step: Step) -> list[Element]:
+    """The elements of a step's screen.
+
+    Raises:
+        MediaError: the step has no tree, or one that is none.
+    """
+    packed = step.source.get(TREE)
+    if packed is None:
+        raise broken_tree(step, "there is no accessibility tree beside the screenshot")
+    try:
+        return read_tree(unpack(packed))
+    except ValueError as error:
+        raise broken_tree(step, f"the accessibility tree cannot be read: {error}") from None
+
+
+TREE: Final = "accessibility_tree"
+"""What a step's `source` has where there is a tree: packed, or empty if it cannot be read."""
+
 EXAMPLES = "evaluation_examples/examples"
 """Where the release has the examples, beside its results."""
 
@@ -382,8 +425,9 @@ def load(
     """Read rollouts as steps; nothing in them is executed, and no clip is decoded.
 
     A step's `source` has the untouched lines of its turn in `rows`, and what the folders say beside
-    them. Its `action`, and so the history of later steps, is all that the turn does, with the
-    agent's own text for words.
+    them; where there is one, the accessibility tree of its screenshot (`elements`). Its `action`,
+    and so the history of later steps, is all that the turn does, with the agent's own text for
+    words.
 
     Args:
         data: the tree, from any of its levels downwards; a trajectory's file; or a Parquet
@@ -547,14 +591,15 @@ def _doubts(instructions: Instructions, data: Path) -> list[Finding]:
 
 
 def fingerprint(data: Path) -> str:
-    """SHA-256 over trajectories, results and instructions: the same wherever the data lie.
+    """SHA-256 over trajectories, results, instructions and trees: the same wherever the data lie.
 
     Raises:
         DataError: nothing like OSWorld's results is there.
     """
     digest = hashlib.sha256()
     for rollout in rollouts(data, lambda finding: None):
-        names = [rollout.name(file) for file in (TRAJECTORY, RESULT, INSTRUCTION)]
+        trees = sorted(path.name for path in (rollout.root / rollout.path).glob(f"*{SUFFIX}"))
+        names = [rollout.name(file) for file in (TRAJECTORY, RESULT, INSTRUCTION, *trees)]
         if data.is_file():
             names = [data.name, *names]
         for name in (*names, f"{EXAMPLES}/{rollout.domain}/{rollout.example_id}.json"):

@@ -31,6 +31,16 @@ from omnidata.tasks.explaining import (
     quoted,
     shown,
 )
+from omnidata.tasks.observation import OPTIONS as OPTIONS_OF_TREES
+from omnidata.tasks.observation import (
+    TELLS_PLACES,
+    VARIATION,
+    Element,
+    Kind,
+    pictured,
+    tag_at,
+    tags,
+)
 from omnidata.tasks.osworld import load as loader
 from omnidata.tasks.osworld.actions import (
     NEAR,
@@ -50,8 +60,8 @@ from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.tree import groups, recognises, sets
 from omnidata.tasks.overview import Table, share
 from omnidata.tasks.profiles import EpisodeProfile
-from omnidata.tasks.published import Published, PublishedRow
-from omnidata.tasks.pyautogui import WORDS, Call, Code, spelled
+from omnidata.tasks.published import HISTORY, Published, PublishedRow
+from omnidata.tasks.pyautogui import WORDS, Call, Code, Names, spelled
 from omnidata.types import (
     PLACE,
     Conversation,
@@ -79,7 +89,11 @@ OUTCOMES: Final = ("success", "partial", "failure", "unfinished")
 
 
 class StepProfile(EpisodeProfile):
-    """The rules of `omnidata.tasks.osworld.actions.judge`."""
+    """The rules of `omnidata.tasks.osworld.actions.judge`.
+
+    Args:
+        places: what the marks stand for that a model was shown of a step.
+    """
 
     name = "osworld-step"
     by: Mapping[str, Sequence[str]] = {
@@ -89,12 +103,15 @@ class StepProfile(EpisodeProfile):
         "outcome": OUTCOMES,
     }
 
+    def __init__(self, places: Callable[[Step, Mapping[str, Any] | None], Names]) -> None:
+        self._places = places
+
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read one answer and hold it against the recorded turn.
 
         Pixels are those of the screenshot as the model was shown it, which the receipt tells.
         """
-        read = parse(text)
+        read = parse(text, self._places(step, receipt))
         if isinstance(read, str):
             return Verdict("unparsed", self._values(step, None, None), None, read)
         found = actions_of(read.statements)
@@ -173,6 +190,7 @@ OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "history": ("gold", "none", "predicted"),
     "alignment": ("clock", "pictures"),
     "examples": ("",),
+    **OPTIONS_OF_TREES,
 }
 """The options of the task. `alignment` says how clips are cut out of recordings; `examples` is the
 release's folder of that name, which has the instructions."""
@@ -181,6 +199,40 @@ _TASK: Final = "\nYou are asked to complete the following task: {}"
 _NEXT: Final = (
     "Given the screenshot as below. What's the next step that you will do to help with the task?"
 )
+_NEXT_OF: Final[Mapping[Kind, str]] = {
+    "a11y": "Given the info from accessibility tree as below:\n{}\nWhat's the next step that you "
+    "will do to help with the task?",
+    "screenshot+a11y": "Given the screenshot and info from accessibility tree as below:\n{}\n"
+    "What's the next step that you will do to help with the task?",
+    "som": "Given the tagged screenshot and info from accessibility tree as below:\n{}\nWhat's the "
+    "next step that you will do to help with the task?",
+}
+_SEEN: Final[Mapping[Kind, str]] = {
+    "screenshot": "of an image, which is the screenshot of the computer screen and you will "
+    "predict the action of the computer based on the image.",
+    "a11y": "of the desktop by accessibility tree, which is based on AT-SPI library. And you will "
+    "predict the action of the computer based on the accessibility tree.",
+    "screenshot+a11y": "of the desktop by 1) a screenshot; and 2) accessibility tree, which is "
+    "based on AT-SPI library. \nAnd you will predict the action of the computer based on the "
+    "screenshot and accessibility tree.",
+    "som": "of the desktop by 1) a screenshot with interact-able elements marked with numerical "
+    "tags; and 2) accessibility tree, which is based on AT-SPI library. And you will predict the "
+    "action of the computer based on the image and text information.",
+}
+"""How the prompts for other observations differ: Appendix C.2.2 for marks, and the words of the
+release's agent where the paper only says that the words for screenshots are replaced."""
+_CODE: Final = "Return one line or multiple lines"
+_MARKS: Final = """\
+You can replace x, y in the code with the tag of the element you want to operate with. such as:
+```python
+pyautogui.moveTo(tag_3)
+pyautogui.click(tag_2)
+pyautogui.dragTo(tag_1, button='left')
+```
+When you think you can directly output precise x and y coordinates or there is no tag on which you \
+want to interact, you can also use them directly.
+But you should be careful to ensure that the coordinates are correct.
+"""
 _BEFORE: Final = "\nThe last actions, the latest at the end:"
 _UNSAID: Final = "(an action that cannot be shown)"
 _LAST: Final = 3
@@ -192,15 +244,20 @@ _BY: Final = frozenset({"move_by", "drag_by"})
 
 
 @cache
-def system_prompt() -> str:
+def system_prompt(kind: Kind = "screenshot") -> str:
     """The system prompt without the task.
+
+    Args:
+        kind: what the model is shown.
 
     Examples:
         >>> system_prompt().splitlines()[0]
         'You are an agent which follow my instruction and perform desktop computer tasks ...'
     """
     folder = resources.files("omnidata.tasks.osworld").joinpath("prompts")
-    return folder.joinpath("osworld.txt").read_text(encoding="utf-8")
+    text = folder.joinpath("osworld.txt").read_text(encoding="utf-8")
+    text = text.replace(_SEEN["screenshot"], _SEEN[kind])
+    return text.replace(_CODE, _MARKS + _CODE) if kind == "som" else text
 
 
 @cache
@@ -231,7 +288,8 @@ class OsWorld(Benchmark):
     """OSWorld: what does the agent do next on the desktop, given the screenshot?
 
     Args:
-        options: `history`, `alignment`, `examples`; unknown ones are a `UsageError`.
+        options: `history`, `alignment`, `examples`, `observation`, `a11y_tokens`; unknown ones are
+            a `UsageError`.
     """
 
     title = "OSWorld"
@@ -249,6 +307,7 @@ class OsWorld(Benchmark):
             "mit",
         ),
     )
+    variations = (HISTORY, VARIATION)
     score_files = RolloutScorer()
     baselines: Sequence[str] = ("oracle", "center")
     allowed: Mapping[str, Sequence[str]] = OPTIONS
@@ -262,10 +321,12 @@ class OsWorld(Benchmark):
                 where=f"-T examples={self._examples}",
                 expected="OSWorld's evaluation_examples/examples",
             )
+        seen = [self.options[name] for name in OPTIONS_OF_TREES if name in self.options]
+        words = [system_prompt(self.observation), _TASK, _NEXT_OF.get(self.observation, _NEXT)]
         self.prompt_hash = hash_of(
-            [self.options["history"], system_prompt(), _TASK, _NEXT, _BEFORE, _UNSAID, _LAST]
+            [self.options["history"], *words, _BEFORE, _UNSAID, _LAST, *seen]
         )
-        profile = StepProfile()
+        profile = StepProfile(self._places)
         self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
@@ -297,10 +358,34 @@ class OsWorld(Benchmark):
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The system and user message for one step."""
         shot = step.media.get("screenshot")
-        shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
+        shown = [Part("image", media=shot, role="screenshot")] if shot else []
+        asked = Part("text", _NEXT + self._history(step, predicted))
+        if seen := self.observed(step):
+            text = _NEXT_OF[seen.kind].format(seen.text.rstrip("\n"))
+            asked = Part("text", text + self._history(step, predicted), about=seen.about)
+            shown = [found for part in shown if (found := pictured(seen, part))]
+        system = system_prompt(self.observation) + _TASK.format(step.instruction)
         return (
-            Message("system", (Part("text", system_prompt() + _TASK.format(step.instruction)),)),
-            Message("user", (Part("text", _NEXT + self._history(step, predicted)), *shown)),
+            Message("system", (Part("text", system),)),
+            Message("user", (asked, *shown)),
+        )
+
+    def elements(self, step: Step) -> Sequence[Element]:
+        """The elements of the tree beside the step's screenshot."""
+        return loader.elements(step)
+
+    def _places(self, step: Step, receipt: Mapping[str, Any] | None) -> Names:
+        """What the marks that a model was shown stand for, in pixels of the picture as sent."""
+        marked = self.marked(step)
+        if not marked:
+            return {}
+        done = actions_of(calls_of(step.source).calls) or ()
+        acted = [centre(region) for one in done for region in (*one.start, *one.end)]
+        return tags(
+            marked,
+            step.screen,
+            [(point.x, point.y) for point in acted],
+            resized=resizing(receipt, where=step.sample_id),
         )
 
     def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
@@ -336,7 +421,8 @@ class OsWorld(Benchmark):
                 expected="px",
                 remedy="leave the unit out",
             )
-        size = size or step.screen
+        size = step.screen if self.observation in TELLS_PLACES else size or step.screen
+        marked = self.marked(step)
         calls = calls_of(step.source).calls
         found = actions_of(calls)
         if not found or not is_whole(found):
@@ -348,6 +434,11 @@ class OsWorld(Benchmark):
         for call in calls:
             assert not isinstance(call, Code)  # `actions_of` understood them all
             pair = _place(call, step.screen, size)
+            tag = tag_at(marked, (call.x or 0, call.y or 0)) if pair else None
+            if tag:
+                lines.append(spelled(call, tag))
+                template.append(spelled(call, tag).replace(PLACE, "bbox"))
+                continue
             lines.append(spelled(call, f"{pair[0]:g}, {pair[1]:g}" if pair else ""))
             held = spelled(call, _HOLE if pair else "")
             template.append(held.replace(PLACE, "bbox").replace(_HOLE, PLACE))
@@ -384,7 +475,11 @@ class OsWorld(Benchmark):
         """Why a verdict is what it is, and what can be drawn of it."""
         done = actions_of(calls_of(step.source).calls)
         parsed = verdict.parsed if verdict else None
-        read = _read(parsed["code"]) if parsed and "code" in parsed else None
+        try:
+            names = self._places(step, receipt)
+        except OmnidataError:
+            names = {}
+        read = _read(parsed["code"], names) if parsed and "code" in parsed else None
         said = _placed(read, step, receipt)
         target = _turn(done)
         return explained(
@@ -431,9 +526,9 @@ def _center(step: Step) -> str:
 # How an answer differs from what the recorded agent did.
 
 
-def _read(code: str) -> Sequence[Action] | None:
+def _read(code: str, names: Names) -> Sequence[Action] | None:
     """What an answer does; None where it is not understood."""
-    found = parse(fenced(code))
+    found = parse(fenced(code), names)
     return None if isinstance(found, str) else actions_of(found.statements)
 
 

@@ -37,7 +37,8 @@ from omnidata.tasks.explaining import (
     typed,
 )
 from omnidata.tasks.json_answers import ParseFailure
-from omnidata.tasks.phones.actions import WAIT, Truth, direction_of, headed, middle
+from omnidata.tasks.observation import TELLS_PLACES, Element, located, reworded, tag_at, tags
+from omnidata.tasks.phones.actions import WAIT, Truth, direction_of, headed, middle, touch_of
 from omnidata.tasks.phones.agentcpm import Reading
 from omnidata.tasks.phones.answers import Answer, Read, as_dict, from_dict, parse
 from omnidata.tasks.profiles import EpisodeProfile
@@ -231,6 +232,7 @@ class PhoneProfile(EpisodeProfile):
         body: writes an action in that form; a `ValueError` for what has none.
         by: the axes of the table.
         space: the unit of coordinates that the prompt asks for.
+        marked: the elements that answers may name by their marks; None where there are no marks.
     """
 
     def __init__(
@@ -242,8 +244,10 @@ class PhoneProfile(EpisodeProfile):
         body: Body,
         by: Mapping[str, Sequence[str]],
         space: Space,
+        marked: Callable[[Step], Sequence[Element]] | None = None,
     ) -> None:
         self._space, self._body = space, body
+        self._marked = marked
         self.name = name
         self.by = by
         self.goal_progress = evaluator.goal_progress
@@ -258,7 +262,7 @@ class PhoneProfile(EpisodeProfile):
 
         Pixels are those of the screenshot as the model was shown it, which the receipt tells.
         """
-        answer = parse(text, self._read, reading=self._reading)
+        answer = parse(text, self._reader(step, receipt), reading=self._reading)
         if isinstance(answer, ParseFailure):
             return Verdict(
                 "unparsed", self._values(step, None, as_prompted=False), None, answer.reason
@@ -268,6 +272,18 @@ class PhoneProfile(EpisodeProfile):
         action = relative(answer.action, step.screen, resized)
         values = self._values(step, action, as_prompted=answer.as_prompted)
         return Verdict("ok", values, self._parsed(answer, space))
+
+    def _reader(self, step: Step, receipt: Mapping[str, Any] | None) -> Read:
+        """Reads an answer to a step, with the centres of elements for the marks that it names."""
+        if self._marked is None:
+            return self._read
+        resized = resizing(receipt, where=step.sample_id) if self._space == "px" else None
+        truth = self._truth(step.source, step.screen)
+        touch = touch_of(truth.action) if truth else None
+        acted = [(touch[0] * step.screen[0], touch[1] * step.screen[1])] if touch else []
+        marked = self._marked(step)
+        places = tags(marked, step.screen, acted, space=self._space, resized=resized)
+        return lambda body: self._read(located(body, places))
 
     def _parsed(self, answer: Answer, space: Space) -> dict[str, Any]:
         """The action as the prompt asks for it, where it has such a form, in its unit."""
@@ -359,8 +375,8 @@ class PhoneTask(Benchmark):
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
         self._space = next(space for space in SPACES if space == self.options["coordinates"])
-        self.system = self.wording.system(self._space)
-        self.prompt_hash = hash_of([dict(self.options), self.system, _ASK])
+        self.system = reworded(self.wording.system(self._space), self.observation)
+        self.prompt_hash = hash_of([dict(self.options), self.system, _ASK, *self._told])
         self.profiles: Mapping[str, Profile] = {
             name: PhoneProfile(
                 name,
@@ -370,6 +386,7 @@ class PhoneTask(Benchmark):
                 self.body,
                 self.by,
                 self._space,
+                self.marked if self.observation == "som" else None,
             )
             for name, evaluator in self.evaluators.items()
         }
@@ -407,9 +424,10 @@ class PhoneTask(Benchmark):
             blocks.append("Action History:\n" + "\n".join(lines))
         shot = step.media.get("screenshot")
         shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
+        asked = "\n\n".join([*blocks, reworded(_ASK, self.observation)])
         return (
             Message("system", (Part("text", self.system),)),
-            Message("user", (*shown, Part("text", "\n\n".join([*blocks, _ASK])))),
+            Message("user", (*self.with_observation(step, shown), Part("text", asked))),
         )
 
     def target(
@@ -419,14 +437,29 @@ class PhoneTask(Benchmark):
         truth = self.truth(step.source, step.screen)
         if truth is None:
             return None
+        if named := self._named(step, truth.action):
+            return named
         return target(
             truth.action,
             step.screen,
             self.body,
             self.places,
             space=space or self._space,
-            size=size or step.screen,
+            size=step.screen if self.observation in TELLS_PLACES else size or step.screen,
         )
+
+    def _named(self, step: Step, action: Action) -> Target | None:
+        """The action at a mark; None where it has no place, or none that is marked."""
+        places = self.places(action) if self.observation == "som" else ()
+        if not places or min(step.screen) < 1:
+            return None
+        width, height = step.screen
+        marked = self.marked(step)
+        found = [tag_at(marked, (x * width, y * height)) for x, y in places]
+        if None in found:
+            return None
+        text = compact(self.body(action, found))
+        return Target(text, text)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """The rule of a baseline; see `BASELINES`."""
