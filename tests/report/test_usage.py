@@ -141,6 +141,6 @@ def test_the_figure_has_the_runs_whose_whole_cost_is_known(tmp_path: Path) -> No
     (drawing,) = [each for each in drawings(runs) if "cost" in each.name]
     (axes,) = drawing.make().axes
     drawn = [line for line in axes.lines if line.get_marker() in ("o", "s")]
-    points = [tuple(line.get_xydata()[0].tolist()) for line in drawn]
-    assert points == [(0.5, 40.0), (2.0, 40.0)]
+    points = [np.asarray(line.get_xydata(), dtype=float).tolist() for line in drawn]
+    assert points == [[[0.5, 40.0]], [[2.0, 40.0]]]
     assert axes.get_xlabel() == "Cost of the run (USD)"
