@@ -24,6 +24,7 @@ from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
 from omnidata.tasks.observation import (
+    OPTIONS,
     UNLIMITED,
     Element,
     Kind,
@@ -272,9 +273,9 @@ class Benchmark:
             raise fault(
                 "has neither `question` nor `prompt`", "one of them, which is what is asked"
             )
-        if "observation" in self.allowed and kind.elements is Benchmark.elements:
+        if OPTIONS.keys() <= self.allowed.keys() and kind.elements is Benchmark.elements:
             raise fault(
-                "has the option observation and no `elements`",
+                f"has the options {' and '.join(OPTIONS)}, and no `elements`",
                 "a method that gives the elements of a step's screen",
             )
         for found in _ALONE.findall(question or ""):
@@ -363,8 +364,9 @@ class Benchmark:
     @property
     def observation(self) -> Kind:
         """What the model is shown of the screen, by the option of that name."""
-        wanted = self.options.get("observation", "screenshot")
-        return next((kind for kind in get_args(Kind) if kind == wanted), "screenshot")
+        if not OPTIONS.keys() <= self.options.keys():
+            return "screenshot"
+        return next(kind for kind in get_args(Kind) if kind == self.options["observation"])
 
     @property
     def _told(self) -> Sequence[str]:
@@ -390,7 +392,7 @@ class Benchmark:
         kind = self.observation
         if kind == "screenshot":
             return None
-        most = self.options.get("a11y_tokens", UNLIMITED)
+        most = self.options["a11y_tokens"]
         return tell(
             self.elements(step),
             kind,

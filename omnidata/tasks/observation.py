@@ -52,7 +52,7 @@ ROLE: Final = "a11y_tree"
 
 
 def asked_for(given: Mapping[str, str], options: dict[str, str]) -> dict[str, str]:
-    """The options without these where the screenshot alone is shown, as in runs before there were.
+    """The options, without these where the screenshot alone is shown: so they were in old runs.
 
     Args:
         given: as the user wrote them.
@@ -62,7 +62,7 @@ def asked_for(given: Mapping[str, str], options: dict[str, str]) -> dict[str, st
         UsageError: tokens of no tree are limited, or marks go with a history of answers, in which
             the marks of earlier screens would be named.
     """
-    if "observation" not in options:
+    if not OPTIONS.keys() <= options.keys():  # a task's own option may have either name
         return options
     if options["observation"] == "screenshot":
         if "a11y_tokens" in given:

@@ -376,6 +376,9 @@ def test_a_benchmark_with_the_default_prompt_needs_its_elements_alone() -> None:
     Blind = type("Blind", (Shop,), {"elements": Benchmark.elements})  # noqa: N806  (a class)
     with pytest.raises(PluginError, match="no `elements`"):
         Blind("blind", {})
+    Own = type("Own", (Blind,), {"allowed": {"observation": ("screenshot", "dom")}})  # noqa: N806
+    assert dict(Own("own", {}).options) == {"observation": "screenshot"}
+    assert Own("own", {"observation": "dom"}).prompt(step)[0].parts[0].text == "Next?"
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
