@@ -535,7 +535,9 @@ def _passes(runs: Sequence[Run], name: str) -> list[Table]:
     """
     metric, value = right_of(runs[0])
     shared = [each for each in runs[0].scores if all(each in run.scores for run in runs)]
-    told = {each: [run.scores[each].get(value) for run in runs] for each in shared}
+    told: dict[str, list[Any]] = {
+        each: [run.scores[each].get(value) for run in runs] for each in shared
+    }
     judged = {each: values for each, values in told.items() if None not in values}
     if not judged or any(one not in (0, 1) for values in judged.values() for one in values):
         return []

@@ -108,7 +108,7 @@ def score(
     elif out is not None:
         check_scores_folder(out, predictions)
     chosen = {step.sample_id for step in steps}
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for rule, place in zip(rules, outs, strict=True):
         if harness:
             answers = read_log(harness, predictions, source, benchmark)

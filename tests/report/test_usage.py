@@ -140,6 +140,7 @@ def test_the_figure_has_the_runs_whose_whole_cost_is_known(tmp_path: Path) -> No
     ]
     (drawing,) = [each for each in drawings(runs) if "cost" in each.name]
     (axes,) = drawing.make().axes
-    points = [tuple(np.ravel(line.get_data())) for line in axes.lines if line.get_marker() in "os"]
-    assert points == [(0.5, 40.0), (2.0, 40.0)]
+    marked = [line for line in axes.lines if str(line.get_marker()) in "os"]
+    points = [np.asarray(line.get_xydata()).ravel().tolist() for line in marked]
+    assert points == [[0.5, 40.0], [2.0, 40.0]]
     assert axes.get_xlabel() == "Cost of the run (USD)"
