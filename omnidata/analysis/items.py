@@ -182,7 +182,8 @@ def discriminations(right: Floats) -> list[float | None]:
 def _labels(strong: Sequence[Run], steps: Sequence[Step], right: Floats) -> list[tuple[str, str]]:
     """Each step's target, and what all strong runs say in its place, if they say the same."""
     found = []
-    for step, any_right in zip(steps, np.any(right, axis=0).tolist(), strict=True):
+    known: list[bool] = (right.max(axis=0, initial=0.0) > 0).tolist()
+    for step, any_right in zip(steps, known, strict=True):
         answers = [_said(run, step) for run in (strong[:1] if any_right else strong)]
         same = not any_right and all(_same(answers[0], other, step) for other in answers)
         found.append((answers[0].target, answers[0].words if same else ""))

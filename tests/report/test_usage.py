@@ -15,8 +15,13 @@ import pytest
 from omnidata.analysis.figures import drawings
 from omnidata.analysis.report import card_text, report
 from omnidata.analysis.tables import Table
+from omnidata.run.cost import Limits
+from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import Run, read_run
+from omnidata.types import Completion
+from tests.compare.making import TEXTS, data, loaded
 from tests.report.made import write_run
+from tests.run.scripted import RIGHT, TASK, Scripted
 from tests.trees import write_lines
 
 GEMINI = {
@@ -106,6 +111,27 @@ def test_currencies_are_never_pooled_and_a_merged_run_has_no_clock(tmp_path: Pat
     assert [row["per_hour"] for row in rows] == [2.0, 2.0, None]
 
 
+def test_a_run_gets_its_cost_from_the_same_call_with_prices_and_asks_nothing_again(
+    tmp_path: Path,
+) -> None:
+    source, out = loaded(data(tmp_path / "data", episodes=5)), tmp_path / "run"
+    prices = tmp_path / "prices.toml"
+    prices.write_text(
+        'date = 2026-11-01\ncurrency = "USD"\n[models.scripted]\ninput = 100\noutput = 1000\n'
+    )
+    said = Completion(text=TEXTS["right"], usage=RIGHT.usage, latency_s=0.5)
+    first, second = (Scripted(lambda name, attempt: said) for _ in range(2))
+    results = evaluate(TASK, source, first, out)
+    assert "cost_USD" not in found(table("cost", read_run(out)))
+    evaluate(TASK, source, second, out, limits=Limits(prices=prices))
+    assert not second.asked
+    values = found(table("cost", read_run(out)))
+    cost = 10 * (90 * 100 + 10 * 1000) / 1e6  # ten steps
+    assert values["cost_USD"] == pytest.approx(cost)
+    assert values["EM_per_USD"] == pytest.approx(results["overall"]["EM"] * 10 / cost)
+    assert (values["latency_median"], values["input_tokens"]) == (0.5, 900)
+
+
 def test_baselines_have_neither_table(tmp_path: Path) -> None:
     run = asked(tmp_path / "run", answer(0, usage={}, latency_s=0.0), usage={})
     assert {"cost", "hyperparameters"}.isdisjoint(made.name for made in report([run]).tables)
@@ -140,7 +166,7 @@ def test_the_figure_has_the_runs_whose_whole_cost_is_known(tmp_path: Path) -> No
     ]
     (drawing,) = [each for each in drawings(runs) if "cost" in each.name]
     (axes,) = drawing.make().axes
-    drawn = [line for line in axes.lines if line.get_marker() in ("o", "s")]
-    points = [np.asarray(line.get_xydata(), dtype=float).tolist() for line in drawn]
-    assert points == [[[0.5, 40.0]], [[2.0, 40.0]]]
+    marked = [line for line in axes.lines if str(line.get_marker()) in "os"]
+    points = [np.asarray(line.get_xydata()).ravel().tolist() for line in marked]
+    assert points == [[0.5, 40.0], [2.0, 40.0]]
     assert axes.get_xlabel() == "Cost of the run (USD)"
