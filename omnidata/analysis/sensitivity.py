@@ -8,6 +8,7 @@ order for one (`Benchmark.task_of`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import numpy as np
 from omnidata.analysis.run_tables import of_published, published_row, title
 from omnidata.analysis.runs import labels
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table
-from omnidata.analysis.variations import data_of, groups, right_of, value_of
+from omnidata.analysis.variations import NotTracedError, data_of, groups, right_of, value_of
 from omnidata.metrics.row_tables import means
 from omnidata.run.run_files import Run
 from omnidata.tasks.common_options import VARIATIONS
@@ -136,7 +137,8 @@ def _rows(runs: Sequence[Run]) -> Iterator[Row]:
     for run, name in zip(runs, labels(runs), strict=True):
         if not run.imported:
             label = ", ".join(filter(None, name)), "of the data"
-            yield from _row(label, within(run, data_of(run, known), benchmark.task_of))
+            with suppress(NotTracedError):  # nothing but the data says that there is such a task
+                yield from _row(label, within(run, data_of(run, known), benchmark.task_of))
 
 
 def _row(label: tuple[str, str], found: Sequence[Worded]) -> Iterator[Row]:
