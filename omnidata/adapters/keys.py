@@ -203,8 +203,10 @@ def _checked(text: str, where: str) -> str:
 # Settings, in which users give what a server of their own wants beside its key.
 
 _CREDENTIAL = re.compile(
-    r"^token$|(?:api|access|auth|bearer|secret|private|subscription|session)[-_ ]?(?:key|token)$"
-    r"|(?:secret|password|passwd|credentials?|authorization)$",
+    r"^(?:key|token|bearer|cookies?)$"
+    r"|(?:api|access|auth|bearer|secret|private|refresh|subscription|session|github|hf|id)[-_ ]?"
+    r"(?:key|token)$"
+    r"|(?:secret|password|passwd|pwd|credentials?|authorization)$",
     re.IGNORECASE,
 )
 """What the name of a secret ends with; `pad_token` and `max_tokens` are none."""
@@ -224,7 +226,7 @@ def without_credentials(settings: Any) -> Any:
         }
     if isinstance(settings, list | tuple):
         return [without_credentials(value) for value in settings]
-    if isinstance(settings, str) and settings.lstrip().startswith("{"):
+    if isinstance(settings, str) and settings.lstrip().startswith(("{", "[")):
         value = decode_utf8(settings.encode("utf-8", "replace"))
         hidden = without_credentials(value)
         return settings if hidden == value else json.dumps(hidden)
@@ -240,17 +242,23 @@ def credentials_in(settings: Any) -> Iterator[str]:
     """
     if isinstance(settings, Mapping):
         for name, value in settings.items():
-            if _is_credential(name, value):
-                yield value
-            else:
-                yield from credentials_in(value)
+            yield from _texts(value) if _is_credential(name, value) else credentials_in(value)
     elif isinstance(settings, list | tuple):
         for value in settings:
             yield from credentials_in(value)
 
 
 def _is_credential(name: object, value: object) -> bool:
-    return isinstance(value, str) and bool(value) and bool(_CREDENTIAL.search(str(name)))
+    held = isinstance(value, str | list | tuple | Mapping) and bool(value)
+    return held and bool(_CREDENTIAL.search(str(name)))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | tuple | Mapping):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(each)
 
 
 # Addresses.

@@ -20,6 +20,7 @@ Counts = Mapping[str, int]
 _NOTES = (
     "Wrong: answers that are not right. Causes: shares of these, which add up to 100 %.",
     "An answer that differs in several things has the first of them as its cause.",
+    "By what was right: a row for what is wrong at least once.",
 )
 
 
@@ -42,7 +43,8 @@ def error_tables(runs: Sequence[Run], by: Sequence[str] = ()) -> list[Table]:
         told = [each["by"].get(axis, {}) for each in causes]
         if any(told):
             found.append(_table(axis, axis.capitalize(), runs, told))
-    return [*found, _table("target", "What was right", runs, [run["by_target"] for run in causes])]
+    targets = [run["by_target"] for run in causes]
+    return [*found, _table("target", "What was right", runs, targets)] if any(targets) else found
 
 
 def _without_causes(run: Run) -> RunError:
@@ -50,7 +52,8 @@ def _without_causes(run: Run) -> RunError:
         expected, remedy = "scores of a model's answers", "leave --errors out"
     else:
         expected = "scores that this version wrote"
-        remedy = f"score it again: omnidata score {run.task} DATA {run.path} --out {run.path}"
+        answers = "PREDICTIONS" if run.imported else run.path
+        remedy = f"score it again: omnidata score {run.task} DATA {answers} --out {run.path}"
     return RunError(
         "the scores do not say why answers are wrong",
         where=str(run.path),

@@ -45,7 +45,7 @@ def report(
     ] = False,
     errors: Annotated[
         bool,
-        typer.Option("--errors", help="Why answers are wrong, in place of how many are right."),
+        typer.Option("--errors", help="Tables of why answers are wrong, in place of the others."),
     ] = False,
     figures: Annotated[
         Path | None,

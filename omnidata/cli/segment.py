@@ -25,7 +25,8 @@ def segment(
     events: Annotated[
         Path,
         typer.Argument(
-            metavar="EVENTS", help="The action log: JSON lines, or AgentNet's recording folder."
+            metavar="EVENTS",
+            help="The action log: JSON lines, or the folder of a recorder that a task reads.",
         ),
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The dataset's folder, new.")],

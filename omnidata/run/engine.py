@@ -39,8 +39,6 @@ from omnidata.types import (
     Task,
 )
 
-"""Called with (steps done, steps in all)."""
-
 Batch = Sequence[tuple[Step, Prepared]]
 
 _SYNC_S = 0.2

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from omnidata import predictions
-from omnidata.adapters.keys import without_credentials
 from omnidata.errors import RunError
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
-from omnidata.run.run_files import changes, described, read_info
+from omnidata.run.run_files import changes, described, read_info, without_secrets
 from omnidata.storage import (
     atomic_write,
     drop_partial_line,
@@ -50,7 +49,7 @@ class RunFolder:
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         self.path = path
-        self.settings: Mapping[str, Any] = without_credentials(settings)
+        self.settings: Mapping[str, Any] = without_secrets(settings)
         self.predictions = path / "predictions.jsonl"
         self.attempts = path / "attempts.jsonl"
         self._info = path / "run.json"

@@ -180,18 +180,19 @@ class _Steps:
     def _fitting(self, sample: _Sample, own: str | None) -> set[str]:
         """The steps that nothing which is said speaks against, and something speaks for."""
         found = self._meant(sample, own)
-        if len(found) > _SEVERAL:
-            return found
-        fitting = {
-            name
-            for name in found
-            if not self.task.log_difference(self.steps[name], sample.row, sample.records)
-        }
+        if len(found) > _SEVERAL:  # of so many only the one that the number names is looked at
+            says = own in found and self._differs(sample, str(own))
+            return found - {str(own)} if says else found
+        fitting = {name for name in found if not self._differs(sample, name)}
         if len(fitting) < 2:
             return fitting
         said = sample.said
         alike = {name: likeness(self.steps[name].source, said, sample.target) for name in fitting}
         return {name for name in fitting if alike[name] == max(alike.values())}
+
+    def _differs(self, sample: _Sample, name: str) -> bool:
+        """Whether what the log says of the row contradicts a step."""
+        return bool(self.task.log_difference(self.steps[name], sample.row, sample.records))
 
     def _meant(self, sample: _Sample, own: str | None) -> set[str]:
         """The steps that something which is said speaks for."""

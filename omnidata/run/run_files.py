@@ -188,13 +188,14 @@ class _Score(TypedDict, total=False):
     parsed: Any
     reason: str
     cause: Cause
-    reading: str
-    distance: _Side
+    cause_reading: str
+    cause_distance: _Side
     domain: str  # of an example, where a benchmark has domains
     ending: str | list[str | None]  # of a rollout, or of each attempt
 
 
-_OF_LINE: Final = frozenset(_Score.__annotations__)
+OF_LINE: Final = frozenset(_Score.__annotations__)
+"""The keys of a line of scores; no value of a profile has one of these names."""
 _Value = bool | _Number | list[_Number | None] | None
 
 
@@ -219,8 +220,13 @@ def read_info(run: Path) -> dict[str, Any]:
             expected=expected,
             remedy=remedy,
         )
-    settings: dict[str, Any] = without_credentials(found)
-    return settings
+    return without_secrets(found)
+
+
+def without_secrets(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without what names like `api_key` hold; but what steps are chosen by stays."""
+    hidden: dict[str, Any] = without_credentials(info)
+    return hidden | {name: info[name] for name in ("options", "where") if name in info}
 
 
 def read_results(run: Path) -> dict[str, Any]:
@@ -270,7 +276,7 @@ def read_scores(run: Path, profile: str) -> dict[str, Mapping[str, Any]]:
         expected = '{"sample_id": "...", "outcome": "...", ...}'
         score = _object(line, where, expected, remedy)
         _convert(score, _Score, where, expected, remedy)
-        for name in score.keys() - _OF_LINE:
+        for name in score.keys() - OF_LINE:
             _convert(score[name], _Value, where, expected, remedy, name)
         if isinstance(score.get("parsed"), dict):
             _convert(score["parsed"], _Parsed, where, expected, remedy, "parsed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.errors import DataError, PredictionError, RunError, UsageError
+from omnidata.errors import DataError, PluginError, PredictionError, RunError, UsageError
 from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction, lacked
 from omnidata.run.folder import file_name
-from omnidata.run.run_files import ANSWERS, RESULTS, SCORES
+from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
 from omnidata.tasks.explaining import mark_of
 from omnidata.tasks.profiles import Scored
@@ -49,7 +50,8 @@ def get_profile(task: Task, name: str | None) -> Profile:
 
     Raises:
         UsageError: the task has no such profile with its options.
-        PluginError: the profile does not say which metrics it has.
+        PluginError: the profile does not say which metrics it has, or a value of it is called as
+            something else in a line of scores.
     """
     profile = task.profiles.get(name or task.default_profile)
     if profile is None:
@@ -58,6 +60,13 @@ def get_profile(task: Task, name: str | None) -> Profile:
             where=f"--profile {name}",
             expected=f"one of {', '.join(profiles_of(task))}",
             remedy="name one of these, or leave --profile out",
+        )
+    if taken := OF_LINE.intersection(profile.values):
+        raise PluginError(
+            f"the profile {profile.name} calls a value {min(taken)!r}",
+            where=f"{type(profile).__module__}.{type(profile).__qualname__}",
+            expected=f"other names than a line of scores has: {', '.join(sorted(OF_LINE))}",
+            remedy="mend the profile, or tell the authors of the plug-in",
         )
     if check := getattr(profile, "check_metrics", None):
         check()
@@ -164,6 +173,7 @@ class _Columns:
         self.verdicts = array("l", [_NONE]) * len(steps)
         self.kinds: dict[tuple[Outcome, Values], tuple[int, bytes, bool]] = {}
         self.wrong: dict[int, tuple[Cause, str]] = {}
+        self.unexplained = False
         self.degraded = 0
 
     def lines(self, answers: Iterable[Prediction], ignored: frozenset[str]) -> Iterator[bytes]:
@@ -239,13 +249,19 @@ class _Columns:
     ) -> bytes:
         """Why the answer is wrong, as a line has it."""
         assert self.task
-        told = self.task.explain(step, verdict, profile=self.profile.name, receipt=receipt)
-        found = told.diagnosis or Diagnosis("rule")
-        self.wrong[number] = found.cause, told.target_label
-        return b',"cause":"%b"%b%b' % (
-            found.cause.encode(),
-            b',"reading":%b' % encode(found.reading) if found.reading else b"",
-            b"" if found.distance is None else b',"distance":%b' % encode(found.distance),
+        found, target = Diagnosis("rule"), ""
+        try:
+            told = self.task.explain(step, verdict, profile=self.profile.name, receipt=receipt)
+            found, target = told.diagnosis or found, told.target_label
+        except PluginError as error:  # it says nothing about the verdict, which stands
+            if not self.unexplained:
+                warnings.warn(f"some causes are not known: {error}", RuntimeWarning, stacklevel=2)
+            self.unexplained = True
+        self.wrong[number] = found.cause, target
+        return b',"cause":%b%b%b' % (
+            encode(found.cause),
+            b',"cause_reading":%b' % encode(found.reading) if found.reading else b"",
+            b"" if found.distance is None else b',"cause_distance":%b' % encode(found.distance),
         )
 
     def causes(self, by: Mapping[str, Iterable[str]]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,9 @@ from omnidata.tasks.base import Benchmark, explain
 from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.published import Published
 from omnidata.types import (
+    CAUSES,
     OUTCOMES,
+    Diagnosis,
     Explanation,
     LoadedDataset,
     Outcome,
@@ -74,10 +77,18 @@ class PluginBenchmark(PluginTask):
         own = getattr(type(self.task), "explain", Benchmark.explain)
         if own is Benchmark.explain:
             return explain(self, self.profiles[profile], step, verdict, receipt=receipt)
-        said: Explanation = self.blame.call(
+        said = self.blame.call(
             self.task.explain, step.sample_id, step, verdict, profile=profile, receipt=receipt
         )
-        return said
+        if isinstance(said, Explanation) and _is_told(said.diagnosis):
+            return said
+        raise PluginError(
+            f"{self.blame.origin} fails: `explain` gives {said!r:.300}",
+            where=step.sample_id,
+            expected="an Explanation, whose diagnosis is None or has a cause of "
+            "omnidata.types.CAUSES, a text as its reading, and a finite distance or None",
+            remedy="mend `explain`, or tell the authors of the plug-in",
+        )
 
     @property
     def overview(self) -> Any:
@@ -230,6 +241,15 @@ class PluginProfile:
         where = f"the table of {len(steps)} steps"
         found: dict[str, Any] = self.blame.call(self.profile.total, where, steps, rows)
         return found
+
+
+def _is_told(diagnosis: object) -> bool:
+    """Whether it is a diagnosis that can be written, or none."""
+    if not isinstance(diagnosis, Diagnosis):
+        return diagnosis is None
+    away = diagnosis.distance
+    is_number = away is None or (isinstance(away, int | float) and math.isfinite(away))
+    return is_number and diagnosis.cause in CAUSES and isinstance(diagnosis.reading, str)
 
 
 def torn_episodes(steps: Iterable[Step]) -> list[Finding]:

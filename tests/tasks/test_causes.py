@@ -17,15 +17,25 @@ import pytest
 
 from omnidata.actions import Action, Point, Space, convert
 from omnidata.analysis.error_tables import error_tables
-from omnidata.errors import Finding
+from omnidata.errors import Finding, PluginError
 from omnidata.predictions import Prediction
 from omnidata.run.run_files import read_run
-from omnidata.run.scoring import score
+from omnidata.run.scoring import get_profile, score
 from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import answer_space, in_pixels, respelled
 from omnidata.tasks.profiles import RowProfile
-from omnidata.types import Cause, Diagnosis, Outcome, Profile, Step, Target, Task, Verdict
+from omnidata.types import (
+    Cause,
+    Diagnosis,
+    Explanation,
+    Outcome,
+    Profile,
+    Step,
+    Target,
+    Task,
+    Verdict,
+)
 from tests.goldens.worlds import WORLDS
 from tests.plugin import data as odyssey
 
@@ -265,6 +275,47 @@ def test_a_plug_in_has_causes_for_free(tmp_path: Path, monkeypatch: pytest.Monke
     case = Case("odyssey", ALWAYS | PLACES | TEXTS | ENDS)
     assert case.causes <= check(task, task.load(data).steps, case).keys()
     check_scores(task, data, case, tmp_path / "scored")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        Explanation("wrong", "no", diagnosis="wrong_type"),  # type: ignore[arg-type]
+        Explanation("wrong", "no", diagnosis=Diagnosis("oops")),  # type: ignore[arg-type]
+        Explanation("wrong", "no", diagnosis=Diagnosis("near_miss", distance=math.nan)),
+        KeyError("nope"),
+    ],
+)
+def test_an_explanation_that_is_none_costs_a_plug_in_its_causes_and_no_scores(
+    given: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odyssey.install(tmp_path / "site", monkeypatch)
+    task = get_task("odyssey")
+    steps = task.load(odyssey.write(tmp_path / "data", episodes=2)).steps
+
+    def explain(self: object, *arguments: object, **options: object) -> object:
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    monkeypatch.setattr(type(task.task), "explain", explain, raising=False)  # type: ignore[attr-defined]
+    whole = np.ones(len(steps), dtype=np.bool_)
+    with pytest.warns(RuntimeWarning, match="explain") as told:
+        results = score(task, task.profiles["odyssey-ams"], steps, (), whole=whole)
+    assert len(told) == 1
+    assert results["causes"]["overall"] == {"rule": results["counts"]["steps"]}
+
+
+def test_a_value_may_not_be_called_as_what_a_line_of_scores_has_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odyssey.install(tmp_path / "site", monkeypatch)
+    task = get_task("odyssey")
+    ours = type(task.task.profiles["odyssey-ams"])  # type: ignore[attr-defined]
+    monkeypatch.setattr(ours, "values", ("exact_match", "cause_distance"))
+    with pytest.raises(PluginError, match="cause_distance"):
+        get_profile(task, None)
 
 
 def check_scores(task: Task, data: Path, case: Case, out: Path) -> None:
