@@ -47,7 +47,7 @@ def items(
     seed: Annotated[int, typer.Option(min=0, help="Of the parts that are tried.")] = 0,
     as_json: args.Json = False,
 ) -> None:
-    """Which steps are hard, which tell models apart, and which labels look wrong?
+    """Find hard steps, labels to recheck, and a part that ranks alike.
 
     Difficulty and discrimination of each step over the runs, and a list of the labels that all
     strong runs contradict with one and the same answer: to be looked at again. With --subset, a
