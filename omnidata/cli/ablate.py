@@ -70,7 +70,7 @@ def ablate(
     form: Annotated[Format, typer.Option("--format", help="How to print it.")] = "terminal",
     as_json: args.Json = False,
 ) -> None:
-    """Ask a model with less of its media, with wrong ones, or with other options.
+    """Ask a model with less or wrong media, or with other options.
 
     Runs the modalities with each form of instruction and, in the full setting, controls: the sound,
     the clip or the picture of another episode, silence, a clip in which nothing moves. Each run has
