@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from omnidata import registry
 from omnidata.data.convert_shards import (
     Plan,
     RepositoryStaging,
@@ -167,7 +168,12 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
         source: what the repository is made of.
         manifest: what it says of itself.
         name: of its folder.
+
+    Returns:
+        Markdown; nothing for data of a task that is not installed here.
     """
+    if source.task not in registry.names():
+        return ""
     task = get_task(source.task)
     found = statistics(task, source)
     codes = Counter(each.code for each in (*manifest.findings, *manifest.media_findings))
