@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from omnidata.errors import MediaError, MissingMediaError
 from omnidata.media.clip import decode
@@ -445,6 +445,11 @@ def _container_format(held: InMemoryMedia, container: InputContainer) -> str:
     return "webm" if name == "mkv" and b"webm" in head else name
 
 
+_TOGETHER: Final = 20
+"""Media that a thread looks at before it hands them over: a look at a missing file costs less than
+to wake who waits for it."""
+
+
 def in_threads(
     look: Callable[[Item], Result],
     items: Sequence[Item],
@@ -469,9 +474,18 @@ def in_threads(
     import av  # noqa: F401  for the threads
     from PIL import Image  # noqa: F401  for the threads
 
-    pool = ThreadPoolExecutor(workers or os.cpu_count())
+    threads = workers or os.cpu_count() or 1
+    size = max(1, min(_TOGETHER, len(items) // (4 * threads)))
+    firsts = range(0, len(items), size)
+    calls = max(1, ahead // size)
+
+    def look_at(first: int) -> list[Result]:
+        return [look(item) for item in items[first : first + size]]
+
+    pool = ThreadPoolExecutor(threads)
     try:
-        for first in range(0, len(items), ahead):
-            yield from pool.map(look, items[first : first + ahead])
+        for begin in range(0, len(firsts), calls):
+            for found in pool.map(look_at, firsts[begin : begin + calls]):
+                yield from found
     finally:
         pool.shutdown(cancel_futures=True)

@@ -15,7 +15,7 @@ from av.video.stream import VideoStream
 from PIL import Image
 
 from omnidata.errors import MediaError
-from omnidata.media import examine, probe
+from omnidata.media import examine, in_threads, probe
 from omnidata.types import MediaRef
 
 Pixels = npt.NDArray[np.uint8]
@@ -121,3 +121,9 @@ def test_samples_that_are_no_numbers_are_no_sound(tmp_path: Path) -> None:
 def test_a_picture_is_what_it_holds_whatever_its_name(tmp_path: Path, form: str) -> None:
     Image.effect_noise((40, 30), 40).save(tmp_path / "a.png", form)
     assert probe(MediaRef("image", tmp_path, "a.png")).codec == form.lower()
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 163, 1003])
+@pytest.mark.parametrize("ahead", [1, 10, 1000])
+def test_what_threads_look_at_comes_in_order_each_once(count: int, ahead: int) -> None:
+    assert [*in_threads(str, range(count), workers=2, ahead=ahead)] == [*map(str, range(count))]
