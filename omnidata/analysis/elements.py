@@ -221,8 +221,8 @@ def _table(
     notes = ["Of several boxes that are alternatives, the largest is the element."]
     if left := max(each.left_out for each in found):
         notes.append(
-            f"Left out: up to {counted(left, 'judged step')}, whose target is no box to tap or click,"
-            " or has no area, or whose screen's size is unknown."
+            f"Left out: up to {counted(left, 'judged step')}, whose target is no box to tap or "
+            "click, or has no area, or whose screen's size is unknown."
         )
     return Table(
         name, title(what, runs), runs[0].task, runs[0].profile, (label,), tuple(heads), tuple(rows),
