@@ -116,7 +116,8 @@ def decision_tables(runs: Sequence[Run]) -> list[Table]:
     same = groups(MEDIA_UNTIL, runs)
     names = labels([group[0] for group in same])
     for group, name in zip(same, names, strict=True):
-        group = sorted(group, key=lambda run: float(value_of(MEDIA_UNTIL, run)))
+        by_share = {value_of(MEDIA_UNTIL, run): run for run in reversed(group)}
+        group = [by_share[share] for share in sorted(by_share, key=float)]
         told = decisions(group)
         if told:
             data = data_of(group[-1], known)
@@ -156,7 +157,8 @@ def _table(
         heads,
         tuple(rows),
         (
-            "Steps: those whose clip or sound was cut, by the receipts of all runs.",
+            "Steps: those whose clip or sound was cut, by the receipts of all runs; of several "
+            "runs with one share the first.",
             "Decided at: the mean share of the time from which on an answer stays right, of the "
             "steps that are right when all is shown.",
             "Premature acts: of these steps, the share that at this time is answered with an "
@@ -170,6 +172,8 @@ def _row(
 ) -> Row:
     cells = [Cell(len(steps)), *_means([[*told[s.sample_id].right] for s in steps], steps)]
     sure = [step for step in steps if told[step.sample_id].right[-1]]
+    # Of a task that reads no answer as an action nobody knows what acts.
+    known = any(any(found.acts) for found in told.values())
     values = []
     for step in sure:
         found = told[step.sample_id]
@@ -177,7 +181,8 @@ def _row(
         assert place is not None  # it is right in the end
         early = [found.premature(number) for number in range(len(shares) - 1)]
         values.append([float(shares[place]), *early])
-    cells += _means(values, sure) if sure else [Cell(None)] * len(shares)
+    found_cells = [*_means(values, sure)] if sure else [Cell(None)] * len(shares)
+    cells += found_cells if known else [found_cells[0], *[Cell(None)] * (len(shares) - 1)]
     return Row((label,), tuple(cells), group=group)
 
 

@@ -231,7 +231,7 @@ def _table(
 
 
 def _percent(part: float) -> str:
-    return f"{100 * part:.2g}" if part < 1 else f"{100 * part:.0f}"
+    return f"{100 * part:.3g}"
 
 
 def figure(found: Clicks, told: str) -> Figure:

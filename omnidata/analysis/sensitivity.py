@@ -20,7 +20,9 @@ from omnidata.analysis.tables import Cell, Column, Head, Row, Table
 from omnidata.analysis.variations import NotTracedError, data_of, groups, right_of, value_of
 from omnidata.metrics.row_tables import means
 from omnidata.run.run_files import Run
+from omnidata.tasks import get_task
 from omnidata.tasks.common_options import VARIATIONS
+from omnidata.tasks.published import Variation
 from omnidata.types import LoadedDataset, Step
 
 _METRICS = ("mean", "sensitivity", "worst", "best")
@@ -49,9 +51,25 @@ class Worded:
         return float(np.mean(self.scores)), deviation, min(self.scores), max(self.scores)
 
 
-def across(runs: Sequence[Run], data: LoadedDataset) -> list[Worded]:
-    """The episodes of runs that word them differently, over the steps that all have judged."""
+def across(
+    runs: Sequence[Run], data: LoadedDataset, said: Sequence[Mapping[str, str]]
+) -> list[Worded]:
+    """The episodes of runs that word them differently, over the steps that all have judged.
+
+    Args:
+        runs: alike but for the wording.
+        data: of the runs.
+        said: the instruction of each step, of each run: runs with equal ones are one wording.
+    """
     value = right_of(runs[0])[1]
+    wordings: dict[str, dict[tuple[str, ...], list[int]]] = {}
+    steps: dict[str, list[str]] = {}
+    for step in data.steps:
+        steps.setdefault(step.episode, []).append(step.sample_id)
+    for episode, names in steps.items():
+        for number, texts in enumerate(said):
+            told = tuple(texts.get(name, "") for name in names)
+            wordings.setdefault(episode, {}).setdefault(told, []).append(number)
     found: dict[str, list[list[float]]] = {}
     group: dict[str, str] = {}
     for step in data.steps:
@@ -60,9 +78,20 @@ def across(runs: Sequence[Run], data: LoadedDataset) -> list[Worded]:
         if len(known) == len(runs):
             found.setdefault(step.episode, []).append(known)
             group[step.episode] = step.group
-    return [
-        Worded(group[name], tuple(np.mean(rows, axis=0).tolist())) for name, rows in found.items()
-    ]
+    made = []
+    for name, rows in found.items():
+        scores = np.mean(rows, axis=0)
+        if len(same := wordings[name]) > 1:
+            told = tuple(float(scores[numbers].mean()) for numbers in same.values())
+            made.append(Worded(group[name], told))
+    return made
+
+
+def _said(run: Run, of: Variation, data: LoadedDataset) -> dict[str, str]:
+    """The instruction of each step as a run was told it."""
+    options = {**run.benchmark.options, of.option: value_of(of, run)}
+    source = get_task(run.task, options).load(data.root, check_media=False)
+    return {step.sample_id: step.instruction for step in source.steps}
 
 
 def within(run: Run, data: LoadedDataset, task_of: Callable[[Step], str]) -> list[Worded]:
@@ -131,7 +160,8 @@ def _rows(runs: Sequence[Run]) -> Iterator[Row]:
         for group, name in zip(same, labels([group[0] for group in same]), strict=True):
             called = ", ".join(of.called(value_of(of, run)) for run in group)
             label = ", ".join(filter(None, name)), f"{of.label}: {called}"
-            yield from _row(label, across(group, data_of(group[0], known)))
+            data = data_of(group[0], known)
+            yield from _row(label, across(group, data, [_said(run, of, data) for run in group]))
     if benchmark.task_of is None or any(run.offline_scorer for run in runs):
         return
     for run, name in zip(runs, labels(runs), strict=True):

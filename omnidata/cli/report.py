@@ -95,6 +95,13 @@ def report(
             where=f"--data {data}",
             expected=f"--html PATH or --by {AXIS} as well",
         )
+    if errors and AXIS in by:
+        raise UsageError(
+            "causes are not told by the size of elements",
+            where=f"--errors --by {AXIS}",
+            expected="one of the two",
+            remedy=f"leave --errors out, or --by {AXIS}",
+        )
     if errors and published:
         raise UsageError(
             "nothing is published of causes",
@@ -103,8 +110,8 @@ def report(
             remedy="leave --published out",
         )
     found = read_runs(runs)
-    sized = [clicks(run, data) for run in found] if AXIS in by and not errors else []
-    axes = [axis for axis in by if axis != AXIS or errors]
+    sized = [clicks(run, data) for run in found] if AXIS in by else []
+    axes = [axis for axis in by if axis != AXIS]
     made = make(found, with_published=published, by=axes, errors=errors, clicks=sized)
     for text in made.warnings:
         terminal.note(f"warning: {text}")

@@ -13,12 +13,12 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import Asking, asks, reading_data
-from omnidata.errors import Finding, counted
+from omnidata.errors import Finding, UsageError, counted
 
 if TYPE_CHECKING:
     from omnidata.synth import annotate as synth
     from omnidata.synth.annotate import Asked, Done
-    from omnidata.types import LoadedDataset, Task
+    from omnidata.types import Adapter, LoadedDataset, Step, Task
 
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="The dataset's folder, new.")]
 Model = Annotated[
@@ -158,7 +158,17 @@ def recaption(
     finder = author
     if grounder is not None and grounder != model:
         plain = replace(asking, options={}, base_url=None, key_file=None)
-        finder = Asked(grounder, partial(plain.adapter, grounder))
+
+        def found_by(task: Task, steps: Sequence[Step]) -> Adapter:
+            try:
+                return plain.adapter(grounder, task, steps)
+            except UsageError as error:
+                where = (error.where or "").replace("--model", "--grounder")
+                raise UsageError(
+                    error.what, where=where, expected=error.expected, remedy=error.remedy
+                ) from None
+
+        finder = Asked(grounder, found_by)
     with terminal.resumable(), terminal.progress(model) as progress:
         report = run(
             benchmark,

@@ -37,6 +37,8 @@ _TIE = 1e-3  # of a tick: clocks in milliseconds are usual
 def beginning(ref: MediaRef, budget: Budget) -> bytes:
     """The first `ref.until` of a medium's time: a clip as MP4, with its sound; a track as WAV.
 
+    The sound of a clip ends when its pictures do, however long it is.
+
     A frame belongs to it that is shown before that moment; the first one always does. A clip has
     the rate of its frames, an odd row or column less; a track its own rate, and one channel.
 
@@ -47,19 +49,17 @@ def beginning(ref: MediaRef, budget: Budget) -> bytes:
     if ref.kind == "audio":
         with opened(whole, budget) as container:
             own = audio_stream(container, whole, None).codec_context.sample_rate
-        return wav(_first(samples(whole, rate=own, budget=budget), ref.until), own)
+        heard = samples(whole, rate=own, budget=budget)
+        return wav(heard[: max(1, round(ref.until * len(heard)))], own)
     if ref.kind != "video":
         raise broken(ref, "a picture has no beginning", "a clip or a sound")
     seconds, rate, has_sound = _length(whole, budget)
     ticks = max(1, ceil(ref.until * seconds * rate - _TIE))
     if ticks > budget.max_frames:
         raise broken(ref, f"it has {ticks} frames", f"at most {budget.max_frames}", fault="refused")
-    sound = _first(samples(whole, rate=AUDIO_RATE, budget=budget), ref.until) if has_sound else None
+    heard = samples(whole, rate=AUDIO_RATE, budget=budget) if has_sound else None
+    sound = None if heard is None else heard[: max(1, round(ref.until * seconds * AUDIO_RATE))]
     return encode_mp4(_frames(whole, rate, ticks, budget), fps=rate, crf=_CRF, sound=sound)
-
-
-def _first(heard: npt.NDArray[np.float32], share: float) -> npt.NDArray[np.float32]:
-    return heard[: max(1, round(share * len(heard)))]
 
 
 def _length(whole: MediaRef, budget: Budget) -> tuple[float, Fraction, bool]:

@@ -25,7 +25,7 @@ from omnidata.predictions import Prediction
 from omnidata.registry import is_ours, working
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
-from omnidata.run.folder import TRANSIENT
+from omnidata.run.folder import TRANSIENT, file_name
 from omnidata.storage import atomic_write, wrap_os_error
 from omnidata.synth.annotate import UNLIMITED, run_folder
 from omnidata.synth.derive import PICTURES, Album, RowsStaging, derivation_of, platform_of
@@ -262,7 +262,7 @@ def recaption(
         rows_of: whose rows are written, by its `derivation`, and whose question and judge check
             them.
         out: a new or empty folder, or what the same call has written. Answers lie beside it, in
-            `run_folder(out)`: `captions` and `grounding`.
+            `run_folder(out)`: `captions`, and `by-` with the grounder's name.
         author: writes.
         grounder: is asked where the element is, by the old instruction and by the new one.
         limits: how fast, how long and how dearly to ask.
@@ -274,7 +274,7 @@ def recaption(
 
     Raises:
         DataError: the data have no element, or `out` holds rows of other data or settings.
-        MediaError: a screenshot cannot be read.
+        MediaError: a screenshot cannot be copied.
         UnansweredError: a question got no answer.
         UsageError: `out` holds something else, or a model cannot be asked.
     """
@@ -287,12 +287,18 @@ def recaption(
         "rows_of": [rows_of.name],
         "model": author.name,
         "model_options": dict(author.options),
-        "grounder": grounder.name,
         "prompt_hash": Captions().prompt_hash,
     }
     inputs = {source.root, *(ref.root for s in source.steps for ref in s.media.values() if ref)}
     staging = CaptionsStaging(out, plan=plan, inputs=inputs)
     if report := staging.finished():
+        if report["grounder"] != grounder.name:
+            raise DataError(
+                f"its rows were grounded by {report['grounder']}",
+                where=str(out),
+                expected=f"rows that {grounder.name} has grounded, or a new folder",
+                remedy="give another OUT",
+            )
         return report
     targets, left_out = read_targets(task, source)
     if not targets:
@@ -302,12 +308,17 @@ def recaption(
             expected="steps whose target is one box on their screenshot",
         )
 
-    def ask(task: Task, asked: LoadedDataset, who: Asked, name: str) -> list[Prediction]:
-        return _ask(task, asked, who, run_folder(out) / name, limits, progress)
+    # A model that cannot be made leaves nothing behind.
+    writer = author.adapter(Captions(), [target.step for target in targets])
+
+    def ask(task: Task, asked: LoadedDataset, who: Asked, adapter: Adapter) -> list[Prediction]:
+        # Captions stay when another model grounds them.
+        name = "captions" if who is author and adapter is writer else f"by-{file_name(who.name)}"
+        return _ask(task, asked, adapter, run_folder(out) / name, who.options, limits, progress)
 
     with staging, wrap_os_error(staging.path):
-        questions = _questions(targets, source, staging.path)
-        answers = ask(Captions(), questions, author, "captions")
+        targets, questions = _questions(targets, left_out, source, staging.path)
+        answers = ask(Captions(), questions, author, writer) if targets else []
         album = Album()
         about = {"model": author.name, "grounder": grounder.name}
         elements, rejected = _captioned(task, targets, answers, about, album)
@@ -319,12 +330,14 @@ def recaption(
             _write(file, map(derivation.row, elements))
             rows = rows_of.load(file)
             both = _with_old(rows, elements)
-            found = _found(rows_of, both.steps, ask(rows_of, both, grounder, "grounding"))
+            finder = grounder.adapter(rows_of, both.steps)
+            found = _found(rows_of, both.steps, ask(rows_of, both, grounder, finder))
             before, after = ([f"{of}{row}" in found for row in rows.row_ids] for of in (_OLD, ""))
         pairs = list(zip(elements, after, strict=True))
         kept = [element for element, found in pairs if found]
         report = {
             "files": {derivation.file: rows_of.name} if kept else {},
+            "grounder": grounder.name,
             "elements": {
                 "all": len(targets),
                 "captioned": len(elements),
@@ -348,16 +361,27 @@ def recaption(
     return {**staging.plan, **report}
 
 
-def _questions(targets: Sequence[Target], source: LoadedDataset, folder: Path) -> LoadedDataset:
-    """A step for each element, which shows it framed; those that are drawn already are whole."""
+def _questions(
+    targets: Sequence[Target], left_out: Counter[str], source: LoadedDataset, folder: Path
+) -> tuple[list[Target], LoadedDataset]:
+    """A step for each element, which shows it framed; those that are drawn already are whole.
+
+    Elements on screenshots that cannot be read are left out and counted.
+    """
     marked = folder / MARKED
     marked.mkdir(exist_ok=True)
-    steps = []
+    kept, steps = [], []
     for number, target in enumerate(targets):
         path = marked / f"{number:06}.png"
         if not path.exists():
+            try:
+                drawn = framed(target.shot, target.box, target.step.screen)
+            except MediaError:
+                left_out["a screenshot that cannot be read"] += 1
+                continue
             with atomic_write(path, durable=False) as file:
-                file.write(framed(target.shot, target.box, target.step.screen))
+                file.write(drawn)
+        kept.append(target)
         shown = MediaRef("image", folder, f"{MARKED}/{path.name}")
         steps.append(
             replace(
@@ -370,14 +394,15 @@ def _questions(targets: Sequence[Target], source: LoadedDataset, folder: Path) -
                 episode=target.step.sample_id,
             )
         )
-    return replace(source, steps=steps, roles={SCREENSHOT: "image"}, findings=[])
+    return kept, replace(source, steps=steps, roles={SCREENSHOT: "image"}, findings=[])
 
 
 def _ask(
     task: Task,
     asked: LoadedDataset,
-    who: Asked,
+    adapter: Adapter,
     run: Path,
+    model_options: Mapping[str, str],
     limits: Limits,
     progress: Progress | None,
 ) -> list[Prediction]:
@@ -389,9 +414,9 @@ def _ask(
     evaluate(
         task,
         asked,
-        who.adapter(task, asked.steps),
+        adapter,
         run,
-        model_options=who.options,
+        model_options=model_options,
         limits=limits,
         progress=progress,
     )

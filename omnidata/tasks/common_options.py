@@ -111,7 +111,8 @@ def _canonical(name: str, value: str) -> str:
         except ValueError:
             share = 0.0
         if 0 < share <= 1:
-            return "" if share == 1 else f"{share:g}"
+            said = f"{share:g}"
+            return "" if said == "1" else said
     expected = {"language": f"one of {', '.join(LANGUAGES)}", "media_until": "above 0, up to 1"}
     raise UsageError(
         f'"{value}" is no value of "{name}"',

@@ -575,13 +575,13 @@ def _diagonals(point: Point | None, regions: Sequence[Region]) -> float | None:
     """How far a point is from the nearest box, in that box's diagonals; None where none has one."""
     if point is None:
         return None
-    found = [
-        math.hypot(*_off(point, box)) / size
+    boxes = [
+        (math.hypot(*_off(point, box)), size)
         for box in regions
         if isinstance(box, Box) and (size := math.hypot(box.right - box.left, box.bottom - box.top))
     ]
-    nearest = min(found, default=math.inf)
-    return round(nearest, 3) if math.isfinite(nearest) else None
+    away, diagonal = min(boxes, default=(math.inf, 1.0))
+    return round(away / diagonal, 3) if math.isfinite(away) else None
 
 
 def _outside(point: Point, regions: Sequence[Region], screen: Screen, reach: float) -> float:

@@ -250,6 +250,8 @@ class Store:
         """What a medium becomes, and its line of the journal if there is to be one."""
         stamp = _stamp(ref)
         place = f"{ref.kind} {media.place(ref)} {ref.cell}{ref.marks or ''}"
+        if ref.until < 1:
+            place += f" until {ref.until}"
         before = self._before.get(place)
         if before and before.stamp == stamp and all(map(self._is_whole, before.kept.files)):
             return before.kept, b""

@@ -47,7 +47,7 @@ def test_rows_hold_as_many_elements_each_from_small_to_large(run: Path) -> None:
     assert [[cell.value for cell in row.cells] for row in table.rows] == [
         [1, 0.0], [1, 0.0], [1, 1.0], [1, 1.0], [1, 1.0],
     ]  # fmt: skip
-    assert [row.labels[0] for row in table.rows][::4] == ["1 to 3.4", "18 to 25"]
+    assert [row.labels[0] for row in table.rows][::4] == ["1 to 3.4", "17.8 to 25"]
     assert any("up to 1 judged step" in note for note in table.notes), "the flat one"
 
 

@@ -22,10 +22,10 @@ from tests.report.made import write_run
 from tests.run.scripted import Scripted
 from tests.trees import row, write_app
 
-# Right in the benchmark's own language, in English and in Chinese.
+# Right in the benchmark's own language, in English and in Chinese, which is its own: two wordings.
 RIGHT: dict[str, tuple[bool | None, ...]] = {
-    "App/T1/0": (True, True, False),
-    "App/T1/1": (True, False, False),
+    "App/T1/0": (False, True, False),
+    "App/T1/1": (False, False, False),
     "App/T2/0": (True, True, True),
     "App/T2/1": (True, None, True),  # not judged in one of them: left out of all
 }
@@ -53,9 +53,9 @@ def test_runs_that_word_their_steps_otherwise_are_one_task_each_episode(tmp_path
     ]
     (told,) = only("sensitivity", runs).rows
     assert told.labels == ("openai:a", "Instruction: Own, English, Chinese")
-    deviation = Worded("", (1.0, 0.5, 0.0)).values()[1]
+    deviation = Worded("", (0.5, 0.0)).values()[1]
     assert [cell.value for cell in told.cells] == pytest.approx(
-        [2, (0.5 + 1) / 2, deviation / 2, (0 + 1) / 2, 1.0]
+        [2, (0.25 + 1) / 2, deviation / 2, (0 + 1) / 2, (0.5 + 1) / 2]
     )
     languages = only("language", runs)
     assert [column.group for column in languages.columns if column.metric == "EM"] == ["", "en"]

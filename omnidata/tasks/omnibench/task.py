@@ -515,6 +515,11 @@ class OmniBench(Benchmark):
         where = f"[{answer.point[0]:g}, {answer.point[1]:g}]" if answer.point else ""
         return replace(answer.action, words=words(answer.action, where))
 
+    def application(self, step: Step) -> str:
+        """Whose screen it is; nothing tells it of a task of several."""
+        found = super().application(step)
+        return "" if found == loader.SEVERAL else found
+
     def explain(
         self,
         step: Step,

@@ -66,7 +66,7 @@ def read_tree(content: bytes) -> list[Element]:
     parser.buffer_text = True
     try:
         parser.Parse(content, True)
-    except expat.ExpatError as error:
+    except (expat.ExpatError, LookupError) as error:  # a LookupError: an encoding nobody knows
         raise ValueError(f"it is no XML ({error})") from None
     return [element for element in reader.found if element is not None]
 
