@@ -179,7 +179,7 @@ def turns(found: Sequence[tuple[Run, Sequence[float]]], told: Sequence[str]) -> 
     families, written = spellings(told)
     most = len(found[0][1])
     for place, ((run, curve), name) in enumerate(zip(found, told, strict=True)):
-        lengths = run.results["rollouts"]["lengths"]
+        lengths = run.results["rollouts"].get("lengths", {})
         whole = sum(lengths.values()) or 1
         shares = [100 * lengths.get(str(turn), 0) / whole for turn in range(1, most + 1)]
         for axes, values in ((above, [100 * value for value in curve]), (below, shares)):

@@ -12,7 +12,7 @@ from statistics import StatisticsError, correlation
 from typing import Any, Final
 
 from omnidata.analysis.comparison import Pair, compare
-from omnidata.analysis.inference import corrected
+from omnidata.analysis.inference import TIE, corrected
 from omnidata.analysis.run_tables import title
 from omnidata.analysis.runs import labels, unlike
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table, marked_best
@@ -114,7 +114,7 @@ def ranking(
     rows = []
     for key in order:
         found, total = results[key], totals[key]
-        better = sum(other is not None and total is not None and other > total
+        better = sum(other is not None and total is not None and other > total + TIE
                      for other in totals.values())  # fmt: skip
         cells = [Cell(None if total is None or apart else better + 1)]
         cells += [_with_interval(found["overall"], found.get("ci95"), name) for name in columns]

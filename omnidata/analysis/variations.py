@@ -556,7 +556,11 @@ def _passes(runs: Sequence[Run], name: str) -> list[Table]:
     the ids or the data tell which step is of which.
     """
     metric, value = right_of(runs[0])
-    shared = [each for each in runs[0].scores if all(each in run.scores for run in runs)]
+    shared = [
+        each
+        for each in runs[0].scores
+        if all(run.scores.get(each, {}).get("outcome", "missing") != "missing" for run in runs)
+    ]
     told: dict[str, list[Any]] = {
         each: [run.scores[each].get(value) for run in runs] for each in shared
     }
@@ -564,7 +568,7 @@ def _passes(runs: Sequence[Run], name: str) -> list[Table]:
     if not judged or any(one not in (0, 1) for values in judged.values() for one in values):
         return []
     counts = {f"{metric} of steps": [sum(values) for values in judged.values()]}
-    if whole := _whole_episodes(runs, judged):
+    if len(shared) == len(runs[0].scores) and (whole := _whole_episodes(runs, judged)):
         counts["episodes, all steps right"] = whole
     size = len(runs)
     drawn = [*(k for k in _DRAWN if k < size), size]

@@ -57,6 +57,8 @@ ALL: Mapping[str, tuple[str, Sequence[Mapping[str, Any]], str | None]] = {
     "vlc/gap": ("step_limit", [line(1), line(4, "pyautogui.press('a')")], "0"),
     "chrome/late": ("time_limit", [line(1), {"Error": "Time limit exceeded in chrome/x"}], None),
     "chrome/broken": ("crash", [line(1), {"Error": "no such file"}], None),
+    "chrome/at-once": ("crash", [{"Error": "connection refused"}], None),
+    "vlc/killed": ("unknown", acts(*CLICKS[:2]), None),
 }
 
 
@@ -72,7 +74,7 @@ def test_each_ending_is_told_by_its_trajectory(tmp_path: Path) -> None:
     }  # fmt: skip
     assert lines["vlc/gap"]["turns"] == 4, "what could not be run was a turn"
     assert (lines["vlc/limit"]["turns"], lines["vlc/limit"]["seconds"]) == (4, 30.0)
-    assert (found["attempts"], found["unrecorded"], found["step_limit"]) == (11, 1, 4)
+    assert (found["attempts"], found["unrecorded"], found["step_limit"]) == (13, 1, 4)
     assert found["false_finish"] == 0.5, "the third has no score"
     assert found["by"]["feasibility"]["infeasible"]["endings"] == {"fail_right": 1}
     assert found["by"]["group"]["Professional"]["endings"] == {"fail_right": 1, "fail_wrong": 1}

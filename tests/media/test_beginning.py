@@ -50,6 +50,10 @@ def test_the_sound_of_a_clip_is_cut_with_it(tmp_path: Path) -> None:
     # AAC is written in pieces of 1024 samples, after one that leads in.
     assert len(media.samples(ref)) == pytest.approx(len(heard), abs=2048)
     assert len(media.samples(replace(ref, until=0.5))) == pytest.approx(len(heard) / 2, abs=2048)
+    longer = tone(3 * FRAMES / FPS).astype(np.float32)
+    (tmp_path / "clip.mp4").write_bytes(encode_mp4(greys, fps=FPS, sound=longer))
+    cut = media.samples(replace(ref, until=0.5))  # at the moment at which the pictures end
+    assert len(cut) == pytest.approx(len(heard) / 2, abs=2048)
 
 
 def test_a_picture_has_no_beginning_and_what_is_cut_has_no_file(tmp_path: Path) -> None:

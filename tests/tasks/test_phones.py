@@ -14,6 +14,7 @@ from omnidata.errors import UsageError
 from omnidata.tasks import get_task
 from omnidata.tasks.phones.task import SPACES
 from omnidata.types import LoadedDataset, Step, Task
+from tests.goldens.worlds import build
 from tests.loaders.phones import (
     CLICK,
     SCREEN,
@@ -315,3 +316,14 @@ def test_an_end_of_the_episode_is_read_and_stops_as_the_release_has_it(
     task = get_task("androidcontrol")
     assert values(task, "agentcpm-ac", step, text)[:2] == (stops, stops)
     assert values(task, "agentcpm-ac-fixed", step, text)[:2] == (False, False)
+
+
+@pytest.mark.parametrize("profile", ["os-atlas-ac", "uground-ac", "agentcpm-ac-fixed"])
+def test_the_experts_actions_are_right_by_every_protocol(tmp_path: Path, profile: str) -> None:
+    """A text that is typed at a place among them."""
+    task = get_task("androidcontrol")
+    judge = task.profiles[profile]
+    for step in task.load(build("androidcontrol", tmp_path), check_media=False).steps:
+        target = task.target(step)
+        assert target
+        assert judge.judge(step, target.text).values[1] in (True, None), step.sample_id

@@ -74,9 +74,7 @@ def truth_of(row: Row, screen: Screen) -> Truth | None:
     if min(screen) < 1:
         return None
     start = tuple(convert(centre(region), "rel", screen) for region in action.start)
-    # Reading the elements takes a millisecond, and what is typed is not held against them.
-    rects = rects_of(row, screen) if action.kind != "type" else ()
-    return Truth(replace(action, start=start), rects)
+    return Truth(replace(action, start=start), rects_of(row, screen))
 
 
 def rects_of(row: Row, screen: Screen) -> tuple[Rect, ...]:

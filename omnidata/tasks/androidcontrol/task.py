@@ -77,7 +77,8 @@ class AndroidControl(PhoneTask):
             source="UGround (Gou et al., 2025), after AndroidControl's paper (Li et al., 2024): "
             "the element",
             leaves_out="no step, where the papers take 500; clicks that do the same as opening an "
-            "app or going back are wrong here",
+            "app or going back are wrong here; elements are all that are there, windows and unseen "
+            "ones too, where UGround's own script keeps those with a text that are seen",
         ),
     }
     by: ClassVar[Mapping[str, Sequence[str]]] = {"split": ("train", "validation", "test")}

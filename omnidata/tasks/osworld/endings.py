@@ -21,7 +21,7 @@ from omnidata.tasks.pyautogui import Call
 
 WORKFLOWS: Final = frozenset({"multi_apps", "multi_app"})
 """The domains of tasks that need several applications (Table 15)."""
-_PARTS: Final = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
+_PARTS: Final = (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens"))
 DIFFICULTIES: Final[Mapping[str, float]] = {"easy": 60, "medium": 180, "hard": float("inf")}
 """Up to how many seconds people need (Appendix D.1)."""
 
@@ -95,10 +95,10 @@ def attempt_of(
     return Attempt(
         task,
         score,
-        _ending(run, action_space, limit, feasible=feasible),
+        _ending(run, action_space, limit, feasible=feasible, scored=score is not None),
         _number(run, turns[-1]) if turns else None,
         (known[-1] - known[0]).total_seconds() if timed else None,
-        sum(tokens) if tokens else None,
+        sum(tokens) if tokens and len(tokens) == len(turns) else None,
     )
 
 
@@ -107,7 +107,7 @@ def _number(run: Run, turn: Turn) -> int:
     return turn.number - run.first_number + 1
 
 
-def _ending(run: Run, space: str, limit: int | None, *, feasible: bool) -> Ending:
+def _ending(run: Run, space: str, limit: int | None, *, feasible: bool, scored: bool) -> Ending:
     if run.crashed:
         return "time_limit" if "time limit" in run.crashed.lower() else "crash"
     last = run.turns[-1]
@@ -119,6 +119,8 @@ def _ending(run: Run, space: str, limit: int | None, *, feasible: bool) -> Endin
         return "fail_wrong" if feasible else "fail_right"
     if last.rows[-1].get("done") is True:
         return "finished"
+    if not scored:
+        return "unknown"  # the loop did not come to its end, where the score is written
     if limit is not None and _number(run, last) < limit:
         return "parse_error"  # the loop went on, and nothing could be run
     if period([said(turn.rows) for turn in run.turns]):
@@ -135,7 +137,8 @@ def _tokens(turn: Turn) -> int | None:
                 continue
             if is_integer(whole := held.get("total_tokens")) and whole >= 0:
                 return whole
-            parts = [part for name in _PARTS if is_integer(part := held.get(name)) and part >= 0]
-            if parts:
-                return sum(parts)
+            for names in _PARTS:
+                parts = [part for name in names if is_integer(part := held.get(name)) and part >= 0]
+                if parts:
+                    return sum(parts)
     return None

@@ -321,8 +321,6 @@ def _behaviour(
     Raises:
         DataError: several attempts had other limits of turns: they are not the same agent's.
     """
-    if not any(attempt.ending for attempt in attempts):
-        return {}
     folders = [rollout for found in known.values() for rollout, _ in found.folders]
     limits = {limit for rollout in folders if (limit := _limit(rollout))}
     if len(limits) > 1 and len({rollout.attempt for rollout in folders}) > 1:
@@ -332,6 +330,8 @@ def _behaviour(
             expected="one `max_steps` in the files args.json of an agent's attempts",
             remedy="give their folders names of other agents: what differs is not pooled",
         )
+    if not any(attempt.ending for attempt in attempts):
+        return {}
     found: dict[str, dict[str, str]] = {"domain": {}, "group": {}, **{axis: {} for axis in axes}}
     for (domain, example), one in known.items():
         task = f"{domain}/{example}"

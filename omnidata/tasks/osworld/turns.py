@@ -185,13 +185,14 @@ def _with_turns(runs: Iterable[Run]) -> list[Run]:
         else:
             rest.before += run.before
             rest.doubts += run.doubts
-    if not rest.before:
+            rest.crashed = rest.crashed or run.crashed
+    if not (rest.before or rest.crashed):
         return kept
     if not kept:
         return [rest]
     kept[-1].turns[-1].after += rest.before
     kept[-1].doubts += rest.doubts
-    return [*kept, Run()]
+    return [*kept, Run(crashed=rest.crashed)]
 
 
 def _is_error(row: Row) -> bool:
