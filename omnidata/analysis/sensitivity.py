@@ -82,8 +82,8 @@ def across(
     for name, rows in found.items():
         scores = np.mean(rows, axis=0)
         if len(same := wordings[name]) > 1:
-            told = tuple(float(scores[numbers].mean()) for numbers in same.values())
-            made.append(Worded(group[name], told))
+            each = tuple(float(scores[numbers].mean()) for numbers in same.values())
+            made.append(Worded(group[name], each))
     return made
 
 

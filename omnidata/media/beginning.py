@@ -49,8 +49,8 @@ def beginning(ref: MediaRef, budget: Budget) -> bytes:
     if ref.kind == "audio":
         with opened(whole, budget) as container:
             own = audio_stream(container, whole, None).codec_context.sample_rate
-        heard = samples(whole, rate=own, budget=budget)
-        return wav(heard[: max(1, round(ref.until * len(heard)))], own)
+        track = samples(whole, rate=own, budget=budget)
+        return wav(track[: max(1, round(ref.until * len(track)))], own)
     if ref.kind != "video":
         raise broken(ref, "a picture has no beginning", "a clip or a sound")
     seconds, rate, has_sound = _length(whole, budget)
