@@ -1,8 +1,12 @@
 """How fast are answers scored, against a loop that only decodes and re-encodes the same lines?
 
 One million distinct predictions, mutated from real and corner cases, are read, parsed, judged,
-aggregated and written by the code that `omnidata score` runs. The peers of each batch are timed
-right after it, in this process. CPU time is compared: the machine may be shared.
+aggregated and written by the code that `omnidata score` runs; nearly all of them are wrong. The
+peers of each batch are timed right after it, in this process. CPU time is compared: the machine
+may be shared.
+
+A profile's own line is of judging, which is what a scorer without causes does; "with causes" is the
+same and why each wrong answer is wrong, as the command writes it.
 
     python benchmarks/scoring.py --cases ../shared/cases/omnigui_steps_sample.jsonl
 """
@@ -54,14 +58,17 @@ def compare(cases: list[dict[str, Any]], total: int, batch: int, folder: Path) -
     """Score `total` predictions in runs of `batch` steps, each beside its peer."""
     task = get_task("omnigui")
     source = make_source(task, cases, batch, folder)
-    spent: dict[str, float] = dict.fromkeys((*task.profiles, "json", "msgspec"), 0.0)
+    rows = [
+        (f"{name}{', with causes' * why}", name, why) for name in task.profiles for why in (0, 1)
+    ]
+    spent: dict[str, float] = dict.fromkeys((*(row[0] for row in rows), "json", "msgspec"), 0.0)
     memory: list[float] = []
     seen: set[int] = set()
     for number in range(total // batch):
         path = folder / "predictions.jsonl"
         write_predictions(path, source, cases, random.Random(number), seen)
-        for name in task.profiles:
-            spent[name] += cpu(score_all, task, name, source, path, folder / "run")
+        for row, name, why in rows:
+            spent[row] += cpu(score_all, task, name, source, path, folder / "run", bool(why))
         spent["json"] += cpu(reencode, path, json.loads, json.dumps)
         spent["msgspec"] += cpu(
             reencode, path, msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
@@ -109,10 +116,13 @@ def mutate(text: str, rng: random.Random) -> str:
     return mutant
 
 
-def score_all(task: Task, profile: str, source: LoadedDataset, path: Path, out: Path) -> None:
+def score_all(
+    task: Task, profile: str, source: LoadedDataset, path: Path, out: Path, causes: bool
+) -> None:
     """What `omnidata score` does once the data is loaded."""
     whole = np.ones(len(source.steps), dtype=np.bool_)
-    score(task, task.profiles[profile], source.steps, read(path), whole=whole, out=out)
+    judge = task.profiles[profile]
+    score(task, judge, source.steps, read(path), whole=whole, out=out, causes=causes)
 
 
 def reencode(path: Path, decode: Callable[[bytes], Any], encode: Callable[[Any], object]) -> None:
@@ -140,7 +150,7 @@ def report(spent: dict[str, float], count: int, distinct: int, memory: list[floa
     print(f"{count:,} predictions, {distinct:,} distinct outputs, {len(memory)} runs")
     for name, seconds in spent.items():
         print(
-            f"  {name:16} {seconds:7.2f} s CPU  {count / seconds:11,.0f} lines/s"
+            f"  {name:30} {seconds:7.2f} s CPU  {count / seconds:11,.0f} lines/s"
             f"  {seconds / spent['json']:5.2f} x json  {seconds / spent['msgspec']:5.2f} x msgspec"
         )
     print(f"  the released evaluator judges {RELEASED_RATE:,} steps/s, without reading or writing")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Final, Literal, get_args
 
 Pair = tuple[float, float]
@@ -177,7 +177,19 @@ class Action:
         bare = _OF_LABEL.get(label)
         if bare is None:
             raise ValueError(f"no action has the label {label!r:.80}")
-        return replace(bare, start=start, end=end, text=text, words=words)
+        if not start and not end and text is words is None:
+            return bare
+        return cls(
+            bare.kind,
+            start,
+            end,
+            text,
+            words,
+            direction=bare.direction,
+            button=bare.button,
+            count=bare.count,
+            status=bare.status,
+        )
 
 
 _HINT: Final = f"there are {', '.join(get_args(Kind))}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -99,7 +99,7 @@ def score(
         ignored: ids of steps of the data that were not chosen; answers to them are passed over.
         origin: the file of the answers, for messages.
         stopped: why not all steps were asked about; empty if they were.
-        causes: whether to say why answers are wrong, which takes ten times as long as judging them.
+        causes: whether to say why answers are wrong, which takes longer than all the rest.
 
     Returns:
         The content of `results.json`.
@@ -270,20 +270,18 @@ class _Columns:
         Args:
             by: axis, which is a tag -> its groups.
         """
-        found = {axis: {group: Counter[Cause]() for group in groups} for axis, groups in by.items()}
-        by_target: dict[str, Counter[Cause]] = {}
-        for number, (cause, target) in self.wrong.items():
-            tags = self.steps[number].tags
-            for axis, groups in found.items():
-                if (group := tags.get(axis)) in groups:
-                    groups[group][cause] += 1
-            if target:
-                by_target.setdefault(target, Counter())[cause] += 1
+        causes = [cause for cause, _ in self.wrong.values()]
+        tags = [self.steps[number].tags for number in self.wrong]
+        by_axis = {
+            axis: _grouped(zip([each.get(axis) for each in tags], causes, strict=True))
+            for axis in by
+        }
+        by_target = _grouped((target, cause) for cause, target in self.wrong.values() if target)
         return {
-            "overall": _ordered(Counter(cause for cause, _ in self.wrong.values())),
+            "overall": _ordered(Counter(causes)),
             "by": {
-                axis: {name: _ordered(counts) for name, counts in groups.items()}
-                for axis, groups in found.items()
+                axis: {name: _ordered(by_axis[axis].get(name, {})) for name in groups}
+                for axis, groups in by.items()
             },
             "by_target": {name: _ordered(by_target[name]) for name in sorted(by_target)},
         }
@@ -302,6 +300,17 @@ class _Columns:
             {name: values[verdicts, i] for i, name in enumerate(self.profile.values)},
             whole,
         )
+
+
+_Group = TypeVar("_Group", bound=Hashable)
+
+
+def _grouped(pairs: Iterable[tuple[_Group, Cause]]) -> dict[_Group, dict[Cause, int]]:
+    """How often each cause is named in each group."""
+    found: dict[_Group, dict[Cause, int]] = {}
+    for (group, cause), count in Counter(pairs).items():
+        found.setdefault(group, {})[cause] = count
+    return found
 
 
 def _ordered(found: Mapping[Cause, int]) -> dict[Cause, int]:

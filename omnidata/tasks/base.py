@@ -742,7 +742,7 @@ def explain(
         step,
         verdict,
         profile,
-        read_again(reader, verdict),
+        lambda: read_again(reader, verdict),
         receipt=receipt,
         sentence=lambda wanted, said, places, right: acted(
             step, wanted, said, places, right=right, rule=Rule()

@@ -24,6 +24,7 @@ from omnidata.actions import (
     Space,
     centre,
     convert,
+    ratio,
     round_half_up,
 )
 from omnidata.errors import OmnidataError, PredictionError
@@ -302,15 +303,43 @@ def on_screen(step: Step, point: Point, receipt: Mapping[str, Any] | None) -> Po
         None where the receipt cannot be read, or the size of the screen is not known, or the
         numbers are beyond any screen.
     """
+    pair = scaled(point.x, point.y, scale_of(point.space, step.screen, receipt))
+    return Point(*pair, "px") if pair else None
+
+
+Scale = tuple[Pair, Pair]
+"""For x and for y the numbers a and b with `value * a / b` in pixels of the screen."""
+
+
+def scale_of(space: Space, screen: Screen, receipt: Mapping[str, Any] | None) -> Scale | None:
+    """How numbers of an answer become pixels of the screen; None where nobody knows.
+
+    Args:
+        space: their unit; pixels are those of the picture as it was sent.
+        screen: width and height in pixels; of an unknown one nothing but pixels are known.
+        receipt: of the answer; it tells how large the picture was, if it can be read.
+    """
+    if space != "px":
+        return (ratio(space, screen[0]), ratio(space, screen[1])) if min(screen) > 0 else None
     try:
-        if point.space != "px":
-            found = convert(point, "px", step.screen) if min(step.screen) > 0 else None
-        else:
-            resized = resizing(receipt, where=step.sample_id)
-            pair = (point.x, point.y)
-            found = Point(*(resized.to_screen(pair) if resized else pair), "px")
-        return found if found and math.isfinite(found.x) and math.isfinite(found.y) else None
-    except (OmnidataError, OverflowError):
+        resized = resizing(receipt, where="")
+    except OmnidataError:
+        return None
+    if resized is None:
+        return (1, 1), (1, 1)
+    (width, height), (across, down) = resized.original, resized.size
+    return (width, across), (height, down)
+
+
+def scaled(x: float, y: float, scale: Scale | None) -> Pair | None:
+    """Two numbers of an answer in pixels; None for those beyond any screen, and without a scale."""
+    if scale is None:
+        return None
+    (a, b), (c, d) = scale
+    try:
+        pair = x if a == b else x * a / b, y if c == d else y * c / d
+        return pair if math.isfinite(pair[0]) and math.isfinite(pair[1]) else None
+    except OverflowError:
         return None
 
 
@@ -341,6 +370,8 @@ def in_pixels(region: Region, screen: Screen) -> Region:
         >>> in_pixels(Point(500, 500, "norm1000"), (720, 1600))
         Point(x=360.0, y=800.0, space='px')
     """
+    if region.space == "px":
+        return region
     if isinstance(region, Point):
         return convert(region, "px", screen)
     low = convert(Point(region.left, region.top, region.space), "px", screen)

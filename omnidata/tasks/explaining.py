@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, get_args
+from dataclasses import dataclass, fields
+from typing import Any, Final, Generic, Protocol, TypeVar, get_args
 
 from omnidata.actions import (
     Action,
     Box,
     Direction,
+    Pair,
     Point,
     Region,
     Screen,
@@ -27,7 +28,7 @@ from omnidata.actions import (
 )
 from omnidata.errors import OmnidataError
 from omnidata.metrics.edit_distance import edit_distance
-from omnidata.tasks.coordinates import in_pixels, on_screen
+from omnidata.tasks.coordinates import in_pixels, on_screen, scale_of, scaled
 from omnidata.types import (
     NOTHING,
     READ,
@@ -43,11 +44,14 @@ from omnidata.types import (
     Verdict,
 )
 
+_T = TypeVar("_T")
 SCREENSHOT: Final = "screenshot"
 """The role of the picture that actions are drawn on."""
 REACH: Final = 140.0
 """How far from a target point most evaluators let an answer be, in thousandths of the screen."""
 
+_SLACK: Final = 1e-9
+"""What rounding may add to a place, as a share of it."""
 _FAR: Final = 10**9
 """Thousandths of a screen that nobody needs to tell apart."""
 _BRIEF: Final = 40
@@ -108,6 +112,51 @@ _UNANSWERED: Final[Mapping[Outcome, str]] = {
 }
 
 
+class _Lazy(Explanation):
+    """An explanation of which each costly member is made when it is first read.
+
+    Scoring asks for a diagnosis of every wrong answer, and for no sentence and no picture.
+    """
+
+    __slots__ = ("_made",)
+    _made: Mapping[str, Callable[[], Any]]
+
+    def __init__(self, made: Mapping[str, Callable[[], Any]], **known: object) -> None:
+        object.__setattr__(self, "_made", made)
+        for name, value in known.items():
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:  # called for what is not there yet
+        if name not in self._made:
+            raise AttributeError(name)
+        value = self._made[name]()
+        object.__setattr__(self, name, value)
+        return value
+
+
+def settled(told: Explanation) -> Explanation:
+    """The explanation with all of its members made, by whoever answers for what that raises."""
+    return Explanation(**{field.name: getattr(told, field.name) for field in fields(Explanation)})
+
+
+class _Once(Generic[_T]):
+    """A call without arguments that is made once; `functools.cache` takes ten times as long."""
+
+    __slots__ = ("_call", "_value")
+
+    _value: _T
+
+    def __init__(self, call: Callable[[], _T]) -> None:
+        self._call = call
+
+    def __call__(self) -> _T:
+        try:
+            return self._value
+        except AttributeError:
+            self._value = self._call()
+            return self._value
+
+
 def explained(
     verdict: Verdict | None,
     profile: Profile,
@@ -115,12 +164,14 @@ def explained(
     *,
     target_label: str = "",
     answer_label: Callable[[Mapping[str, Any]], str] | None = None,
-    overlays: Mapping[str, Overlays],
+    overlays: Callable[[], Mapping[str, Overlays]],
     noun: str = "primitive",
     frames: str = "target",
     diagnosis: Callable[[Mapping[str, Any]], Diagnosis] = lambda parsed: Diagnosis("rule"),
 ) -> Explanation:
     """An explanation, said as all benchmarks say what they have in common.
+
+    What is given as a call is called once, when it is first asked for.
 
     Args:
         verdict: on the answer; None without one.
@@ -135,19 +186,23 @@ def explained(
         frames: what is framed on pictures.
         diagnosis: of an answer that was read and is not right, from what was read.
     """
+    known: dict[str, object] = {"target_label": target_label, "noun": noun, "frames": frames}
     if verdict is None:
-        return Explanation(target_label=target_label, overlays=overlays, noun=noun, frames=frames)
+        known |= {"mark": None, "sentence": "", "answer_label": "", "diagnosis": None}
+        return _Lazy({"overlays": overlays}, **known)
     mark = mark_of(verdict.outcome, dict(zip(profile.values, verdict.values, strict=True)))
     wrong = mark not in ("right", "unjudged")
-    return Explanation(
-        mark,
-        _sentence(verdict, mark, sentence),
-        target_label,
-        _label(verdict, answer_label) if answer_label else "",
-        overlays,
-        noun,
-        frames,
-        (_undelivered(verdict) or diagnosis(verdict.parsed or {})) if wrong else None,
+    return _Lazy(
+        {
+            "sentence": lambda: _sentence(verdict, mark, sentence),
+            "answer_label": lambda: _label(verdict, answer_label) if answer_label else "",
+            "overlays": overlays,
+            "diagnosis": lambda: (
+                (_undelivered(verdict) or diagnosis(verdict.parsed or {})) if wrong else None
+            ),
+        },
+        mark=mark,
+        **known,
     )
 
 
@@ -248,7 +303,7 @@ def by_action(
     step: Step,
     verdict: Verdict | None,
     profile: Profile,
-    said: Action | None,
+    read: Callable[[], Action | None],
     *,
     receipt: Mapping[str, Any] | None,
     sentence: Callable[[Action, Action, Overlays, bool], str],
@@ -260,30 +315,32 @@ def by_action(
         step: the step; its action is the target.
         verdict: on the answer.
         profile: whose verdict it is.
-        said: the answer, its places as the model wrote them; None where it is no action.
+        read: gives the answer, its places as the model wrote them; None where it is no action.
         receipt: of the answer.
         sentence: says why, from the target, the answer, the overlays and whether it is right.
         reach: how far from a target point an answer may be, in thousandths of the screen.
     """
     wanted = step.action
-    overlays = _of_actions(step, said, receipt)
+    said = _Once(read)
+    overlays = _Once(lambda: _of_actions(step, said(), receipt))
 
     def told(parsed: Mapping[str, Any], right: bool) -> str:
-        if wanted is None or said is None:
+        answer = said()
+        if wanted is None or answer is None:
             assert verdict
             return plain(verdict, profile, right=right)
-        return sentence(wanted, said, overlays, right)
+        return sentence(wanted, answer, overlays(), right)
 
     def label(parsed: Mapping[str, Any]) -> str:
-        if said:
-            return said.label
+        if answer := said():
+            return answer.label
         return UNREAD if verdict and verdict.outcome == "unparsed" else _brief(parsed)
 
     def diagnosis(parsed: Mapping[str, Any]) -> Diagnosis:
         assert verdict
         values = dict(zip(profile.values, verdict.values, strict=True))
         same_type = bool(values.get("type_match"))
-        done, answered = ((one, *one.then) if one else () for one in (wanted, said))
+        done, answered = ((one, *one.then) if one else () for one in (wanted, said()))
         return diagnose(step, done, answered, receipt=receipt, reach=reach, same_type=same_type)
 
     return explained(
@@ -292,7 +349,7 @@ def by_action(
         told,
         target_label=wanted.label if wanted else "",
         answer_label=label if wanted else None,
-        overlays={SCREENSHOT: overlays},
+        overlays=lambda: {SCREENSHOT: overlays()},
         diagnosis=diagnosis,
     )
 
@@ -425,6 +482,7 @@ def _swiped(step: Step, overlays: Overlays, *, right: bool, rule: Rule) -> str:
 
 # What is wrong with an answer: the first thing in which it differs from the step's own action.
 
+_UNITS: Final[tuple[Space, ...]] = get_args(Space)
 _NEAR: Final = 50.0
 """How far outside a target a near miss may be, in thousandths of the screen."""
 _MOST_TEXT: Final = 10_000
@@ -545,53 +603,67 @@ def place_cause(
     """
     if not wanted or not said:
         return None
-    units: tuple[Space, ...] = get_args(Space)
-    if min(step.screen) < 1:  # shares can be compared, pixels cannot
+    screen, own = step.screen, centre(said[0])
+    units: tuple[Space, ...] = (own.space, *(unit for unit in _UNITS if unit != own.space))
+    if min(screen) < 1:  # shares can be compared, pixels cannot
         if any(region.space == "px" for region in (*wanted, *said)):
             return None
-        step, units = replace(step, screen=(1000, 1000)), units[1:]
-    regions = [in_pixels(region, step.screen) for region in wanted]
-    own = centre(said[0])
-
-    def distance(point: Point) -> float:
-        shown = on_screen(step, point, receipt)
-        return math.inf if shown is None else _outside(shown, regions, step.screen, reach)
-
-    away = distance(own)
+        screen, units = (1000, 1000), tuple(unit for unit in units if unit != "px")
+    regions = [in_pixels(region, screen) for region in wanted]
+    pair = scaled(own.x, own.y, scale_of(own.space, screen, receipt))
+    off = [_off(*pair, region) for region in regions] if pair else []
+    away = _outside(off, regions, screen, reach)
     if away <= 0:
         return None
-    if away <= _NEAR:
-        return Diagnosis("near_miss", distance=_diagonals(on_screen(step, own, receipt), regions))
-    for x, y, order in ((own.x, own.y, ""), (own.y, own.x, "y before x")):
-        for unit in (own.space, *units):
-            changed = "" if unit == own.space else unit
-            if (order or changed) and distance(Point(x, y, unit)) <= 0:
-                reading = ", ".join(filter(None, (changed, order)))
-                return Diagnosis("other_unit" if changed else "axes_swapped", reading)
-    return Diagnosis("wrong_element", distance=_diagonals(on_screen(step, own, receipt), regions))
+    if away > _NEAR:
+        for x, y, order in ((own.x, own.y, ""), (own.y, own.x, "y before x")):
+            for unit in units:
+                if not order and unit == own.space:
+                    continue
+                if _is_in(scaled(x, y, scale_of(unit, screen, receipt)), regions, screen, reach):
+                    if unit == own.space:
+                        return Diagnosis("axes_swapped", order)
+                    return Diagnosis("other_unit", f"{unit}, {order}" if order else unit)
+    far = _diagonals(off, regions)
+    return Diagnosis("near_miss" if away <= _NEAR else "wrong_element", distance=far)
 
 
-def _diagonals(point: Point | None, regions: Sequence[Region]) -> float | None:
-    """How far a point is from the nearest box, in that box's diagonals; None where none has one."""
-    if point is None:
-        return None
-    boxes = [
-        (math.hypot(*_off(point, box)), size)
-        for box in regions
-        if isinstance(box, Box) and (size := math.hypot(box.right - box.left, box.bottom - box.top))
-    ]
-    away, diagonal = min(boxes, default=(math.inf, 1.0))
-    return round(away / diagonal, 3) if math.isfinite(away) else None
-
-
-def _outside(point: Point, regions: Sequence[Region], screen: Screen, reach: float) -> float:
-    """How far outside the nearest region a point is, in thousandths of the screen."""
-    found = []
-    for region in regions:
-        x, y = _off(point, region)
+def _outside(off: Sequence[Pair], regions: Sequence[Region], screen: Screen, reach: float) -> float:
+    """How far outside the nearest region a place is, in thousandths of the screen."""
+    nearest = math.inf
+    for (x, y), region in zip(off, regions, strict=False):  # of a place on no screen there are none
         away = math.hypot(1000 * x / screen[0], 1000 * y / screen[1])
-        found.append(away - reach if isinstance(region, Point) else away)
-    return min(found)
+        nearest = min(nearest, away - reach if isinstance(region, Point) else away)
+    return nearest
+
+
+def _is_in(pair: Pair | None, regions: Sequence[Region], screen: Screen, reach: float) -> bool:
+    """Whether a place is not outside; most answers are asked so five times."""
+    if pair is None:
+        return False
+    x, y = pair
+    wide, tall = _SLACK * max(1.0, abs(x)), _SLACK * max(1.0, abs(y))
+    for region in regions:
+        if isinstance(region, Point):
+            if _outside([_off(x, y, region)], (region,), screen, reach) <= 0:
+                return True
+        elif (
+            region.left - wide <= x <= region.right + wide
+            and region.top - tall <= y <= region.bottom + tall
+        ):
+            return True
+    return False
+
+
+def _diagonals(off: Sequence[Pair], regions: Sequence[Region]) -> float | None:
+    """How far a place is from the nearest box, in that box's diagonals; None where none has one."""
+    nearest, diagonal = math.inf, 1.0
+    for (x, y), box in zip(off, regions, strict=False):
+        if isinstance(box, Box):
+            size = math.hypot(box.right - box.left, box.bottom - box.top)
+            if size and (math.hypot(x, y), size) < (nearest, diagonal):
+                nearest, diagonal = math.hypot(x, y), size
+    return round(nearest / diagonal, 3) if math.isfinite(nearest) else None
 
 
 def _text_cause(wanted: str, said: str | None) -> Diagnosis | None:
@@ -681,7 +753,7 @@ def gap(point: Point, regions: Sequence[Region], screen: Screen, *, noun: str = 
         >>> gap(Point(300, 260, "px"), [box], (720, 1600))
         'inside the target box'
     """
-    region = min(regions, key=lambda each: math.hypot(*_off(point, each)))
+    region = min(regions, key=lambda each: math.hypot(*_off(point.x, point.y, each)))
     several = len(regions) > 1
     outside = "" if _is_on(point, screen) else ", off the screen"
     if isinstance(region, Point):
@@ -690,7 +762,7 @@ def gap(point: Point, regions: Sequence[Region], screen: Screen, *, noun: str = 
         away = f"{distance} of 1000" if distance < _FAR else "farther than any screen"
         return f"{away} away from {about}{outside}"
     about = f"the nearest of {len(regions)} {noun} boxes" if several else f"the {noun} box"
-    x, y = _off(point, region)
+    x, y = _off(point.x, point.y, region)
     parts = []
     if x:
         parts.append(f"{_pixels(x)} {'left' if x < 0 else 'right'} of")
@@ -713,25 +785,24 @@ def is_inside(
     return any(
         _thousandths(point, region, screen) <= reach
         if isinstance(region, Point)
-        else _off(point, region) == (0, 0)
+        else _off(point.x, point.y, region) == (0, 0)
         for region in regions
     )
 
 
-def _off(point: Point, region: Region) -> tuple[float, float]:
-    """How far right of and below the region the point is; negative: left of and above."""
+def _off(x: float, y: float, region: Region) -> tuple[float, float]:
+    """How far right of and below the region a place is; negative: left of and above."""
     if isinstance(region, Point):
-        return point.x - region.x, point.y - region.y
-    return (
-        _beyond(region.left, point.x, region.right),
-        _beyond(region.top, point.y, region.bottom),
-    )
+        return x - region.x, y - region.y
+    return _beyond(region.left, x, region.right), _beyond(region.top, y, region.bottom)
 
 
 def _beyond(low: float, value: float, high: float) -> float:
     """The distance from an interval; what lies within a billionth of an end is on it."""
+    if low <= value <= high:
+        return 0.0
     off = min(0.0, value - low) + max(0.0, value - high)
-    return off if abs(off) > 1e-9 * max(1.0, abs(value)) else 0.0
+    return off if abs(off) > _SLACK * max(1.0, abs(value)) else 0.0
 
 
 def _thousandths(point: Point, target: Point, screen: Screen) -> int:

@@ -19,6 +19,7 @@ from omnidata.plugins import Blame
 from omnidata.registry import PluginTask
 from omnidata.tasks.base import Benchmark, explain
 from omnidata.tasks.derivation import Derivation
+from omnidata.tasks.explaining import settled
 from omnidata.tasks.published import Published
 from omnidata.types import (
     CAUSES,
@@ -80,8 +81,10 @@ class PluginBenchmark(PluginTask):
         said = self.blame.call(
             self.task.explain, step.sample_id, step, verdict, profile=profile, receipt=receipt
         )
-        if isinstance(said, Explanation) and _is_told(said.diagnosis):
-            return said
+        if isinstance(said, Explanation):
+            told: Explanation = self.blame.call(settled, step.sample_id, said)
+            if _is_told(told.diagnosis):
+                return told
         raise PluginError(
             f"{self.blame.origin} fails: `explain` gives {said!r:.300}",
             where=step.sample_id,

@@ -253,7 +253,7 @@ class AgentNet(Benchmark):
             lambda parsed, right: _sentence(step, truths, done, rule, right=right),
             target_label=target.label if target else "",
             answer_label=lambda parsed: Turn(tuple(map(type_of, read))).label,
-            overlays={SCREENSHOT: of_turns(target, _turn(done, step) if done else None)},
+            overlays=lambda: {SCREENSHOT: of_turns(target, _turn(done, step) if done else None)},
             noun="action",
             diagnosis=lambda parsed: diagnose(
                 step, _nearest(truths, done, rule), read, receipt=receipt, reach=1000 * REACH

@@ -507,7 +507,7 @@ def _explain_ground(
         verdict,
         profile,
         lambda parsed, right: placed(step, "the point", said, regions, right=right, rule=rule),
-        overlays={SCREENSHOT: Overlays(regions, (), said)},
+        overlays=lambda: {SCREENSHOT: Overlays(regions, (), said)},
         diagnosis=lambda parsed: (
             (
                 place_cause(step, regions, (convert(said, space, step.screen),), receipt={})
@@ -532,7 +532,7 @@ def _explain_single(step: Step, verdict: Verdict | None, profile: Profile) -> Ex
         sentence,
         target_label=str(step.source["operation"]),
         answer_label=lambda parsed: _operation(step, parsed["letters"][0]),
-        overlays=_recorded(step, {"before": step.source}),
+        overlays=lambda: _recorded(step, {"before": step.source}),
         noun="operation",
         diagnosis=lambda parsed: Diagnosis("wrong_type"),
         frames=_FRAMES,
@@ -555,7 +555,7 @@ def _explain_multiple(step: Step, verdict: Verdict | None, profile: Profile) -> 
         verdict,
         profile,
         sentence,
-        overlays=_trajectory(step),
+        overlays=lambda: _trajectory(step),
         frames=_FRAMES,
         diagnosis=lambda parsed: Diagnosis("wrong_type"),
     )
@@ -574,7 +574,7 @@ def _explain_critic(step: Step, verdict: Verdict | None, profile: Profile) -> Ex
         sentence,
         target_label=_truth(step.source["is_success"]),
         answer_label=lambda parsed: _truth(parsed["success"]),
-        overlays=_trajectory(step),
+        overlays=lambda: _trajectory(step),
         noun="judgement",
         frames=_FRAMES,
     )

@@ -544,7 +544,7 @@ class OmniBench(Benchmark):
             sentence,
             target_label=_named(spelled(wanted)[0]) if wanted else "",
             answer_label=lambda parsed: _named(str(parsed["function"])),
-            overlays={SCREENSHOT: Overlays(regions, (), point)},
+            overlays=lambda: {SCREENSHOT: Overlays(regions, (), point)},
             noun="function",
             diagnosis=lambda parsed: diagnose(
                 step,

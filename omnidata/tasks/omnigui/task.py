@@ -35,7 +35,7 @@ from omnidata.loaders.instructions import MIN_BYTES, Language, find_voice, voice
 from omnidata.metrics.intervals import Ints, Mask
 from omnidata.tasks.base import Benchmark, hash_of
 from omnidata.tasks.coordinates import place
-from omnidata.tasks.explaining import Rule, acted, by_action, read_again
+from omnidata.tasks.explaining import Rule, acted, by_action
 from omnidata.tasks.json_answers import LABELS, Answer, Pair, ParseFailure
 from omnidata.tasks.log_rows import Difference
 from omnidata.tasks.omnigui import load as loader
@@ -686,9 +686,13 @@ class OmniGui(Benchmark):
         found = parse(text)
         if isinstance(found, ParseFailure):
             return None
-        found = on_screen(found, self.space, receipt, where="the step before")
-        start, end = self._region(found.start), self._region(found.end)
-        return Action.of(LABELS[found.kind], start, end, text=found.text)
+        return self._action(on_screen(found, self.space, receipt, where="the step before"))
+
+    def _action(self, answer: Answer | None) -> Action | None:
+        if answer is None:
+            return None
+        start, end = self._region(answer.start), self._region(answer.end)
+        return Action.of(LABELS[answer.kind], start, end, text=answer.text)
 
     def explain(
         self,
@@ -708,7 +712,9 @@ class OmniGui(Benchmark):
             rule = _RELEASE if is_release else _PAPER
             return acted(step, wanted, said, overlays, right=right, rule=rule)
 
-        read = read_again(self, verdict)
+        def read() -> Action | None:
+            return self._action(Answer.of(verdict.parsed)) if verdict and verdict.parsed else None
+
         judge = self.profiles[profile]
         return by_action(step, verdict, judge, read, receipt=receipt, sentence=sentence)
 

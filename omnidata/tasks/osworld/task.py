@@ -488,7 +488,7 @@ class OsWorld(Benchmark):
             lambda parsed, right: _sentence(done or [], said, step.screen, right=right),
             target_label=target.label if target else "",
             answer_label=lambda parsed: turn.label if (turn := _turn(read)) else "",
-            overlays={SCREENSHOT: of_turns(target, _turn(said))},
+            overlays=lambda: {SCREENSHOT: of_turns(target, _turn(said))},
             noun="action",
             diagnosis=lambda parsed: diagnose(
                 step, done or (), read or (), receipt=receipt, reach=1000 * NEAR

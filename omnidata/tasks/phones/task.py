@@ -493,10 +493,12 @@ class PhoneTask(Benchmark):
         def sentence(wanted: Action, said: Action, overlays: Overlays, right: bool) -> str:
             return _sentence(step, wanted, said, overlays, reach, misses, right=right)
 
-        said = _said(self, verdict, self._space)
+        def read() -> Action | None:
+            return _said(self, verdict, self._space)
+
         judge = self.profiles[profile]
         return by_action(
-            step, verdict, judge, said, receipt=receipt, sentence=sentence, reach=reach
+            step, verdict, judge, read, receipt=receipt, sentence=sentence, reach=reach
         )
 
 

@@ -436,7 +436,7 @@ class ScreenSpot(Benchmark):
             sentence,
             target_label=NEGATIVE if absent else present,
             answer_label=lambda parsed: NEGATIVE if parsed.get("negative") else "point",
-            overlays={SCREENSHOT: Overlays(regions, (), point)},
+            overlays=lambda: {SCREENSHOT: Overlays(regions, (), point)},
             noun="kind",
             diagnosis=diagnosis,
         )
