@@ -6,6 +6,7 @@ Infinity, numbers out of range and lone surrogates, which datasets and models wr
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -240,3 +241,8 @@ def in_snake_case(value: Any) -> Any:
             for name, item in value.items()
         }
     return [in_snake_case(item) for item in value] if isinstance(value, list) else value
+
+
+def hash_of(value: object) -> str:
+    """SHA-256 of a value's JSON text, by which prompts are told apart."""
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()

@@ -6,7 +6,7 @@ packets of a container themselves. Every function that reads takes a `MediaRef` 
 folder.
 """
 
-from omnidata.media.clip import Frames, frames, recorded_seconds
+from omnidata.media.decoding import Frames, frames, recorded_seconds, samples
 from omnidata.media.encoding import (
     AUDIO_RATE,
     Frame,
@@ -41,7 +41,6 @@ from omnidata.media.probing import (
     probe,
     stated_seconds,
 )
-from omnidata.media.sound import samples
 from omnidata.media.storage import InMemoryMedia, read_bytes, stored
 
 __all__ = [

@@ -6,22 +6,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnidata.media.clip import decode
 from omnidata.media.containers import (
     at_ticks,
     audio_stream,
     broken,
+    decode,
     even,
     frame_rate,
+    open_container,
     shown_from,
     video_stream,
 )
 from omnidata.media.encoding import AUDIO_RATE, encode_mp4, wav
 from omnidata.media.paths import Budget
-from omnidata.media.sound import samples
-from omnidata.media.storage import opened
+from omnidata.media.sound import heard, joined
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ whole, are to differ in their time alone."""
 _TIE = 1e-3  # of a tick: clocks in milliseconds are usual
 
 
-def beginning(ref: MediaRef, budget: Budget) -> bytes:
+def beginning(ref: MediaRef, source: Path | bytes, budget: Budget) -> bytes:
     """The first `ref.until` of a medium's time: a clip as MP4, with its sound; a track as WAV.
 
     The sound of a clip ends when its pictures do, however long it is.
@@ -42,29 +43,42 @@ def beginning(ref: MediaRef, budget: Budget) -> bytes:
     A frame belongs to it that is shown before that moment; the first one always does. A clip has
     the rate of its frames, an odd row or column less; a track its own rate, and one channel.
 
+    Args:
+        ref: the medium.
+        source: the file of the whole, or its bytes.
+        budget: limits.
+
     Raises:
-        MediaError: the medium is missing or broken, or a picture.
+        MediaError: the medium is broken, or a picture.
     """
+    if ref.kind not in ("audio", "video"):
+        raise broken(ref, "a picture has no beginning", "a clip or a sound")
     whole = replace(ref, until=1.0)
     if ref.kind == "audio":
-        with opened(whole, budget) as container:
+        with open_container(source, whole, budget) as container:
             own = audio_stream(container, whole, None).codec_context.sample_rate
-        track = samples(whole, rate=own, budget=budget)
+        track = _samples(source, whole, own, budget)
         return wav(track[: max(1, round(ref.until * len(track)))], own)
-    if ref.kind != "video":
-        raise broken(ref, "a picture has no beginning", "a clip or a sound")
-    seconds, rate, has_sound = _length(whole, budget)
+    seconds, rate, has_sound = _length(source, whole, budget)
     ticks = max(1, ceil(ref.until * seconds * rate - _TIE))
     if ticks > budget.max_frames:
         raise broken(ref, f"it has {ticks} frames", f"at most {budget.max_frames}", fault="refused")
-    heard = samples(whole, rate=AUDIO_RATE, budget=budget) if has_sound else None
-    sound = None if heard is None else heard[: max(1, round(ref.until * seconds * AUDIO_RATE))]
-    return encode_mp4(_frames(whole, rate, ticks, budget), fps=rate, crf=_CRF, sound=sound)
+    sound = _samples(source, whole, AUDIO_RATE, budget) if has_sound else None
+    if sound is not None:
+        sound = sound[: max(1, round(ref.until * seconds * AUDIO_RATE))]
+    return encode_mp4(_frames(source, whole, rate, ticks, budget), fps=rate, crf=_CRF, sound=sound)
 
 
-def _length(whole: MediaRef, budget: Budget) -> tuple[float, Fraction, bool]:
+def _samples(
+    source: Path | bytes, whole: MediaRef, rate: int, budget: Budget
+) -> npt.NDArray[np.float32]:
+    with open_container(source, whole, budget) as container:
+        return joined(heard(container, whole, rate, None, budget), whole, rate, budget)
+
+
+def _length(source: Path | bytes, whole: MediaRef, budget: Budget) -> tuple[float, Fraction, bool]:
     """Seconds of a clip, its last frame for a tick; ticks per second; whether it has a sound."""
-    with opened(whole, budget) as container:
+    with open_container(source, whole, budget) as container:
         video = video_stream(container, whole, budget, None)
         rate = frame_rate(video)
         has_sound = bool(container.streams.audio)
@@ -75,9 +89,9 @@ def _length(whole: MediaRef, budget: Budget) -> tuple[float, Fraction, bool]:
 
 
 def _frames(
-    whole: MediaRef, rate: Fraction, ticks: int, budget: Budget
+    source: Path | bytes, whole: MediaRef, rate: Fraction, ticks: int, budget: Budget
 ) -> Iterator[npt.NDArray[np.uint8]]:
-    with opened(whole, budget) as container:
+    with open_container(source, whole, budget) as container:
         video = video_stream(container, whole, budget, None)
         for frame in at_ticks(shown_from(container, video, 0.0), 0.0, rate, ticks):
             yield even(frame)

@@ -157,6 +157,30 @@ def timed(
             yield None if stamp is None else float(stamp * (video.time_base or 0)), frame
 
 
+Decoded = tuple[int, float, "VideoFrame"]
+"""Number, seconds, frame."""
+
+
+def decode(
+    container: InputContainer, video: VideoStream, ref: MediaRef, budget: Budget
+) -> Iterator[Decoded]:
+    """Frames with their numbers and times, within the budget."""
+    rate = float(video.average_rate or 0) or 1.0
+    begin = 0.0
+    for number, (time, frame) in enumerate(timed(container, video)):
+        seconds = number / rate if time is None else time
+        if number == 0:
+            begin = seconds  # a cut clip may keep the clock of what it was cut from
+        if number >= budget.max_frames or seconds - begin > budget.max_seconds:
+            raise broken(
+                ref,
+                f"the clip goes on after {number} frames and {seconds - begin:.1f} s",
+                f"at most {budget.max_frames} frames and {budget.max_seconds} s",
+                fault="refused",
+            )
+        yield number, seconds, frame
+
+
 # A part of a recording as a medium of its own: a clip, or the one picture shown at a moment.
 
 _SLOWEST, _FASTEST, _USUAL = 1, 60, Fraction(30)

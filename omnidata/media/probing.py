@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from omnidata.errors import MediaError, MissingMediaError
-from omnidata.media.clip import decode
-from omnidata.media.containers import audio_stream, broken, video_stream
+from omnidata.media.containers import audio_stream, broken, decode, video_stream
+from omnidata.media.decoding import samples
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.media.picture import image, image_size
-from omnidata.media.sound import samples
 from omnidata.media.storage import InMemoryMedia, opened, read_bytes, stored
 from omnidata.media.truncation import corruption, cut_short
 from omnidata.types import MediaRef, VideoSegment

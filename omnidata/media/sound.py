@@ -1,20 +1,23 @@
-"""Audio as a waveform: one channel, the rate that models want."""
+"""Sound as a waveform: one channel, the rate that models want.
+
+Everything here is given an open container, or what a row holds itself; `decoding` opens media.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from omnidata.errors import MediaError, UsageError
+from omnidata.errors import MediaError
 from omnidata.media.containers import audio_stream, broken
-from omnidata.media.paths import DEFAULT_BUDGET, Budget
-from omnidata.media.storage import opened
+from omnidata.media.paths import Budget
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     from av.audio.frame import AudioFrame
+    from av.container import InputContainer
     from av.filter.graph import Graph
 
 MAX_CHANNELS = 64
@@ -31,37 +34,37 @@ _PIECE = 1 << 20
 """Values of all channels, before or after resampling, that a piece of sound has: 4 MiB."""
 
 
-def samples(
-    ref: MediaRef,
-    *,
-    rate: int = 16_000,
-    stream: int | None = None,
-    budget: Budget = DEFAULT_BUDGET,
-) -> npt.NDArray[np.float32]:
-    """The waveform of a track, or of a clip's sound.
-
-    Args:
-        ref: a track, a clip with sound, or audio that a row holds inline.
-        rate: samples per second to resample to, in Hz.
-        stream: index of the stream in the file; None for FFmpeg's choice.
-        budget: limits.
-
-    Returns:
-        float32 (N,), all channels mixed to one, full scale at -1 and 1.
+def heard(
+    container: InputContainer, ref: MediaRef, rate: int, stream: int | None, budget: Budget
+) -> Iterator[npt.NDArray[np.float32]]:
+    """The sound of a container, piece by piece, as `Mono` gives it.
 
     Raises:
-        MediaError: the file is missing, broken, without sound, or exceeds the budget.
-        UsageError: the rate is not positive.
+        MediaError: there is none, or it is longer than the budget.
+    """
+    mono, seconds = Mono(ref, rate), 0.0
+    for frame in container.decode(audio_stream(container, ref, stream)):
+        seconds += frame.samples / frame.sample_rate
+        if seconds > budget.max_seconds + _SLACK_S:
+            raise _endless(ref, budget.max_seconds)  # a packet may claim to last for hours
+        yield from mono.feed(frame)
+    yield from mono.feed(None)
+
+
+def joined(
+    pieces: Iterable[npt.NDArray[np.float32]], ref: MediaRef, rate: int, budget: Budget
+) -> npt.NDArray[np.float32]:
+    """The pieces of a sound as one.
+
+    Raises:
+        MediaError: there is not one sample, or there are more than the budget has room for.
     """
     import numpy as np
 
-    if rate < 1:
-        raise UsageError("nothing would be kept", where=f"samples(rate={rate})", expected="Hz")
     parts: list[npt.NDArray[np.float32]] = []
     most = min(int(budget.max_seconds * rate), budget.max_decoded_bytes // 4)
     length = 0
-    heard = _inline(ref, rate) if ref.inline is not None else _decoded(ref, rate, stream, budget)
-    for part in heard:
+    for part in pieces:
         parts.append(part)
         length += len(part)
         if length > most:
@@ -69,19 +72,6 @@ def samples(
     if not length:
         raise broken(ref, "no sample could be decoded", "at least one sample")
     return np.concatenate(parts)
-
-
-def _decoded(
-    ref: MediaRef, rate: int, stream: int | None, budget: Budget
-) -> Iterator[npt.NDArray[np.float32]]:
-    with opened(ref, budget) as container:
-        mono, seconds = Mono(ref, rate), 0.0
-        for frame in container.decode(audio_stream(container, ref, stream)):
-            seconds += frame.samples / frame.sample_rate
-            if seconds > budget.max_seconds + _SLACK_S:
-                raise _endless(ref, budget.max_seconds)  # a packet may claim to last for hours
-            yield from mono.feed(frame)
-        yield from mono.feed(None)
 
 
 def _endless(ref: MediaRef, seconds: float) -> MediaError:
@@ -184,7 +174,7 @@ def _mixed(frame: AudioFrame) -> npt.NDArray[np.float32]:
     return mixed
 
 
-def _inline(ref: MediaRef, rate: int) -> Iterator[npt.NDArray[np.float32]]:
+def inline(ref: MediaRef, rate: int) -> Iterator[npt.NDArray[np.float32]]:
     """Samples that a row holds itself, `{"array": [...], "sampling_rate": Hz}`."""
     import numpy as np
     from av.audio.frame import AudioFrame

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from omnidata.errors import MediaError, MediaFault
 from omnidata.files import ANY, check_file
+from omnidata.media.beginning import beginning
 from omnidata.media.containers import open_container, read_cut
 from omnidata.media.encoding import png
 from omnidata.media.parquet_pages import look
@@ -294,9 +295,7 @@ def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
     if isinstance(ref, InMemoryMedia):
         return ref.content
     if ref.until < 1:
-        from omnidata.media.beginning import beginning  # which decodes, and so stands above this
-
-        return beginning(ref, budget)
+        return beginning(ref, stored(replace(ref, until=1.0), budget=budget), budget)
     if ref.marks:
         return read_marked(stored(replace(ref, marks=()), budget=budget), ref, budget)
     if isinstance(ref.cell, VideoSegment):

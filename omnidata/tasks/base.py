@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from omnidata.actions import Action, Screen, Space, history_text
 from omnidata.errors import DataError, Finding, MediaError, PluginError, UsageError, meant
+from omnidata.jsontext import hash_of
 from omnidata.loaders import files
 from omnidata.loaders.files import JsonFiles
 from omnidata.loaders.load import load_data
@@ -125,11 +124,6 @@ _FILLED = ("instruction", "history")
 _BLANK = re.compile(rf"\{{({'|'.join(_FILLED)})\}}")
 _ALONE = re.compile(r"(?<!\w)\{\s*[^\W\d]\w*\s*\}")
 """A word alone in braces, but for an argument of TeX: no JSON has one."""
-
-
-def hash_of(value: object) -> str:
-    """SHA-256 of a value's JSON text, by which prompts are told apart."""
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
 class Benchmark:

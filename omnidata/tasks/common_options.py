@@ -14,6 +14,7 @@ from typing import Any, Final
 from omnidata.actions import Action
 from omnidata.adapters.media_budget import HISTORY
 from omnidata.errors import DataError, UsageError
+from omnidata.jsontext import hash_of
 from omnidata.tasks.published import Variation
 from omnidata.types import (
     Conversation,
@@ -148,8 +149,6 @@ class WithCommonOptions:
     @property
     def prompt_hash(self) -> str:
         """SHA-256 of the task's prompt and the options."""
-        from omnidata.tasks.base import hash_of
-
         return hash_of([self.task.prompt_hash, dict(sorted(self.given.items()))])
 
     def load(self, data: Path, **options: Any) -> LoadedDataset:

@@ -15,7 +15,7 @@ from torch import Tensor
 from omnidata.actions import Action, Screen
 from omnidata.errors import MediaError, PlatformError, UsageError
 from omnidata.media import DEFAULT_BUDGET, Budget, Placement, frames, image, samples
-from omnidata.media.clip import check_choice
+from omnidata.media.decoding import check_choice
 from omnidata.types import MediaRef, Step
 
 # Resampling and mel features of waveforms that are tensors, by torchaudio.

@@ -11,6 +11,7 @@ import numpy as np
 
 from omnidata.actions import Action, Point, Region, Screen, Space
 from omnidata.errors import Finding, OmnidataError
+from omnidata.jsontext import hash_of
 from omnidata.loaders.action_log import Log
 from omnidata.metrics.paired import Unit
 from omnidata.metrics.row_tables import by_group
@@ -19,7 +20,7 @@ from omnidata.tasks.agentnet import recordings
 from omnidata.tasks.agentnet.actions import POINTED, boxes_of, place_of, spelled, turn_of, type_of
 from omnidata.tasks.agentnet.load import truths_of
 from omnidata.tasks.agentnet.rules import REACH, Rule, judge, parse, relative
-from omnidata.tasks.base import Benchmark, hash_of
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import answer_space, in_pixels, on_screen, place
 from omnidata.tasks.desktops import as_action, is_told
 from omnidata.tasks.explaining import (

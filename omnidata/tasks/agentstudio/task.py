@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from omnidata.actions import Action, Box, Point, Screen, Space, convert
+from omnidata.jsontext import hash_of
 from omnidata.metrics.edit_distance import edit_distance
 from omnidata.tasks.agentstudio import load as loader
 from omnidata.tasks.agentstudio.derived import DERIVATIONS
@@ -37,7 +38,7 @@ from omnidata.tasks.agentstudio.rules import (
     Reading,
     letters_of,
 )
-from omnidata.tasks.base import Benchmark, hash_of
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import answer_space, in_pixels, pair_on_screen, place
 from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, place_cause, placed
 from omnidata.tasks.published import (

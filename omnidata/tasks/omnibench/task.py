@@ -16,12 +16,12 @@ from typing import Any, Final
 
 from omnidata.actions import Action, Box, Point, Region, Screen, Space, centre, convert
 from omnidata.errors import counted
-from omnidata.jsontext import compact
+from omnidata.jsontext import compact, hash_of
 from omnidata.loaders.rows import canonical
 from omnidata.loaders.task_library import Library, TaskGraph
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, complexity, eligible
 from omnidata.tasks import overview
-from omnidata.tasks.base import Benchmark, hash_of
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import answer_space, pair_on_screen, place, resizing
 from omnidata.tasks.explaining import SCREENSHOT, Rule, diagnose, explained, placed
 from omnidata.tasks.json_answers import Pair, ParseFailure

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from omnidata.actions import Action, Screen, Space
-from omnidata.tasks.base import Benchmark, hash_of
+from omnidata.jsontext import hash_of
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.omnigui.files import app_key
 from omnidata.tasks.omnigui.task import SPACES, OmniGui, PaperProfile
 from omnidata.types import (

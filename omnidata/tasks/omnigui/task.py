@@ -29,11 +29,11 @@ from omnidata.actions import (
     round_half_up,
 )
 from omnidata.errors import DataError, Finding, UsageError
-from omnidata.jsontext import compact, whole_number
+from omnidata.jsontext import compact, hash_of, whole_number
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, instructions
 from omnidata.loaders.instructions import MIN_BYTES, Language, find_voice, voice_file
 from omnidata.metrics.intervals import Ints, Mask
-from omnidata.tasks.base import Benchmark, hash_of
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place
 from omnidata.tasks.explaining import Rule, acted, by_action
 from omnidata.tasks.json_answers import LABELS, Answer, Pair, ParseFailure

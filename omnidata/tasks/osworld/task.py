@@ -15,9 +15,10 @@ from typing import Any, Final
 
 from omnidata.actions import Action, Pair, Point, Screen, Space, centre
 from omnidata.errors import OmnidataError, UsageError, counted
+from omnidata.jsontext import hash_of
 from omnidata.metrics import rollouts
 from omnidata.tasks import overview
-from omnidata.tasks.base import Benchmark, hash_of
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.desktops import as_action, is_told
 from omnidata.tasks.explaining import (

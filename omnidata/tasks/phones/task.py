@@ -21,8 +21,8 @@ from omnidata.actions import (
     convert,
     history_text,
 )
-from omnidata.jsontext import compact, is_integer
-from omnidata.tasks.base import Benchmark, hash_of
+from omnidata.jsontext import compact, hash_of, is_integer
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Resizing, place, resizing
 from omnidata.tasks.explaining import (
     Reader,

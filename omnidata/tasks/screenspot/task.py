@@ -14,11 +14,12 @@ import numpy as np
 
 from omnidata.actions import Box, Screen, Space
 from omnidata.errors import Finding
+from omnidata.jsontext import hash_of
 from omnidata.metrics.intervals import Mask, named_methods
 from omnidata.metrics.paired import Unit
 from omnidata.metrics.row_tables import means
 from omnidata.tasks.agentstudio.answers import Pair, ToScreen, read_point
-from omnidata.tasks.base import Benchmark, hash_of
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import in_pixels, pair_on_screen, place, point_of, resizing
 from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, place_cause, placed
 from omnidata.tasks.profiles import RowProfile, owners

@@ -1,4 +1,4 @@
-"""Clips: some or all frames, decoded in one pass from the beginning.
+"""Clips and tracks as arrays: some or all frames, decoded in one pass from the beginning; sound.
 
 Sequential on purpose: in a clip of two seconds four seeks cost twice as much as one pass. Frames
 are sought only where few of a long clip are wanted.
@@ -13,8 +13,9 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal
 
 from omnidata.errors import MediaError, UsageError
-from omnidata.media.containers import RECORDING, broken, timed, video_stream
+from omnidata.media.containers import RECORDING, Decoded, broken, decode, video_stream
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
+from omnidata.media.sound import heard, inline, joined
 from omnidata.media.storage import opened
 from omnidata.types import MediaRef
 
@@ -166,6 +167,36 @@ def frames(
         return replace(_stacked(_shown(decoded, fps), video, ref, budget), fps=fps)
 
 
+def samples(
+    ref: MediaRef,
+    *,
+    rate: int = 16_000,
+    stream: int | None = None,
+    budget: Budget = DEFAULT_BUDGET,
+) -> npt.NDArray[np.float32]:
+    """The waveform of a track, or of a clip's sound.
+
+    Args:
+        ref: a track, a clip with sound, or audio that a row holds inline.
+        rate: samples per second to resample to, in Hz.
+        stream: index of the stream in the file; None for FFmpeg's choice.
+        budget: limits.
+
+    Returns:
+        float32 (N,), all channels mixed to one, full scale at -1 and 1.
+
+    Raises:
+        MediaError: the file is missing, broken, without sound, or exceeds the budget.
+        UsageError: the rate is not positive.
+    """
+    if rate < 1:
+        raise UsageError("nothing would be kept", where=f"samples(rate={rate})", expected="Hz")
+    if ref.inline is not None:
+        return joined(inline(ref, rate), ref, rate, budget)
+    with opened(ref, budget) as container:
+        return joined(heard(container, ref, rate, stream, budget), ref, rate, budget)
+
+
 def check_choice(num_frames: int | None, fps: float | None, which: str | None) -> None:
     """Whether the three say which frames of a clip are meant.
 
@@ -271,10 +302,6 @@ def recorded_seconds(ref: MediaRef) -> float:
     return seconds
 
 
-Decoded = tuple[int, float, "VideoFrame"]
-"""Number, seconds, frame."""
-
-
 def _count(ref: MediaRef, budget: Budget, stream: int | None) -> int:
     """Frames that the packets promise; nothing is decoded."""
     with opened(ref, budget) as container:
@@ -291,26 +318,6 @@ def _spread(count: int, wanted: int) -> list[int]:
         return list(range(count))
     step = (count - 1) / (wanted - 1) if wanted > 1 else 0.0
     return [int(number * step) for number in range(wanted)]
-
-
-def decode(
-    container: InputContainer, video: VideoStream, ref: MediaRef, budget: Budget
-) -> Iterator[Decoded]:
-    """Frames with their numbers and times, within the budget."""
-    rate = float(video.average_rate or 0) or 1.0
-    begin = 0.0
-    for number, (time, frame) in enumerate(timed(container, video)):
-        seconds = number / rate if time is None else time
-        if number == 0:
-            begin = seconds  # a cut clip may keep the clock of what it was cut from
-        if number >= budget.max_frames or seconds - begin > budget.max_seconds:
-            raise broken(
-                ref,
-                f"the clip goes on after {number} frames and {seconds - begin:.1f} s",
-                f"at most {budget.max_frames} frames and {budget.max_seconds} s",
-                fault="refused",
-            )
-        yield number, seconds, frame
 
 
 def _at(decoded: Iterator[Decoded], wanted: list[int]) -> Iterator[Decoded]:
