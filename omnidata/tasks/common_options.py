@@ -237,36 +237,51 @@ class WithCommonOptions:
         return told
 
 
-def load_to_ask(
-    task: Task, data: Path, *, names: Collection[str] | None = None, **options: Any
-) -> LoadedDataset:
+def load_to_ask(task: Task, data: Path, **options: Any) -> LoadedDataset:
     """Load data to make prompts of: common options that change no prompt are not paid for.
 
-    A few steps are asked with and without each option. `Task.load` does not look, so that old runs
-    are read and scored whatever their options did.
+    `Task.load` does not look, so that old runs are read and scored whatever their options did.
 
     Args:
         task: the benchmark with its options.
         data: as the user named it.
-        names: of the options to look at; None for all that are given.
         options: of `Task.load`.
 
     Returns:
-        The dataset, with a finding for each option that these data leave nothing to do, where a
-        lower value would change prompts.
+        The dataset, with the findings of `check_effects`.
 
     Raises:
         UsageError: an option changes no prompt, whatever its value.
         DataError: with `strict`, there is a finding.
     """
     source = task.load(data, **options)
-    if not isinstance(task, WithCommonOptions):
-        return source
-    wanted = task.given if names is None else [name for name in task.given if name in names]
-    found = [each for name in wanted if (each := _effect(task, name, source.steps))]
+    found = check_effects(task, source)
     if found and options.get("strict"):
         refuse_findings(found, data)
     return replace(source, findings=[*source.findings, *found]) if found else source
+
+
+def check_effects(
+    task: Task, source: LoadedDataset, names: Collection[str] | None = None
+) -> list[Finding]:
+    """Compare the prompts of a few steps with and without each common option.
+
+    Args:
+        task: the benchmark with its options.
+        source: what it loaded.
+        names: of the options to look at; None for all that are given.
+
+    Returns:
+        A warning for each option that these data leave nothing to do, where a lower value would
+        change prompts.
+
+    Raises:
+        UsageError: an option changes no prompt, whatever its value.
+    """
+    if not isinstance(task, WithCommonOptions):
+        return []
+    wanted = task.given if names is None else [name for name in task.given if name in names]
+    return [found for name in wanted if (found := _effect(task, name, source.steps))]
 
 
 def _effect(task: WithCommonOptions, name: str, steps: Sequence[Step]) -> Finding | None:
