@@ -228,3 +228,22 @@ def test_where_the_data_alone_leave_nothing_to_cut_there_is_a_warning(
         asked = ("--model", "baseline:oracle", "--out", tmp_path / "run")
         said = told(capsys, "evaluate", "omnigui", data, *asked, *options)
         assert ("[option-idle]" in said) is idle
+        if idle:
+            told(capsys, "evaluate", "omnigui", data, *asked, *options, "--strict", code=2)
+
+
+def test_exports_and_suites_refuse_it_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, said = tree(tmp_path), "-T history_window=1: the option changes no prompt"
+    given = ("-T", "history=none", "-T", "history_window=1")
+    out = ("--format", "trl", tmp_path / "out")
+    assert said in told(capsys, "export", "omnigui", data, *out, *given, code=2)
+    options = 'options = {history = "none", history_window = [1, "own"]}'
+    (tmp_path / "suite.toml").write_text(
+        f'out = "runs"\n[[tasks]]\ntask = "omnigui"\ndata = "{data.name}"\n{options}\n'
+        '[[models]]\nmodel = "baseline:oracle"\n'
+    )
+    assert said in told(capsys, "suite", tmp_path / "suite.toml", code=1)
+    assert [run.name for run in (tmp_path / "runs").iterdir() if "own" in run.name]
+    assert len([*(tmp_path / "runs").iterdir()]) == 1
