@@ -108,9 +108,9 @@ class Trial:
         """Why no run can be made with the values; None where one can."""
         varied = {name: value for name, value in values.items() if name in self.of_task}
         key = frozenset(varied.items())
-        if key not in self._known:
+        if varied and key not in self._known:
             self._known[key] = self._try(varied)
-        return self._known[key]
+        return self._known.get(key)
 
     def _try(self, varied: Varied) -> OmnidataError | None:
         try:
