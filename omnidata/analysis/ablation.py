@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from itertools import combinations, product
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -15,6 +15,7 @@ from omnidata.analysis.comparison_tables import span
 from omnidata.analysis.controls import CONTROLS, MEDIUM, Altered, Control, altered, without
 from omnidata.analysis.inference import RESAMPLES
 from omnidata.analysis.tables import csv_text, markdown_text, number, text_markdown
+from omnidata.analysis.varied_options import Variant, Varied, spelt
 from omnidata.errors import Finding, OmnidataError, UsageError, counted
 from omnidata.jsontext import encode
 from omnidata.metrics.paired import Unit
@@ -32,57 +33,6 @@ Instruction = Literal["text", "voice"]
 INSTRUCTIONS: tuple[Instruction, ...] = get_args(Instruction)
 _LETTERS: Final[Mapping[Modality, str]] = {"image": "I", "audio": "A", "video": "V"}
 _NO_MEDIA: Final = "none"
-
-Varied = Mapping[str, str]
-"""Option -> its value in one run."""
-
-
-def variants(
-    given: Sequence[str], fixed: Collection[str] = (), *, grid: bool = False
-) -> list[Varied]:
-    """The runs that differ in the values of options, the base first.
-
-    The first value of each option is the base's. Of a grid each run says all values; else a run
-    says the one value in which it differs from the base.
-
-    Args:
-        given: as `--vary` has them.
-        fixed: options that are given otherwise.
-        grid: every combination of values; else one option at a time.
-
-    Raises:
-        UsageError: an option without two values, with a value twice, or given twice; or a grid of
-            nothing.
-
-    Examples:
-        >>> variants(["frames=4,8", "history=gold,none"])
-        [{'frames': '4', 'history': 'gold'}, {'frames': '8'}, {'history': 'none'}]
-        >>> len(variants(["frames=4,8", "history=gold,none"], grid=True))
-        4
-    """
-    options: dict[str, list[str]] = {}
-    if grid and not given:
-        raise UsageError(
-            "there is nothing to combine", where="--grid", expected="--vary KEY=V1,V2 beside it"
-        )
-    for text in given:
-        name, _, listed = text.partition("=")
-        values = [value.strip() for value in listed.split(",")]
-        if len(values) < 2 or len({*values}) < len(values) or name in options or name in fixed:
-            raise UsageError(
-                "the option is given twice"
-                if name in options or name in fixed
-                else "there are no two different values",
-                where=f"--vary {text}",
-                expected="KEY=V1,V2: each option once, each of its values once, the base's first",
-            )
-        options[name] = values
-    if grid:
-        return [dict(zip(options, each, strict=True)) for each in product(*options.values())]
-    if not options:
-        return []
-    base = {name: values[0] for name, values in options.items()}
-    return [base, *({name: each} for name, values in options.items() for each in values[1:])]
 
 
 def grid(kinds: Collection[Modality]) -> list[str]:
@@ -114,19 +64,20 @@ class Setting:
         modalities: what it is shown, as in `grid`.
         control: what is wrong with it; None where nothing is.
         varied: the values by which the run is called; empty where options are not varied.
+        options: all values of the options that are varied.
     """
 
     instruction: Instruction
     modalities: str
     control: Control | None = None
     varied: Varied = field(default_factory=dict)
+    options: Varied = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """For tables; the options that are varied, if there are any, and nothing else."""
         if self.varied:
-            told = [f"{name}={value}" for name, value in self.varied.items()]
-            return ", ".join([*told, *filter(None, [self.control])])
+            return ", ".join(filter(None, [spelt(self.varied), self.control]))
         parts = (self.instruction, self.modalities, self.control)
         return "-".join(part for part in parts if part)
 
@@ -180,9 +131,11 @@ class Plan:
     def reference(self, setting: Setting) -> Setting | None:
         """What a setting is compared with; None for the first.
 
-        That is the first of its instruction form; and for the first of a form, the first of all.
+        That is the first of its instruction form; and for the first of a form, and where options
+        are varied, the first of all.
         """
-        first = next(s for s in self.settings if s.instruction == setting.instruction)
+        forms = (s for s in self.settings if s.instruction == setting.instruction)
+        first = self.settings[0] if setting.varied else next(forms)
         other = first if first != setting else self.settings[0]
         return None if other == setting else other
 
@@ -199,7 +152,7 @@ class Plan:
             options["modalities"] = setting.modalities
         if setting.instruction == "text":
             options.pop("voice", None)
-        for name, value in {**self.settings[0].varied, **setting.varied}.items():
+        for name, value in setting.options.items():
             (options if name in self.of_task else model_options)[name] = value
         row = TaskRow(
             self.task,
@@ -223,7 +176,7 @@ def settings(
     task_options: Mapping[str, str],
     *,
     kinds: Collection[Modality] = (),
-    varied: Sequence[Varied] = (),
+    varied: Sequence[Variant] = (),
 ) -> list[Setting]:
     """The runs that are asked for.
 
@@ -237,8 +190,7 @@ def settings(
             the full setting, and of pictures where the data have nothing else.
         task_options: as given with `-T`.
         kinds: of the media that the data's steps have.
-        varied: see `variants`; the runs are then these, and of the controls those that are named,
-            all with the media of the full setting.
+        varied: the runs are then these, and of the controls those that are named.
 
     Raises:
         UsageError: the data have no media, an unknown or repeated value, voice without a folder, a
@@ -298,9 +250,8 @@ def settings(
             expected=f"of {', '.join(usable) or 'no control'}, or none",
         )
     if varied:
-        first = Setting("voice" if task_options.get("voice") else "text", full, None, varied[0])
-        made = [replace(first, varied=each) for each in varied]
-        made += [replace(first, control=name) for name in usable if name in wrong]
+        made = [_varied_setting(each, {**task_options, **each.options}, allowed) for each in varied]
+        made += [replace(made[0], control=name) for name in usable if name in wrong]
         if len({setting.folder.lower() for setting in made}) < len(made):
             raise UsageError(
                 "two runs would share a folder",
@@ -314,6 +265,13 @@ def settings(
             found += [Setting(instruction, each) for each in shown]
             found += [Setting(instruction, full, name) for name in usable if name in wrong]
     return found
+
+
+def _varied_setting(of: Variant, options: Varied, allowed: Sequence[str]) -> Setting:
+    """The run of some values: what it is told and shown, by the task's options in it."""
+    instruction: Instruction = "voice" if options.get("voice") else "text"
+    shown = options.get("modalities", allowed[0])
+    return Setting(instruction, shown, None, of.named, of.options)
 
 
 def _chosen(flag: str, text: str, allowed: Sequence[str]) -> list[str]:

@@ -81,21 +81,23 @@ def ablate(
 
     Example: omnidata ablate omnigui omnidata-demo/data --model baseline:random --out ablation
     """
-    from omnidata.analysis.ablation import Plan, settings, variants
+    from omnidata.analysis.ablation import Plan, settings
     from omnidata.analysis.ablation import ablate as run
+    from omnidata.analysis.varied_options import Trial, read_values, variants
     from omnidata.run.scoring import get_profile
     from omnidata.run.suite import ModelRow
     from omnidata.tasks import get_task
     from omnidata.tasks.base import parse
     from omnidata.tasks.common_options import OPTIONS as COMMON
+    from omnidata.tasks.common_options import check_effects
 
     options = parse(task_options, "-T")
-    varied = variants(vary, {*options, *asking.options}, grid=grid)
-    of_task = {*get_task(task).allowed, *COMMON}
-    base = varied[0] if varied else {}
-    for each in varied[1:]:  # what no run could be asked with is refused before any is made
-        both = {**base, **each}
-        get_task(task, options | {name: both[name] for name in both if name in of_task})
+    allowed = get_task(task).allowed
+    of_task = {*allowed, *COMMON}
+    values = read_values(vary, allowed, {*options, *asking.options})
+    trial = Trial(task, data, options, of_task)
+    varied = variants(values, trial, grid=grid, note=terminal.note)
+    base = varied[0].options if varied else {}
     benchmark = get_task(task, options | {name: base[name] for name in base if name in of_task})
     get_profile(benchmark, profile)
     source = benchmark.load(data, strict=strict)
@@ -126,6 +128,8 @@ def ablate(
         by_option="modalities" in benchmark.allowed,
         of_task=of_task,
     )
+    tried = check_effects(plan.cell(chosen[0], None, None).benchmark, source)
+    terminal.print_doubts([*tried, *(found for found in trial.findings if found not in tried)])
     terminal.note(f"{counted(len(chosen), 'run')}: {', '.join(setting.name for setting in chosen)}")
     with terminal.resumable():
         found = run(plan, benchmark, source, watch=terminal.progress, done=_note)

@@ -52,13 +52,14 @@ def evaluate(
     from omnidata.run.selection import parse_shard, read_exclude
     from omnidata.tasks import get_task
     from omnidata.tasks.base import parse
+    from omnidata.tasks.common_options import load_to_ask
 
     part = parse_shard(shard) if shard else None
     if gpus and not dry_run and not (out / "run.json").exists():
         runs.in_processes(out, gpus, profile=profile, whole=part is None, as_json=as_json)
         return
     benchmark = get_task(task, parse(task_options, "-T"))
-    source = benchmark.load(data, check_media=True, strict=strict)
+    source = load_to_ask(benchmark, data, check_media=True, strict=strict)
     terminal.print_findings(source)
     excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
     adapter = asking.adapter(model, benchmark, source.steps, asks=not dry_run)

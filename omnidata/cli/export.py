@@ -98,6 +98,7 @@ def export(
     from omnidata.run.selection import parse_shares, read_exclude
     from omnidata.tasks import get_task
     from omnidata.tasks.base import parse
+    from omnidata.tasks.common_options import load_to_ask
     from omnidata.training.export import export as run
     from omnidata.training.formats import FormatName, Objects
     from omnidata.training.media_store import Sizing
@@ -136,7 +137,7 @@ def export(
         chosen["coordinates"] = coordinates
     benchmark = get_task(task, chosen)
     options.check(benchmark)
-    source = benchmark.load(data, check_media=False, strict=strict)
+    source = load_to_ask(benchmark, data, check_media=False, strict=strict)
     terminal.print_findings(source)
     against = benchmark.load(check_against, check_media=False) if check_against else None
     with terminal.resumable(), terminal.progress("media") as progress:

@@ -20,6 +20,7 @@ from omnidata.run.folder import file_name
 from omnidata.run.scoring import get_profile
 from omnidata.run.selection import read_exclude
 from omnidata.tasks import get_task
+from omnidata.tasks.common_options import load_to_ask
 from omnidata.types import Adapter, LoadedDataset, Progress, Task
 
 Value = str | bool | int | float
@@ -231,7 +232,7 @@ def _limits(folder: Path, *rows: LimitsRow) -> Limits:
 
 
 def _load(cell: Cell, task: Task) -> LoadedDataset:
-    return task.load(cell.folder / cell.task.data)
+    return load_to_ask(task, cell.folder / cell.task.data)
 
 
 def run_suite(

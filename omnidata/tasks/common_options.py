@@ -6,15 +6,16 @@ as not given: it stands in no `run.json`, and no prompt's hash knows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from omnidata.actions import Action
 from omnidata.adapters.media_budget import HISTORY
-from omnidata.errors import DataError, UsageError
+from omnidata.errors import DataError, Finding, OmnidataError, UsageError, counted
 from omnidata.jsontext import hash_of
+from omnidata.loaders.load import refuse_findings
 from omnidata.tasks.published import Variation
 from omnidata.types import (
     Conversation,
@@ -29,17 +30,18 @@ from omnidata.types import (
 LANGUAGES: Final = ("own", "en", "zh", "both")
 OPTIONS: Final[Mapping[str, str]] = {
     "media_until": "SHARE",
-    "history_window": "N",
-    "history_screenshots": "N",
+    "history_window": "N|own",
+    "history_screenshots": "N|own",
     "language": "|".join(LANGUAGES),
 }
 """Option -> what it takes:
 
 * `media_until`: clips and sounds are shown from their beginning up to this share of their time,
   above 0 and up to 1, which is the default. Pictures, and instructions that are spoken, stay whole.
-* `history_window`: the prompt tells of so many earlier actions at most, the last ones.
+* `history_window`: the prompt tells of so many earlier actions at most, the last ones; "own", the
+  default, of as many as the task itself tells.
 * `history_screenshots`: so many screenshots of earlier steps, the last ones, stand before the
-  step's own, in place of the task's own history screenshot.
+  step's own, in place of the task's own history screenshot; "own", the default, leaves that.
 * `language`: of the instruction, whatever the language of the app: the one that the benchmark
   prescribes ("own"), or one of those in the row, or both.
 """
@@ -70,6 +72,7 @@ VARIATIONS: Final = (
 """Their tables in `omnidata report`."""
 
 _COUNTS: Final = ("history_window", "history_screenshots")
+_OWN: Final = "own"
 _DIGITS: Final = 4
 _LACKING: Final = {
     "media_until": "no step has a clip or a sound",
@@ -77,6 +80,13 @@ _LACKING: Final = {
     "history_screenshots": "no step has a screenshot of the step before it",
     "language": "no row has its instruction in that language",
 }
+_SHOWN: Final = {
+    "media_until": "prompts that show clips or sounds",
+    "history_window": "prompts that tell of earlier actions, as many as the option says",
+    "history_screenshots": "prompts that show the screenshot, before which the earlier ones stand",
+    "language": "prompts that tell the instruction as the step has it",
+}
+_SAMPLED: Final = 8
 
 
 def split(
@@ -102,8 +112,10 @@ def split(
 
 def _canonical(name: str, value: str) -> str:
     """The value in one spelling; empty for the default."""
+    if value == _OWN and name in (*_COUNTS, "language"):
+        return ""
     if name == "language" and value in LANGUAGES:
-        return "" if value == "own" else value
+        return value
     if name in _COUNTS and value.isascii() and value.isdecimal() and len(value) < _DIGITS:
         return str(int(value))
     if name == "media_until":
@@ -118,7 +130,7 @@ def _canonical(name: str, value: str) -> str:
     raise UsageError(
         f'"{value}" is no value of "{name}"',
         where=f"-T {name}={value}",
-        expected=expected.get(name, "a whole number from 0 to 999"),
+        expected=expected.get(name, f"a whole number from 0 to 999, or {_OWN}"),
     )
 
 
@@ -222,6 +234,144 @@ class WithCommonOptions:
         if share := float(self.given.get("media_until", 0)):
             told = tuple(_until(message, _timed(step.media), share) for message in told)
         return told
+
+
+def load_to_ask(task: Task, data: Path, **options: Any) -> LoadedDataset:
+    """Load data to make prompts of: common options that change no prompt are not paid for.
+
+    `Task.load` does not look, so that old runs are read and scored whatever their options did.
+
+    Args:
+        task: the benchmark with its options.
+        data: as the user named it.
+        options: of `Task.load`.
+
+    Returns:
+        The dataset, with the findings of `check_effects`.
+
+    Raises:
+        UsageError: an option changes no prompt, whatever its value.
+        DataError: with `strict`, there is a finding.
+    """
+    source = task.load(data, **options)
+    found = check_effects(task, source)
+    if found and options.get("strict"):
+        refuse_findings(found, data)
+    return replace(source, findings=[*source.findings, *found]) if found else source
+
+
+def check_effects(
+    task: Task, source: LoadedDataset, names: Collection[str] | None = None
+) -> list[Finding]:
+    """Compare the prompts of a few steps with and without each common option.
+
+    Args:
+        task: the benchmark with its options.
+        source: what it loaded.
+        names: of the options to look at; None for all that are given.
+
+    Returns:
+        A warning for each option that these data leave nothing to do, where a lower value would
+        change prompts.
+
+    Raises:
+        UsageError: an option changes no prompt, whatever its value.
+    """
+    if not isinstance(task, WithCommonOptions):
+        return []
+    wanted = task.given if names is None else [name for name in task.given if name in names]
+    return [found for name in wanted if (found := _effect(task, name, source.steps))]
+
+
+def _effect(task: WithCommonOptions, name: str, steps: Sequence[Step]) -> Finding | None:
+    """Refuse an option that changes nothing; a warning where it does so for these data alone."""
+    value = task.given[name]
+    able = [step for step in steps if _can_show(name, step)]
+    long = [step for step in able if name != "history_window" or len(step.history) > int(value)]
+    if not able or _changes(task, name, task.options, long):
+        return None
+    if name == "history_window" and _changes(task, name, {**task.options, name: "0"}, able):
+        return Finding(
+            "option-idle",
+            "warning",
+            f"-T {name}={value}",
+            "the option changes no prompt of these data: the task tells of no more by itself, or "
+            "no history is longer",
+            "data with longer histories",
+            f"leave {name} out, or choose a lower value",
+        )
+    own = task.task.options.items()
+    chosen = {each: told for each, told in own if told != task.allowed[each][0]}
+    hiding = [
+        f"{other}={told}"
+        for other, told in chosen.items()
+        if _hides(task, {**chosen, **task.given}, other, name, able)
+    ]
+    instead = f", or leave out {' or '.join(hiding)}, beside which it means nothing"
+    tried = counted(min(len(able), _SAMPLED), "step")
+    raise UsageError(
+        f"the option changes no prompt: that of {tried} is the same with and without it",
+        where=f"-T {name}={value}",
+        expected=_SHOWN[name],
+        remedy=f"leave {name} out{instead if hiding else ''}",
+    )
+
+
+def _can_show(name: str, step: Step) -> bool:
+    """Whether the step, as it is loaded with the option, has anything that the option is about."""
+    if name == "media_until":
+        return bool(_timed(step.media))
+    if name == "history_screenshots":
+        return step.media.get(_roles(1)[0]) is not None
+    return bool(step.history if name == "history_window" else step.instruction)
+
+
+def _hides(
+    task: Task, options: Mapping[str, str], other: str, name: str, steps: Sequence[Step]
+) -> bool:
+    """Whether the option would change a prompt if another one were not given."""
+    left = {option: value for option, value in options.items() if option != other}
+    if name == "history_window":
+        left[name] = "0"
+    try:
+        return _changes(task, name, left, steps)
+    except UsageError:  # what is left depends on it
+        return False
+
+
+def _changes(task: Task, name: str, options: Mapping[str, str], steps: Sequence[Step]) -> bool:
+    """Whether one of a few steps is asked otherwise without the option, or none can be asked.
+
+    Args:
+        task: the benchmark.
+        name: the option.
+        options: all that are in force.
+        steps: as they are loaded with the option; a few of them, spread evenly, are looked at.
+    """
+    from omnidata.tasks import get_task
+
+    given = get_task(task.name, options)
+    plain = get_task(task.name, {one: said for one, said in options.items() if one != name})
+    count, asked = min(_SAMPLED, len(steps)), False
+    for number in range(count):
+        step = steps[number * len(steps) // count]
+        past = list(step.history)
+        try:
+            if given.prompt(step, past) != plain.prompt(_without(name, step), past):
+                return True
+        except OmnidataError:  # a run tells of it, and goes on
+            continue
+        asked = True
+    return bool(steps) and not asked
+
+
+def _without(name: str, step: Step) -> Step:
+    """The step without what loading it with the option has brought."""
+    if name == "history_screenshots":
+        own = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
+        return replace(step, media=own)
+    # Nothing tells its own instruction any more: any other one does where the prompt tells it.
+    return replace(step, instruction=f"not {step.instruction}") if name == "language" else step
 
 
 def _roles(most: int) -> list[str]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from omnidata.analysis.ablation import variants
 from omnidata.analysis.report import report
 from omnidata.analysis.runs import read_runs
+from omnidata.analysis.varied_options import read_values
 from omnidata.errors import UsageError
 from omnidata.tasks.omnigui.load import load
 from tests.ablate import senses
@@ -18,6 +18,7 @@ from tests.ablate.test_verb import ablated
 from tests.cli.running import omnidata
 from tests.conftest import Once
 from tests.export.small import tree
+from tests.goldens.worlds import build
 from tests.plugin import data as odyssey
 from tests.synth.making import made, only
 
@@ -97,13 +98,16 @@ def test_a_model_that_needs_the_whole_sound_decides_at_its_end(
         (["frames"], (), "no two different values"),
         (["frames=4"], (), "no two different values"),
         (["frames=4,4"], (), "no two different values"),
+        (["frames=4,4.0"], (), "no two different values"),
+        (["media_until=0.5,0.50"], (), "no two different values"),
+        (["history_window=own,1,01"], (), "no two different values"),
         (["frames=4,8", "frames=1,2"], (), "given twice"),
         (["frames=4,8"], ("frames",), "given twice"),
     ],
 )
 def test_what_varies_nothing_is_refused(given: list[str], fixed: Any, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        variants(given, fixed)
+        read_values(given, {}, fixed)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +116,9 @@ def test_what_varies_nothing_is_refused(given: list[str], fixed: Any, said: str)
         (("--vary", "history=gold,silver"), '"silver" is no value of "history"'),
         (("--vary", "media_until=1,2"), '"2" is no value of "media_until"'),
         (("--vary", "seed=1,x"), "the seed is not a number"),
+        (("--vary", "language=own,zh"), "no row has its instruction in that language"),
+        (("--vary", "history_window=1,2", "-T", "history=none"), "the option changes no prompt"),
+        (("--vary", "history_window=all,1"), "a whole number from 0 to 999, or own"),
         (("--vary", "history=gold,none", "--modalities", "IAV"), "options are varied"),
         (("--grid",), "--vary"),
     ],
@@ -125,3 +132,64 @@ def test_a_value_that_no_run_can_have_is_refused_before_any_run(
     )
     assert said in " ".join(done.stderr.split())
     assert not out.exists()
+
+
+def test_rows_say_what_their_own_runs_show(tmp_path: Path) -> None:
+    data, out = tree(tmp_path / "data"), tmp_path / "out"
+    some = ("--model", "baseline:oracle", "--out", out, "--vary", "history_window=own,0")
+    shown = ("--vary", "modalities=IAV,I")
+    found = settings_of(json.loads(ablated("omnigui", data, *some, *shown, "--json").stdout))
+    base = "history_window=own, modalities=IAV"
+    assert list(found) == [base, "history_window=0", "modalities=I"]
+    assert [row["modalities"] for row in found.values()] == ["IAV", "IAV", "I"]
+    options = [info(out, row)["options"] for row in found.values()]
+    assert [each.get("history_window") for each in options] == [None, "0", None]
+    lines = ablated("omnigui", data, *some, *shown, "--format", "csv").stdout.splitlines()
+    assert {tuple(line.split(",")[:3]) for line in lines if "modalities=I," in line} == {
+        ("modalities=I", "text", "I")
+    }
+
+
+BOTH = ("--vary", "a11y_tokens=1500,3000")
+TREE, SHOT = "observation=a11y", "observation=screenshot"
+
+
+@pytest.mark.parametrize(
+    ("vary", "runs", "said"),
+    [
+        (
+            (*BOTH, "--vary", "observation=screenshot,a11y"),
+            [SHOT, f"a11y_tokens=1500, {TREE}", f"a11y_tokens=3000, {TREE}"],
+            "it is run as observation=screenshot",
+        ),
+        (
+            (*BOTH, "--vary", "observation=a11y,screenshot"),
+            [f"a11y_tokens=1500, {TREE}", "a11y_tokens=3000", SHOT],
+            "it is run as observation=screenshot",
+        ),
+        (
+            (*BOTH, "--vary", "observation=screenshot,a11y", "--grid"),
+            [SHOT, f"a11y_tokens=1500, {TREE}", f"a11y_tokens=3000, {TREE}"],
+            "it is run as observation=screenshot",
+        ),
+        (
+            (*("--vary", "observation=som,a11y"), "--vary", "history=gold,predicted", "--grid"),
+            [f"observation={seen}, history={past}" for seen, past in
+             (("som", "gold"), ("a11y", "gold"), ("a11y", "predicted"))],
+            "make no history: another screen has other marks; it is left out",
+        ),
+    ],
+)  # fmt: skip
+def test_what_means_nothing_together_does_not_cost_the_other_runs(
+    vary: tuple[str, ...], runs: list[str], said: str, tmp_path: Path
+) -> None:
+    data = build("androidcontrol", tmp_path / "data")
+    some = ("--model", "baseline:majority", "--limit", "1", "--out", tmp_path / "out", "--json")
+    done = ablated("androidcontrol", data, *some, *vary)
+    found = settings_of(json.loads(done.stdout))
+    assert list(found) == runs
+    assert {row["compared_with"] for row in found.values()} == {None, runs[0]}
+    assert said in " ".join(done.stderr.split())
+    told = [info(tmp_path / "out", row)["options"] for row in found.values()]
+    kept = ("observation", "a11y_tokens", "history")
+    assert len({tuple(each.get(name) for name in kept) for each in told}) == len(runs)

@@ -16,6 +16,7 @@ from tests.goldens.worlds import build
 from tests.loaders import agentstudio
 from tests.loaders.agentstudio import ground
 from tests.plugin import data as odyssey
+from tests.tasks.words import told
 from tests.trees import row, write_rows
 
 SHOTS = ("history_screenshot_1", "history_screenshot_2")
@@ -122,7 +123,8 @@ def test_the_instruction_is_told_in_the_language_that_is_asked_for(tmp_path: Pat
 
 def test_a_default_is_as_good_as_not_given_and_everything_else_has_a_hash_of_its_own() -> None:
     plain = get_task("omnigui")
-    same = get_task("omnigui", {"media_until": "1.0", "language": "own"})
+    own = {"language": "own", "history_window": "own", "history_screenshots": "own"}
+    same = get_task("omnigui", {"media_until": "1.0", **own})
     assert (same.options, same.prompt_hash) == (plain.options, plain.prompt_hash)
     given = [{"media_until": "0.5"}, {"history_window": "2"}, {"history_screenshots": "2"}]
     tasks = [get_task("omnigui", options) for options in [*given, {"language": "en"}]]
@@ -166,3 +168,82 @@ def test_a_step_without_a_medium_of_time_is_asked_as_ever(tmp_path: Path) -> Non
     assert get_task("omnigui", {"media_until": "0.5"}).prompt(still) == (
         get_task("omnigui").prompt(still)
     )
+
+
+OWN_PROMPT = """
+
+    def prompt(self, step, predicted=None):
+        from omnidata.types import Message, Part
+
+        done = " ".join(action.label for action in step.history if action)
+        return (Message("user", (Part("text", f"Task {step.group}: {done}"),)),)
+
+    def instruction_by_language(self, step, episode_row):
+        return {"zh": "点分享"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("world", "given", "remedy"),
+    [
+        ("omnigui", "history_window=1 history=none", "or leave out history=none"),
+        ("omnigui", "media_until=0.5 modalities=I", "or leave out modalities=I"),
+        ("androidcontrol", "history_screenshots=2 observation=a11y", "leave out observation=a11y"),
+        ("osworld", "media_until=0.5", "leave media_until out"),
+        ("odyssey", "history_window=1", "leave history_window out"),
+        ("odyssey", "language=zh", "leave language out"),
+    ],
+)
+def test_an_option_that_no_prompt_shows_is_refused_before_a_model_is_asked(
+    world: str,
+    given: str,
+    remedy: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if world == "odyssey":
+        site = odyssey.install(tmp_path / "site", monkeypatch)
+        file = site / odyssey.HOME.name
+        file.write_text(file.read_text("utf-8") + OWN_PROMPT, "utf-8")
+        data = odyssey.write(tmp_path / "data", episodes=1)
+    else:
+        data = build(world, tmp_path / "data")
+    options = [text for option in given.split() for text in ("-T", option)]
+    asked = ("--model", "baseline:oracle", "--out", tmp_path / "run")
+    said = " ".join(told(capsys, "evaluate", world, data, *asked, *options, code=2).split())
+    assert f"-T {given.split()[0]}: the option changes no prompt" in said
+    assert remedy in said
+    assert not (tmp_path / "run").exists()
+    # Whoever reads old runs is not refused what they had.
+    assert get_task(world, dict(one.split("=") for one in given.split())).load(data).steps
+
+
+def test_where_the_data_alone_leave_nothing_to_cut_there_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tree(tmp_path)
+    for window, idle in (("1", False), ("2", True), ("9", True)):
+        options = ("-T", f"history_window={window}", "--limit", "1", "--dry-run")
+        asked = ("--model", "baseline:oracle", "--out", tmp_path / "run")
+        said = told(capsys, "evaluate", "omnigui", data, *asked, *options)
+        assert ("[option-idle]" in said) is idle
+        if idle:
+            told(capsys, "evaluate", "omnigui", data, *asked, *options, "--strict", code=2)
+
+
+def test_exports_and_suites_refuse_it_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, said = tree(tmp_path), "-T history_window=1: the option changes no prompt"
+    given = ("-T", "history=none", "-T", "history_window=1")
+    out = ("--format", "trl", tmp_path / "out")
+    assert said in told(capsys, "export", "omnigui", data, *out, *given, code=2)
+    options = 'options = {history = "none", history_window = [1, "own"]}'
+    (tmp_path / "suite.toml").write_text(
+        f'out = "runs"\n[[tasks]]\ntask = "omnigui"\ndata = "{data.name}"\n{options}\n'
+        '[[models]]\nmodel = "baseline:oracle"\n'
+    )
+    assert said in told(capsys, "suite", tmp_path / "suite.toml", code=1)
+    assert [run.name for run in (tmp_path / "runs").iterdir() if "own" in run.name]
+    assert len([*(tmp_path / "runs").iterdir()]) == 1
