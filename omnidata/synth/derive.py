@@ -26,10 +26,9 @@ from omnidata.analysis.audit_learning import segments
 from omnidata.errors import DataError, Finding, MediaError, UsageError, counted
 from omnidata.jsontext import encode
 from omnidata.media import resolve, stored
-from omnidata.metrics.row_tables import PLATFORMS
 from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
 from omnidata.synth.folder import SynthStaging
-from omnidata.tasks.derivation import MOST_OPERATIONS, Derivation, Trajectory
+from omnidata.tasks.derivation import MOST_OPERATIONS, PLATFORMS, Derivation, Trajectory
 from omnidata.types import LoadedDataset, MediaRef, Progress, Step, Task
 
 REPORT: Final = "rows.json"
