@@ -108,7 +108,8 @@ def read_recordings(
                for id_ in each.sample_ids}  # fmt: skip
     for number, (name, same) in enumerate(groupby(source.steps, key=attrgetter("episode"))):
         steps = tuple(same)
-        reason, detail = _lacks(task, steps, source.episode_rows.get(name, {}))
+        row = source.episode_rows.get(name, {})
+        reason, detail = _lacks(task, steps, row)
         if not reason and steps[-1].action is None and steps[-1].sample_id in doubted:
             reason, detail = "has a last action that cannot be read", ""
         if reason:
@@ -122,7 +123,7 @@ def read_recordings(
                 number,
                 first.tags.get("app", ""),
                 platform_of(task, first),
-                frozenset(map(_plain, task.instructions(first))),
+                frozenset(map(_plain, task.instructions(first, row))),
                 acted,
                 tuple(ref for step in steps if (ref := step.media.get("screenshot"))),
             )
