@@ -247,6 +247,7 @@ class PluginTask:
         """The texts of a step that may be asked for as speech."""
         return list(map(str, self.blame.call(self.task.spoken, step.sample_id, step)))
 
-    def instructions(self, step: Step) -> Sequence[str]:
+    def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
         """The instruction in every wording and language that the data have."""
-        return list(map(str, self.blame.call(self.task.instructions, step.sample_id, step)))
+        told = self.blame.call(self.task.instructions, step.sample_id, step, episode_row)
+        return list(map(str, told))

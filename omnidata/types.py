@@ -893,7 +893,7 @@ class Task(Protocol):
     def spoken(self, step: Step) -> Sequence[str]:
         """The texts of a step that may be asked for as speech."""
 
-    def instructions(self, step: Step) -> Sequence[str]:
+    def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
         """The instruction in every wording and language that the data have."""
 
     @property

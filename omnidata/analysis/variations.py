@@ -83,11 +83,11 @@ def table(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Table 
     for group, name in zip(found, names, strict=True):
         own = [
             Row(
-                (", ".join(filter(None, name)), of.called(value_of(of, run))),
+                (", ".join(filter(None, name)), called),
                 tuple(cell(run, spec.axis, each.group, each.metric) for each in columns),
                 run=str(run.path),
             )
-            for run in group
+            for run, called in zip(group, _called(of, group), strict=True)
         ]
         rows += compared(own, columns, across=of.across)
     return Table(
@@ -103,6 +103,31 @@ def table(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Table 
             *of_published(others, runs),
         ),
     )
+
+
+def _called(of: Variation, group: Sequence[Run]) -> list[str]:
+    """What the rows of a group are called: the value, and whatever else sets its run apart.
+
+    That are the options besides, where runs for which they mean something differ in them, and of
+    runs that are alike in these too what `labels` says.
+    """
+    values = [value_of(of, run) for run in group]
+    besides: list[dict[str, str]] = []
+    for run, value in zip(group, values, strict=True):
+        options = run.settings.get("options", {}) if value != of.base else {}
+        besides.append({name: options[name] for name in sorted(of.besides) if name in options})
+    several = {
+        name for name in of.besides if len({each[name] for each in besides if name in each}) > 1
+    }
+    found = []
+    for value, each in zip(values, besides, strict=True):
+        told = [f"{name}={said}" for name, said in each.items() if name in several]
+        found.append(", ".join([of.called(value), *told]))
+    for name in {each for each in found if found.count(each) > 1}:
+        same = [number for number, each in enumerate(found) if each == name]
+        for number, (_, text) in zip(same, labels([group[n] for n in same]), strict=True):
+            found[number] += f", {text}"
+    return found
 
 
 def _varied(run: Run) -> TableSpec:

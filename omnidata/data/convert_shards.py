@@ -25,7 +25,16 @@ from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError, UsageError
 from omnidata.loaders.files import medium_broken, size_differs
 from omnidata.loaders.repository import MANIFEST, extra_features, read_manifest
-from omnidata.loaders.rows import DETAILS, belonging, detailed, details, features, storable, to_row
+from omnidata.loaders.rows import (
+    DETAILS,
+    EPISODE,
+    belonging,
+    detailed,
+    details,
+    features,
+    storable,
+    to_row,
+)
 from omnidata.media import unsafe
 from omnidata.storage import (
     PLAN,
@@ -391,6 +400,7 @@ class Writer:
             **to_row(step, self._source.tags),
             **{c: storable(getattr(step, name)) for c, name in self._belonging.items()},
             **({DETAILS: details(step)} if self._detailed else {}),
+            **self._episode(step),
             **columns(step, facts, embed=self._embed, roots=self._roots),
             "history_screens": [
                 {"width": width, "height": height} for width, height in step.history_screens
@@ -399,13 +409,20 @@ class Writer:
             "row": self._row_numbers.get(step.sample_id),
         }
 
+    def _episode(self, step: Step) -> dict[str, str]:
+        """The column of the episode's own row, where the source has any."""
+        row = self._source.episode_rows.get(step.episode)
+        return {} if row is None else {EPISODE: json.dumps(row, ensure_ascii=True)}
+
     @cached_property
     def _schema(self) -> pa.Schema:
         """The columns, described in the way that `datasets` 3.6 understands too."""
         import datasets
 
         columns = features(self._source.tags, self._source.roles, linked=not self._embed)
-        more = (*self._belonging, DETAILS) if self._detailed else self._belonging
+        more = [*self._belonging]
+        more += [DETAILS] if self._detailed else []
+        more += [EPISODE] if self._source.episode_rows else []
         columns |= extra_features() | dict.fromkeys(more, datasets.Value("string"))
         described = {"info": {"features": _older(datasets.Features(columns).to_dict())}}
         schema: pa.Schema = datasets.Features(columns).arrow_schema

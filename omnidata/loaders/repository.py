@@ -22,7 +22,7 @@ from omnidata.errors import DataError, FileError, Finding, MediaError, UnusableR
 from omnidata.files import bounds, inside, naming, read_file, real, remember_bounds, staying_in
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.parquet import check, leaves, rows
-from omnidata.loaders.rows import BELONGING, DETAILS, Reader, SubsetNames, tag_column
+from omnidata.loaders.rows import EPISODE, OPTIONAL, Reader, SubsetNames, read_object, tag_column
 from omnidata.media import Budget, resolve
 from omnidata.types import LoadedDataset, MediaRef, Modality, ParquetLocation, Step
 
@@ -163,6 +163,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
         within = bounds()
     placed: dict[int, Step] = {}
     id_of: dict[int, str] = {}
+    episode_rows: dict[str, Mapping[str, Any]] = {}
     findings = list(manifest.findings)
     skipped = manifest.skipped
     reader = Reader(manifest.tags, manifest.task)
@@ -175,6 +176,8 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
                 if not 0 <= row["row"] < manifest.rows:
                     raise ValueError(f"the source has no row {row['row']}")
                 id_of[row["row"]] = step.sample_id
+            if row.get(EPISODE) is not None and step.episode not in episode_rows:
+                episode_rows[step.episode] = read_object(row[EPISODE], EPISODE)
         except UnusableRowError as error:
             findings.append(_unusable(data / shard, number, str(error), row["sample_id"]))
             skipped += 1
@@ -202,6 +205,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
         [id_of.get(number) for number in range(manifest.rows)],
         tags,
         manifest.roles,
+        episode_rows=episode_rows,
     )
 
 
@@ -382,7 +386,7 @@ def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str,
             types = _types(manifest.tags)
             held = {field.name: field.type for field in file.schema_arrow}
             wrong = [name for name, type_ in types.items() if held.get(name) != type_]
-            optional = [name for name in (*BELONGING, DETAILS) if name in held]
+            optional = [name for name in OPTIONAL if name in held]
             wrong += [name for name in optional if held[name] != pa.string()]
             if wrong:
                 raise ValueError(f"columns {', '.join(wrong)} are lacking or of another type")

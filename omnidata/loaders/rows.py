@@ -29,6 +29,12 @@ DETAILS = "action_details"
 """Column of what the columns `action` and `history` have no room for, as JSON: only for data with
 such actions, like those of a mouse and a keyboard."""
 
+EPISODE = "episode_source"
+"""Column of the untouched row of a step's episode, as JSON: only for data that have such rows."""
+
+OPTIONAL = (*BELONGING, DETAILS, EPISODE)
+"""Columns of text that a repository may lack."""
+
 _TAKEN = (
     "instruction",
     "history",
@@ -37,8 +43,7 @@ _TAKEN = (
     "media",
     "position",
     "row",
-    *BELONGING,
-    DETAILS,
+    *OPTIONAL,
 )
 """Columns that a tag might be named like."""
 
@@ -198,9 +203,7 @@ class Reader:
         numbers += [row["screen_width"], row["screen_height"]]
         if None in numbers or min(numbers) < 0 or not row["sample_id"]:
             raise ValueError("an id or a number is lacking or negative")
-        source = json.loads(row["source"])
-        if not isinstance(source, dict):
-            raise TypeError("the source is no JSON object")
+        source = read_object(row["source"], "source")
         more = _more(row.get(DETAILS))
         step = Step(
             sample_id=row["sample_id"],
@@ -226,6 +229,18 @@ class Reader:
         history = (*actions[:shared], *map(_read_action, held[shared:]))
         self._last = held, history
         return history
+
+
+def read_object(text: str, column: str) -> dict[str, Any]:
+    """The untouched row that a column holds.
+
+    Raises:
+        TypeError, ValueError, RecursionError: it holds none.
+    """
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise TypeError(f"the column {column} is no JSON object")
+    return found
 
 
 def _text(value: str | None) -> str:

@@ -27,8 +27,6 @@ from omnidata.metrics.intervals import (
     summed,
 )
 
-PLATFORMS = ("web", "desktop", "mobile")
-
 
 def means(
     columns: Mapping[str, Floats],

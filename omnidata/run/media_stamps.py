@@ -43,11 +43,14 @@ class Stamp(msgspec.Struct, frozen=True, omit_defaults=True):
         mtime_ns: when that file was last written, in nanoseconds since 1970.
         sha256: of the medium, in hexadecimal; of one that is cut from a recording, the recording's.
         until: the share of its time that was shown; None for the whole, of which all else is said.
+
+    A medium that a row holds inline has no file, and is part of the annotations: of it there is
+    `until` alone.
     """
 
-    size: int
-    mtime_ns: int
-    sha256: str
+    size: int = 0
+    mtime_ns: int = 0
+    sha256: str = ""
     until: float | None = None
 
 
@@ -61,16 +64,18 @@ def media_of(conversation: Conversation) -> dict[str, MediaRef]:
 def stamps(conversation: Conversation, accepts: frozenset[Modality]) -> dict[str, Any]:
     """What is to be in the receipt of an answer, as JSON values.
 
-    Media that a row holds inline are part of the annotations, and those that cannot be read were
+    Media that a row holds inline are part of the annotations, which are held against the run
+    anyway: they are in the receipt where a part of them was shown. Those that cannot be read were
     not shown.
     """
     found = {}
     for role, ref in media_of(conversation).items():
-        if ref.kind in accepts and ref.inline is None:
-            try:
-                found[role] = msgspec.to_builtins(_stamp(replace(ref, marks=())))
-            except (MediaError, OSError):
-                continue
+        if ref.kind not in accepts or (ref.inline is not None and ref.until == 1):
+            continue
+        try:
+            found[role] = msgspec.to_builtins(_stamp(replace(ref, marks=())))
+        except (MediaError, OSError):
+            continue
     return found
 
 
@@ -96,7 +101,7 @@ class Seen:
         refs = step.media if own else {**self._prompted(step), **step.media}
         for role, stamp in then.items():
             ref = refs.get(role)
-            if ref is None or ref.inline is not None:
+            if ref is None or ref.inline is not None or not stamp.sha256:
                 continue
             place = media.place(ref)
             if (place, stamp) not in self._known:
@@ -142,6 +147,8 @@ def _stamp(ref: MediaRef) -> Stamp:
     Raises:
         MediaError, OSError: it cannot be read.
     """
+    if ref.inline is not None:
+        return Stamp(until=ref.until)
     whole = replace(ref, until=1.0)
     size, mtime_ns = _size_and_time(whole)
     return Stamp(

@@ -26,10 +26,9 @@ from omnidata.analysis.audit_learning import segments
 from omnidata.errors import DataError, Finding, MediaError, UsageError, counted
 from omnidata.jsontext import encode
 from omnidata.media import resolve, stored
-from omnidata.metrics.row_tables import PLATFORMS
 from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
 from omnidata.synth.folder import SynthStaging
-from omnidata.tasks.derivation import MOST_OPERATIONS, Derivation, Trajectory
+from omnidata.tasks.derivation import MOST_OPERATIONS, PLATFORMS, Derivation, Trajectory
 from omnidata.types import LoadedDataset, MediaRef, Progress, Step, Task
 
 REPORT: Final = "rows.json"
@@ -109,7 +108,8 @@ def read_recordings(
                for id_ in each.sample_ids}  # fmt: skip
     for number, (name, same) in enumerate(groupby(source.steps, key=attrgetter("episode"))):
         steps = tuple(same)
-        reason, detail = _lacks(task, steps, source.episode_rows.get(name, {}))
+        row = source.episode_rows.get(name, {})
+        reason, detail = _lacks(task, steps, row)
         if not reason and steps[-1].action is None and steps[-1].sample_id in doubted:
             reason, detail = "has a last action that cannot be read", ""
         if reason:
@@ -123,7 +123,7 @@ def read_recordings(
                 number,
                 first.tags.get("app", ""),
                 platform_of(task, first),
-                frozenset(map(_plain, task.instructions(first))),
+                frozenset(map(_plain, task.instructions(first, row))),
                 acted,
                 tuple(ref for step in steps if (ref := step.media.get("screenshot"))),
             )

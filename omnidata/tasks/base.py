@@ -302,8 +302,13 @@ class Benchmark:
         """The texts that `omnidata voice` speaks: the instruction."""
         return (step.instruction,)
 
-    def instructions(self, step: Step) -> Sequence[str]:
-        """The instruction in every wording and language of its row, by which leaks are found."""
+    def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
+        """The instruction in every wording and language of its rows, by which leaks are found.
+
+        Args:
+            step: of the data.
+            episode_row: as in `instruction_by_language`.
+        """
         return (step.instruction,)
 
     def instruction_by_language(

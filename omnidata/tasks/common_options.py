@@ -46,6 +46,9 @@ OPTIONS: Final[Mapping[str, str]] = {
   prescribes ("own"), or one of those in the row, or both.
 """
 
+AT_LOADING: Final = ("language", "history_screenshots")
+"""Those of them that need more than a step, and so change the steps when they are loaded."""
+
 MEDIA_UNTIL: Final = Variation(
     "media_until",
     "1",

@@ -15,6 +15,9 @@ from omnidata.actions import Action, Box, Screen
 MOST_OPERATIONS: Final = 26
 """Different actions of one action space: each is asked for by a letter."""
 
+PLATFORMS: Final = ("web", "desktop", "mobile")
+"""What `Benchmark.platform` and a tag `platform` may say that rows are of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
@@ -25,7 +28,7 @@ class Trajectory:
         group: what it must never be torn apart from (see `Step.group`).
         source: where it is from, and what was done to it, e.g. "omnigui-cut".
         made_of: the episodes that its observations and its instruction are of.
-        platform: "web", "desktop", "mobile"; empty where nobody knows.
+        platform: one of `PLATFORMS`; empty where nobody knows.
         instruction: what was to be done.
         actions: at least one.
         words: each action as a history tells it, with all that is done in its step.

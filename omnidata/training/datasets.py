@@ -21,7 +21,7 @@ from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
 from omnidata.errors import DataError, UsageError
 from omnidata.files import inside, named_folders, real
 from omnidata.loaders.repository import extra_features
-from omnidata.loaders.rows import BELONGING, DETAILS, Reader, features, tag_of
+from omnidata.loaders.rows import OPTIONAL, Reader, features, tag_of
 from omnidata.media import InMemoryMedia
 from omnidata.training.batches import Decoding, Item, decode
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
@@ -67,7 +67,7 @@ class RowSteps(Sequence[Step]):
     def __init__(self, rows: datasets.Dataset) -> None:
         plain, more = features((), {}), extra_features()
         columns = rows.features
-        known = {*plain, *more, *BELONGING, DETAILS}
+        known = {*plain, *more, *OPTIONAL}
         own = [name for name in columns if name not in known]
         # A column of paths alone, which a repository of links has, is a dict and says no kind.
         self._kinds = {

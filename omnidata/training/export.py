@@ -459,7 +459,7 @@ def _leaks(
                 refs = [ref for _, ref in asked(task, step, options.capabilities)[1]]
             training[step.group].append((step, refs))
     known = leaks.read(get_task(against.task), against, progress)
-    found = list(leaks.findings(task, training, stored, known))
+    found = list(leaks.findings(task, source, training, stored, known))
     groups = {name for _, name in found}
     ids = [step.sample_id for step in source.steps if step.group in groups]
     return [*(finding for finding, _ in found), *leaks.unchecked(known)], ids

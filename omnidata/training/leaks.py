@@ -54,7 +54,7 @@ def read(task: Task, source: LoadedDataset, progress: Progress | None = None) ->
     for step in source.steps:
         for name in (step.group, step.episode):
             found.episodes.setdefault(name, step.sample_id)
-        for text in _instructions(task, step):
+        for text in _instructions(task, source, step):
             found.instructions.setdefault(text, step.sample_id)
         for ref in step.media.values():
             if ref is not None and ref.kind == "image":
@@ -90,19 +90,25 @@ def normalised(text: str) -> str:
     return " ".join(words)
 
 
-def _instructions(task: Task, step: Step) -> Iterator[str]:
+def _instructions(task: Task, source: LoadedDataset, step: Step) -> Iterator[str]:
     """The instruction in all its wordings."""
-    return filter(None, map(normalised, task.instructions(step)))
+    told = task.instructions(step, source.episode_rows.get(step.episode, {}))
+    return filter(None, map(normalised, told))
 
 
 def findings(
-    task: Task, groups: Mapping[str, Sequence[Shown]], stored: Media, known: Evaluation
+    task: Task,
+    source: LoadedDataset,
+    groups: Mapping[str, Sequence[Shown]],
+    stored: Media,
+    known: Evaluation,
 ) -> Iterator[tuple[Finding, str]]:
     """What is shared, one finding for each group of the training data and look.
 
     Args:
         task: of the training data.
-        groups: them by `Step.group`.
+        source: the training data.
+        groups: its steps that are trained on, by `Step.group`.
         stored: what has become of the media.
         known: of the evaluation.
 
@@ -112,7 +118,7 @@ def findings(
     for group, shown in groups.items():
         looks = {
             "episode": _episode(shown, known),
-            "instruction": _instruction(task, shown, known),
+            "instruction": _instruction(task, source, shown, known),
             "screenshot": _screenshot(shown, stored, known),
         }
         for look, found in looks.items():
@@ -145,9 +151,11 @@ def _episode(shown: Sequence[Shown], known: Evaluation) -> Found:
     return None
 
 
-def _instruction(task: Task, shown: Sequence[Shown], known: Evaluation) -> Found:
+def _instruction(
+    task: Task, source: LoadedDataset, shown: Sequence[Shown], known: Evaluation
+) -> Found:
     for step, _ in shown:
-        for text in _instructions(task, step):
+        for text in _instructions(task, source, step):
             if sample := known.instructions.get(text):
                 return step, f"the instruction of {sample}"
     return None

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
-from omnidata.errors import DataError, MissingMediaError, OmnidataError
+from omnidata.errors import DataError, MissingMediaError, OmnidataError, UsageError
 from omnidata.files import STREAMED, open_file, read_file
 from omnidata.loaders import repository
-from omnidata.loaders.rows import BELONGING, DETAILS, Reader, features
+from omnidata.loaders.rows import OPTIONAL, Reader, features
 from omnidata.media import InMemoryMedia
 from omnidata.run.selection import Split
 from omnidata.storage import PLAN
+from omnidata.tasks.common_options import AT_LOADING
 from omnidata.training.datasets import PackedSteps
 from omnidata.training.export import REPORT
 from omnidata.training.formats import Example, FormatName, read
@@ -142,7 +143,16 @@ def training_stream(
     Raises:
         DataError: it is another benchmark's, its media are not embedded, a medium was broken when
             it was written, or a step has no target.
+        UsageError: an option of the task needs more than a row at a time.
     """
+    for option in AT_LOADING:
+        if option in task.options and option not in task.allowed:
+            raise UsageError(
+                "a stream has one row at a time, and the option changes steps when all are loaded",
+                where=f"-T {option}={task.options[option]}",
+                expected="a task without it",
+                remedy="train on the steps: training_table(task, task.load(DATA))",
+            )
     manifest = repository.read_manifest(data)
     if not manifest.embed:
         raise DataError(
@@ -165,7 +175,7 @@ def training_stream(
     if seed is not None:
         found = found.shuffle(seed=seed, buffer_size=buffer)
     columns = [*features(manifest.tags, manifest.roles), *repository.extra_features()]
-    columns += [name for name in (*BELONGING, DETAILS) if name in (found.column_names or ())]
+    columns += [name for name in OPTIONAL if name in (found.column_names or ())]
     return found.map(_Rows(data, manifest), remove_columns=columns)
 
 

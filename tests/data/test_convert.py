@@ -358,3 +358,15 @@ def test_media_that_are_all_broken_are_not_taken_for_absent(tmp_path: Path, samp
     done = run("convert", "omnigui", data, tmp_path / "out", code=1)
     assert "media-broken" in done.stderr
     assert "media-absent" not in done.stderr
+
+
+def test_what_only_the_episodes_rows_say_comes_back(tmp_path: Path) -> None:
+    """The instruction in the other language, of which the rows of steps know nothing."""
+    write_app(tmp_path / "tree" / "TED", [row("T1"), row("T2")])
+    repository = tmp_path / "out"
+    run("convert", "omnigui", tmp_path / "tree", repository, "--embed")
+    assert load(repository).episode_rows == load(tmp_path / "tree").episode_rows
+    for language, told in (("zh", "点击分享"), ("both", "Tap Share / 点击分享")):
+        source = omnidata.get_task("omnigui", {"language": language}).load(repository)
+        assert [step.instruction for step in source.steps] == [told, told]
+    assert json.loads(plainly(repository)[0]["episode_source"])["instruction_zh"] == "点击分享"

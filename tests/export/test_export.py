@@ -19,7 +19,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.task import OmniGui
 from omnidata.training.export import export
 from omnidata.training.formats import as_example
-from omnidata.training.media_store import Sizing
+from omnidata.training.media_store import Kept, Sizing, Store
 from omnidata.training.rows import Options
 from omnidata.types import MediaRef, Step, Target
 from tests.data.tiny import SIZE, png
@@ -83,6 +83,27 @@ def test_media_that_are_the_same_are_one_file(tmp_path: Path) -> None:
     done = written(data, tmp_path / "out")
     assert done.report["media"] == 11
     assert len(list((tmp_path / "out" / "media").iterdir())) == 11
+
+
+def test_two_cuts_of_one_clip_are_two_files_for_the_next_call_too(
+    data: Path, tmp_path: Path
+) -> None:
+    """Of a clip in a row of Parquet, whose file says nothing of the cut."""
+    convert(load(data), tmp_path / "parquet", embed=True)
+    whole = load(tmp_path / "parquet").steps[0].media["video"]
+    assert whole
+    cuts = [whole, *(replace(whole, until=share) for share in (0.7, 0.4))]
+    (tmp_path / "out").mkdir()
+    for _ in range(2):  # the second one finds the journal of the first
+        store = Store(
+            tmp_path / "out", tmp_path / "journal", sizing=Sizing(), frames=None, copy=False
+        )
+        kept = store.fill(cuts).values()
+        names = [each.files[0].name for each in kept if isinstance(each, Kept)]
+        assert len(names) == len(set(names)) == 3
+    found = (media.examine(MediaRef("video", tmp_path / "out", name)) for name in names)
+    lengths = [each.frames or 0 for each in found]
+    assert lengths == sorted(set(lengths), reverse=True)
 
 
 @pytest.mark.parametrize(

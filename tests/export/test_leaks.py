@@ -44,7 +44,8 @@ def test_a_twin_of_an_episode_that_is_evaluated_on_is_found(tmp_path: Path) -> N
     last = replace(source.steps[-1], episode_id="E77", instruction="Like talk", source={
         name: value for name, value in source.steps[-1].source.items() if name == "twins"
     })  # fmt: skip
-    done = written(training, tmp_path / "out", against=replace(source, steps=[last]))
+    against = replace(source, steps=[last], episode_rows={})
+    done = written(training, tmp_path / "out", against=against)
     assert codes(done) == ["leak-episode"]
     assert "the group of App/E50003/0" in done.findings[0].what
     listed = (tmp_path / "out" / "leaks.txt").read_text().splitlines()[1:]
@@ -90,13 +91,17 @@ def test_the_same_instruction_is_found_whatever_its_case_and_signs(tmp_path: Pat
     assert codes(check(tmp_path, training, evaluation)) == ["leak-instruction"]
 
 
-def test_an_instruction_is_found_in_the_other_language_of_a_row(tmp_path: Path) -> None:
+@pytest.mark.parametrize("of", ["step", "episode"])
+def test_an_instruction_is_found_in_the_other_language_of_a_row(tmp_path: Path, of: str) -> None:
     training = tree(tmp_path / "a", instruct="Open mail {}".format)
     source = load(tree(tmp_path / "b", seed=5000, instruct="Like talk {}".format))
     told = load(training).steps[0].instruction
     first = source.steps[0]
-    asked = replace(first, source={**first.source, "instruction_zh": told.upper()})
-    done = written(training, tmp_path / "out", against=replace(source, steps=[asked]))
+    row = {"instruction_zh": told.upper()}
+    asked = replace(first, source={**first.source, **row}) if of == "step" else first
+    rows = {first.episode: row} if of == "episode" else {}
+    against = replace(source, steps=[asked], episode_rows=rows)
+    done = written(training, tmp_path / "out", against=against)
     assert told != first.instruction
     assert codes(done) == ["leak-instruction"]
 

@@ -160,7 +160,9 @@ def _message() -> Any:
             ("hint_text", 5, "str"),
             ("text", 7, "str"),
             ("is_enabled", 16, "bool"),
+            ("is_scrollable", 21, "bool"),
             ("is_visible_to_user", 23, "bool"),
+            ("child_ids", 25, "*"),
         ],
         "Tree": [("nodes", 1, "*Node")],
         "Window": [("bounds_in_screen", 1, "Rect"), ("title", 5, "str"), ("tree", 11, "Tree")],
@@ -172,7 +174,7 @@ def _message() -> Any:
             made = message.field.add(name=member, number=number)
             made.label = field.LABEL_REPEATED if kind[:1] == "*" else field.LABEL_OPTIONAL
             plain = {"": field.TYPE_INT32, "str": field.TYPE_STRING, "bool": field.TYPE_BOOL}
-            made.type = plain.get(kind, field.TYPE_MESSAGE)
+            made.type = plain.get(kind.removesuffix("*"), field.TYPE_MESSAGE)
             if made.type == field.TYPE_MESSAGE:
                 made.type_name = f".a11y.{kind.lstrip('*')}"
     pool = descriptor_pool.DescriptorPool()
@@ -181,13 +183,13 @@ def _message() -> Any:
 
 
 def forest(*windows: tuple[Bounds, Sequence[Bounds]]) -> bytes:
-    """A forest: windows with their bounds and those of their elements."""
+    """A forest: windows with their bounds and those of their elements, which are seen."""
     found = _message()()
     for bounds, nodes in windows:
         window = found.windows.add(title="Clock")
         _place(window.bounds_in_screen, bounds)
         for number, node in enumerate(nodes):
-            element = window.tree.nodes.add(unique_id=number, text="a")
+            element = window.tree.nodes.add(unique_id=number, text="a", is_visible_to_user=True)
             _place(element.bounds_in_screen, node)
     content: bytes = found.SerializeToString()
     return content

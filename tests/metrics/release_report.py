@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from omnidata.metrics.classification import Confusion
-from omnidata.metrics.row_tables import PLATFORMS
+from omnidata.tasks.agentstudio.rows import PLATFORMS
 
 _FAMILY_PARTS: Mapping[str, str] = {
     "mind2web": "mind2web",

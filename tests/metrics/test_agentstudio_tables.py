@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from omnidata.metrics.classification import RATES, Confusion
 from omnidata.metrics.intervals import wilson
-from omnidata.metrics.row_tables import PLATFORMS, by_group, critic_table, means
-from omnidata.tasks.agentstudio.rows import family
+from omnidata.metrics.row_tables import by_group, critic_table, means
+from omnidata.tasks.agentstudio.rows import PLATFORMS, family
 from tests.metrics.release_report import score_report
 
 Table = dict[str, Any]

@@ -10,10 +10,14 @@ from hypothesis import strategies as st
 
 from omnidata.analysis.decisions import Decision
 from omnidata.analysis.report import report
-from omnidata.run.run_files import Run
+from omnidata.data.convert import convert
+from omnidata.run.evaluate import evaluate
+from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
+from omnidata.types import Completion
 from tests.report.made import write_run
-from tests.trees import row, write_app, write_lines
+from tests.run.scripted import Scripted
+from tests.trees import read_lines, row, write_app, write_lines, write_rows
 
 TAP, WAIT = '{"action_type": 0, "coordinate": [1, 1]}', '{"action_type": -1}'
 # Right at 0.25, 0.5 and all; what is answered where it is wrong.
@@ -98,6 +102,63 @@ def test_what_is_decided_stays_right(right: list[bool]) -> None:
     else:
         assert all(right[place:]) and (place == 0 or not right[place - 1])
         assert all(found.premature(number) is not each for number, each in enumerate(right))
+
+
+def test_sounds_that_rows_hold_count_as_files_do(tmp_path: Path) -> None:
+    """Of those without a file the receipt says what part was shown, and nothing of a whole one."""
+    held = {"array": [0.0, 0.25, -0.25] * 4000, "sampling_rate": 16_000}
+    rows = [row("T1", n, audio_path=None, audio=held, video_path=None) for n in (0, 1)]
+    data = write_rows(tmp_path / "steps.json", rows)
+    runs = []
+    for share in ("1", "0.5"):
+        task = get_task("omnigui", {"media_until": share})
+        model = Scripted(lambda name, attempt: Completion(text=WAIT))
+        model.accepts = frozenset({"audio", "image"})
+        source = task.load(data, check_media=False)
+        evaluate(task, source, model, tmp_path / share)
+        convert(source, tmp_path / f"repository {share}", embed=True)
+        back = task.load(tmp_path / f"repository {share}", check_media=False)
+        evaluate(task, back, model, tmp_path / share)  # whose sounds are files, and no others
+        assert model.asked.total() == 2
+        runs.append(read_run(tmp_path / share))
+    found = [run.predictions["unknown/T1/0"].receipt.get("media") for run in runs]
+    assert found == [None, {"audio": {"until": 0.5}}]
+    (table,) = [table for table in report(runs).tables if table.name == "decisions"]
+    assert table.rows[0].cells[0].value == 2
+
+
+def test_of_several_runs_with_one_share_the_first_counts(tmp_path: Path) -> None:
+    runs = made(tmp_path)
+    wrong = dict.fromkeys(STEPS, False)
+    again = write_run(
+        tmp_path / "again",
+        options={"media_until": "0.5"},
+        scores=wrong,
+        data=str(tmp_path / "data"),
+        dataset_fingerprint=runs[0].fingerprint,
+        episodes=2,
+    )
+    lines = read_lines(runs[1].path / "predictions.jsonl")
+    write_lines(again.path / "predictions.jsonl", lines)
+    alone, both = (
+        next(table for table in report(each).tables if table.name == "decisions")
+        for each in (runs, [*runs, read_run(again.path)])
+    )
+    assert both == alone
+
+
+def test_of_answers_that_are_no_actions_nobody_knows_whether_they_were_premature(
+    tmp_path: Path,
+) -> None:
+    runs = made(tmp_path)
+    for run in runs:
+        path = run.path / "predictions.jsonl"
+        write_lines(path, [{**line, "output": "B"} for line in read_lines(path)])
+    again = report([read_run(run.path) for run in runs])
+    (table,) = [table for table in again.tables if table.name == "decisions"]
+    values = [cell.value for cell in table.rows[0].cells]
+    assert values[-2:] == [None, None]
+    assert values[4] == pytest.approx((0.25 + 1 + 1 + 0.5) / 4)
 
 
 def test_a_single_run_has_no_time_to_decision(tmp_path: Path) -> None:

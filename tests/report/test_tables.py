@@ -96,6 +96,26 @@ def test_voice_stands_beside_text_and_marks_go_across_levels(tmp_path: Path) -> 
     assert marks[:12] == ["drop", "drop", "", "", "", "", "drop", "drop", "", "", "gain", "gain"]
 
 
+def test_rows_are_told_apart_by_everything_that_differs(tmp_path: Path) -> None:
+    """By what means something beside the option's value alone, or else by their folders."""
+    asked = {
+        "text": {"voice": "", "voice_form": "release"},
+        "paper": {"voice": "v", "voice_form": "paper"},
+        "release": {"voice": "v", "voice_form": "release"},
+        "again": {"voice": "v", "voice_form": "release"},
+    }
+    runs = [write_run(tmp_path / name, options=options) for name, options in asked.items()]
+    found = [row.labels[1] for row in table("voice", *runs).rows]
+    assert found == [
+        "Text (Baseline)",
+        "TTS Voice v, voice_form=paper",
+        "TTS Voice v, voice_form=release, release",
+        "TTS Voice v, voice_form=release, again",
+    ]
+    found = [row.labels[1] for row in table("voice", runs[0], runs[2]).rows]
+    assert found == ["Text (Baseline)", "TTS Voice v"]
+
+
 def test_runs_that_differ_in_two_things_are_not_compared(tmp_path: Path) -> None:
     one = write_run(tmp_path / "1")
     other = write_run(tmp_path / "2", options={"modalities": "I", "history": "none"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -308,16 +309,20 @@ def test_runs_that_differ_in_what_is_shown_are_one_table(
         task = get_task("androidcontrol", {"observation": observed})
         model = Sees(lambda name, attempt: Completion(text=json.dumps(click("tag_2"))))
         evaluate(task, task.load(data), model, tmp_path / observed, limit=1)
+    task = get_task("androidcontrol", {"observation": "a11y", "a11y_tokens": "1500"})
+    evaluate(task, task.load(data), model, tmp_path / "short", limit=1)
     with pytest.raises(SystemExit):
-        main(["report", *(str(tmp_path / observed) for observed in OPTIONS["observation"])])
+        main(["report", *(str(tmp_path / name) for name in (*OPTIONS["observation"], "short"))])
     said = capsys.readouterr().out
     table = said[said.index("Runs by what the model is shown") :]
     shares = {
-        name: table[table.index(f" {name} ") :].splitlines()[0]
+        name: re.split(f" {re.escape(name)}[ ,]", table)[1].splitlines()[0]
         for name in VARIATION.values.values()
     }
     assert "100.0" in shares["Set-of-Mark"]
     assert "100.0" not in shares["Screenshot + A11y tree"]  # where no mark was shown
+    assert " A11y tree, a11y_tokens=1500 " in table
+    assert " A11y tree, a11y_tokens=10000 " in table
 
 
 def test_exports_have_marked_pictures_name_marks_and_leave_broken_trees_out(

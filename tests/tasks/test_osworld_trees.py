@@ -96,6 +96,10 @@ def test_tags_are_those_of_table_11() -> None:
 BOMB = b'<!DOCTYPE a [<!ENTITY b "x"><!ENTITY c "&b;&b;">]><a name="&c;"/>'
 
 
+UNKNOWN = b'<?xml version="1.0" encoding="klingon"?><a/>'
+"""An encoding of which Python's codecs say that they know none."""
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -105,6 +109,7 @@ BOMB = b'<!DOCTYPE a [<!ENTITY b "x"><!ENTITY c "&b;&b;">]><a name="&c;"/>'
         (b"<a><b></a>", "no XML"),
         (b"", "no XML"),
         (TREE[:-3], "no XML"),
+        (UNKNOWN, "unknown encoding"),
     ],
 )
 def test_what_is_no_tree_is_refused(content: bytes, said: str) -> None:
@@ -185,15 +190,20 @@ def test_a_tree_goes_with_its_screenshot_and_a_missing_one_is_a_media_error(
             convert(load(data), tmp_path / "repository", embed=True)
 
 
-def test_a_broken_tree_is_a_finding_and_changes_the_fingerprint(data: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "said"), [(BOMB, "document type"), (UNKNOWN, "unknown encoding")]
+)
+def test_a_broken_tree_is_a_finding_and_changes_the_fingerprint(
+    data: Path, content: bytes, said: str
+) -> None:
     before = fingerprint(data)
     (path,) = data.rglob("step_0.xml")
-    path.write_bytes(BOMB)
+    path.write_bytes(content)
     assert fingerprint(data) != before
     source = load(data)
     (found,) = (one for one in source.findings if one.code == "tree-broken")
     assert found.sample_ids == (source.steps[0].sample_id,)
-    assert "document type" in found.what
+    assert said in found.what
     task, step, _ = asked(data, observation="som")
     with pytest.raises(MediaError, match="cannot be read"):
         task.prompt(step)

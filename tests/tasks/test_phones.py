@@ -12,9 +12,9 @@ import pytest
 from omnidata.actions import Space
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
+from omnidata.tasks.androidcontrol.forest import labelled_bounds
 from omnidata.tasks.phones.task import SPACES
 from omnidata.types import LoadedDataset, Step, Task
-from tests.goldens.worlds import build
 from tests.loaders.phones import (
     CLICK,
     SCREEN,
@@ -24,6 +24,7 @@ from tests.loaders.phones import (
     example,
     forest,
     records,
+    tree,
     zoo,
     zoo_episode,
 )
@@ -323,7 +324,43 @@ def test_the_experts_actions_are_right_by_every_protocol(tmp_path: Path, profile
     """A text that is typed at a place among them."""
     task = get_task("androidcontrol")
     judge = task.profiles[profile]
-    for step in task.load(build("androidcontrol", tmp_path), check_media=False).steps:
+    for step in control(tmp_path).steps:
         target = task.target(step)
         assert target
         assert judge.judge(step, target.text).values[1] in (True, None), step.sample_id
+
+
+@pytest.mark.parametrize(
+    ("inner", "decides"),
+    [
+        ({"text": "a"}, True),
+        ({"content_description": "a", "child_ids": [0]}, True),
+        ({"text": "a", "is_scrollable": True, "child_ids": [0]}, True),
+        ({"text": "a", "child_ids": [0]}, False),  # what it holds says more
+        ({"text": "a", "is_visible_to_user": False}, False),
+        ({"hint_text": "Search", "is_scrollable": True}, False),
+        ({}, False),
+    ],
+)
+def test_elements_that_are_seen_and_have_a_text_decide_for_uground(
+    tmp_path: Path, inner: dict[str, Any], decides: bool
+) -> None:
+    """By its `extract_raw.py`: where the inner element is none, a click beside it is right."""
+    around = {"bounds": (0, 0, 80, 160), "text": "Alarms"}
+    seen = tree(around, {"bounds": (40, 90, 50, 110), **inner})
+    data = records(tmp_path / "b", episode(CLICK, accessibility_trees=[seen, seen]))
+    task = get_task("androidcontrol")
+    (step,) = task.load(data).steps
+    beside, outside = (
+        values(task, "uground-ac", step, json.dumps({"action_type": "click", "coordinate": at}))
+        for at in ([700, 500], [990, 500])
+    )
+    assert (beside[1], outside[1]) == (not decides, False)
+
+
+def test_nothing_beyond_1080_by_2400_is_an_element_for_uground() -> None:
+    """As in its script, whatever the size of the screen; what begins before that is one."""
+    boxes = [(1079, 0, 1200, 9), (1080, 0, 1200, 9), (0, 2399, 9, 2500), (0, 2400, 9, 2500)]
+    empty = [(-9, 0, 0, 9), (0, -9, 9, 0), (5, 0, 5, 9), (0, 9, 9, 5)]
+    found = labelled_bounds(tree(*({"bounds": box, "text": "a"} for box in [*boxes, *empty])))
+    assert found == [boxes[0], boxes[2]]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from omnidata.data.convert import convert
-from omnidata.errors import DataError
+from omnidata.errors import DataError, UsageError
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, Step
 from tests.adapters.local_models import checkpoint, torch
@@ -134,6 +134,9 @@ def test_streams_that_no_model_can_be_trained_on_are_refused(
         training_stream(TASK, tmp_path / "linked")
     with pytest.raises(DataError, match="holds omnigui"):
         training_stream(get_task("groundui"), repository)
+    for option in ({"language": "zh"}, {"history_screenshots": "2"}):
+        with pytest.raises(UsageError, match="changes steps when all are loaded"):
+            training_stream(get_task("omnigui", option), repository)
     lacking = replace(source.steps[0], action=None)
     convert(part(source, [lacking]), tmp_path / "lacking", embed=True)
     with pytest.raises(DataError, match=f"no target: {lacking.sample_id}"):

@@ -21,7 +21,7 @@ from omnidata.metrics.classification import RATES, Confusion, rates
 from omnidata.metrics.edit_distance import edit_distance
 from omnidata.metrics.intervals import Floats, Mask, summed
 from omnidata.metrics.paired import Measures, Sums, Unit, known
-from omnidata.metrics.row_tables import PLATFORMS, critic_table
+from omnidata.metrics.row_tables import critic_table
 from omnidata.tasks.agentstudio.answers import (
     DRESS,
     Letters,
@@ -33,7 +33,7 @@ from omnidata.tasks.agentstudio.answers import (
     released_letter,
     released_letters,
 )
-from omnidata.tasks.agentstudio.rows import shown
+from omnidata.tasks.agentstudio.rows import PLATFORMS, shown
 from omnidata.tasks.coordinates import resizing
 from omnidata.tasks.profiles import RowProfile, owners, sized
 from omnidata.types import Outcome, Step, Verdict, VerdictColumns

@@ -8,13 +8,14 @@ of its thirty fields per element only what is needed here is read:
     Tree    { repeated Node nodes = 1; }
     Node    { Rect bounds_in_screen = 2; string class_name = 3; content_description = 4;
               hint_text = 5; text = 7; bool is_checkable = 12; is_editable = 15; is_enabled = 16;
-              is_visible_to_user = 23; }
+              is_scrollable = 21; is_visible_to_user = 23; repeated int32 child_ids = 25; }
     Rect    { int32 left = 1; top = 2; right = 3; bottom = 4; }
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
 
 from omnidata.loaders.tfrecord import VARINT, fields, inner, signed, whole
 from omnidata.tasks.observation import MAX_BYTES, Element
@@ -64,7 +65,7 @@ def _rect(forest: bytes, rect: slice) -> Bounds:
 
 _BOUNDS, _CLASS, _DESCRIPTION, _HINT, _TEXT = 2, 3, 4, 5, 7
 _USABLE = frozenset({12, 15, 16})
-_VISIBLE = 23
+_SCROLLABLE, _VISIBLE, _CHILDREN = 21, 23, 25
 _PICTURES = ("ImageView", "ImageButton")
 
 
@@ -77,19 +78,71 @@ def elements_of(forest: bytes) -> list[Element]:
     Raises:
         ValueError: the bytes are no forest, or one of more than 20,000 elements or 64 MB.
     """
-    if len(forest) > MAX_BYTES:
-        raise ValueError(f"the forest has more than {MAX_BYTES} bytes")
+    return list(map(_element, _nodes(forest)))
+
+
+def labelled_bounds(forest: bytes) -> list[Bounds]:
+    """The places of the elements that UGround's preparation of the data keeps, in their order.
+
+    Of AndroidWorld's list, which has elements without children, with a description, or that scroll
+    (`forest_to_ui_elements`), these are the ones that are seen, have a text or a description, and
+    lie on a screen of 1080 x 2400, whatever the size of this one (`extract_raw.py`). Hints are no
+    text, and windows are no elements.
+
+    Raises:
+        ValueError: the bytes are no forest, or one of more than 20,000 elements or 64 MB.
+    """
+    width, height = _UGROUND_SCREEN
     found = []
-    for window in inner(forest, whole(forest), 1):
-        for tree in inner(forest, window, 11):
-            for node in inner(forest, tree, 1):
-                found.append(_element(forest, node))
-                if len(found) > _MOST:
-                    raise ValueError(f"the forest has more than {_MOST} elements")
+    for node in _nodes(forest):
+        described = node.said.get(_DESCRIPTION)
+        listed = _CHILDREN not in node.true or described or _SCROLLABLE in node.true
+        left, top, right, bottom = node.box
+        if (
+            listed
+            and _VISIBLE in node.true
+            and (described or node.said.get(_TEXT))
+            and max(left, 0) < right
+            and max(top, 0) < bottom
+            and left < width
+            and top < height
+        ):
+            found.append(node.box)
     return found
 
 
-def _element(forest: bytes, node: slice) -> Element:
+_UGROUND_SCREEN = (1080, 2400)
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """An element of the message.
+
+    Attributes:
+        box: where it is; all zero where that is not said.
+        said: its texts, by the number of the field.
+        true: numbers of the fields that are true or, of its children, not empty.
+    """
+
+    box: Bounds
+    said: Mapping[int, str]
+    true: Set[int]
+
+
+def _nodes(forest: bytes) -> Iterator[_Node]:
+    if len(forest) > MAX_BYTES:
+        raise ValueError(f"the forest has more than {MAX_BYTES} bytes")
+    count = 0
+    for window in inner(forest, whole(forest), 1):
+        for tree in inner(forest, window, 11):
+            for node in inner(forest, tree, 1):
+                count += 1
+                if count > _MOST:
+                    raise ValueError(f"the forest has more than {_MOST} elements")
+                yield _node(forest, node)
+
+
+def _node(forest: bytes, node: slice) -> _Node:
     box = (0, 0, 0, 0)
     said: dict[int, str] = {}
     true: set[int] = set()
@@ -99,15 +152,21 @@ def _element(forest: bytes, node: slice) -> Element:
                 box = _rect(forest, value)
             elif number in (_CLASS, _DESCRIPTION, _HINT, _TEXT):
                 said[number] = forest[value].decode("utf-8", "replace")
-        elif kind == VARINT and value:
+            elif number == _CHILDREN and value.stop > value.start:
+                true.add(number)
+        elif kind == VARINT and (value or number == _CHILDREN):  # a child may have the number 0
             true.add(number)
-    role = said.get(_CLASS, "").rpartition(".")[2]
+    return _Node(box, said, true)
+
+
+def _element(node: _Node) -> Element:
+    role = node.said.get(_CLASS, "").rpartition(".")[2]
     return Element(
         role,
-        said.get(_DESCRIPTION, ""),
-        said.get(_TEXT) or said.get(_HINT, ""),
-        box,
-        visible=_VISIBLE in true,
-        usable=not _USABLE.isdisjoint(true),
+        node.said.get(_DESCRIPTION, ""),
+        node.said.get(_TEXT) or node.said.get(_HINT, ""),
+        node.box,
+        visible=_VISIBLE in node.true,
+        usable=not _USABLE.isdisjoint(node.true),
         image=role.endswith(_PICTURES),
     )

@@ -7,7 +7,7 @@ screenshots and forests there is one more than of its actions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -22,7 +22,7 @@ from omnidata.loaders.files import SKIPPED
 from omnidata.loaders.load import Note, RowContext, about, load_data, picture_broken, stated_size
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
 from omnidata.media import InMemoryMedia, image_size, read_bytes
-from omnidata.tasks.androidcontrol.forest import bounds_of, elements_of
+from omnidata.tasks.androidcontrol.forest import Bounds, bounds_of, elements_of
 from omnidata.tasks.observation import Element, broken_tree, pack, unpack
 from omnidata.tasks.phones.actions import Rect, Truth, middle, read_call
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
@@ -56,7 +56,11 @@ def call_of(row: Row) -> Action:
     return read_call(action)
 
 
-def truth_of(row: Row, screen: Screen) -> Truth | None:
+Places = Callable[[bytes], Sequence[Bounds]]
+"""Which places of a forest are elements, to a rule."""
+
+
+def truth_of(row: Row, screen: Screen, *, places: Places = bounds_of) -> Truth | None:
     """What was done and what was there, from 0 to 1; None where that cannot be read.
 
     What was there is read for actions that have a place alone.
@@ -64,6 +68,7 @@ def truth_of(row: Row, screen: Screen) -> Truth | None:
     Args:
         row: a step's `source`.
         screen: width and height in pixels.
+        places: those of its forest that count; a `ValueError` for what is no forest.
     """
     try:
         action = call_of(row)
@@ -74,16 +79,16 @@ def truth_of(row: Row, screen: Screen) -> Truth | None:
     if min(screen) < 1:
         return None
     start = tuple(convert(centre(region), "rel", screen) for region in action.start)
-    return Truth(replace(action, start=start), rects_of(row, screen))
+    return Truth(replace(action, start=start), rects_of(row, screen, places))
 
 
-def rects_of(row: Row, screen: Screen) -> tuple[Rect, ...]:
-    """Windows and elements, (y, x, height, width) from 0 to 1; none where nobody knows."""
+def rects_of(row: Row, screen: Screen, places: Places) -> tuple[Rect, ...]:
+    """Places of the forest, (y, x, height, width) from 0 to 1; none where nobody knows."""
     packed = row.get(FOREST)
     if not isinstance(packed, str):
         return ()
     try:
-        found = bounds_of(unpack(packed))
+        found = places(unpack(packed))
     except ValueError:
         return ()
     width, height = screen

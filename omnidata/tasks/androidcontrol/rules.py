@@ -11,7 +11,7 @@ name of an app, the first word decides where the whole is not the same; all else
 UGround (OSU-NLP-Group/UGround, `offline_evaluation/AndroidControl/eval.py`), after AndroidControl's
 own step accuracy: a click, a long press, or a text that is typed at a place is right in the
 smallest element that holds the expert's point, edges included, and nowhere where there is none; all
-else must be the same, to the letter.
+else must be the same, to the letter. Its elements are those of `forest.labelled_bounds`.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _alike(wanted: str | None, given: str | None) -> bool:
 def uground(truth: Truth, said: Action) -> Verdict:
     """UGround's verdict.
 
-    Its equivalent actions are not applied, as texts of elements are not read: a click on the icon
-    in place of opening an app, and a click on a button "back" in place of going back, are wrong.
+    Its equivalent actions are not applied: a click on the icon in place of opening an app, and a
+    click on a button "back" in place of going back, are wrong.
     """
     action = truth.action
     if _kind(action) != _kind(said):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 from omnidata.actions import OPPOSITE, Action, Pair, Screen
 from omnidata.tasks.androidcontrol import load as loader
 from omnidata.tasks.androidcontrol import rules
+from omnidata.tasks.androidcontrol.forest import labelled_bounds
 from omnidata.tasks.androidcontrol.load import STEP, item, truth_of, worded
 from omnidata.tasks.json_answers import read_pair
 from omnidata.tasks.observation import OPTIONS, VARIATION, Element
@@ -75,10 +77,10 @@ class AndroidControl(PhoneTask):
         "uground-ac": Evaluator(
             unsized(rules.uground),
             source="UGround (Gou et al., 2025), after AndroidControl's paper (Li et al., 2024): "
-            "the element",
+            "the element, of those that are seen and have a text",
             leaves_out="no step, where the papers take 500; clicks that do the same as opening an "
-            "app or going back are wrong here; elements are all that are there, windows and unseen "
-            "ones too, where UGround's own script keeps those with a text that are seen",
+            "app or going back are wrong here",
+            truth=partial(truth_of, places=labelled_bounds),
         ),
     }
     by: ClassVar[Mapping[str, Sequence[str]]] = {"split": ("train", "validation", "test")}

@@ -735,10 +735,10 @@ class OmniGui(Benchmark):
         """The instruction, and the release's where that differs."""
         return spoken(step)
 
-    def instructions(self, step: Step) -> Sequence[str]:
-        """The instruction, and what its row has in either language."""
+    def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
+        """The instruction, and what its rows have in either language."""
         columns = ("instruction", "instruction_en", "instruction_zh")
-        told = (step.source.get(column) for column in columns)
+        told = (row.get(column) for row in (episode_row, step.source) for column in columns)
         return (step.instruction, *(text for text in told if isinstance(text, str)))
 
     def instruction_by_language(

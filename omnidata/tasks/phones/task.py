@@ -210,6 +210,8 @@ class Evaluator:
         reading: how answers are read.
         misses: why a tap is wrong that lies where it should; empty where the rule has no quirk.
         source, leaves_out: as `EpisodeProfile`.
+        truth: what a row says was done and what was there, for a rule that looks at other elements
+            than the task's; None for the task's own.
     """
 
     rule: Matching
@@ -219,6 +221,7 @@ class Evaluator:
     misses: str = ""
     source: str = ""
     leaves_out: str = ""
+    truth: TruthOf | None = None
 
 
 class PhoneProfile(EpisodeProfile):
@@ -381,7 +384,7 @@ class PhoneTask(Benchmark):
             name: PhoneProfile(
                 name,
                 evaluator,
-                self.truth,
+                evaluator.truth or self.truth,
                 self.read_prompted,
                 self.body,
                 self.by,

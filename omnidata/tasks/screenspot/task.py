@@ -355,7 +355,7 @@ class ScreenSpot(Benchmark):
             language="cn" if self.options["language"] == "cn" else "en",
         )
 
-    def instructions(self, step: Step) -> Sequence[str]:
+    def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
         """The instruction, and what its row has in either language."""
         told = (step.source.get(column) for column in ("instruction", "instruction_cn"))
         return (step.instruction, *(text for text in told if isinstance(text, str)))
