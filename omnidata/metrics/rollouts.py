@@ -1,19 +1,16 @@
 """Rollouts: how many succeed, how they end, within how many turns, and over several attempts.
 
 A rollout is one attempt of an agent at a task in an environment, which says how well it went.
-Success rates are means over examples, of those that finished and of a fixed set; OSWorld's tables
-are micro averages over the examples of a group (Table 5) or a domain (Table 13). How rollouts end
-is AgentStudio's Tables 2 and 3, their lengths are OSWorld's Figure 9.
+Success rates are means over examples, of those that finished and of a fixed set, and micro averages
+over the examples of a group or a domain, as in OSWorld's Tables 5 and 13. How rollouts end is
+AgentStudio's Tables 2 and 3, their lengths are OSWorld's Figure 9.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
 from math import comb
 from typing import Any, Final, Literal, get_args
 
@@ -440,70 +437,3 @@ def repeated(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) 
             ci95 |= found["ci95"]
         by_k[str(k)] = {**made, "ci95": ci95}
     return {"n": n, "finished": len(whole), "tasks": len(sides["_all"]), "k": by_k}
-
-
-# OSWorld's published tables.
-
-
-def grouped(
-    shares: Mapping[str, float],
-    *,
-    sizes: Mapping[str, int],
-    groups: Mapping[str, Sequence[str]],
-) -> dict[str, float]:
-    """Table 5's columns from those of Table 13: means weighted by the examples of each domain.
-
-    Args:
-        shares: by domain, in any unit.
-        sizes: how many examples each domain has.
-        groups: names of groups and their domains.
-
-    Returns:
-        By group, and `Overall`; a group without one of the domains is left out.
-
-    Examples:
-        >>> shares, sizes = {"os": 50.0, "vlc": 20.0}, {"os": 1, "vlc": 2}
-        >>> grouped(shares, sizes=sizes, groups={"OS": ["os"], "Daily": ["vlc", "chrome"]})
-        {'OS': 50.0, 'Daily': 20.0, 'Overall': 30.0}
-    """
-    members = {name: [one for one in found if one in shares] for name, found in groups.items()}
-    members["Overall"] = list(shares)
-    return {
-        name: sum(shares[one] * sizes[one] for one in found) / sum(sizes[one] for one in found)
-        for name, found in members.items()
-        if found
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """The paper's tables, in percent as printed.
-
-    Attributes:
-        table5: row -> group, or "Overall" -> success rate.
-        table13: row -> domain -> success rate.
-    """
-
-    table5: Mapping[str, Mapping[str, float]]
-    table13: Mapping[str, Mapping[str, float]]
-
-
-@cache
-def published() -> Published:
-    """The success rates that the paper prints; a row is called `<observation type>/<model>`.
-
-    Examples:
-        >>> published().table5["screenshot/GPT-4V"]["Overall"]
-        5.26
-    """
-    path = resources.files("omnidata.metrics").joinpath("rollout_tables.json")
-    found = json.loads(path.read_text(encoding="utf-8"))
-    return Published(
-        *(
-            {
-                row: dict(zip(found[f"columns{number}"], values, strict=True))
-                for row, values in found[f"table{number}"].items()
-            }
-            for number in (5, 13)
-        )
-    )

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from omnidata.actions import Action, Pair, Point, Screen, Space, centre
 from omnidata.errors import OmnidataError, UsageError, counted
-from omnidata.metrics import rollouts
 from omnidata.tasks import overview
 from omnidata.tasks.base import Benchmark, hash_of
 from omnidata.tasks.coordinates import place, resizing
@@ -60,7 +59,7 @@ from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.tree import groups, recognises, sets
 from omnidata.tasks.overview import Table, share
 from omnidata.tasks.profiles import EpisodeProfile
-from omnidata.tasks.published import HISTORY, Published, PublishedRow
+from omnidata.tasks.published import HISTORY, Published, read_published
 from omnidata.tasks.pyautogui import WORDS, Call, Code, Names, spelled
 from omnidata.types import (
     PLACE,
@@ -260,30 +259,6 @@ def system_prompt(kind: Kind = "screenshot") -> str:
     return text.replace(_CODE, _MARKS + _CODE) if kind == "som" else text
 
 
-@cache
-def published() -> Published:
-    """The paper's Tables 5 and 13, humans included; as rates over all tasks of the set.
-
-    Examples:
-        >>> found = published().of("main")[-1]
-        >>> found.model, found.values["", "SR_all"]
-        ('Human performance', 0.7236)
-    """
-    tables = rollouts.published()
-    rows = []
-    for name, number, printed in (("main", 5, tables.table5), ("domain", 13, tables.table13)):
-        for row, rates in printed.items():
-            shown, _, model = row.rpartition("/")
-            values = {
-                ("" if group == "Overall" else group, "SR_all"): round(rate / 100, 6)
-                for group, rate in rates.items()
-            }
-            called = f"{model} ({shown})" if shown else model
-            size = sum(sets()["osworld"].values())
-            rows.append(PublishedRow(name, called, {}, f"OSWorld, Table {number}", size, values))
-    return Published(rows)
-
-
 class OsWorld(Benchmark):
     """OSWorld: what does the agent do next on the desktop, given the screenshot?
 
@@ -448,7 +423,7 @@ class OsWorld(Benchmark):
     @property
     def published(self) -> Published:
         """What the paper prints of agents and of humans."""
-        return published()
+        return read_published("omnidata.tasks.osworld", self.name)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """`oracle` answers with what the recorded agent did; `center` clicks the middle."""
