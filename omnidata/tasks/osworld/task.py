@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from omnidata.actions import Action, Pair, Point, Screen, Space, centre
 from omnidata.errors import OmnidataError, UsageError, counted
@@ -85,6 +85,12 @@ OUTCOMES: Final = ("success", "partial", "failure", "unfinished")
 #
 # The recorded agent may be wrong: this compares models with a rollout, or one rollout with another,
 # and says nothing of success, which `omnidata score osworld RESULTS` does.
+
+
+class _Parsed(TypedDict, total=False):
+    """What a line of scores has of an answer."""
+
+    code: str
 
 
 class StepProfile(EpisodeProfile):
@@ -284,6 +290,7 @@ class OsWorld(Benchmark):
     )
     variations = (HISTORY, VARIATION)
     score_files = RolloutScorer()
+    parsed_type = _Parsed
     baselines: Sequence[str] = ("oracle", "center")
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 
