@@ -106,7 +106,8 @@ def rank(
         DataError: the data cannot be read.
     """
     runs = read_runs(folders)
-    sums = group_sums(align(runs, data=data, source=source))
+    found = align(runs, data=data, source=source)
+    sums = group_sums(found)
     values, groups = sums.values, sums.added.shape[1]
     why = f"too few groups of episodes ({groups})" if groups < MIN_EPISODES else ""
     critical, ahead = None, np.zeros((len(runs), len(runs)), dtype=np.bool_)
@@ -134,7 +135,7 @@ def rank(
         groups,
         critical,
         why,
-        list(warnings(runs)),
+        list(warnings(runs, found)),
         seed,
         resamples,
     )

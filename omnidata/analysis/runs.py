@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from omnidata.analysis.comparison import ANSWERED, Aligned, failures
 from omnidata.errors import UsageError, counted
 from omnidata.run.run_files import Run, cut, endings, flat, read_run
 
@@ -172,10 +173,15 @@ def _differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     return [name for name in names if len({json.dumps(each.get(name)) for each in settings}) > 1]
 
 
-def warnings(runs: Sequence[Run]) -> Iterator[str]:
+def warnings(runs: Sequence[Run], aligned: Aligned | None = None) -> Iterator[str]:
     """What forbids, or makes doubtful, to compare the runs of one task.
 
     Imported answers do not say what data they were scored on; their steps' ids are compared.
+
+    Args:
+        runs: of one task.
+        aligned: the steps that all of them have, where these alone count; None where each run's
+            totals are over all of its own.
     """
     profiles = dict.fromkeys(run.profile for run in runs)
     if len(profiles) > 1:
@@ -195,18 +201,46 @@ def warnings(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
         if run.stopped:
             yield f"{run.path}: the run stopped before its end: {run.stopped}"
-        counts, outcomes = run.results["counts"], run.results.get("outcomes", {})
-        lacking = sum(n for name, n in outcomes.items() if name not in ("ok", "unparsed"))
-        if lacking:
-            wrong = "counts as wrong" if lacking == 1 else "count as wrong"
-            unit = "task" if "tasks" in counts else "step"
-            lacks = "result" if unit == "task" else "answer"
-            article = "a" if unit == "task" else "an"
-            yield f"{run.path}: {counted(lacking, unit)} without {article} {lacks} {wrong}"
-        if degraded := counts.get("degraded"):
+        if aligned is None:
+            yield from _lacking(run)
+        if degraded := run.results["counts"].get("degraded"):
             were = "was" if degraded == 1 else "were"
             told = f"{counted(degraded, 'step')} {were} asked with less than their media"
             yield f"{run.path}: {told}"
+    if aligned is not None:
+        yield from _left_out(aligned)
+
+
+def _lacking(run: Run) -> Iterator[str]:
+    """What became of the steps without an answer in the run's own totals."""
+    outcomes = run.results.get("outcomes", {})
+    lacking = sum(n for name, n in outcomes.items() if name not in ANSWERED)
+    if not lacking:
+        return
+    wrong = "counts as wrong" if lacking == 1 else "count as wrong"
+    if scorer := run.offline_scorer:
+        total = scorer.ranked_by or next(iter(run.columns))  # others may be over what finished
+        yield f"{run.path}: {counted(lacking, 'task')} without a result {wrong} in {total}"
+    else:
+        yield f"{run.path}: {counted(lacking, 'step')} without an answer {wrong}"
+
+
+def _left_out(found: Aligned) -> Iterator[str]:
+    """What became of the steps without an answer where the steps that all runs have count."""
+    unit = "task" if found.runs[0].offline_scorer else "step"
+    listed = set().union(*(run.scores for run in found.runs))
+    for run, own in zip(found.runs, found.answered, strict=True):
+        if lacking := len(listed.difference(own)):
+            are = "is" if lacking == 1 else "are"
+            yield (
+                f"{run.path}: {counted(lacking, unit)} that it has no answer to {are} left out for "
+                "all runs"
+            )
+    for run, rows in zip(found.runs, found.rows, strict=True):
+        failed = failures(rows)
+        if failed:
+            told = ", ".join(f"{count} {name}" for name, count in failed.items())
+            yield f"{run.path}: {unit}s that it failed on count as wrong: {told}"
 
 
 def unlike(runs: Sequence[Run]) -> list[str]:
