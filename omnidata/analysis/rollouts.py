@@ -18,7 +18,7 @@ from omnidata.analysis.runs import labels, unlike
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table, marked_best
 from omnidata.errors import RunError, counted
 from omnidata.metrics.paired import Unit, known
-from omnidata.metrics.rollouts import ENDINGS, REPEATS
+from omnidata.metrics.rollouts import ENDINGS, REPEATS, choices
 from omnidata.run.run_files import Run
 
 HEADERS: Final[Mapping[str, str]] = {
@@ -382,7 +382,8 @@ def _effort(runs: Sequence[Run]) -> Table:
 def _attempts(runs: Sequence[Run]) -> Table:
     """Success of one of k attempts, and of all k."""
     found = [run.results["attempts"] for run in runs]
-    ks = sorted({int(k) for each in found for k in each["k"]})
+    shown = {k for each in found for k in choices(each["n"])}
+    ks = sorted(shown & {int(k) for each in found for k in each["k"]})
     metrics = ("pass@k", "pass^k", "pass@k_all", "pass^k_all")
     heads = [
         Head(

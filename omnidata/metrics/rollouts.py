@@ -390,6 +390,19 @@ def pass_all(n: int, c: int, k: int) -> float:
     return comb(c, k) / comb(n, k)
 
 
+_CHOSEN: Final = (1, 2, 3, 4, 5, 8, 16, 32, 64)
+
+
+def choices(n: int) -> list[int]:
+    """The numbers k of n attempts for which pass@k and pass^k are told, so that tables stay narrow.
+
+    Examples:
+        >>> choices(3), choices(10)
+        ([1, 2, 3], [1, 2, 3, 4, 5, 8, 10])
+    """
+    return [*(k for k in _CHOSEN if k < n), n]
+
+
 def repeated(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) -> dict[str, Any]:
     """What several attempts at each task tell.
 
@@ -403,9 +416,9 @@ def repeated(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) 
         seed: of the bootstrap over tasks.
 
     Returns:
-        `n`; `finished`, how many tasks all attempts finished; `tasks`; and by k, from "1" to n,
-        `pass@k` and `pass^k` over the first of these, `pass@k_all` and `pass^k_all` over all, each
-        with `ci95`; None over no task.
+        `n`; `finished`, how many tasks all attempts finished; `tasks`; and by k, each of `choices`
+        as a text, `pass@k` and `pass^k` over the first of these, `pass@k_all` and `pass^k_all` over
+        all, each with `ci95`, and `ci95_method` where it says something; None over no task.
 
     Examples:
         >>> tried = [Attempt("a", 1.0), Attempt("a", 0.0), Attempt("b", 1.0)]
@@ -424,9 +437,10 @@ def repeated(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) 
         "_all": [each.count(1) for each in scores.values()] + [0] * (tasks - len(scores)),
     }
     by_k = {}
-    for k in range(1, n + 1):
+    for k in choices(n):
         made: dict[str, Any] = {}
         ci95: dict[str, Any] = {}
+        methods: dict[str, str] = {}
         for side, right in sides.items():
             columns = {
                 f"{name}{side}": np.array([rule(n, c, k) for c in right], np.float64)
@@ -435,5 +449,6 @@ def repeated(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) 
             found = means(columns, shares=columns.keys(), seed=seed)
             made |= {name: found[name] for name in columns}
             ci95 |= found["ci95"]
-        by_k[str(k)] = {**made, "ci95": ci95}
+            methods |= found.get("ci95_method", {})
+        by_k[str(k)] = {**made, "ci95": ci95, **named_methods(methods)}
     return {"n": n, "finished": len(whole), "tasks": len(sides["_all"]), "k": by_k}

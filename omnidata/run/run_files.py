@@ -218,7 +218,8 @@ def read_results(run: Path) -> dict[str, Any]:
 
     check(found, _Results)
     for k, row in found.get("attempts", {}).get("k", {}).items():
-        check({name: each for name, each in row.items() if name != "ci95"}, _Totals, f"k={k}")
+        totals = {name: each for name, each in row.items() if not name.startswith("ci95")}
+        check(totals, _Totals, f"k={k}")
         check(row.get("ci95"), _Intervals, f"k={k}.ci95")
     for axis, groups in found["by"].items():
         for name, group in groups.items():

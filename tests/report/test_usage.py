@@ -167,7 +167,7 @@ def test_hyperparameters_are_those_of_table_6_in_every_format(tmp_path: Path) ->
                 "generationConfig": {"temperature": 0.7, "seed": 11, "maxOutputTokens": 64}
             }
         },
-        {"temperature": 0.7, "seed": 11, "max_new_tokens": 64},
+        {"temperature": 0.7, "seed": 11, "max_new_tokens": 64, "max_tokens": None},
     ],
 )
 def test_hyperparameters_that_a_models_own_settings_say_are_shown(
