@@ -460,15 +460,14 @@ class Run:
 
         A run on altered media bears their name: nobody is to take it for a normal one.
         """
-        name = str(
-            self.settings.get("model") or self.results.get("agent") or self.path.resolve().name
+        return str(
+            model_name(self.settings) or self.results.get("agent") or self.path.resolve().name
         )
-        return f"{name} [{self.control}]" if self.control else name
 
     @property
     def control(self) -> str:
         """What was wrong with the media that the model was shown; empty if nothing."""
-        return str((self.settings.get("control") or {}).get("name", ""))
+        return _control(self.settings)
 
     @property
     def imported(self) -> bool:
@@ -553,6 +552,16 @@ class Run:
         if not path.exists():
             return {}
         return {line.sample_id: line for line in predictions.read_final(path)}
+
+
+def model_name(info: Mapping[str, Any]) -> str:
+    """What `run.json` calls the model, as `Run.name` has it; empty where there is none."""
+    name, control = str(info.get("model", "")), _control(info)
+    return f"{name} [{control}]" if control else name
+
+
+def _control(info: Mapping[str, Any]) -> str:
+    return str((info.get("control") or {}).get("name", ""))
 
 
 def read_run(folder: Path) -> Run:
