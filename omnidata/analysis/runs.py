@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import filecmp
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -264,11 +265,26 @@ def unlike(runs: Sequence[Run]) -> list[str]:
         told.append(f"the runs ask about different steps of the data: {_by_group(known)}")
     imported = [run for run in runs if run.imported]
     if imported and len(runs) > 1 and len({frozenset(run.scores) for run in runs}) > 1:
-        names = ", ".join(str(run.path) for run in imported[:_SHOWN])
-        others = "the rest" if len(imported) < len(runs) else "each other"
+        most = usual([run.scores.keys() for run in runs])
+        odd = [run for run in imported if run.scores.keys() != most] or imported
+        names = ", ".join(str(run.path) for run in odd[:_SHOWN])
+        others = "the rest" if len(odd) < len(runs) else "each other"
         what = "tasks" if any("tasks" in run.results["counts"] for run in imported) else "steps"
         told.append(f"imported answers are to other {what} than {others}: {names}")
     return told
+
+
+def usual(found: Sequence[Set[str]]) -> Set[str] | None:
+    """The ids that most have; of several such sets the largest; None where there are two of it.
+
+    Examples:
+        >>> sorted(usual([{"a", "b"}, {"a"}])), usual([{"a"}, {"b"}])
+        (['a', 'b'], None)
+    """
+    often = Counter(map(frozenset, found))
+    first, *others = sorted(often, key=lambda each: (-often[each], -len(each)))
+    alike = [each for each in others if (often[each], len(each)) == (often[first], len(first))]
+    return None if alike else first
 
 
 def _by_group(known: Mapping[str, Sequence[Run]]) -> str:

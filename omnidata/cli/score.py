@@ -318,13 +318,12 @@ def _print_ranking(scorer: OfflineScorer, scored: Sequence[Scored], profile: str
     from omnidata.analysis.tables import text
 
     results = {one.agent: one.results for one in scored}
-    tried = {frozenset(line["sample_id"] for line in one.lines) for one in scored}
     table = ranking(
         results,
         scorer.profiles[profile],
         scorer.ranked_by,
         names={agent: agent for agent in results},
         head=f"Agents: {scored[0].results['task']} by {profile}",
-        apart=["the agents tried other tasks"] if len(tried) > 1 else (),
+        tried={one.agent: {line["sample_id"] for line in one.lines} for one in scored},
     )
     terminal.say(text(table, width=terminal.columns_of_stdout()))

@@ -323,10 +323,10 @@ def behaviour(
         seed: of the bootstrap.
 
     Returns:
-        What `endings` gives; `unrecorded`, how many attempts left nothing but a score, if that;
-        `turns`, `seconds` and `tokens` as `effort` has them, and `lengths`, number of turns -> how
-        many attempts (OSWorld, Figure 9); `step_limit`; `within`, the curve, up to the limit or to
-        the longest attempt, and its `area`; `by`, axis -> group -> what `endings` gives.
+        What `endings` gives; `unrecorded`, of how many attempts nothing but the score is known, if
+        that; `turns`, `seconds` and `tokens` as `effort` has them, and `lengths`, number of turns
+        -> how many attempts (OSWorld, Figure 9); `step_limit`; `within`, the curve, up to the limit
+        or to the longest attempt, and its `area`; `by`, axis -> group -> what `endings` gives.
 
     Examples:
         >>> found = behaviour([Attempt("a", 1.0, "finished", 1), Attempt("b", 0.0, "crash", 2)])

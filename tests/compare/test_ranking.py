@@ -119,6 +119,26 @@ def test_a_run_that_is_twice_as_good_is_ahead() -> None:
     assert ahead.tolist() == [[False, False], [True, False]]
 
 
+def test_runs_whose_metric_few_draws_have_hide_no_difference_and_make_none() -> None:
+    """All draws have that of the first two runs, and hardly any that of all the others."""
+    groups, others = 60, 30
+    added = np.zeros((2 + others, groups, 2))
+    added[0] = added[1] = (1, 1)
+    added[1, :40, 0] = 0
+    for each in range(others):
+        added[2 + each, each] = (0, 1)
+    sums = GroupSums("F1", "share", 1, np.ones(groups, dtype=np.bool_), added, ratio, 0)
+    critical, ahead = told_apart(sums, seed=0, resamples=500)
+    assert critical is not None and np.isfinite(critical)
+    assert ahead[0, 1] and not ahead[1, 0]
+    alike = added.copy()
+    alike[1, :] = (1, 1)
+    alike[1, ::10, 0], alike[0, 5::10, 0] = 0, 0
+    alike[0, 5, 0] = 1
+    sums = GroupSums("F1", "share", 1, np.ones(groups, dtype=np.bool_), alike, ratio, 0)
+    assert not told_apart(sums, seed=0, resamples=500)[1][:2, :2].any()
+
+
 def invoke(*arguments: str | Path) -> str:
     done = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
     assert done.exit_code == 0
