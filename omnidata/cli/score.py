@@ -93,12 +93,7 @@ def score(
         recorded_steps,
         recorded_task,
     )
-    from omnidata.run.scoring import (
-        check_agent_folders,
-        check_scores_folder,
-        get_profile,
-        is_run,
-    )
+    from omnidata.run.scoring import check_agent_folders, check_scores_folder, get_profile
     from omnidata.run.scoring import score as run
     from omnidata.run.selection import whole_episodes
     from omnidata.tasks import get_task
@@ -142,9 +137,8 @@ def score(
     elif out is not None:
         check_scores_folder(out, predictions)
     chosen = {step.sample_id for step in steps}
-    agent = ""  # where neither `run.json` nor the folder's name says whose the scores are
-    if out is not None and not is_run(out, predictions):
-        agent = model_name(info) or (out.resolve().name if every else "")
+    # Folders of profiles are called after them, and say in their results whose the scores are.
+    agent = model_name(info) or out.resolve().name if out and every else ""
     found: dict[str, dict[str, Any]] = {}
     for rule, place in zip(rules, outs, strict=True):
         if harness:

@@ -382,7 +382,7 @@ def check_agent_folders(out: Path, outs: Sequence[Path], answers: Path | None) -
 
 def check_scores_folder(out: Path, predictions: Path | None) -> None:
     """Refuse a folder whose content the scores would be taken to belong to."""
-    if not out.exists() or (predictions is not None and is_run(out, predictions)):
+    if not out.exists() or (predictions is not None and _is_run(out, predictions)):
         return
     ours = (SCORES, RESULTS)
     if out.is_dir() and all(
@@ -397,8 +397,7 @@ def check_scores_folder(out: Path, predictions: Path | None) -> None:
     )
 
 
-def is_run(out: Path, predictions: Path) -> bool:
-    """Whether scores go into the folder of the run that they are of."""
+def _is_run(out: Path, predictions: Path) -> bool:
     run = predictions if predictions.is_dir() else predictions.parent
-    found = (run / "run.json").is_file() and (run == predictions or predictions.name == ANSWERS)
-    return found and out.resolve() == run.resolve()
+    is_run = (run / "run.json").is_file() and (run == predictions or predictions.name == ANSWERS)
+    return is_run and out.resolve() == run.resolve()
