@@ -897,6 +897,10 @@ class Task(Protocol):
         """The instruction in every wording and language that the data have."""
 
     @property
+    def parsed_type(self) -> Any:
+        """The type of `Verdict.parsed` in lines of scores, which `msgspec` checks."""
+
+    @property
     def task_of(self) -> Callable[[Step], str] | None:
         """Names the task of which an episode's instruction is one wording; None: nobody knows."""
 

@@ -61,7 +61,7 @@ class Pair:
 
     def failures(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """How many of the compared steps each run failed on, by outcome; they count as wrong."""
-        return _failures(self.rows_a), _failures(self.rows_b)
+        return failures(self.rows_a), failures(self.rows_b)
 
     def pages(self, run: Run) -> dict[str, int]:
         """The number of each step's page in a run's HTML report, which has all steps in order."""
@@ -281,7 +281,8 @@ def _value(score: Mapping[str, Any], name: str) -> float:
     return float("nan") if value is None else float(value)
 
 
-def _failures(rows: VerdictColumns) -> dict[str, int]:
+def failures(rows: VerdictColumns) -> dict[str, int]:
+    """How many steps a run failed on, by outcome."""
     found = Counter(OUTCOMES[code] for code in rows.outcomes.tolist())
     return {name: found[name] for name in OUTCOMES if found[name] and name not in ANSWERED}
 

@@ -146,7 +146,7 @@ def analyse(
                 chosen, right.mean(axis=0).tolist(), discriminations(right), told, strict=True
             )
         ],
-        list(warnings(runs)),
+        list(warnings(runs, found)),
     )
 
 

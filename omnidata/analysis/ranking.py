@@ -106,7 +106,8 @@ def rank(
         DataError: the data cannot be read.
     """
     runs = read_runs(folders)
-    sums = group_sums(align(runs, data=data, source=source))
+    found = align(runs, data=data, source=source)
+    sums = group_sums(found)
     values, groups = sums.values, sums.added.shape[1]
     why = f"too few groups of episodes ({groups})" if groups < MIN_EPISODES else ""
     critical, ahead = None, np.zeros((len(runs), len(runs)), dtype=np.bool_)
@@ -134,7 +135,7 @@ def rank(
         groups,
         critical,
         why,
-        list(warnings(runs)),
+        list(warnings(runs, found)),
         seed,
         resamples,
     )
@@ -217,10 +218,22 @@ def told_apart(sums: GroupSums, *, seed: int, resamples: int) -> tuple[float | N
     """
     values = sums.values
     drawn = _bootstrapped(sums, seed, resamples) - values
-    drawn = drawn[np.isfinite(drawn).all(axis=1)]  # a draw may lack all that the metric is over
-    differ = _differing(sums.added)
-    errors = np.stack([(drawn[:, [run]] - drawn).std(axis=0) for run in range(len(values))])
-    comparable = differ >= MIN_DIFFERING
+    # A draw may lack all that the metric of a run is over: of two runs those count that have it of
+    # both, and where these are few nobody knows how far the two differ by chance.
+    defined = np.isfinite(drawn)
+    drawn[~defined] = np.nan
+    often = defined.T.astype(np.float64) @ defined
+    comparable = (_differing(sums.added) >= MIN_DIFFERING) & (often >= len(drawn) / 2)
+    errors = np.stack(
+        [
+            np.std(
+                drawn[:, [run]] - drawn,
+                axis=0,
+                where=defined[:, [run]] & defined | ~comparable[run],
+            )
+            for run in range(len(values))
+        ]
+    )
     tested = comparable & (errors > TIE)
     differences = values[:, None] - values[None]
     if not tested.any():
@@ -229,7 +242,8 @@ def told_apart(sums: GroupSums, *, seed: int, resamples: int) -> tuple[float | N
     scale = np.where(tested, errors, np.inf)
     for size in portions(len(drawn), len(values) ** 2):
         part, drawn = drawn[:size], drawn[size:]
-        most.append((np.abs(part[:, :, None] - part[:, None]) / scale).max(axis=(1, 2)))
+        apart = np.nan_to_num(np.abs(part[:, :, None] - part[:, None]) / scale)
+        most.append(apart.max(axis=(1, 2)))
     critical = float(np.quantile(np.concatenate(most), 0.95))
     return critical, comparable & (differences > np.maximum(critical * errors, TIE))
 

@@ -6,7 +6,7 @@ What is known of the attempts stands in `results.json` under `rollouts` and `att
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import combinations
 from statistics import StatisticsError, correlation
 from typing import Any, Final
@@ -14,11 +14,11 @@ from typing import Any, Final
 from omnidata.analysis.comparison import Pair, compare
 from omnidata.analysis.inference import TIE, corrected
 from omnidata.analysis.run_tables import title
-from omnidata.analysis.runs import labels, unlike
+from omnidata.analysis.runs import labels, usual
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table, marked_best
 from omnidata.errors import RunError, counted
 from omnidata.metrics.paired import Unit, known
-from omnidata.metrics.rollouts import ENDINGS, REPEATS
+from omnidata.metrics.rollouts import ENDINGS, REPEATS, choices
 from omnidata.run.run_files import Run
 
 HEADERS: Final[Mapping[str, str]] = {
@@ -61,7 +61,7 @@ def tables(runs: Sequence[Run], by: Sequence[str], told: list[str]) -> list[Tabl
             scorer.ranked_by,
             names=names,
             head=title("Agents", runs),
-            apart=unlike(runs),
+            tried={str(run.path): run.scores.keys() for run in runs},
         )
         found.append(ranked)
         order = [row.run for row in ranked.rows]
@@ -92,9 +92,11 @@ def ranking(
     *,
     names: Mapping[str, str],
     head: str,
-    apart: Sequence[str] = (),
+    tried: Mapping[str, Set[str]],
 ) -> Table:
     """A row for each agent, the best first; equal totals have equal ranks.
+
+    Ranks are among those that tried the same tasks, most of them or the most; others have none.
 
     Args:
         results: by folder or name the content of `results.json`, of one task and profile.
@@ -102,8 +104,9 @@ def ranking(
         ranked_by: one of them; None for the first.
         names: of the rows.
         head: the table's title.
-        apart: why they are not about the same tasks, and have no ranks; empty if they are.
+        tried: the tasks of each.
     """
+    common = usual([*tried.values()])
     metric = ranked_by or next(iter(columns))
     totals = {key: found["overall"].get(metric) for key, found in results.items()}
     order = sorted(totals, key=lambda key: -1.0 if (v := totals[key]) is None else v, reverse=True)
@@ -111,15 +114,20 @@ def ranking(
     shown += [Column(name, name, unit) for name, unit in columns.items()]
     counts = [name for name in ("finished", "tasks") if name in results[order[0]]["counts"]]
     shown += [Column(name.capitalize(), name, "count") for name in counts]
-    rows = []
+    ranked = [
+        (key, total) for key, total in totals.items() if total is not None and tried[key] == common
+    ]
+    ranks = {key: 1 + sum(other > total + TIE for _, other in ranked) for key, total in ranked}
+    rows = {}
     for key in order:
-        found, total = results[key], totals[key]
-        better = sum(other is not None and total is not None and other > total + TIE
-                     for other in totals.values())  # fmt: skip
-        cells = [Cell(None if total is None or apart else better + 1)]
+        found = results[key]
+        cells = [Cell(ranks.get(key))]
         cells += [_with_interval(found["overall"], found.get("ci95"), name) for name in columns]
         cells += [Cell(found["counts"].get(name)) for name in counts]
-        rows.append(Row((names[key],), tuple(cells), run=key))
+        rows[key] = Row((names[key],), tuple(cells), run=key)
+    compared = [key for key in order if key in ranks]
+    marked = marked_best(shown, [rows[key] for key in compared])
+    rows |= dict(zip(compared, marked, strict=True))
     first = results[order[0]]
     return Table(
         "ranking",
@@ -128,9 +136,24 @@ def ranking(
         first["profile"],
         ("Agent",),
         (Head("", tuple(shown)),),
-        tuple(rows if apart else marked_best(shown, rows)),
-        tuple(f"No ranking: {why}." for why in apart),
+        tuple(rows.values()),
+        tuple(_unranked(common, {names[key]: tried[key] for key in order})),
     )
+
+
+def _unranked(common: Set[str] | None, tried: Mapping[str, Set[str]]) -> Iterator[str]:
+    """Why agents have no ranks."""
+    if common is None:
+        yield "No ranks: the agents tried other tasks."
+        return
+    for name, own in tried.items():
+        lacks, more = common - own, own - common
+        if lacks:
+            told = f"lacks {counted(len(lacks), 'task')} of the ranked ones, e.g. {min(lacks)}"
+            yield f"No rank: {name} {told}."
+        if more:
+            told = f"tried {counted(len(more), 'task')} beside theirs, e.g. {min(more)}"
+            yield f"No rank: {name} {told}."
 
 
 def _with_interval(
@@ -246,7 +269,10 @@ def _endings(runs: Sequence[Run]) -> Table:
         )
     for name, each in zip(_names(runs), found, strict=True):
         if unrecorded := each.get("unrecorded"):
-            notes.append(f"{name}: {counted(unrecorded, 'attempt')} left nothing but a score.")
+            notes.append(
+                f"{name}: there is no record of how {counted(unrecorded, 'attempt')} went, whose "
+                "scores count in success rates, and in no table of endings or turns."
+            )
     return _table("rollout-endings", "How attempts ended", runs, [Head("", wider)], rows, notes)
 
 
@@ -382,7 +408,8 @@ def _effort(runs: Sequence[Run]) -> Table:
 def _attempts(runs: Sequence[Run]) -> Table:
     """Success of one of k attempts, and of all k."""
     found = [run.results["attempts"] for run in runs]
-    ks = sorted({int(k) for each in found for k in each["k"]})
+    shown = {k for each in found for k in choices(each["n"])}
+    ks = sorted(shown & {int(k) for each in found for k in each["k"]})
     metrics = ("pass@k", "pass^k", "pass@k_all", "pass^k_all")
     heads = [
         Head(

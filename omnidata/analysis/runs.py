@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import filecmp
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
+from omnidata.analysis.comparison import ANSWERED, Aligned, failures
 from omnidata.errors import UsageError, counted
 from omnidata.run.run_files import Run, cut, endings, flat, read_run
 
@@ -172,10 +174,15 @@ def _differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     return [name for name in names if len({json.dumps(each.get(name)) for each in settings}) > 1]
 
 
-def warnings(runs: Sequence[Run]) -> Iterator[str]:
+def warnings(runs: Sequence[Run], aligned: Aligned | None = None) -> Iterator[str]:
     """What forbids, or makes doubtful, to compare the runs of one task.
 
     Imported answers do not say what data they were scored on; their steps' ids are compared.
+
+    Args:
+        runs: of one task.
+        aligned: the steps that all of them have, where these alone count; None where each run's
+            totals are over all of its own.
     """
     profiles = dict.fromkeys(run.profile for run in runs)
     if len(profiles) > 1:
@@ -195,18 +202,46 @@ def warnings(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
         if run.stopped:
             yield f"{run.path}: the run stopped before its end: {run.stopped}"
-        counts, outcomes = run.results["counts"], run.results.get("outcomes", {})
-        lacking = sum(n for name, n in outcomes.items() if name not in ("ok", "unparsed"))
-        if lacking:
-            wrong = "counts as wrong" if lacking == 1 else "count as wrong"
-            unit = "task" if "tasks" in counts else "step"
-            lacks = "result" if unit == "task" else "answer"
-            article = "a" if unit == "task" else "an"
-            yield f"{run.path}: {counted(lacking, unit)} without {article} {lacks} {wrong}"
-        if degraded := counts.get("degraded"):
+        if aligned is None:
+            yield from _lacking(run)
+        if degraded := run.results["counts"].get("degraded"):
             were = "was" if degraded == 1 else "were"
             told = f"{counted(degraded, 'step')} {were} asked with less than their media"
             yield f"{run.path}: {told}"
+    if aligned is not None:
+        yield from _left_out(aligned)
+
+
+def _lacking(run: Run) -> Iterator[str]:
+    """What became of the steps without an answer in the run's own totals."""
+    outcomes = run.results.get("outcomes", {})
+    lacking = sum(n for name, n in outcomes.items() if name not in ANSWERED)
+    if not lacking:
+        return
+    wrong = "counts as wrong" if lacking == 1 else "count as wrong"
+    if scorer := run.offline_scorer:
+        total = scorer.ranked_by or next(iter(run.columns))  # others may be over what finished
+        yield f"{run.path}: {counted(lacking, 'task')} without a result {wrong} in {total}"
+    else:
+        yield f"{run.path}: {counted(lacking, 'step')} without an answer {wrong}"
+
+
+def _left_out(found: Aligned) -> Iterator[str]:
+    """What became of the steps without an answer where the steps that all runs have count."""
+    unit = "task" if found.runs[0].offline_scorer else "step"
+    listed = set().union(*(run.scores for run in found.runs))
+    for run, own in zip(found.runs, found.answered, strict=True):
+        if lacking := len(listed.difference(own)):
+            are = "is" if lacking == 1 else "are"
+            yield (
+                f"{run.path}: {counted(lacking, unit)} that it has no answer to {are} left out for "
+                "all runs"
+            )
+    for run, rows in zip(found.runs, found.rows, strict=True):
+        failed = failures(rows)
+        if failed:
+            told = ", ".join(f"{count} {name}" for name, count in failed.items())
+            yield f"{run.path}: {unit}s that it failed on count as wrong: {told}"
 
 
 def unlike(runs: Sequence[Run]) -> list[str]:
@@ -230,11 +265,26 @@ def unlike(runs: Sequence[Run]) -> list[str]:
         told.append(f"the runs ask about different steps of the data: {_by_group(known)}")
     imported = [run for run in runs if run.imported]
     if imported and len(runs) > 1 and len({frozenset(run.scores) for run in runs}) > 1:
-        names = ", ".join(str(run.path) for run in imported[:_SHOWN])
-        others = "the rest" if len(imported) < len(runs) else "each other"
+        most = usual([run.scores.keys() for run in runs])
+        odd = [run for run in imported if run.scores.keys() != most] or imported
+        names = ", ".join(str(run.path) for run in odd[:_SHOWN])
+        others = "the rest" if len(odd) < len(runs) else "each other"
         what = "tasks" if any("tasks" in run.results["counts"] for run in imported) else "steps"
         told.append(f"imported answers are to other {what} than {others}: {names}")
     return told
+
+
+def usual(found: Sequence[Set[str]]) -> Set[str] | None:
+    """The ids that most have; of several such sets the largest; None where there are two of it.
+
+    Examples:
+        >>> sorted(usual([{"a", "b"}, {"a"}])), usual([{"a"}, {"b"}])
+        (['a', 'b'], None)
+    """
+    often = Counter(map(frozenset, found))
+    first, *others = sorted(often, key=lambda each: (-often[each], -len(each)))
+    alike = [each for each in others if (often[each], len(each)) == (often[first], len(first))]
+    return None if alike else first
 
 
 def _by_group(known: Mapping[str, Sequence[Run]]) -> str:

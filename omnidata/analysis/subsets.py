@@ -171,7 +171,7 @@ def choose(
         float(errors.mean()),
         float(errors.max()),
         float(np.abs(parts - whole).mean()),
-        list(warnings(runs)),
+        list(warnings(runs, found)),
     )
 
 

@@ -242,6 +242,8 @@ def _notes(runs: Sequence[Run], found: Sequence[Usage], metric: str) -> list[str
 
 _SAMPLING: Mapping[str, str] = {"top_p": "Top_p", "top_k": "Top_k", "do_sample": "Do_Sample"}
 _DEFAULT = "server default"
+_LIMITS = ("max_new_tokens", "max_tokens", "max_completion_tokens", "max_output_tokens")
+"""What servers call the limit of an answer."""
 
 
 def _decoding(runs: Sequence[Run]) -> Table:
@@ -263,16 +265,22 @@ def _decoding(runs: Sequence[Run]) -> Table:
 
 
 def _parameters(run: Run) -> tuple[str, ...]:
-    """As sent; what a run does not say of the sampling was not sent."""
+    """As sent; what a run does not say of the sampling was not sent.
+
+    What a model's own settings say, as its `extra_body`, is sent whatever the run's say.
+    """
     generation = run.settings.get("generation", {})
     settings = flat(in_snake_case(run.settings.get("model_settings") or {}))
-    sent = {name.rpartition(".")[2]: value for name, value in settings.items()}
+    told = {name: value for name, value in settings.items() if value is not None}
+    sent = {name.rpartition(".")[2]: value for name, value in told.items()}
 
     def said(value: Any, otherwise: str) -> str:
         return otherwise if value is None else cut(str(value))
 
+    limits = [*(sent[name] for name in _LIMITS if name in sent), generation.get("max_new_tokens")]
     return (
-        *(said(generation.get(name), _DEFAULT) for name in ("temperature", "max_new_tokens")),
+        said(sent.get("temperature", generation.get("temperature")), _DEFAULT),
+        said(limits[0], _DEFAULT),
         *(said(sent.get(name), DASH) for name in _SAMPLING),
-        said(run.settings.get("seed"), DASH),
+        said(sent.get("seed", run.settings.get("seed")), DASH),
     )

@@ -29,7 +29,7 @@ from omnidata.analysis.tables import (
 )
 from omnidata.errors import OmnidataError, RunError, counted
 from omnidata.metrics.intervals import wilson
-from omnidata.metrics.rollouts import pass_all, pass_at
+from omnidata.metrics.rollouts import choices, pass_all, pass_at
 from omnidata.run.run_files import Run
 from omnidata.tasks.published import HISTORY, Published, PublishedRow, TableSpec, Variation
 from omnidata.types import LoadedDataset
@@ -570,10 +570,6 @@ def seed_tables(runs: Sequence[Run]) -> list[Table]:
     return found
 
 
-_DRAWN = (1, 2, 3, 4, 5, 8, 16, 32)
-"""Of how many runs pass@k and pass^k are shown, beside all of them."""
-
-
 def _passes(runs: Sequence[Run], name: str) -> list[Table]:
     """How likely one of k runs, or each of k, has a step right, and an episode from end to end.
 
@@ -596,7 +592,7 @@ def _passes(runs: Sequence[Run], name: str) -> list[Table]:
     if len(shared) == len(runs[0].scores) and (whole := _whole_episodes(runs, judged)):
         counts["episodes, all steps right"] = whole
     size = len(runs)
-    drawn = [*(k for k in _DRAWN if k < size), size]
+    drawn = choices(size)
     rules = (
         ("pass@k: one of k is right", "pass@", pass_at),
         ("pass^k: all k are", "pass^", pass_all),

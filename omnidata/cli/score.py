@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import reading_data
-from omnidata.errors import UsageError
+from omnidata.errors import DataError, Finding, UsageError
 
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
@@ -75,7 +76,8 @@ def score(
     or whether it succeeded, is scored without any text; the page of each benchmark says its form.
     Where that is of several agents, each has a table of its own, and --json is an object of agents'
     results. --profile all scores by every profile of the task, side by side, each with whose rules
-    it has and what they leave out; --out then gets a folder for each.
+    it has and what they leave out; without any text by every profile that needs none. --out then
+    gets a folder for each.
 
     Example: omnidata score omnigui omnidata-demo/data runs/center --profile omnigui-release
 
@@ -84,7 +86,13 @@ def score(
     from omnidata.predictions import read
     from omnidata.run.folder import file_name
     from omnidata.run.logs import read_log
-    from omnidata.run.run_files import ANSWERS, read_info, recorded_steps, recorded_task
+    from omnidata.run.run_files import (
+        ANSWERS,
+        model_name,
+        read_info,
+        recorded_steps,
+        recorded_task,
+    )
     from omnidata.run.scoring import check_agent_folders, check_scores_folder, get_profile
     from omnidata.run.scoring import score as run
     from omnidata.run.selection import whole_episodes
@@ -105,36 +113,38 @@ def score(
         _refuse_options(task_options, harness)
         _score_recorded(scorer, data, None, profile, out, actions, strict=strict, as_json=as_json)
         return
-    undecided = not (profile or harness)
+    undecided = profile in (None, _ALL) and not harness
     recorded = predictions is None or (undecided and scorer and scorer.takes(predictions))
     if scorer and (recorded or profile in scorer.profiles):
-        _check_answers(scorer, task, predictions, profile)
+        _check_answers(scorer, task, predictions, None if profile == _ALL else profile)
         _refuse_options(task_options, harness)
         _score_recorded(scorer, data, predictions, profile, out, strict=strict, as_json=as_json)
         return
     if predictions is None:
         raise _lacking(task)
-    is_run = predictions.is_dir()
-    info: dict[str, Any] = read_info(predictions) if is_run else {}
+    of_run = predictions.is_dir()
+    info: dict[str, Any] = read_info(predictions) if of_run else {}
     benchmark = recorded_task(info, task, parse(task_options, "-T"))
     every = profile == _ALL and _ALL not in benchmark.profiles
     rules = [get_profile(benchmark, name) for name in (benchmark.profiles if every else [profile])]
     source = benchmark.load(data, check_media=False, strict=strict)
     terminal.print_findings(source)
-    steps = recorded_steps(info, source, predictions) if is_run else list(source.steps)
-    lines = predictions / ANSWERS if is_run else predictions
+    steps = recorded_steps(info, source, predictions) if of_run else list(source.steps)
+    lines = predictions / ANSWERS if of_run else predictions
     outs = [out / file_name(rule.name) if out and every else out for rule in rules]
     if out is not None and every:
         check_agent_folders(out, [place for place in outs if place], predictions)
     elif out is not None:
         check_scores_folder(out, predictions)
     chosen = {step.sample_id for step in steps}
+    # Folders of profiles are called after them, and say in their results whose the scores are.
+    agent = model_name(info) or out.resolve().name if out and every else ""
     found: dict[str, dict[str, Any]] = {}
     for rule, place in zip(rules, outs, strict=True):
         if harness:
             answers = read_log(harness, predictions, source, benchmark)
         else:
-            answers = read(lines, of_run=is_run)
+            answers = read(lines, of_run=of_run)
         if not found:
             answers = _checked(answers, steps, allowed=changed_media, where=predictions)
         found[rule.name] = run(
@@ -146,6 +156,7 @@ def score(
             out=place,
             origin=lines,
             ignored=frozenset(s.sample_id for s in source.steps if s.sample_id not in chosen),
+            agent=agent,
         )
     if every:
         runs.print_profiles(found, benchmark, as_json)
@@ -221,37 +232,78 @@ def _score_recorded(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Score without any text, and print: each agent by itself."""
-    from omnidata.run.scoring import agent_folders, check_agent_folders, write_scored
+    """Score without any text, and print: each agent by itself, by one profile or by each."""
+    from omnidata.run.folder import file_name
 
-    name = profile or next(iter(scorer.profiles))
-    if name not in scorer.profiles:
+    every = profile == _ALL and _ALL not in scorer.profiles
+    names = [*scorer.profiles] if every else [profile or next(iter(scorer.profiles))]
+    if names[0] not in scorer.profiles:
         raise UsageError(
-            f"no log is scored by {name}",
-            where=f"--profile {name}",
+            f"no log is scored by {names[0]}",
+            where=f"--profile {names[0]}",
             expected=f"one of {', '.join(scorer.profiles)}",
         )
-    if actions:
-        scored, findings = scorer.score_actions(data, actions, profile=name, strict=strict)
-    else:
-        scored, findings = scorer.score(data, answers, profile=name, strict=strict)
+    found: dict[str, Sequence[Scored]] = {}
+    doubts: list[Finding] = []
+    for name in names:
+        try:
+            if actions:
+                scored, own = scorer.score_actions(data, actions, profile=name, strict=strict)
+            else:
+                scored, own = scorer.score(data, answers, profile=name, strict=strict)
+        except DataError as error:
+            if strict or (name == names[-1] and not found):
+                raise
+            terminal.note(f"not scored by {name}: {error.what}")  # but perhaps by another one
+            continue
+        found[name] = scored
+        doubts += [finding for finding in own if finding not in doubts]
+    outs = {name: out and (out / file_name(name) if every else out) for name in found}
     if out is not None:
-        found = agent_folders(scored, out)
-        check_agent_folders(out, list(found), actions or answers)
-        for place, one in found.items():
-            write_scored(place, one)
-    terminal.print_doubts(findings)
+        _write(found, outs, out, actions or answers)
+    terminal.print_doubts(doubts)
     if as_json:
-        by_agent = {one.agent: one.results for one in scored}
-        terminal.print_json(scored[0].results if len(scored) == 1 else by_agent)
+        told = {name: _as_json(scored) for name, scored in found.items()}
+        terminal.print_json(told if every else told[names[0]])
         return
-    if len(scored) > 1:
-        _print_ranking(scorer, scored, name)
-    for one in scored:
-        terminal.print_results(one.results, scorer.profiles[name])
-    if len(scored) > 1:
-        shown = f"{out}/*" if out else "DIR/*, after --out DIR,"
-        terminal.note(f"`omnidata report {shown}` compares the agents in pairs")
+    for name, scored in found.items():
+        if len(scored) > 1:
+            _print_ranking(scorer, scored, name)
+        for one in scored:
+            terminal.print_results(one.results, scorer.profiles[name])
+        if len(scored) > 1:
+            shown = f"{outs[name]}/*" if out else "DIR/*, after --out DIR,"
+            terminal.note(f"`omnidata report {shown}` compares the agents in pairs")
+
+
+def _write(
+    found: Mapping[str, Sequence[Scored]],
+    outs: Mapping[str, Path | None],
+    out: Path,
+    answers: Path | None,
+) -> None:
+    """Write the scores into the folder of each profile, which may be the one that was named."""
+    from omnidata.run.scoring import agent_folders, check_agent_folders, write_scored
+
+    places: dict[Path, Scored] = {}
+    for name, scored in found.items():
+        if place := outs[name]:
+            named = scored if place == out else [_named(one, out.resolve().name) for one in scored]
+            places |= agent_folders(named, place)
+    check_agent_folders(out, list(places), answers)
+    for place, one in places.items():
+        write_scored(place, one)
+
+
+def _named(scored: Scored, name: str) -> Scored:
+    """The same, with a name for an agent that has none: the folder will have the profile's."""
+    return scored if scored.agent else replace(scored, results={**scored.results, "agent": name})
+
+
+def _as_json(scored: Sequence[Scored]) -> Mapping[str, Any]:
+    """The results of one agent, or by agent."""
+    one = scored[0].results
+    return one if len(scored) == 1 else {each.agent: each.results for each in scored}
 
 
 def _print_ranking(scorer: OfflineScorer, scored: Sequence[Scored], profile: str) -> None:
@@ -260,13 +312,12 @@ def _print_ranking(scorer: OfflineScorer, scored: Sequence[Scored], profile: str
     from omnidata.analysis.tables import text
 
     results = {one.agent: one.results for one in scored}
-    tried = {frozenset(line["sample_id"] for line in one.lines) for one in scored}
     table = ranking(
         results,
         scorer.profiles[profile],
         scorer.ranked_by,
         names={agent: agent for agent in results},
         head=f"Agents: {scored[0].results['task']} by {profile}",
-        apart=["the agents tried other tasks"] if len(tried) > 1 else (),
+        tried={one.agent: {line["sample_id"] for line in one.lines} for one in scored},
     )
     terminal.say(text(table, width=terminal.columns_of_stdout()))

@@ -1,19 +1,16 @@
 """Rollouts: how many succeed, how they end, within how many turns, and over several attempts.
 
 A rollout is one attempt of an agent at a task in an environment, which says how well it went.
-Success rates are means over examples, of those that finished and of a fixed set; OSWorld's tables
-are micro averages over the examples of a group (Table 5) or a domain (Table 13). How rollouts end
-is AgentStudio's Tables 2 and 3, their lengths are OSWorld's Figure 9.
+Success rates are means over examples, of those that finished and of a fixed set, and micro averages
+over the examples of a group or a domain, as in OSWorld's Tables 5 and 13. How rollouts end is
+AgentStudio's Tables 2 and 3, their lengths are OSWorld's Figure 9.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
 from math import comb
 from typing import Any, Final, Literal, get_args
 
@@ -326,10 +323,10 @@ def behaviour(
         seed: of the bootstrap.
 
     Returns:
-        What `endings` gives; `unrecorded`, how many attempts left nothing but a score, if that;
-        `turns`, `seconds` and `tokens` as `effort` has them, and `lengths`, number of turns -> how
-        many attempts (OSWorld, Figure 9); `step_limit`; `within`, the curve, up to the limit or to
-        the longest attempt, and its `area`; `by`, axis -> group -> what `endings` gives.
+        What `endings` gives; `unrecorded`, of how many attempts nothing but the score is known, if
+        that; `turns`, `seconds` and `tokens` as `effort` has them, and `lengths`, number of turns
+        -> how many attempts (OSWorld, Figure 9); `step_limit`; `within`, the curve, up to the limit
+        or to the longest attempt, and its `area`; `by`, axis -> group -> what `endings` gives.
 
     Examples:
         >>> found = behaviour([Attempt("a", 1.0, "finished", 1), Attempt("b", 0.0, "crash", 2)])
@@ -393,6 +390,19 @@ def pass_all(n: int, c: int, k: int) -> float:
     return comb(c, k) / comb(n, k)
 
 
+_CHOSEN: Final = (1, 2, 3, 4, 5, 8, 16, 32, 64)
+
+
+def choices(n: int) -> list[int]:
+    """The numbers k of n attempts for which pass@k and pass^k are told, so that tables stay narrow.
+
+    Examples:
+        >>> choices(3), choices(10)
+        ([1, 2, 3], [1, 2, 3, 4, 5, 8, 10])
+    """
+    return [*(k for k in _CHOSEN if k < n), n]
+
+
 def repeated(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) -> dict[str, Any]:
     """What several attempts at each task tell.
 
@@ -406,9 +416,9 @@ def repeated(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) 
         seed: of the bootstrap over tasks.
 
     Returns:
-        `n`; `finished`, how many tasks all attempts finished; `tasks`; and by k, from "1" to n,
-        `pass@k` and `pass^k` over the first of these, `pass@k_all` and `pass^k_all` over all, each
-        with `ci95`; None over no task.
+        `n`; `finished`, how many tasks all attempts finished; `tasks`; and by k, each of `choices`
+        as a text, `pass@k` and `pass^k` over the first of these, `pass@k_all` and `pass^k_all` over
+        all, each with `ci95`, and `ci95_method` where it says something; None over no task.
 
     Examples:
         >>> tried = [Attempt("a", 1.0), Attempt("a", 0.0), Attempt("b", 1.0)]
@@ -427,9 +437,10 @@ def repeated(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) 
         "_all": [each.count(1) for each in scores.values()] + [0] * (tasks - len(scores)),
     }
     by_k = {}
-    for k in range(1, n + 1):
+    for k in choices(n):
         made: dict[str, Any] = {}
         ci95: dict[str, Any] = {}
+        methods: dict[str, str] = {}
         for side, right in sides.items():
             columns = {
                 f"{name}{side}": np.array([rule(n, c, k) for c in right], np.float64)
@@ -438,72 +449,6 @@ def repeated(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) 
             found = means(columns, shares=columns.keys(), seed=seed)
             made |= {name: found[name] for name in columns}
             ci95 |= found["ci95"]
-        by_k[str(k)] = {**made, "ci95": ci95}
+            methods |= found.get("ci95_method", {})
+        by_k[str(k)] = {**made, "ci95": ci95, **named_methods(methods)}
     return {"n": n, "finished": len(whole), "tasks": len(sides["_all"]), "k": by_k}
-
-
-# OSWorld's published tables.
-
-
-def grouped(
-    shares: Mapping[str, float],
-    *,
-    sizes: Mapping[str, int],
-    groups: Mapping[str, Sequence[str]],
-) -> dict[str, float]:
-    """Table 5's columns from those of Table 13: means weighted by the examples of each domain.
-
-    Args:
-        shares: by domain, in any unit.
-        sizes: how many examples each domain has.
-        groups: names of groups and their domains.
-
-    Returns:
-        By group, and `Overall`; a group without one of the domains is left out.
-
-    Examples:
-        >>> shares, sizes = {"os": 50.0, "vlc": 20.0}, {"os": 1, "vlc": 2}
-        >>> grouped(shares, sizes=sizes, groups={"OS": ["os"], "Daily": ["vlc", "chrome"]})
-        {'OS': 50.0, 'Daily': 20.0, 'Overall': 30.0}
-    """
-    members = {name: [one for one in found if one in shares] for name, found in groups.items()}
-    members["Overall"] = list(shares)
-    return {
-        name: sum(shares[one] * sizes[one] for one in found) / sum(sizes[one] for one in found)
-        for name, found in members.items()
-        if found
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """The paper's tables, in percent as printed.
-
-    Attributes:
-        table5: row -> group, or "Overall" -> success rate.
-        table13: row -> domain -> success rate.
-    """
-
-    table5: Mapping[str, Mapping[str, float]]
-    table13: Mapping[str, Mapping[str, float]]
-
-
-@cache
-def published() -> Published:
-    """The success rates that the paper prints; a row is called `<observation type>/<model>`.
-
-    Examples:
-        >>> published().table5["screenshot/GPT-4V"]["Overall"]
-        5.26
-    """
-    path = resources.files("omnidata.metrics").joinpath("rollout_tables.json")
-    found = json.loads(path.read_text(encoding="utf-8"))
-    return Published(
-        *(
-            {
-                row: dict(zip(found[f"columns{number}"], values, strict=True))
-                for row, values in found[f"table{number}"].items()
-            }
-            for number in (5, 13)
-        )
-    )

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from sys import float_info
-from typing import Annotated, Any, Final, Literal, Required, TypedDict
+from typing import Annotated, Any, Final, Required, TypedDict
 
 import msgspec
 from msgspec import Meta
@@ -29,6 +28,7 @@ from omnidata.predictions import Prediction
 from omnidata.run.selection import select, shard
 from omnidata.storage import open_own
 from omnidata.tasks import get_task
+from omnidata.tasks.coordinates import Side
 from omnidata.tasks.profiles import OfflineScorer
 from omnidata.types import Cause, LoadedDataset, Outcome, Step, Task
 
@@ -37,19 +37,17 @@ _MOST: Final = 512 * 1024**2
 
 _AGAIN: Final = "score the run again: omnidata score TASK DATA RUN --out RUN"
 
+_OF_RESULTS: Final = "the file that `omnidata score` writes"
+
 INFO, ANSWERS, SCORES, RESULTS = "run.json", "predictions.jsonl", "scores.jsonl", "results.json"
 
 # Every number is finite, and none of which there are sums is beyond what these can hold.
 _Number = Annotated[float, Meta(ge=-1e18, le=1e18)]
 _Count = Annotated[int, Meta(ge=0, le=2**53)]
 _Part = Annotated[int, Meta(ge=1, le=999_999)]  # as `--shard` takes them
-_Side = (
-    Annotated[float, Meta(ge=-float_info.max, le=float_info.max)] | Literal["inf", "-inf", "nan"]
-)
 _Totals = dict[str, _Number | None]
 _Interval = tuple[_Number | None, _Number | None] | None
 _Intervals = dict[str, _Interval] | None
-_BOUNDS: Final = "LC_bounds"  # the one total that is no number
 
 
 class _Control(TypedDict, total=False):
@@ -158,29 +156,8 @@ class _Results(TypedDict, total=False):
     attempts: _Attempts
 
 
-class _Parsed(TypedDict, total=False):
-    """An answer as a profile read it; which of these it has is the profile's matter.
-
-    Models name places beyond all screens. JSON has no infinity, which profiles write as a text.
-    """
-
-    code: str
-    function: str
-    args: dict[str, Any]
-    letters: list[str]
-    success: bool
-    point: tuple[_Side, _Side] | None
-    coordinates: list[_Side] | None
-    form: str
-    kind: str
-    direction: str | None
-    text: Any
-    touch: tuple[_Side, _Side] | None
-    lift: tuple[_Side, _Side] | None
-
-
 class _Score(TypedDict, total=False):
-    """A line of `scores.jsonl`; its other keys are the values of the profile."""
+    """A line of `scores.jsonl`; its other keys are values of the profile, or anybody's."""
 
     sample_id: Required[str]
     outcome: Required[Outcome]
@@ -189,14 +166,12 @@ class _Score(TypedDict, total=False):
     reason: str
     cause: Cause
     cause_reading: str
-    cause_distance: _Side
-    domain: str  # of an example, where a benchmark has domains
-    ending: str | list[str | None]  # of a rollout, or of each attempt
+    cause_distance: Side
 
 
 OF_LINE: Final = frozenset(_Score.__annotations__)
 """The keys of a line of scores; no value of a profile has one of these names."""
-_Value = bool | _Number | list[_Number | None] | None
+_Value = bool | _Number | None
 
 
 def read_info(run: Path) -> dict[str, Any]:
@@ -236,34 +211,47 @@ def read_results(run: Path) -> dict[str, Any]:
         RunError: it is missing, cannot be read, or a value is not of its kind.
     """
     path, remedy = run / RESULTS, _AGAIN
-    expected = "the file that `omnidata score` writes"
-    found = _whole(path, expected, remedy)
+    found = _whole(path, _OF_RESULTS, remedy)
 
     def check(value: Any, kind: Any, place: str = "") -> None:
-        _convert(value, kind, str(path), expected, remedy, place)
+        _convert(value, kind, str(path), _OF_RESULTS, remedy, place)
 
     check(found, _Results)
-    overall = {name: each for name, each in found["overall"].items() if name != _BOUNDS}
-    check(overall, _Totals, "overall")
-    check(found["overall"].get(_BOUNDS), _Interval, f"overall.{_BOUNDS}")
     for k, row in found.get("attempts", {}).get("k", {}).items():
-        check({name: each for name, each in row.items() if name != "ci95"}, _Totals, f"k={k}")
+        totals = {name: each for name, each in row.items() if not name.startswith("ci95")}
+        check(totals, _Totals, f"k={k}")
         check(row.get("ci95"), _Intervals, f"k={k}.ci95")
     for axis, groups in found["by"].items():
         for name, group in groups.items():
             place = f"by.{axis}.{name}"
             check(group, _Counts, place)
-            check({name: each for name, each in group.items() if name in overall}, _Totals, place)
             check(group.get("ci95"), _Intervals, f"{place}.ci95")
     return found
 
 
-def read_scores(run: Path, profile: str) -> dict[str, Mapping[str, Any]]:
+def _check_totals(run: Run) -> None:
+    """Refuse results in which a total that tables show is no number; others may be anything."""
+
+    def check(place: str, found: Mapping[str, Any]) -> None:
+        shown = {name: found[name] for name in run.columns if name in found}
+        _convert(shown, _Totals, str(run.path / RESULTS), _OF_RESULTS, _AGAIN, place)
+
+    check("overall", run.results["overall"])
+    for axis, groups in run.results["by"].items():
+        for name, group in groups.items():
+            check(f"by.{axis}.{name}", group)
+
+
+def read_scores(
+    run: Path, profile: str, *, values: Collection[str] = (), parsed: Any = dict[str, Any]
+) -> dict[str, Mapping[str, Any]]:
     """The lines of a run's `scores.jsonl` by sample id.
 
     Args:
         run: the folder.
         profile: that of its results.
+        values: of the profile, which are numbers; what else a line has is anybody's.
+        parsed: the type of what it read in an answer, where that is an object.
 
     Raises:
         RunError: the file is missing, a line cannot be read, a value of it is not of its kind, or
@@ -276,10 +264,10 @@ def read_scores(run: Path, profile: str) -> dict[str, Mapping[str, Any]]:
         expected = '{"sample_id": "...", "outcome": "...", ...}'
         score = _object(line, where, expected, remedy)
         _convert(score, _Score, where, expected, remedy)
-        for name in score.keys() - OF_LINE:
+        for name in score.keys() & values:
             _convert(score[name], _Value, where, expected, remedy, name)
         if isinstance(score.get("parsed"), dict):
-            _convert(score["parsed"], _Parsed, where, expected, remedy, "parsed")
+            _convert(score["parsed"], parsed, where, expected, remedy, "parsed")
         if score["sample_id"] in found:
             raise RunError(
                 "the step has two lines", where=where, expected="one line per step", remedy=remedy
@@ -472,15 +460,14 @@ class Run:
 
         A run on altered media bears their name: nobody is to take it for a normal one.
         """
-        name = str(
-            self.settings.get("model") or self.results.get("agent") or self.path.resolve().name
+        return str(
+            model_name(self.settings) or self.results.get("agent") or self.path.resolve().name
         )
-        return f"{name} [{self.control}]" if self.control else name
 
     @property
     def control(self) -> str:
         """What was wrong with the media that the model was shown; empty if nothing."""
-        return str((self.settings.get("control") or {}).get("name", ""))
+        return _control(self.settings)
 
     @property
     def imported(self) -> bool:
@@ -542,9 +529,17 @@ class Run:
         """The lines of `scores.jsonl` by sample id: outcome, the profile's values, parsed, reason.
 
         Raises:
-            RunError: see `read_scores`.
+            RunError: see `read_scores`; or this omnidata does not know the task.
         """
-        return read_scores(self.path, self.profile)
+        if scorer := self.offline_scorer:
+            return read_scores(self.path, self.profile, values=scorer.paired(self.profile))
+        profile = self.benchmark.profiles.get(self.profile)
+        return read_scores(
+            self.path,
+            self.profile,
+            values=profile.values if profile else (),
+            parsed=self.benchmark.parsed_type,
+        )
 
     @cached_property
     def predictions(self) -> Mapping[str, Prediction]:
@@ -559,6 +554,16 @@ class Run:
         return {line.sample_id: line for line in predictions.read_final(path)}
 
 
+def model_name(info: Mapping[str, Any]) -> str:
+    """What `run.json` calls the model, as `Run.name` has it; empty where there is none."""
+    name, control = str(info.get("model", "")), _control(info)
+    return f"{name} [{control}]" if control else name
+
+
+def _control(info: Mapping[str, Any]) -> str:
+    return str((info.get("control") or {}).get("name", ""))
+
+
 def read_run(folder: Path) -> Run:
     """The run of a folder: one of `omnidata evaluate`, or of `omnidata score --out`.
 
@@ -567,8 +572,8 @@ def read_run(folder: Path) -> Run:
             here.
 
     Raises:
-        RunError: there is no such folder, no run in it, it has no results yet, or a file of it is
-            broken.
+        RunError: there is no such folder, no run in it, it has no results yet, a file of it is
+            broken, or this omnidata does not know its task or profile.
     """
     if not folder.is_dir():
         raise RunError(
@@ -580,8 +585,9 @@ def read_run(folder: Path) -> Run:
     has_info = (folder / INFO).exists()
     if not (folder / RESULTS).exists():
         raise _without_results(folder, has_info)
-    info = read_info(folder) if has_info else {}
-    return Run(folder, info, read_results(folder))
+    run = Run(folder, read_info(folder) if has_info else {}, read_results(folder))
+    _check_totals(run)
+    return run
 
 
 def _without_results(folder: Path, has_info: bool) -> RunError:

@@ -85,6 +85,7 @@ def score(
     origin: Path | None = None,
     stopped: str = "",
     causes: bool = True,
+    agent: str = "",
 ) -> dict[str, Any]:
     """Judge answers as they come and total them; memory does not grow with their text.
 
@@ -100,6 +101,7 @@ def score(
         origin: the file of the answers, for messages.
         stopped: why not all steps were asked about; empty if they were.
         causes: whether to say why answers are wrong, which takes longer than all the rest.
+        agent: whose answers they are, where the folder of the scores does not say it; or empty.
 
     Returns:
         The content of `results.json`.
@@ -134,6 +136,7 @@ def score(
     results = {
         "task": task.name,
         "profile": profile.name,
+        **({"agent": agent} if agent else {}),
         **profile.total(steps, judged.rows(whole)),
     }
     if causes:
@@ -360,12 +363,24 @@ def write_scored(place: Path, scored: Scored) -> None:
 
 
 def check_agent_folders(out: Path, outs: Sequence[Path], answers: Path | None) -> None:
-    """Refuse folders as `check_scores_folder` does, and one with scores of others beside them."""
+    """Refuse folders as `check_scores_folder` does, and one with scores of others beside them.
+
+    Args:
+        out: the folder that was named.
+        outs: those of the scores: that one, or folders below it.
+        answers: what is scored.
+    """
+    own: dict[Path, set[str]] = {}
     for place in outs:
         check_scores_folder(place, answers)
-    if outs != [out] and out.exists():
-        names = {path.name for path in out.iterdir()} if out.is_dir() else {""}
-        if names - {place.name for place in outs}:
+        for each in (place, *place.parents):
+            if each == out:
+                break
+            own.setdefault(each.parent, set()).add(each.name)
+    for folder, names in own.items():
+        if not folder.exists():
+            continue
+        if not folder.is_dir() or {path.name for path in folder.iterdir()} - names:
             raise RunError(
                 "the place holds other things than these scores",
                 where=f"--out {out}",

@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+import msgspec
+
 from omnidata.actions import Action, Screen, Space, history_text
 from omnidata.errors import DataError, Finding, MediaError, PluginError, UsageError, meant
 from omnidata.jsontext import hash_of
@@ -157,6 +159,9 @@ class Benchmark:
         allowed: the task's options and their values, the default first; "" stands for any text.
         overview: what `omnidata info` counts in its data.
         library: reads its data as subtasks that tasks are composed of; None where they are none.
+        parsed_type: what the lines of scores have as `Verdict.parsed`, e.g. a TypedDict: lines that
+            others edited are held against it with `msgspec` before `explain` reads them. By default
+            any JSON object.
         task_of: names the task of which a step's instruction is one wording among others, for
             `report`; empty for steps of no such task; None where nobody knows.
         score_files: scores what was done without any text of a model; None where nothing is.
@@ -203,6 +208,7 @@ class Benchmark:
     needs_predictions: bool = False
     overview: type[View] = View
     library: Callable[[Path], Library] | None = None
+    parsed_type: Any = dict[str, Any]
     task_of: Callable[[Step], str] | None = None
     score_files: OfflineScorer | None = None
     tables: Sequence[TableSpec] = ()
@@ -253,6 +259,13 @@ class Benchmark:
                     f"has {values!r} as the values of the option {option} in `allowed`",
                     'a tuple of texts, the default first; ("",) where any text is one',
                 )
+        try:
+            msgspec.inspect.type_info(self.parsed_type)
+        except (NameError, TypeError) as error:
+            raise fault(
+                f"has {self.parsed_type!r:.80} as `parsed_type`: {error}",
+                "a type that msgspec knows, as a TypedDict",
+            ) from None
         profiles = getattr(kind, "profiles", None)
         for key, profile in profiles.items() if isinstance(profiles, Mapping) else ():
             if isinstance(profile, type) or profile.name != key:

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Annotated, Any, Final
+from sys import float_info
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -29,6 +30,13 @@ from omnidata.actions import (
 )
 from omnidata.errors import OmnidataError, PredictionError
 from omnidata.types import PLACE, Step, Target
+
+Side = (
+    Annotated[float, msgspec.Meta(ge=-float_info.max, le=float_info.max)]
+    | Literal["inf", "-inf", "nan"]
+)
+"""A coordinate of an answer as scores have it: models name places beyond all screens, and JSON has
+no infinity, which profiles write as a text."""
 
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 

@@ -13,7 +13,7 @@ from omnidata import media
 from omnidata.actions import Action, Point, Region, Screen, history_text
 from omnidata.errors import MediaError, OmnidataError, RunError, UsageError, counted
 from omnidata.predictions import Prediction, lacked, parts
-from omnidata.run.run_files import SCORES, Run, recorded_steps
+from omnidata.run.run_files import Run, recorded_steps
 from omnidata.tasks import get_task
 from omnidata.types import (
     Diagnosis,
@@ -95,17 +95,9 @@ class Book:
             return None
         line = self.run.scores[step.sample_id]
         parsed = line.get("parsed")
-        values = tuple(line.get(name) for name in self.task.profiles[self.run.profile].values)
-        if lists := [value for value in values if isinstance(value, list)]:
-            raise RunError(
-                f"a value of the scores is a list: {lists[0]!r:.40}",
-                where=f"{self.run.path / SCORES}: {step.sample_id}",
-                expected="a number, true, false or null for each value of a step",
-                remedy="score the run again: omnidata score TASK DATA RUN --out RUN",
-            )
         return Verdict(
             line["outcome"],
-            values,
+            tuple(line.get(name) for name in self.task.profiles[self.run.profile].values),
             parsed if isinstance(parsed, dict) else None,
             line.get("reason", ""),
         )

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 
 from omnidata.adapters import get_adapter, presets
-from omnidata.adapters.keys import Key
+from omnidata.adapters.keys import Key, credentials_in, without_credentials
 from omnidata.adapters.openai_chat import OpenAIChat
 from omnidata.errors import CallError, OmnidataError, UnansweredWarning, UsageError
 from omnidata.run.evaluate import evaluate
@@ -275,6 +275,30 @@ def test_a_secret_in_the_path_of_an_address_is_sent_and_written_nowhere(
     told = f"{adapter.settings} {caught.value} {vars(caught.value)}"
     assert "/[key]/v1" in told
     assert secret not in told
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({name: PLAIN} for name in ("key", "Bearer", "cookie", "cookies", "pwd", "db_password")),
+        *({name: PLAIN} for name in ("refresh_token", "hf-token", "githubToken", "id token")),
+        {"authorization": ["Bearer", PLAIN]},
+        {"credentials": {"user": "me", "other": {"value": PLAIN}}},
+        {"servers": [{"headers": {"x-api-key": PLAIN}}]},
+        {"extra_body": json.dumps([{"access_token": PLAIN}])},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_a_secret_is_known_by_its_name_whatever_holds_it(settings: dict[str, object]) -> None:
+    assert PLAIN not in json.dumps(without_credentials(settings))
+    body = settings.get("extra_body")
+    assert PLAIN in credentials_in(json.loads(str(body)) if body else settings)
+
+
+@pytest.mark.parametrize("name", ["pad_token", "max_tokens", "keyboard", "key_frames", "tokenizer"])
+def test_other_names_hold_no_secrets(name: str) -> None:
+    assert without_credentials({name: PLAIN}) == {name: PLAIN}
+    assert list(credentials_in({name: PLAIN})) == []
 
 
 def test_a_secret_in_the_settings_is_sent_and_written_nowhere(sample: Path, tmp_path: Path) -> None:

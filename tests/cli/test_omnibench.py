@@ -64,6 +64,21 @@ def test_the_released_scores_are_another_profile(tmp_path: Path) -> None:
     assert as_json(omnidata(*arguments, "omnibench-paper"))["overall"]["CR"] == 1 / 3
 
 
+def test_graphs_are_scored_by_every_profile_that_needs_no_text(tmp_path: Path) -> None:
+    given = files(tmp_path, [graph("3", EXCEL)], [done("3", "a7310aa0")])
+    every, out = ("score", "omnibench", *given, "--profile", "all"), tmp_path / "scored"
+    found = as_json(omnidata(*every, "--out", out, "--json"))
+    assert {name: [*each["overall"]] for name, each in found.items()} == {
+        "omnibench-paper": ["CR", "LC"],
+        "omnibench-release": ["completion", "coherence"],
+    }
+    shown = omnidata(*every, "--out", out).stdout
+    assert "omnibench by omnibench-paper" in shown
+    assert "omnibench by omnibench-release" in shown
+    assert {path.name for path in out.iterdir()} == found.keys()
+    assert "scored" in omnidata("report", out / "omnibench-paper").stdout
+
+
 def test_a_missing_sequence_is_nothing_done_and_undefined_consistency_is_left_out(
     tmp_path: Path,
 ) -> None:

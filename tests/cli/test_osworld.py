@@ -57,6 +57,23 @@ def test_a_tree_is_scored_as_computed_by_hand_without_media(tmp_path: Path) -> N
     assert "domain: libreoffice_writer" in table
 
 
+def test_a_tree_is_scored_by_the_sets_that_its_domains_are_of(tmp_path: Path) -> None:
+    tree, every = tmp_path / "tree", ("--profile", "all")
+    results(tree, RUN, {"os": ["1.0"]})
+    results(tree, OTHER, {"os": ["0.0"]})
+    found = scored(tree, *every, "--out", tmp_path / "out")
+    assert {name: [*agents] for name, agents in found.items()} == {"osworld": [OTHER, RUN]}
+    told = omnidata("score", "osworld", tree, *every, "--out", tmp_path / "out").stderr
+    assert "not scored by osworld-windows: no example is of a domain of osworld-windows" in told
+    assert len([*(tmp_path / "out" / "osworld").iterdir()]) == 2
+    (tmp_path / "out" / "osworld" / "mine.txt").write_text("")
+    again = omnidata("score", "osworld", tree, *every, "--out", tmp_path / "out", code=2).stderr
+    assert "the place holds other things" in again
+    results(tmp_path / "neither", RUN, {"mine": ["1.0"]})
+    told = omnidata("score", "osworld", tmp_path / "neither", *every, code=2).stderr
+    assert "no example is of a domain" in told
+
+
 def test_a_whole_set_of_results_is_scored_over_all_of_it(tmp_path: Path) -> None:
     sizes = sets()["osworld"]
     texts = {domain: ["1.0"] * 2 + ["0.0"] * (size - 2) for domain, size in sizes.items()}

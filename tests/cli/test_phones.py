@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from omnidata.run.run_files import read_run
 from tests.cli.running import as_json, omnidata
 from tests.loaders import phones
 from tests.trees import NO_SHARED, SHARED, read_lines, write_lines
@@ -64,6 +65,10 @@ def test_one_run_stands_under_every_protocol_with_whose_it_is(
     assert "leaves out: steps that open an app" in shown.stdout
     refused = omnidata(*every, "--out", run, code=2)
     assert "other things" in refused.stderr
+    assert read_run(out / "uground-ac").name == "baseline:oracle"
+    answers = ("score", "androidcontrol", control, run / "predictions.jsonl", "--profile", "all")
+    omnidata(*answers, "--out", tmp_path / "somebodys")
+    assert read_run(tmp_path / "somebodys" / "uground-ac").name == "somebodys"
 
 
 def test_answers_of_an_agentcpm_model_are_scored_as_they_are(control: Path, tmp_path: Path) -> None:

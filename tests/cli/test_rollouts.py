@@ -79,6 +79,7 @@ def test_each_ending_is_told_by_its_trajectory(tmp_path: Path) -> None:
     assert found["by"]["feasibility"]["infeasible"]["endings"] == {"fail_right": 1}
     assert found["by"]["group"]["Professional"]["endings"] == {"fail_right": 1, "fail_wrong": 1}
     assert "how they ended: 3 said to be done" in omnidata("score", "osworld", data).stderr
+    assert "there is no record of how 1 attempt went" in omnidata("report", out).stdout
 
 
 def test_without_a_limit_nothing_says_why_a_rollout_stopped(tmp_path: Path) -> None:
@@ -189,11 +190,18 @@ def test_agents_over_the_same_tasks_are_ranked_and_paired(agents: list[Path]) ->
     )
 
 
-def test_agents_over_other_tasks_have_no_rank(agents: list[Path], tmp_path: Path) -> None:
-    assert set(table("ranking", *agents).values()) >= {None}
-    assert "No ranking" in omnidata("report", *agents).stdout
+def test_who_tried_other_tasks_than_most_has_no_rank(agents: list[Path], tmp_path: Path) -> None:
+    _, mine, _ = agents
+    ranks = table("ranking", *agents)
+    assert [ranks[name, "", "rank"] for name in (OTHER, RUN, "mine/som/agent")] == [1, 2, None]
     told = omnidata("score", "osworld", tmp_path / "tree").stdout
-    assert "No ranking: the agents tried other tasks" in told
+    said = "No rank: mine/som/agent lacks 2 tasks of the ranked ones, e.g. os/1."
+    assert said in " ".join(told.split())
+    assert f"other tasks than the rest: {mine}" in omnidata("report", *agents).stderr
+    for run, domain in ((RUN, "os"), (OTHER, "vlc")):
+        results(tmp_path / "alone", run, {domain: ["1"]})
+    told = omnidata("score", "osworld", tmp_path / "alone").stdout
+    assert "No ranks: the agents tried other tasks." in told
 
 
 def test_tables_of_endings_and_turns_are_those_of_the_results(agents: list[Path]) -> None:

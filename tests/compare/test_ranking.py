@@ -119,10 +119,34 @@ def test_a_run_that_is_twice_as_good_is_ahead() -> None:
     assert ahead.tolist() == [[False, False], [True, False]]
 
 
-def compared(*arguments: str | Path) -> str:
-    done = CliRunner().invoke(app, ["compare", *map(str, arguments)], catch_exceptions=False)
+def test_runs_whose_metric_few_draws_have_hide_no_difference_and_make_none() -> None:
+    """All draws have that of the first two runs, and hardly any that of all the others."""
+    groups, others = 60, 30
+    added = np.zeros((2 + others, groups, 2))
+    added[0] = added[1] = (1, 1)
+    added[1, :40, 0] = 0
+    for each in range(others):
+        added[2 + each, each] = (0, 1)
+    sums = GroupSums("F1", "share", 1, np.ones(groups, dtype=np.bool_), added, ratio, 0)
+    critical, ahead = told_apart(sums, seed=0, resamples=500)
+    assert critical is not None and np.isfinite(critical)
+    assert ahead[0, 1] and not ahead[1, 0]
+    alike = added.copy()
+    alike[1, :] = (1, 1)
+    alike[1, ::10, 0], alike[0, 5::10, 0] = 0, 0
+    alike[0, 5, 0] = 1
+    sums = GroupSums("F1", "share", 1, np.ones(groups, dtype=np.bool_), alike, ratio, 0)
+    assert not told_apart(sums, seed=0, resamples=500)[1][:2, :2].any()
+
+
+def invoke(*arguments: str | Path) -> str:
+    done = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
     assert done.exit_code == 0
     return done.stdout
+
+
+def compared(*arguments: str | Path) -> str:
+    return invoke("compare", *arguments)
 
 
 def test_the_verb_ranks_three_runs_in_every_format(runs: dict[str, Path]) -> None:
@@ -135,6 +159,26 @@ def test_the_verb_ranks_three_runs_in_every_format(runs: dict[str, Path]) -> Non
     assert [(line["rank"], line["low"], line["high"]) for line in lines] == [
         (str(place), str(place), str(place)) for place in (1, 2, 3)
     ]
+
+
+def test_what_becomes_of_steps_without_an_answer_is_told(
+    source: LoadedDataset, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    """Of what failed as of what is not there at all, in all verbs for several runs."""
+    fails = run(tmp_path / "fails", source, lambda step: "fails" if number(step) < 2 else "right")
+    answers, lacks = tmp_path / "answers.jsonl", tmp_path / "lacks"
+    lines = (runs["even"] / "predictions.jsonl").read_text().splitlines(keepends=True)
+    answers.write_text("".join(lines[3:]))
+    place = json.loads((fails / "run.json").read_text())["data"]
+    invoke("score", "omnigui", place, answers, "--out", lacks)
+    three = [runs["all"], fails, lacks]
+    for verb in (["compare"], ["items"], ["items", "--subset", "0.5"]):
+        told = json.loads(invoke(*verb, *three, "--data", place, "--json"))["warnings"]
+        assert f"{lacks}: 3 steps that it has no answer to are left out for all runs" in told
+        assert f"{fails}: steps that it failed on count as wrong: 1 api_error" in told
+    shown = " ".join(json.loads(invoke("report", *three, "--json"))["warnings"])
+    assert f"{lacks}: 3 steps without an answer count as wrong" in shown
+    assert f"{fails}: 4 steps without an answer count as wrong" in shown
 
 
 def test_what_cannot_be_ranked_is_refused(

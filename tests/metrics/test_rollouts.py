@@ -53,6 +53,16 @@ def test_attempts_that_are_not_there_leave_a_task_out_or_count_as_failed() -> No
     assert (two["pass@k_all"], two["pass^k_all"]) == (4 / 5, 1 / 5)
 
 
+def test_many_attempts_are_told_of_a_few_choices_with_how_their_intervals_were_found() -> None:
+    attempts = [Attempt(task, float(n < 50)) for task in "abcdef" for n in range(100)]
+    attempts += [Attempt("never", 0.0)] * 100
+    found = repeated(attempts, 100, 7)["k"]
+    assert [*map(int, found)] == [1, 2, 3, 4, 5, 8, 16, 32, 64, 100]
+    assert found["100"]["pass^k"] == 0
+    assert found["100"]["ci95_method"] == dict.fromkeys(("pass^k", "pass^k_all"), "wilson")
+    assert "ci95_method" not in found["1"]
+
+
 @pytest.mark.parametrize(
     ("turns", "length"),
     [("", 0), ("aa", 0), ("aaa", 1), ("xaaa", 1), ("aaax", 0), ("ababab", 2), ("babab", 0),

@@ -330,6 +330,54 @@ def test_errors_are_traced_with_any_ids_and_by_the_profiles_own_value(
     assert made["warnings"] == []
 
 
+SHAPED = '''
+    def total(self, steps, rows):
+        found = super().total(steps, rows)
+        found["overall"]["range"] = {"low": [0.0], "high": "nobody knows"}
+        return found
+
+
+class Said(TypedDict, total=False):
+    """What lines of scores have of an answer."""
+
+    point: dict[str, float]
+    text: list[str]
+'''
+ODD = '{"point": {"x": 1.0, "y": 2.0}, "text": ["a", "b"], "letters": {}}'
+"""A total that is no number, and an answer whose keys are other benchmarks' in another shape."""
+
+
+def test_scores_of_any_shape_are_read_back_and_those_of_another_than_declared_are_refused(
+    world: World, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = plugs.on_path(tmp_path / "site", "shaped_plugin", monkeypatch)
+    text = odyssey.HOME.read_text("utf-8")
+    for old, new in (
+        ("import math", "import math\nfrom typing import TypedDict"),
+        ('("exact_match", "type_match")', '("domain", "ending")'),
+        ('{key: said[key] for key in ("action", "info")}', ODD),
+        ("\n\nclass Odyssey(Benchmark):", f"{SHAPED}\n\nclass Odyssey(Benchmark):"),
+        ("    tags = (", "    parsed_type = Said\n    tags = ("),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    (site / "shaped_plugin.py").write_text(text, encoding="utf-8")
+    plugs.install(site, "shaped", "omnidata.tasks", "shaped = shaped_plugin:Odyssey")
+    runs = [tmp_path / name for name in ("oracle", "majority", "center")]
+    for run in runs:
+        told = ("--model", f"baseline:{run.name}", "--out", run)
+        said("evaluate", "shaped", world.data, *told)
+    assert "Main results: shaped by odyssey-ams" in said("report", *runs)
+    said("report", runs[0], "--html", tmp_path / "page.html")
+    assert json.loads(said("compare", *runs[:2], "--json"))["slices"][0]["metrics"]["AMS"]["a"] == 1
+    said("items", *runs)
+    first, *rest = (runs[0] / "scores.jsonl").read_text("utf-8").splitlines(keepends=True)
+    line = json.loads(first)
+    line["parsed"]["point"] = [1, 2]
+    (runs[0] / "scores.jsonl").write_text("".join([json.dumps(line) + "\n", *rest]), "utf-8")
+    said("compare", *runs[:2], code=2)
+
+
 @pytest.mark.parametrize(
     ("metrics", "told"),
     [

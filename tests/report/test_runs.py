@@ -138,9 +138,8 @@ def test_a_step_that_is_answered_twice_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_profile_that_is_not_known_is_an_error(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", profile="omnigui-2031")
     with pytest.raises(RunError, match="no profile"):
-        _ = run.columns
+        write_run(tmp_path / "run", profile="omnigui-2031")
 
 
 def test_a_run_named_twice_is_refused(tmp_path: Path) -> None:

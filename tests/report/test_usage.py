@@ -158,6 +158,25 @@ def test_hyperparameters_are_those_of_table_6_in_every_format(tmp_path: Path) ->
     assert json.dumps(shown.as_dict())
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"extra_body": {"temperature": 0.7, "seed": 11, "max_tokens": 64}},
+        {
+            "extra_body": {
+                "generationConfig": {"temperature": 0.7, "seed": 11, "maxOutputTokens": 64}
+            }
+        },
+        {"temperature": 0.7, "seed": 11, "max_new_tokens": 64, "max_tokens": None},
+    ],
+)
+def test_hyperparameters_that_a_models_own_settings_say_are_shown(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    made = table("hyperparameters", asked(tmp_path / "run", answer(0), model_settings=settings))
+    assert made.rows[0].labels[1:] == ("0.7", "64", "-", "-", "-", "11")
+
+
 def test_the_figure_has_the_runs_whose_whole_cost_is_known(tmp_path: Path) -> None:
     runs = [
         asked(tmp_path / "a", answer(0)),

@@ -111,6 +111,7 @@ BARE: dict[str, Any] = {
         ({"steps": Benchmark.steps}, "has neither `steps` nor `load`", "mend the class"),
         ({"question": None}, "has neither `question` nor `prompt`", "mend the class"),
         ({"allowed": {"history": "gold"}}, "has 'gold' as the values of", "mend the class"),
+        ({"parsed_type": "text"}, "has 'text' as `parsed_type`", "mend the class"),
         ({"profiles": {"exact": Exact}}, "as 'exact' in `profiles`", "mend the class"),
         ({"profiles": {"other": Exact()}}, "as 'other' in `profiles`", "mend the class"),
     ],

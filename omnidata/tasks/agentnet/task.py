@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import numpy as np
 
@@ -135,6 +135,12 @@ _UNIT: Final[Screen] = (1, 1)
 _MIDDLE: Final[Mapping[Space, str]] = {"rel": "0.5", "norm1000": "500"}
 
 
+class _Parsed(TypedDict, total=False):
+    """What a line of scores has of an answer."""
+
+    code: str
+
+
 class AgentNet(Benchmark):
     """AgentNet: what does a person do next on the desktop, given the screenshot?
 
@@ -153,6 +159,7 @@ class AgentNet(Benchmark):
     shown = ("screenshot",)
     files = loader.JSON_FILES
     sources = (Publication("AgentNet", "https://huggingface.co/datasets/xlangai/AgentNet", "mit"),)
+    parsed_type = _Parsed
     tags = loader.TAGS
     roles = loader.ROLES
     subsets = ("agentnet", "agentnetbench")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypedDict
 
 import msgspec
 
@@ -39,7 +39,7 @@ from omnidata.tasks.agentstudio.rules import (
     letters_of,
 )
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import answer_space, in_pixels, pair_on_screen, place
+from omnidata.tasks.coordinates import Side, answer_space, in_pixels, pair_on_screen, place
 from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, place_cause, placed
 from omnidata.tasks.published import (
     Published,
@@ -310,6 +310,32 @@ _TITLES: Mapping[TaskName, tuple[str, str]] = {
 """By benchmark: its title, and what its data hold."""
 
 
+class _Point(TypedDict, total=False):
+    """What a line of GroundUI's scores has of an answer."""
+
+    point: tuple[Side, Side] | None
+
+
+class _Letters(TypedDict):
+    """What a line of the scores of either IDM benchmark has of an answer."""
+
+    letters: Annotated[list[str], msgspec.Meta(min_length=1)]
+
+
+class _Truth(TypedDict):
+    """What a line of CriticBench's scores has of an answer."""
+
+    success: bool
+
+
+_PARSED: Final[Mapping[TaskName, type]] = {
+    "groundui": _Point,
+    "idm-single": _Letters,
+    "idm-multiple": _Letters,
+    "criticbench": _Truth,
+}
+
+
 class AgentStudio(Benchmark):
     """One of the four benchmarks of AgentStudio.
 
@@ -332,6 +358,7 @@ class AgentStudio(Benchmark):
         self.subsets = (*PLATFORMS, *loader.FAMILIES[self._task])
         self.baselines = NAMES[self._task]
         self.tables = (TABLES[self._task],)
+        self.parsed_type = _PARSED[self._task]
         if "instructions" in OPTIONS[self._task]:
             self.variations = (_WORDINGS,)
         self.derivation = DERIVATIONS[self._task]

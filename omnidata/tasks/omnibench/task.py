@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Required, TypedDict
 
 from omnidata.actions import Action, Box, Point, Region, Screen, Space, centre, convert
 from omnidata.errors import counted
@@ -22,7 +22,7 @@ from omnidata.loaders.task_library import Library, TaskGraph
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, complexity, eligible
 from omnidata.tasks import overview
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import answer_space, pair_on_screen, place, resizing
+from omnidata.tasks.coordinates import Side, answer_space, pair_on_screen, place, resizing
 from omnidata.tasks.explaining import SCREENSHOT, Rule, diagnose, explained, placed
 from omnidata.tasks.json_answers import Pair, ParseFailure
 from omnidata.tasks.omnibench import load as loader
@@ -382,6 +382,14 @@ def _shortened(rows: list[list[str]]) -> list[list[str]]:
     return rows if more <= 0 else [*rows[:_MOST], [f"and {more} more", *("" for _ in rows[0][1:])]]
 
 
+class _Parsed(TypedDict, total=False):
+    """What a line of scores has of an answer."""
+
+    function: Required[str]
+    args: dict[str, Any]
+    coordinates: tuple[Side, Side] | None
+
+
 class OmniBench(Benchmark):
     """OmniBench: what does the agent click, turn or type next, given the screen?
 
@@ -395,6 +403,7 @@ class OmniBench(Benchmark):
     holds = "graphs of desktop tasks, and trajectories with screenshots; the next action"
     question = "<Step History:> {history}\n<Task instruction:> {instruction}"
     files = loader.JSON_FILES
+    parsed_type = _Parsed
     tags = loader.TAGS
     roles = loader.ROLES
     subsets = ("subtask", "task", *dict.fromkeys(table10().values()))

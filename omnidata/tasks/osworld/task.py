@@ -11,12 +11,11 @@ from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from omnidata.actions import Action, Pair, Point, Screen, Space, centre
 from omnidata.errors import OmnidataError, UsageError, counted
 from omnidata.jsontext import hash_of
-from omnidata.metrics import rollouts
 from omnidata.tasks import overview
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
@@ -61,7 +60,7 @@ from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.tree import groups, recognises, sets
 from omnidata.tasks.overview import Table, share
 from omnidata.tasks.profiles import EpisodeProfile
-from omnidata.tasks.published import HISTORY, Published, PublishedRow
+from omnidata.tasks.published import HISTORY, Published, read_published
 from omnidata.tasks.pyautogui import WORDS, Call, Code, Names, spelled
 from omnidata.types import (
     PLACE,
@@ -87,6 +86,12 @@ OUTCOMES: Final = ("success", "partial", "failure", "unfinished")
 #
 # The recorded agent may be wrong: this compares models with a rollout, or one rollout with another,
 # and says nothing of success, which `omnidata score osworld RESULTS` does.
+
+
+class _Parsed(TypedDict, total=False):
+    """What a line of scores has of an answer."""
+
+    code: str
 
 
 class StepProfile(EpisodeProfile):
@@ -261,30 +266,6 @@ def system_prompt(kind: Kind = "screenshot") -> str:
     return text.replace(_CODE, _MARKS + _CODE) if kind == "som" else text
 
 
-@cache
-def published() -> Published:
-    """The paper's Tables 5 and 13, humans included; as rates over all tasks of the set.
-
-    Examples:
-        >>> found = published().of("main")[-1]
-        >>> found.model, found.values["", "SR_all"]
-        ('Human performance', 0.7236)
-    """
-    tables = rollouts.published()
-    rows = []
-    for name, number, printed in (("main", 5, tables.table5), ("domain", 13, tables.table13)):
-        for row, rates in printed.items():
-            shown, _, model = row.rpartition("/")
-            values = {
-                ("" if group == "Overall" else group, "SR_all"): round(rate / 100, 6)
-                for group, rate in rates.items()
-            }
-            called = f"{model} ({shown})" if shown else model
-            size = sum(sets()["osworld"].values())
-            rows.append(PublishedRow(name, called, {}, f"OSWorld, Table {number}", size, values))
-    return Published(rows)
-
-
 class OsWorld(Benchmark):
     """OSWorld: what does the agent do next on the desktop, given the screenshot?
 
@@ -310,6 +291,7 @@ class OsWorld(Benchmark):
     )
     variations = (HISTORY, VARIATION)
     score_files = RolloutScorer()
+    parsed_type = _Parsed
     baselines: Sequence[str] = ("oracle", "center")
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 
@@ -449,7 +431,7 @@ class OsWorld(Benchmark):
     @property
     def published(self) -> Published:
         """What the paper prints of agents and of humans."""
-        return published()
+        return read_published("omnidata.tasks.osworld", self.name)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """`oracle` answers with what the recorded agent did; `center` clicks the middle."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypedDict
 
 from omnidata.actions import (
     Action,
@@ -23,7 +23,7 @@ from omnidata.actions import (
 )
 from omnidata.jsontext import compact, hash_of, is_integer
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import Resizing, place, resizing
+from omnidata.tasks.coordinates import Resizing, Side, place, resizing
 from omnidata.tasks.explaining import (
     Reader,
     Rule,
@@ -353,6 +353,17 @@ def _relative(region: Region, screen: Screen, resized: Resizing | None) -> Regio
     return convert(Point(*(resized.to_screen(pair) if resized else pair), "px"), "rel", screen)
 
 
+class _Parsed(TypedDict, total=False):
+    """What a line of scores has of an answer: the prompt's form, or another's by its kinds."""
+
+    form: str
+    kind: str
+    direction: str | None
+    text: Any
+    touch: tuple[Side, Side] | None
+    lift: tuple[Side, Side] | None
+
+
 class PhoneTask(Benchmark):
     """What does the agent do next, given the screen?
 
@@ -372,6 +383,7 @@ class PhoneTask(Benchmark):
     by: ClassVar[Mapping[str, Sequence[str]]]
     wording: ClassVar[Wording]
     platform = "mobile"
+    parsed_type = _Parsed
     allowed: Mapping[str, Sequence[str]] = {"history": HISTORY, "coordinates": SPACES}
     baselines: Sequence[str] = BASELINES
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypedDict
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from omnidata.metrics.paired import Unit
 from omnidata.metrics.row_tables import means
 from omnidata.tasks.agentstudio.answers import Pair, ToScreen, read_point
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import in_pixels, pair_on_screen, place, point_of, resizing
+from omnidata.tasks.coordinates import Side, in_pixels, pair_on_screen, place, point_of, resizing
 from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, place_cause, placed
 from omnidata.tasks.profiles import RowProfile, owners
 from omnidata.tasks.screenspot import load as loader
@@ -271,6 +271,14 @@ class PointProfile(RowProfile):
         return {**found, **named_methods(methods), "steps": int(mask.sum())}
 
 
+class _Parsed(TypedDict, total=False):
+    """What a line of scores has of an answer."""
+
+    point: tuple[Side, Side] | None
+    space: Space
+    negative: bool
+
+
 def _parsed(said: ParsedResponse) -> dict[str, Any]:
     """The point, and its unit where the answer itself names one."""
     if said.point is None:
@@ -311,6 +319,7 @@ class ScreenSpot(Benchmark):
     detailed_actions = False
     holds = "screenshots (ScreenSpot, -v2, -Pro); the point that an instruction means"
     files = loader.JSON_FILES
+    parsed_type = _Parsed
     tags = loader.TAGS
     sources = (
         Publication(
