@@ -138,7 +138,7 @@ def ablate(
 
 def _note(outcome: Outcome) -> None:
     said = terminal.outcome_line(outcome.results) if outcome.results else f"failed: {outcome.error}"
-    terminal.note(f"{outcome.cell.out}: {said}")
+    terminal.note(f"{outcome.planned.out}: {said}")
 
 
 def _show(found: Ablation, form: Format) -> None:
