@@ -454,7 +454,7 @@ def derive(
         "seed": seed,
     }
     inputs = {source.root, *(ref.root for s in source.steps for ref in s.media.values() if ref)}
-    staging = RowsStaging(out, plan=plan, inputs=inputs)
+    staging = RowsStaging(out, plan=plan, inputs=inputs, data=source.root)
     if report := staging.finished():
         return report
     findings: list[Finding] = []

@@ -259,6 +259,16 @@ def test_the_same_call_gives_the_same_rows_and_other_settings_are_refused(
     assert "No such command 'nonsense'" in said("nonsense", data, out, code=2)
 
 
+def test_rows_are_not_written_into_the_data_that_they_are_made_of(
+    said: Said, tmp_path: Path
+) -> None:
+    data = recording(tmp_path / "data", *[[TAP, BACK, TAP, END]] * 6)
+    model = ("--model", "baseline:oracle")
+    for verb, *more in (("criticbench",), ("idm",), ("recaption", *model), ("label", *model)):
+        assert f"it lies in {data}" in said(verb, data, data / "x", *more, code=2)
+    assert not (data / "x").exists()
+
+
 real = pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
 
 
