@@ -25,6 +25,7 @@ from omnidata.actions import Action, history_text
 from omnidata.analysis.audit_learning import segments
 from omnidata.errors import DataError, Finding, MediaError, UsageError, counted
 from omnidata.jsontext import encode
+from omnidata.loaders.instructions import foreign
 from omnidata.media import resolve, stored
 from omnidata.metrics.row_tables import PLATFORMS
 from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
@@ -54,6 +55,7 @@ class Recording:
         number: its place among those of the data.
         app: the tag of its steps; empty where they have none.
         platform: as in `Trajectory`.
+        language: of its screens and its instruction, as far as anything tells it.
         instructions: the instruction in every wording of the data, without case and space.
         steps: those at which something was done, in order.
         shots: the screenshots: one for each of them, and one more where the last action was
@@ -63,6 +65,7 @@ class Recording:
     number: int
     app: str
     platform: str
+    language: str
     instructions: frozenset[str]
     steps: tuple[Step, ...]
     shots: tuple[MediaRef, ...]
@@ -123,6 +126,7 @@ def read_recordings(
                 number,
                 first.tags.get("app", ""),
                 platform_of(task, first),
+                _language_of(task, first),
                 frozenset(map(_plain, task.instructions(first))),
                 acted,
                 tuple(ref for step in steps if (ref := step.media.get("screenshot"))),
@@ -135,6 +139,12 @@ def platform_of(task: Task, step: Step) -> str:
     """What a step's tag says of its platform, or its task of all."""
     told = step.tags.get("platform", "").lower()
     return told if told in PLATFORMS else task.platform
+
+
+def _language_of(task: Task, step: Step) -> str:
+    """What a step's tag says of its language, or its task of the app, or else the letters."""
+    told = step.tags.get("language") or task.language_of(step.tags.get("app", ""))
+    return told or ("other" if foreign(step.instruction, "en") else "en")
 
 
 def _acted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -302,8 +312,10 @@ def _partners(
 ) -> Iterator[tuple[Group, Group]]:
     """Groups in pairs whose episodes show as many actions and have instructions of like length.
 
-    Else a long instruction above a short trajectory would tell that they do not belong together.
-    Partners are of one app where there are two; a group that is left over stays alone.
+    Else a long instruction above a short trajectory would tell that they do not belong together. So
+    would an instruction in one language above what was typed in another, or above actions that
+    only another platform has: partners are of one platform and one language. They are of one app
+    where there are two; a group that is left over stays alone.
     """
     groups: dict[str, Group] = {}
     for recording in recordings:
@@ -314,7 +326,9 @@ def _partners(
     for within_app in (True, False):
         alike: dict[tuple[Any, ...], list[Group]] = {}
         for group in waiting:
-            shown = tuple(min(most, len(each.steps)) for each in group)
+            shown = tuple(
+                (each.platform, each.language, min(most, len(each.steps))) for each in group
+            )
             alike.setdefault((within_app and group[0].app, shown), []).append(group)
         left: list[Group] = []
         for same in alike.values():

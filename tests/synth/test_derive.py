@@ -178,6 +178,27 @@ def test_an_audit_finds_no_leak(said: Said, episodes: Path, tmp_path: Path) -> N
         assert not found.leak, (name, found.carriers)
 
 
+def test_two_languages_whose_actions_differ_are_told_apart_by_no_form(
+    said: Said, tmp_path: Path
+) -> None:
+    # What is typed is in the language of the instruction, and one of them ends where it began.
+    rng = random.Random(0)
+    typed, last = ("milk", "牛奶"), (BACK, Action("home"))
+    told = [
+        [*[TAP] * rng.randint(1, 2), Action("type", text=typed[n % 2]), last[n % 2], END]
+        for n in range(60)
+    ]
+    data = recording(tmp_path / "data", *told, languages=("en", "zh"))
+    said("criticbench", data, tmp_path / "out")
+    rows = read_lines(tmp_path / "out" / CRITIC)
+    assert len(rows) > 100
+    for row in rows:
+        assert ("打开" in row["instruction"]) == ("牛奶" in str(row["actions"]))
+    task = get_task("criticbench")
+    found = audit(task, task.load(tmp_path / "out").steps, task.profiles[task.default_profile])
+    assert not found.leak, found.carriers
+
+
 def test_what_was_done_is_asked_of_neighbouring_screenshots(
     said: Said, episodes: Path, tmp_path: Path
 ) -> None:
@@ -375,7 +396,9 @@ class Verdicts(Benchmark):
 '''
 
 
-def made(number: int, kinds: Sequence[str], *, ends: bool) -> Recording:
+def made(
+    number: int, kinds: Sequence[str], *, ends: bool, platform: str = "", language: str = ""
+) -> Recording:
     """An episode of these actions, without media; seen to its end or not."""
     shot = MediaRef("image", Path("x"), "a.png")
     steps = tuple(
@@ -385,17 +408,27 @@ def made(number: int, kinds: Sequence[str], *, ends: bool) -> Recording:
         )
         for at, kind in enumerate(kinds)
     )  # fmt: skip
-    return Recording(number, "", "", frozenset({str(number)}), steps, (shot,) * (len(kinds) + ends))
+    shots = (shot,) * (len(kinds) + ends)
+    return Recording(number, "", platform, language, frozenset({str(number)}), steps, shots)
 
 
 KINDS = st.lists(st.sampled_from(["TAP", "BACK", "HOME", "WAIT"]), min_size=1, max_size=9)
 
 
-@given(st.lists(st.tuples(KINDS, st.booleans()), min_size=1, max_size=8), st.integers(1, 5))
+PLATFORMS, LANGUAGES = st.sampled_from(["web", "mobile"]), st.sampled_from(["en", "zh"])
+
+
+@given(
+    st.lists(st.tuples(KINDS, st.booleans(), PLATFORMS, LANGUAGES), min_size=1, max_size=8),
+    st.integers(1, 5),
+)
 def test_whatever_the_episodes_each_design_is_balanced(
-    told: list[tuple[list[str], bool]], most: int
+    told: list[tuple[list[str], bool, str, str]], most: int
 ) -> None:
-    recordings = [made(n, kinds, ends=ends) for n, (kinds, ends) in enumerate(told)]
+    recordings = [
+        made(n, kinds, ends=ends, platform=platform, language=language)
+        for n, (kinds, ends, platform, language) in enumerate(told)
+    ]
     forms: dict[tuple[str, bool], Counter[Any]] = defaultdict(Counter)
     for piece in judged(recordings, most=most, seed=0):
         labels = tuple(r.actions[at].label for r, at in piece.moments)
@@ -403,6 +436,9 @@ def test_whatever_the_episodes_each_design_is_balanced(
         assert piece.success is not None
         done = piece.moments[-1][0]  # a long instruction above a short trajectory would tell
         assert min(most, len(done.steps)) == min(most, len(piece.asked.steps))
+        assert {(each.platform, each.language) for each, _ in piece.moments} == {
+            (piece.asked.platform, piece.asked.language)
+        }
         forms[piece.design, piece.success][labels, piece.end is None] += 1
     for design in ("cut", "extended", "swapped"):
         assert forms[design, True] == forms[design, False]
