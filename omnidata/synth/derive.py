@@ -41,6 +41,8 @@ own."""
 _SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".webp"})
 _SAID_NOTHING: Final = "target-absent"
 """The finding about a step that has no action and need not have one, as the last of a recording."""
+_OF_MEDIA: Final = "media-"
+"""How the codes of findings about media begin."""
 _IDLE: Final = frozenset({"wait", "none"})
 
 
@@ -108,8 +110,7 @@ def read_recordings(
     """
     found: list[Recording] = []
     left_out: Counter[str] = Counter()
-    doubted = {id_ for each in source.findings if each.code != _SAID_NOTHING
-               for id_ in each.sample_ids}  # fmt: skip
+    doubted = _doubted(source.findings)
     for number, (name, same) in enumerate(groupby(source.steps, key=attrgetter("episode"))):
         steps = tuple(same)
         reason, detail = _lacks(task, steps, source.episode_rows.get(name, {}))
@@ -133,6 +134,22 @@ def read_recordings(
             )
         )
     return found, left_out
+
+
+def _doubted(findings: Sequence[Finding]) -> set[str]:
+    """The steps whose lack of an action may be a fault, and not that nothing was done.
+
+    Where the loader says that a row states no action, it is not, whatever else is wrong there. Nor
+    does a finding about a medium make it one: what a step must show is looked at for itself.
+    """
+    silent: set[str] = set()
+    doubted: set[str] = set()
+    for each in findings:
+        if each.code == _SAID_NOTHING:
+            silent.update(each.sample_ids)
+        elif not each.code.startswith(_OF_MEDIA):
+            doubted.update(each.sample_ids)
+    return doubted - silent
 
 
 def platform_of(task: Task, step: Step) -> str:

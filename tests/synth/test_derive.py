@@ -233,21 +233,32 @@ def test_what_was_done_is_asked_of_neighbouring_screenshots(
 
 def test_episodes_that_are_no_success_are_left_out_and_counted(said: Said, tmp_path: Path) -> None:
     impossible = Action.of("TASK_IMPOSSIBLE")
-    truths = [{}, {"is_success": False}, {"is_success": True}, *[{}] * 5]
+    truths = [
+        {},
+        {"is_success": False},
+        {"is_success": True},
+        *[{}] * 5,
+        *[{"is_success": True}] * 2,
+    ]
     data = recording(
         tmp_path / "data", [TAP, BACK, END], [TAP, END], [BACK, TAP, END], [TAP, impossible],
-        [TAP, None, BACK, END], [TAP, BACK, END], [END], [TAP, BACK, TAP],
-        of_episodes=truths,
+        [TAP, None, BACK, END], [TAP, BACK, END], [END], [TAP, BACK, TAP], [BACK, TAP, END],
+        [TAP, BACK, None], of_episodes=truths,
     )  # fmt: skip
-    path = data / "App/media/E7/E7.json"
-    *rest, last = json.loads(path.read_text())
-    path.write_text(json.dumps([*rest, {**last, "result_action_type": 99}]))
+    for episode, more in (
+        ("E7", {"result_action_type": 99}),
+        ("E8", {"is_success": False}),
+        ("E9", {"instruction_zh": "Task 9", "audio_path": "E9/gone.wav"}),
+    ):
+        path = data / f"App/media/{episode}/{episode}.json"
+        *rest, last = json.loads(path.read_text())
+        path.write_text(json.dumps([*rest, {**last, **more}]))
     (data / "App/media/E5/2.png").unlink()
     told = said("criticbench", data, tmp_path / "out")
     assert told["episodes"] == {
-        "used": 2,
+        "used": 3,
         "left_out": {
-            "did not succeed": 2,
+            "did not succeed": 3,
             "has a step without an action": 1,
             "lacks a screenshot": 1,
             "does nothing": 1,
@@ -255,9 +266,14 @@ def test_episodes_that_are_no_success_are_left_out_and_counted(said: Said, tmp_p
         },
     }
     rows = read_lines(tmp_path / "out" / CRITIC)
-    assert {row["instruction"] for row in rows} == {"Task 0", "Task 2"}
+    assert {row["instruction"] for row in rows} < {"Task 0", "Task 2", "Task 9"}
     task = get_task("omnigui")
     source = task.load(data)
+    codes = {each.code: each.sample_ids for each in source.findings}
+    assert codes["success-unusable"] == ("App/E8/0", "App/E8/1", "App/E8/2")
+    assert {"media-broken", "copies-differ"} <= {
+        each.code for each in source.findings if "App/E9/2" in each.sample_ids
+    }, "what is wrong with what was only seen is not wrong with an action"
     kept = [step for step in source.steps if step.sample_id != "App/E0/2"]  # a row was skipped
     _, left_out = read_recordings(task, replace(source, steps=kept), [])
     assert left_out["lacks steps"] == 1
