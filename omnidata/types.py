@@ -782,6 +782,10 @@ class Task(Protocol):
         """The media of its steps, and their kinds; None where only the data tell."""
 
     @property
+    def other_moments(self) -> Collection[str]:
+        """The roles whose media show what was there earlier, or what came of the action."""
+
+    @property
     def subsets(self) -> Sequence[str]:
         """Those that its data may always be asked for; more are found in the data."""
 

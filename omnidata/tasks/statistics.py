@@ -82,7 +82,8 @@ class Statistics:
         placed: steps whose target has a place on the screen.
         media: role -> its kind, and how many steps have such a medium; roles that differ in the
             number at their end alone are one ("observation_*").
-        kinds: kind -> how many steps have a medium of it.
+        kinds: kind -> how many steps have a medium of it that is of their own moment
+            (`Benchmark.other_moments` has the others).
         measures: by name. `STEPS`; `WORDS` and `CHARACTERS` of the instructions, of each episode's
             different ones; "seconds of ROLE" of clips and sounds, at most `CLIPS` of a role;
             `SHARE` and `AREA` of the elements that are tapped or clicked, see `element`.
@@ -159,7 +160,8 @@ def statistics(task: Task, source: LoadedDataset) -> Statistics:
     kinds = Counter[Modality]()
     for step in steps:
         held = {_role(role): ref.kind for role, ref in step.media.items() if ref}
-        kinds.update(set(held.values()))
+        own = (ref for role, ref in step.media.items() if role not in task.other_moments)
+        kinds.update({ref.kind for ref in own if ref})
         for role, kind in held.items():
             roles[role] = kind, roles.get(role, (kind, 0))[1] + 1
     measures = {STEPS: Measure(tuple(map(float, lengths.values())))} if steps else {}
@@ -322,7 +324,11 @@ def comparison(rows: Sequence[tuple[Task, LoadedDataset, Statistics]]) -> Table:
     Args:
         rows: each dataset with its benchmark and its statistics.
     """
-    legend = {"✓": "at every step", "✗": "at none", "a share": "of the steps that have one"}
+    legend = {
+        "✓": "at every step, of its own moment",
+        "✗": "at none",
+        "a share": "of the steps that have one",
+    }
     header = (
         "", "data", "platform", "tasks", "steps", "steps/task", "words", "apps", "languages",
         "image", "video", "audio", "answer",

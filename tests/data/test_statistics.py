@@ -107,12 +107,15 @@ def test_targets_and_media_are_counted() -> None:
     found = measured(
         step("A", action=both, media={"observation_0": shot, "observation_1": shot}),
         step("B", action=Action("wait"), media={"observation_0": shot, "video": clip}),
-        step("C", media={"observation_0": None}),
+        step("C", media={"observation_0": None, "history_screenshot": shot}),
     )
     assert dict(found.targets) == {"INPUT": 1, "TAP": 1, "WAIT": 1}
     assert (found.unlabelled, found.placed, found.noun) == (1, 1, "action")
-    assert dict(found.media) == {"observation_*": ("image", 2), "video": ("video", 1)}
-    assert dict(found.kinds) == {"image": 2, "video": 1}
+    media = {"observation_*": ("image", 2), "video": ("video", 1)}
+    assert dict(found.media) == {**media, "history_screenshot": ("image", 1)}
+    assert dict(found.kinds) == {"image": 2, "video": 1}, "C has none of its own moment"
+    data = source(step("A", media={"screenshot_after": shot, "video_after": clip}))
+    assert not statistics(get_task("osworld"), data).kinds
     assert found.measures["seconds of video"].unknown == 1, "the file is not there"
 
 

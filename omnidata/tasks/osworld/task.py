@@ -298,6 +298,7 @@ class OsWorld(Benchmark):
     holds = "rollouts of agents on desktops: screenshots, recordings, results; the next action"
     tags = loader.TAGS
     roles = loader.ROLES
+    other_moments = ("screenshot_after", "video_after")
     subsets = (*groups(), *sets()["osworld"])
     overview = View
     sources = (
