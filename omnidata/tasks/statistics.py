@@ -291,12 +291,22 @@ def _largest(asked: _Asked) -> tuple[float | None, float | None] | None:
 
 
 def _size(box: Box, screen: Screen) -> tuple[float | None, float | None]:
-    size = (box.right - box.left) * (box.bottom - box.top)
+    """Share and area of the part of a box that is on the screen; a box may reach beyond it."""
     pixels = screen[0] * screen[1] if min(screen) > 0 else None
     if box.space == "px":
+        wide, high = screen if pixels else (math.inf, math.inf)
+    else:
+        wide = high = ratio(box.space, 1)[1]
+    size = _overlap(box.left, box.right, wide) * _overlap(box.top, box.bottom, high)
+    if box.space == "px":
         return size / pixels if pixels else None, size
-    part = size / ratio(box.space, 1)[1] ** 2
+    part = size / (wide * high)
     return part, part * pixels if pixels else None
+
+
+def _overlap(low: float, high: float, most: float) -> float:
+    """How much of an interval lies between 0 and the most."""
+    return max(0, min(high, most) - max(low, 0))
 
 
 def _elements(asked: Sequence[_Asked]) -> dict[str, Measure]:
