@@ -114,6 +114,7 @@ def explained(
     sentence: Callable[[Mapping[str, Any], bool], str],
     *,
     target_label: str = "",
+    target_labels: tuple[str, ...] = (),
     answer_label: Callable[[Mapping[str, Any]], str] | None = None,
     overlays: Mapping[str, Overlays],
     noun: str = "primitive",
@@ -128,6 +129,7 @@ def explained(
         sentence: says why an answer that was read and judged is right or wrong, from what was read
             and whether it is right.
         target_label: as in `Explanation`.
+        target_labels: as in `Explanation`.
         answer_label: gives the label of an answer from what was read; None for benchmarks whose
             answers have no labels.
         overlays: what can be drawn, by the role of the picture.
@@ -136,7 +138,13 @@ def explained(
         diagnosis: of an answer that was read and is not right, from what was read.
     """
     if verdict is None:
-        return Explanation(target_label=target_label, overlays=overlays, noun=noun, frames=frames)
+        return Explanation(
+            target_label=target_label,
+            overlays=overlays,
+            noun=noun,
+            frames=frames,
+            target_labels=target_labels,
+        )
     mark = mark_of(verdict.outcome, dict(zip(profile.values, verdict.values, strict=True)))
     wrong = mark not in ("right", "unjudged")
     return Explanation(
@@ -148,6 +156,7 @@ def explained(
         noun,
         frames,
         (_undelivered(verdict) or diagnosis(verdict.parsed or {})) if wrong else None,
+        target_labels,
     )
 
 
@@ -291,6 +300,7 @@ def by_action(
         profile,
         told,
         target_label=wanted.label if wanted else "",
+        target_labels=tuple(one.label for one in (wanted, *wanted.then)) if wanted else (),
         answer_label=label if wanted else None,
         overlays={SCREENSHOT: overlays},
         diagnosis=diagnosis,

@@ -202,15 +202,15 @@ class _Asked:
 
 
 def _asked(task: Task, step: Step) -> _Asked:
-    """By the step's action, or, where its benchmark has none, by what its pages show of it."""
+    """By the labels of its pages and tables, and by its action, where its benchmark has one."""
     action = step.action
-    if action is not None:
-        labels = tuple(each.label for each in (action, *action.then))
-        return _Asked(step.screen, labels, "action", action.start, action.kind in _CLICKS)
     told = task.explain(step, None, profile=task.default_profile)
+    labels = told.target_labels or tuple(filter(None, [told.target_label]))
+    if action is not None:
+        labels = labels or tuple(each.label for each in (action, *action.then))
+        return _Asked(step.screen, labels, "action", action.start, action.kind in _CLICKS)
     framed = [drawn.target for drawn in told.overlays.values() if drawn.target]
     places = framed[0] if framed and told.frames == "target" else ()
-    labels = (told.target_label,) if told.target_label else ()
     return _Asked(step.screen, labels, told.noun, places, bool(places))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,11 @@ def test_a_benchmark_without_actions_is_told_by_its_pages(tmp_path: Path) -> Non
     pair = [trajectory(), trajectory(annotation_id="e2", is_success=False)]
     critic = as_json(omnidata("info", "criticbench", write(tmp_path / "c.jsonl", *pair), "--json"))
     assert critic["statistics"]["targets"] == {"failure": 1, "success": 1}
+    several = as_json(
+        omnidata("info", "idm-multiple", write(tmp_path / "m.jsonl", pair[0]), "--json")
+    )
+    made = Counter(each["operation"] for each in pair[0]["actions"])
+    assert several["statistics"]["targets"] == made
 
 
 def test_clips_and_sounds_are_as_long_as_what_is_in_them(sample: Path) -> None:

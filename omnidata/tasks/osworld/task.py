@@ -488,6 +488,7 @@ class OsWorld(Benchmark):
             self.profiles[profile],
             lambda parsed, right: _sentence(done or [], said, step.screen, right=right),
             target_label=target.label if target else "",
+            target_labels=target.kinds if target else (),
             answer_label=lambda parsed: turn.label if (turn := _turn(read)) else "",
             overlays={SCREENSHOT: of_turns(target, _turn(said))},
             noun="action",
