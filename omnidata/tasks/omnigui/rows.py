@@ -230,15 +230,17 @@ def stated_success(rows: Iterable[Mapping[str, Any]]) -> list[Any]:
 
 
 def agreed(rows: Iterable[Mapping[str, Any]]) -> bool | None:
-    """Whether an episode succeeded; None if no row says it, or what they say cannot be used.
+    """Whether an episode succeeded; None if no row says it, or they contradict each other.
+
+    What is neither true nor false says nothing.
 
     Examples:
         >>> good, bad = {"is_success": True}, {"is_success": False}
         >>> agreed([{}, good, good]), agreed([good, bad])
         (True, None)
     """
-    said = stated_success(rows)
-    return said[0] if len(said) == 1 and isinstance(said[0], bool) else None
+    said = [value for value in stated_success(rows) if isinstance(value, bool)]
+    return said[0] if len(said) == 1 else None
 
 
 def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Action | None, bool]:
