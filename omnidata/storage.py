@@ -208,6 +208,8 @@ class StagedFolder(ABC):
         out: where the result belongs.
         overwrite: whether a result that is there may be replaced.
         inputs: folders that must not lie in there.
+        data: what is read; a folder in which `out` must not lie, for what is written there would be
+            read as data the next time. None where nothing of the kind is read.
 
     Attributes:
         noun: what the result is called.
@@ -224,7 +226,9 @@ class StagedFolder(ABC):
     work: ClassVar[str]
     hidden: ClassVar[tuple[str, ...]]
 
-    def __init__(self, out: Path, *, overwrite: bool, inputs: Iterable[Path]) -> None:
+    def __init__(
+        self, out: Path, *, overwrite: bool, inputs: Iterable[Path], data: Path | None = None
+    ) -> None:
         self.out = out.resolve()
         self._overwrite = overwrite
         if any(letter in _PATTERN for letter in str(self.out)) or not self.out.name:
@@ -234,6 +238,9 @@ class StagedFolder(ABC):
         for folder in inputs:
             if folder.resolve().is_relative_to(self.out):
                 raise refused(self.out, f"{folder} lies in there", "a folder beside the source")
+        if data is not None and self.out.is_relative_to(data.resolve()):
+            what = f"it lies in {data}, and would become part of it"
+            raise refused(self.out, what, "a folder beside it")
         self.path = self.out.with_name(f".{self.out.name}.unfinished")
         self._before = self.out.with_name(f".{self.out.name}.before")
 

@@ -544,6 +544,8 @@ class Explanation:
         frames: what is framed on pictures.
         diagnosis: what is wrong; None without a verdict, where the answer is right, and where it
             cannot be judged.
+        target_labels: of everything that is right, in order, where several things are done in a
+            step, for counts; empty where `target_label` may say it all.
     """
 
     mark: Mark | None = None
@@ -554,6 +556,7 @@ class Explanation:
     noun: str = "primitive"
     frames: str = "target"
     diagnosis: Diagnosis | None = None
+    target_labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -780,6 +783,10 @@ class Task(Protocol):
     @property
     def roles(self) -> Mapping[str, Modality] | None:
         """The media of its steps, and their kinds; None where only the data tell."""
+
+    @property
+    def other_moments(self) -> Collection[str]:
+        """The roles whose media show what was there earlier, or what came of the action."""
 
     @property
     def subsets(self) -> Sequence[str]:

@@ -22,7 +22,7 @@ from omnidata.metrics.paired import Unit
 from omnidata.run.cost import Limits
 from omnidata.run.folder import file_name
 from omnidata.run.selection import read_exclude, select
-from omnidata.run.suite import Cell, ModelRow, Outcome, TaskRow, adapter_of, run_suite
+from omnidata.run.suite import ModelRow, Outcome, SuiteRun, TaskRow, adapter_of, run_suite
 from omnidata.storage import atomic_write, wrap_os_error, write_json
 from omnidata.tasks.overview import Table as TextTable
 from omnidata.types import LoadedDataset, Modality, Progress, Task
@@ -139,7 +139,7 @@ class Plan:
         other = first if first != setting else self.settings[0]
         return None if other == setting else other
 
-    def cell(self, setting: Setting, exclude: Path | None, limit: int | None) -> Cell:
+    def suite_run(self, setting: Setting, exclude: Path | None, limit: int | None) -> SuiteRun:
         """The run of a setting, for `omnidata.run.suite`.
 
         Args:
@@ -165,7 +165,7 @@ class Plan:
         )
         folder, out = Path(), self.out / "runs" / setting.folder
         varied = {"setting": setting.name}
-        return Cell(row, self.model, options, model_options, varied, self.limits, folder, out)
+        return SuiteRun(row, self.model, options, model_options, varied, self.limits, folder, out)
 
 
 def settings(
@@ -399,36 +399,36 @@ def ablate(
     excluded = read_exclude(plan.exclude, source.steps) if plan.exclude else frozenset[str]()
     if is_light(plan.model.model):  # what no run could ask is refused before any control is made
         for setting in plan.settings:
-            adapter_of(plan.cell(setting, plan.exclude, plan.limit), task, source)
+            adapter_of(plan.suite_run(setting, plan.exclude, plan.limit), task, source)
     worlds = _worlds(plan, task, source, excluded, watch)
     with wrap_os_error(plan.out):
         plan.out.mkdir(parents=True, exist_ok=True)
         files = {name: _record(plan, name, found, excluded) for name, found in worlds.items()}
     settings = {setting.name: setting for setting in plan.settings}
-    base = plan.cell(plan.settings[0], None, None)
+    base = plan.suite_run(plan.settings[0], None, None)
 
-    def cell(setting: Setting) -> Cell:
+    def planned(setting: Setting) -> SuiteRun:
         if setting.control is None:
-            return plan.cell(setting, plan.exclude, plan.limit)
+            return plan.suite_run(setting, plan.exclude, plan.limit)
         # What is left out must not let in steps that stand behind the limit, which are as ever.
         lost = len(worlds[setting.control].left_out)
         limit = None if plan.limit is None else plan.limit - lost
-        return plan.cell(setting, files[setting.control], limit)
+        return plan.suite_run(setting, files[setting.control], limit)
 
-    def load(cell: Cell, task: Task) -> LoadedDataset:
-        setting = settings[cell.varied["setting"]]
+    def load(run: SuiteRun, task: Task) -> LoadedDataset:
+        setting = settings[run.varied["setting"]]
         if setting.control:
             return worlds[setting.control].source
-        if cell.task_options != base.task_options and setting.varied:
+        if run.task_options != base.task_options and setting.varied:
             return task.load(plan.data)
         left_out = [kind for kind, letter in _LETTERS.items() if letter not in setting.modalities]
         return source if plan.by_option else without(source, left_out)
 
     outcomes = []
     for outcome in run_suite(
-        [cell(setting) for setting in plan.settings],
+        [planned(setting) for setting in plan.settings],
         loaded=lambda source: None,
-        watch=lambda cell: watch(cell.varied["setting"]),
+        watch=lambda run: watch(run.varied["setting"]),
         load=load,
     ):
         outcomes.append(outcome)
@@ -492,15 +492,17 @@ def _rows(
     plan: Plan, source: LoadedDataset, outcomes: Sequence[Outcome], axis: str
 ) -> Iterator[Row]:
     """Each setting's results, and its differences where both runs are there."""
-    runs = {outcome.cell.varied["setting"]: outcome for outcome in outcomes}
+    runs = {outcome.planned.varied["setting"]: outcome for outcome in outcomes}
     for setting in plan.settings:
         outcome = runs[setting.name]
         reference = plan.reference(setting)
-        row = Row(setting, outcome.cell.out, outcome.results, outcome.error, reference, axis=axis)
+        row = Row(
+            setting, outcome.planned.out, outcome.results, outcome.error, reference, axis=axis
+        )
         if reference is None or outcome.results is None or not runs[reference.name].results:
             yield row
             continue
-        before = runs[reference.name].cell.out
+        before = runs[reference.name].planned.out
         try:
             axes = (axis,) if axis else ()
             found = compare(before, row.run, source=source, axes=axes, seed=plan.seed)

@@ -6,8 +6,10 @@ rate by application. Both are of any benchmark whose targets are boxes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -141,19 +143,27 @@ def tables(
 
 
 def _by_size(found: Sequence[Clicks]) -> Table:
-    """Rows of about as many elements each, from the smallest to the largest."""
-    every = np.concatenate([each.sizes for each in found])
-    edges = np.unique(np.quantile(every, np.linspace(0, 1, BINS + 1)))
-    inner = edges[1:-1]
+    """Rows of about as many elements each, from the smallest to the largest.
+
+    A step counts once, however many runs answered it, and elements of one size share a row: so
+    more runs of the same steps change no row.
+    """
+    size_of = {
+        (each.run.fingerprint, step.sample_id): size
+        for each in found
+        for step, size in zip(each.steps, each.sizes.tolist(), strict=True)
+    }
+    sizes = sorted(size_of.values())
+    ends = [0, *(at for at, (a, b) in enumerate(pairwise(sizes), 1) if a < b)]
+    shares = (len(sizes) * part / BINS for part in range(BINS))
+    starts = sorted({sizes[min(ends, key=lambda at: abs(at - share))] for share in shares})
     rows = []
-    for place in range(len(inner) + 1):
-        low, high = edges[place], edges[min(place + 1, len(edges) - 1)]
+    for low, end in zip(starts, [*starts[1:], math.inf], strict=True):
         cells = [
-            cell
-            for each in found
-            for cell in each.cells(np.searchsorted(inner, each.sizes, "right") == place)
+            cell for each in found for cell in each.cells((each.sizes >= low) & (each.sizes < end))
         ]
-        name = f"{_percent(low)} to {_percent(high)}"
+        high = max(size for size in sizes if size < end)
+        name = " to ".join(dict.fromkeys(map(_percent, (low, high))))
         rows.append(Row((name,), tuple(cells), group=name))
     heads = _heads(found, ())
     return _table(

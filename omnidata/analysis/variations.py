@@ -260,7 +260,7 @@ class NotTracedError(RunError):
     """A run does not tell which steps are right, how they follow each other, or what they are."""
 
 
-Places = Mapping[str, tuple[str, int]]
+StepPositions = Mapping[str, tuple[str, int]]
 """Sample id -> the episode, and the step's 0-based place in it."""
 
 
@@ -310,7 +310,7 @@ def right_of(run: Run) -> tuple[str, str]:
     return name, name
 
 
-def _places_of_ids(run: Run) -> Places:
+def _places_of_ids(run: Run) -> StepPositions:
     """Where the ids end in the steps' places, from 0, within no fewer episodes than were scored."""
     places = {}
     for sample_id in run.scores:
@@ -327,7 +327,7 @@ def _places_of_ids(run: Run) -> Places:
     return places if told else {}
 
 
-def _places_of_data(run: Run, known: dict[Path, LoadedDataset]) -> Places:
+def _places_of_data(run: Run, known: dict[Path, LoadedDataset]) -> StepPositions:
     """What the data say, if they are the run's."""
     try:
         source = data_of(run, known)

@@ -128,7 +128,7 @@ def ablate(
         by_option="modalities" in benchmark.allowed,
         of_task=of_task,
     )
-    tried = check_effects(plan.cell(chosen[0], None, None).benchmark, source)
+    tried = check_effects(plan.suite_run(chosen[0], None, None).benchmark, source)
     terminal.print_doubts([*tried, *(found for found in trial.findings if found not in tried)])
     terminal.note(f"{counted(len(chosen), 'run')}: {', '.join(setting.name for setting in chosen)}")
     with terminal.resumable():
@@ -142,7 +142,7 @@ def ablate(
 
 def _note(outcome: Outcome) -> None:
     said = terminal.outcome_line(outcome.results) if outcome.results else f"failed: {outcome.error}"
-    terminal.note(f"{outcome.cell.out}: {said}")
+    terminal.note(f"{outcome.planned.out}: {said}")
 
 
 def _show(found: Ablation, form: Format) -> None:

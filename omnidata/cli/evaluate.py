@@ -14,7 +14,7 @@ from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import Asking, asks, reading_data
 
 if TYPE_CHECKING:
-    from omnidata.run.suite import Cell, Outcome
+    from omnidata.run.suite import Outcome, SuiteRun
     from omnidata.types import Progress
 
 
@@ -145,21 +145,21 @@ def suite(
     """
     from omnidata.run.suite import read_suite, run_suite
 
-    cells = read_suite(file)
-    numbers = {id(cell): number for number, cell in enumerate(cells, 1)}
+    planned_runs = read_suite(file)
+    numbers = {id(planned): number for number, planned in enumerate(planned_runs, 1)}
 
-    def watch(cell: Cell) -> AbstractContextManager[Progress]:
-        return terminal.progress(f"{numbers[id(cell)]}/{len(cells)} {cell.out.name}")
+    def watch(planned: SuiteRun) -> AbstractContextManager[Progress]:
+        return terminal.progress(f"{numbers[id(planned)]}/{len(planned_runs)} {planned.out.name}")
 
     outcomes: list[Outcome] = []
     with terminal.resumable():
-        for outcome in run_suite(cells, loaded=terminal.print_findings, watch=watch):
+        for outcome in run_suite(planned_runs, loaded=terminal.print_findings, watch=watch):
             outcomes.append(outcome)
             if outcome.results:
                 line = terminal.outcome_line(outcome.results)
-                terminal.note(f"{outcome.cell.out}: {line}")
+                terminal.note(f"{outcome.planned.out}: {line}")
             else:
-                terminal.note(f"{outcome.cell.out}: failed: {outcome.error}")
+                terminal.note(f"{outcome.planned.out}: failed: {outcome.error}")
     if as_json:
         terminal.print_json([_as_json(outcome) for outcome in outcomes])
     else:
@@ -171,13 +171,13 @@ def suite(
 def _as_json(outcome: Outcome) -> dict[str, Any]:
     from omnidata.adapters.keys import without_credentials
 
-    cell = outcome.cell
+    planned = outcome.planned
     return {
-        "run": str(cell.out),
-        "task": cell.task.name or cell.task.task,
-        "model": cell.model.name or cell.model.model,
-        "options": dict(cell.task_options),
-        "model_options": without_credentials(cell.model_options),
+        "run": str(planned.out),
+        "task": planned.task.name or planned.task.task,
+        "model": planned.model.name or planned.model.model,
+        "options": dict(planned.task_options),
+        "model_options": without_credentials(planned.model_options),
         "error": outcome.error,
         "results": outcome.results,
     }
@@ -188,16 +188,16 @@ def _print(outcomes: Sequence[Outcome], title: str) -> None:
     units: dict[str, Any] = {}
     for outcome in outcomes:
         if outcome.results:
-            units |= outcome.cell.benchmark.profiles[outcome.results["profile"]].columns
+            units |= outcome.planned.benchmark.profiles[outcome.results["profile"]].columns
     rows = []
     for outcome in outcomes:
-        cell, results = outcome.cell, outcome.results
+        planned, results = outcome.planned, outcome.results
         overall = results["overall"] if results else {}
         rows.append(
             [
-                cell.task.name or cell.task.task,
-                cell.model.name or cell.model.model,
-                ", ".join(f"{name}={value}" for name, value in cell.varied.items()),
+                planned.task.name or planned.task.task,
+                planned.model.name or planned.model.model,
+                ", ".join(f"{name}={value}" for name, value in planned.varied.items()),
                 *terminal.cells({name: overall.get(name) for name in units}, units),
                 *map(str, runs.lacking(results) if results else ("failed", "")),
             ]

@@ -103,8 +103,8 @@ def episodes(
 ) -> None:
     """Make episodes of made-up apps, each step decided by one medium alone.
 
-    The same seed makes the same bytes with any number of workers; an interrupted call goes on when
-    it is made again. The dataset has OmniGUI's layout, with real PNG, H.264 and WAV.
+    The same seed makes the same episodes with any number of workers; an interrupted call goes on
+    when it is made again. The dataset has OmniGUI's layout, with real PNG, H.264 and WAV.
 
     Example: omnidata synth episodes train --episodes 1000 --size 112x168 --fps 8 --seconds 1
     """

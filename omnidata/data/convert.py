@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -24,12 +25,13 @@ from omnidata.data.convert_shards import (
     slug,
 )
 from omnidata.errors import Finding, UsageError, counted
+from omnidata.jsontext import encode
 from omnidata.loaders.files import media_absent, refuse_closed
 from omnidata.loaders.repository import FORMAT, MANIFEST, Manifest
 from omnidata.loaders.rows import ALL, storable, subsets
 from omnidata.storage import write_json
 from omnidata.tasks import get_task
-from omnidata.tasks.overview import Table, text_markdown
+from omnidata.tasks.overview import Table, markdown_code, markdown_text, spelled_out, text_markdown
 from omnidata.tasks.statistics import statistics
 from omnidata.types import LoadedDataset, Progress, Publication
 
@@ -114,7 +116,8 @@ def readme(
     findings = [*manifest.findings, *manifest.media_findings]
     return _TEXT.format(
         front=front,
-        name=name,
+        name=markdown_text(name),
+        path=spelled_out(encode(f"path/to/{name}").decode()),
         task=manifest.task,
         steps=counted(sum(manifest.shards.values()), "step"),
         held="in the rows" if manifest.embed else "linked: the paths belong to one machine",
@@ -146,7 +149,7 @@ _TEXT = """---
 ```python
 from datasets import load_dataset
 
-steps = load_dataset("path/to/{name}", split="test")
+steps = load_dataset({path}, split="test")
 ```
 
 Every subset is a choice of rows of `all`: never add two of them up. The column `media` has the
@@ -192,9 +195,18 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
         tables="\n\n".join(map(text_markdown, tables)).replace("### ", "#### "),
         held="Yes: the media are in the rows." if manifest.embed else "No: the media are linked.",
         published="\n".join(map(_published, published)) or "* No place is known.",
-        task=source.task,
-        name=name,
+        command=markdown_code(
+            f"omnidata evaluate {source.task} {_shell_word(name)} --model SPEC --out RUN"
+        ),
     )
+
+
+def _shell_word(name: str) -> str:
+    """The name as a shell reads it; what is not seen is spelled out, as bash and zsh take it."""
+    if spelled_out(name) == name:
+        return shlex.quote(name)
+    inner = name.replace("\\", "\\\\").replace("'", "\\'")
+    return f"$'{spelled_out(inner)}'"
 
 
 def _tags(source: LoadedDataset) -> list[Table]:
@@ -242,7 +254,7 @@ Nothing was cleaned: coordinates keep their unit, and the column `source` has ev
 
 ### Uses
 
-`omnidata evaluate {task} {name} --model SPEC --out RUN` asks a model about every step.
+{command} asks a model about every step.
 
 * Has it been used for training, and what should it not be used for? **To be filled in.**
 

@@ -98,7 +98,7 @@ class SuiteRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class SuiteRun:
     """One run of a suite.
 
     Attributes:
@@ -127,14 +127,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a cell: the content of its `results.json`, or why there is none."""
+    """What came of a run: the content of its `results.json`, or why there is none."""
 
-    cell: Cell
+    planned: SuiteRun
     results: Mapping[str, Any] | None = None
     error: str = ""
 
 
-def read_suite(path: Path) -> list[Cell]:
+def read_suite(path: Path) -> list[SuiteRun]:
     """The runs that a suite file asks for, those of one task and its options together.
 
     Raises:
@@ -150,36 +150,36 @@ def read_suite(path: Path) -> list[Cell]:
             expected="out, [[tasks]] with task and data, [[models]] with model",
             remedy="`docs/evaluate.md` has an example",
         ) from None
-    cells = [
-        _cell(path, suite, task, model, task_options, model_options)
+    planned_runs = [
+        _planned(path, suite, task, model, task_options, model_options)
         for task in suite.tasks
         for task_options in _combinations(task.options)
         for model in suite.models
         for model_options in _combinations(model.options)
     ]
-    folders: dict[str, Cell] = {}
-    for cell in cells:
-        other = folders.setdefault(cell.out.name.lower(), cell)
-        if other is not cell:
+    folders: dict[str, SuiteRun] = {}
+    for planned in planned_runs:
+        other = folders.setdefault(planned.out.name.lower(), planned)
+        if other is not planned:
             raise UsageError(
-                f"two runs would share the folder {cell.out.name}",
+                f"two runs would share the folder {planned.out.name}",
                 where=str(path),
                 expected="rows that differ in their task or model",
                 remedy="give one of them a `name`",
             )
         try:
-            get_profile(cell.benchmark, cell.task.profile)
+            get_profile(planned.benchmark, planned.task.profile)
         except UsageError as error:
-            error.where = f"{path}: {cell.task.name or cell.task.task}: {error.where}"
+            error.where = f"{path}: {planned.task.name or planned.task.task}: {error.where}"
             raise
-    if not cells:
+    if not planned_runs:
         raise UsageError(
             "the suite asks for no run",
             where=str(path),
             expected="a task and a model at least",
             remedy="`docs/evaluate.md` has an example",
         )
-    return cells
+    return planned_runs
 
 
 def _combinations(options: Options) -> Iterator[dict[str, str]]:
@@ -194,14 +194,14 @@ def _text(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _cell(
+def _planned(
     path: Path,
     suite: SuiteRow,
     task: TaskRow,
     model: ModelRow,
     task_options: dict[str, str],
     model_options: dict[str, str],
-) -> Cell:
+) -> SuiteRun:
     several = {
         name
         for options in (task.options, model.options)
@@ -215,7 +215,7 @@ def _cell(
     safe = "--".join(map(file_name, names))
     limits = _limits(path.parent, suite.limits, model.limits)
     out = path.parent / suite.out / safe
-    return Cell(task, model, task_options, model_options, varied, limits, path.parent, out)
+    return SuiteRun(task, model, task_options, model_options, varied, limits, path.parent, out)
 
 
 def _limits(folder: Path, *rows: LimitsRow) -> Limits:
@@ -231,83 +231,83 @@ def _limits(folder: Path, *rows: LimitsRow) -> Limits:
     return Limits(**given)
 
 
-def _load(cell: Cell, task: Task) -> LoadedDataset:
-    return load_to_ask(task, cell.folder / cell.task.data)
+def _load(planned: SuiteRun, task: Task) -> LoadedDataset:
+    return load_to_ask(task, planned.folder / planned.task.data)
 
 
 def run_suite(
-    cells: Sequence[Cell],
+    planned_runs: Sequence[SuiteRun],
     *,
     loaded: Callable[[LoadedDataset], None],
-    watch: Callable[[Cell], AbstractContextManager[Progress]],
-    load: Callable[[Cell, Task], LoadedDataset] = _load,
+    watch: Callable[[SuiteRun], AbstractContextManager[Progress]],
+    load: Callable[[SuiteRun, Task], LoadedDataset] = _load,
 ) -> Iterator[Outcome]:
-    """Run one cell after the other; each resumes the run that its folder holds.
+    """Make one run after the other; each resumes the run that its folder holds.
 
-    A cell that cannot be run does not stop the others.
+    A run that fails does not stop the others.
 
     Args:
-        cells: see `read_suite`.
+        planned_runs: see `read_suite`.
         loaded: called with the data of each task, once for all models.
-        watch: makes the context in which a cell runs, and what is told how far it is.
-        load: finds the data of neighbouring cells that have the same task and options.
+        watch: makes the context in which a run is made, and what is told how far it is.
+        load: finds the data of neighbouring runs that have the same task and options.
     """
-    for _, same in groupby(cells, key=lambda cell: (cell.task, cell.task_options)):
+    for _, same in groupby(planned_runs, key=lambda planned: (planned.task, planned.task_options)):
         first, *others = same
         try:
             task = first.benchmark
             source = load(first, task)
         except (OmnidataError, OSError) as error:
-            yield from (Outcome(cell, error=str(error)) for cell in (first, *others))
+            yield from (Outcome(planned, error=str(error)) for planned in (first, *others))
             continue
         loaded(source)
-        for cell in (first, *others):
-            yield _run(cell, task, source, watch)
+        for planned in (first, *others):
+            yield _run(planned, task, source, watch)
 
 
-def adapter_of(cell: Cell, task: Task, source: LoadedDataset) -> Adapter:
-    """The model of a cell.
+def adapter_of(planned: SuiteRun, task: Task, source: LoadedDataset) -> Adapter:
+    """The model of a run of the suite.
 
     Raises:
         OmnidataError: as `omnidata.adapters.get_adapter`.
     """
-    row = cell.model
+    row = planned.model
     return get_adapter(
         row.model,
         task,
         source.steps,
-        options=cell.model_options,
+        options=planned.model_options,
         base_url=row.base_url,
-        key_file=cell.folder / row.key_file if row.key_file else None,
-        models=cell.folder / row.models if row.models else None,
+        key_file=planned.folder / row.key_file if row.key_file else None,
+        models=planned.folder / row.models if row.models else None,
     )
 
 
 def _run(
-    cell: Cell,
+    planned: SuiteRun,
     task: Task,
     source: LoadedDataset,
-    watch: Callable[[Cell], AbstractContextManager[Progress]],
+    watch: Callable[[SuiteRun], AbstractContextManager[Progress]],
 ) -> Outcome:
     try:
-        adapter = adapter_of(cell, task, source)
+        adapter = adapter_of(planned, task, source)
         excluded: frozenset[str] = frozenset()
-        if cell.task.exclude:
-            excluded = read_exclude(cell.folder / cell.task.exclude, source.steps)
-        with watch(cell) as progress:
+        if planned.task.exclude:
+            excluded = read_exclude(planned.folder / planned.task.exclude, source.steps)
+        with watch(planned) as progress:
             results = evaluate(
                 task,
                 source,
                 adapter,
-                cell.out,
-                model_options=cell.model_options,
-                profile=cell.task.profile,
-                where=cell.task.where,
+                planned.out,
+                model_options=planned.model_options,
+                profile=planned.task.profile,
+                where=planned.task.where,
                 exclude=excluded,
-                limit=cell.task.limit,
-                limits=cell.limits,
+                limit=planned.task.limit,
+                limits=planned.limits,
                 progress=progress,
             )
     except (OmnidataError, OSError) as error:
-        return Outcome(cell, error=str(error))
-    return Outcome(cell, results)
+        return Outcome(planned, error=str(error))
+    return Outcome(planned, results)

@@ -481,11 +481,12 @@ def annotate(
         RunError, PredictionError: the run folder cannot be used (see `evaluate`).
     """
     run = run_folder(out)
+    root = asked.source.root
     inputs = {
-        asked.source.root,
+        root,
         *(ref.root for step in asked.source.steps for ref in step.media.values() if ref),
     }
-    with TreeStaging(out, inputs=inputs, report=report, made_by=run) as staging:
+    with TreeStaging(out, inputs=inputs, data=root, report=report, made_by=run) as staging:
         results = evaluate(
             task,
             asked.source,

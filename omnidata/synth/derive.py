@@ -25,6 +25,7 @@ from omnidata.actions import Action, history_text
 from omnidata.analysis.audit_learning import segments
 from omnidata.errors import DataError, Finding, MediaError, UsageError, counted
 from omnidata.jsontext import encode
+from omnidata.loaders.instructions import foreign
 from omnidata.media import resolve, stored
 from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
 from omnidata.synth.folder import SynthStaging
@@ -39,6 +40,8 @@ own."""
 _SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".webp"})
 _SAID_NOTHING: Final = "target-absent"
 """The finding about a step that has no action and need not have one, as the last of a recording."""
+_OF_MEDIA: Final = "media-"
+"""How the codes of findings about media begin."""
 _IDLE: Final = frozenset({"wait", "none"})
 
 
@@ -53,6 +56,7 @@ class Recording:
         number: its place among those of the data.
         app: the tag of its steps; empty where they have none.
         platform: as in `Trajectory`.
+        language: of its screens and its instruction, as far as anything tells it.
         instructions: the instruction in every wording of the data, without case and space.
         steps: those at which something was done, in order.
         shots: the screenshots: one for each of them, and one more where the last action was
@@ -62,6 +66,7 @@ class Recording:
     number: int
     app: str
     platform: str
+    language: str
     instructions: frozenset[str]
     steps: tuple[Step, ...]
     shots: tuple[MediaRef, ...]
@@ -104,8 +109,7 @@ def read_recordings(
     """
     found: list[Recording] = []
     left_out: Counter[str] = Counter()
-    doubted = {id_ for each in source.findings if each.code != _SAID_NOTHING
-               for id_ in each.sample_ids}  # fmt: skip
+    doubted = _doubted(source.findings)
     for number, (name, same) in enumerate(groupby(source.steps, key=attrgetter("episode"))):
         steps = tuple(same)
         row = source.episode_rows.get(name, {})
@@ -123,6 +127,7 @@ def read_recordings(
                 number,
                 first.tags.get("app", ""),
                 platform_of(task, first),
+                _language_of(task, first),
                 frozenset(map(_plain, task.instructions(first, row))),
                 acted,
                 tuple(ref for step in steps if (ref := step.media.get("screenshot"))),
@@ -131,10 +136,32 @@ def read_recordings(
     return found, left_out
 
 
+def _doubted(findings: Sequence[Finding]) -> set[str]:
+    """The steps whose lack of an action may be a fault, and not that nothing was done.
+
+    Where the loader says that a row states no action, it is not, whatever else is wrong there. Nor
+    does a finding about a medium make it one: what a step must show is looked at for itself.
+    """
+    silent: set[str] = set()
+    doubted: set[str] = set()
+    for each in findings:
+        if each.code == _SAID_NOTHING:
+            silent.update(each.sample_ids)
+        elif not each.code.startswith(_OF_MEDIA):
+            doubted.update(each.sample_ids)
+    return doubted - silent
+
+
 def platform_of(task: Task, step: Step) -> str:
     """What a step's tag says of its platform, or its task of all."""
     told = step.tags.get("platform", "").lower()
     return told if told in PLATFORMS else task.platform
+
+
+def _language_of(task: Task, step: Step) -> str:
+    """What a step's tag says of its language, or its task of the app, or else the letters."""
+    told = step.tags.get("language") or task.language_of(step.tags.get("app", ""))
+    return told or ("other" if foreign(step.instruction, "en") else "en")
 
 
 def _acted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -302,8 +329,10 @@ def _partners(
 ) -> Iterator[tuple[Group, Group]]:
     """Groups in pairs whose episodes show as many actions and have instructions of like length.
 
-    Else a long instruction above a short trajectory would tell that they do not belong together.
-    Partners are of one app where there are two; a group that is left over stays alone.
+    Else a long instruction above a short trajectory would tell that they do not belong together. So
+    would an instruction in one language above what was typed in another, or above actions that
+    only another platform has: partners are of one platform and one language. They are of one app
+    where there are two; a group that is left over stays alone.
     """
     groups: dict[str, Group] = {}
     for recording in recordings:
@@ -314,7 +343,9 @@ def _partners(
     for within_app in (True, False):
         alike: dict[tuple[Any, ...], list[Group]] = {}
         for group in waiting:
-            shown = tuple(min(most, len(each.steps)) for each in group)
+            shown = tuple(
+                (each.platform, each.language, min(most, len(each.steps))) for each in group
+            )
             alike.setdefault((within_app and group[0].app, shown), []).append(group)
         left: list[Group] = []
         for same in alike.values():
@@ -454,7 +485,7 @@ def derive(
         "seed": seed,
     }
     inputs = {source.root, *(ref.root for s in source.steps for ref in s.media.values() if ref)}
-    staging = RowsStaging(out, plan=plan, inputs=inputs)
+    staging = RowsStaging(out, plan=plan, inputs=inputs, data=source.root)
     if report := staging.finished():
         return report
     findings: list[Finding] = []

@@ -111,7 +111,7 @@ class SynthStaging(StagedFolder):
     """See `StagedFolder`; nothing that is there is ever replaced.
 
     Args:
-        out, inputs: as `StagedFolder`.
+        out, inputs, data: as `StagedFolder`.
         plan: all that the result depends on, as JSON values; the report has it as well.
 
     Attributes:
@@ -123,8 +123,15 @@ class SynthStaging(StagedFolder):
     report: ClassVar[str]
     contents: ClassVar[frozenset[str]]
 
-    def __init__(self, out: Path, *, plan: Mapping[str, Any], inputs: Iterable[Path] = ()) -> None:
-        super().__init__(out, overwrite=False, inputs=inputs)
+    def __init__(
+        self,
+        out: Path,
+        *,
+        plan: Mapping[str, Any],
+        inputs: Iterable[Path] = (),
+        data: Path | None = None,
+    ) -> None:
+        super().__init__(out, overwrite=False, inputs=inputs, data=data)
         self.plan: Mapping[str, Any] = without_credentials(json.loads(json.dumps(plan)))
 
     def is_ours(self, folder: Path) -> bool:
@@ -217,7 +224,7 @@ class TreeStaging(StagedFolder):
     """See `StagedFolder`. A tree is replaced only if it is as it was written, to the last label.
 
     Args:
-        out, inputs: as `StagedFolder`.
+        out, inputs, data: as `StagedFolder`.
         report: the name of the file in the tree that says what was done.
         made_by: what the tree was made from must be there, or it is not replaced.
     """
@@ -226,8 +233,10 @@ class TreeStaging(StagedFolder):
     work = "writing"
     hidden = (PLAN,)
 
-    def __init__(self, out: Path, *, inputs: Iterable[Path], report: str, made_by: Path) -> None:
-        super().__init__(out, overwrite=True, inputs=inputs)
+    def __init__(
+        self, out: Path, *, inputs: Iterable[Path], data: Path, report: str, made_by: Path
+    ) -> None:
+        super().__init__(out, overwrite=True, inputs=inputs, data=data)
         self._report = report
         if self.out.exists() and self.is_ours(self.out) and not made_by.exists():
             raise UsageError(

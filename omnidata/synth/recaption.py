@@ -290,7 +290,7 @@ def recaption(
         "prompt_hash": Captions().prompt_hash,
     }
     inputs = {source.root, *(ref.root for s in source.steps for ref in s.media.values() if ref)}
-    staging = CaptionsStaging(out, plan=plan, inputs=inputs)
+    staging = CaptionsStaging(out, plan=plan, inputs=inputs, data=source.root)
     if report := staging.finished():
         if report["grounder"] != grounder.name:
             raise DataError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -155,6 +155,9 @@ class Benchmark:
             `platform` tells it, or nothing.
         tags: names of its steps' tags; None where only the data tell.
         roles: its steps' media and their kinds; None where only the data tell.
+        other_moments: the roles whose media are not of the step's own moment: they show what was
+            there earlier, or what came of its action. `omnidata info` does not count them as what
+            a step gives to an agent.
         subsets: those that its data may always be asked for; more are found in the data.
         allowed: the task's options and their values, the default first; "" stands for any text.
         overview: what `omnidata info` counts in its data.
@@ -203,6 +206,7 @@ class Benchmark:
     derivation: Derivation | None = None
     tags: Sequence[str] | None = None
     roles: Mapping[str, Modality] | None = None
+    other_moments: Collection[str] = ("history_screenshot",)
     subsets: Sequence[str] = ()
     allowed: Mapping[str, Sequence[str]] = {}
     needs_predictions: bool = False

@@ -163,6 +163,7 @@ def explained(
     sentence: Callable[[Mapping[str, Any], bool], str],
     *,
     target_label: str = "",
+    target_labels: tuple[str, ...] = (),
     answer_label: Callable[[Mapping[str, Any]], str] | None = None,
     overlays: Callable[[], Mapping[str, Overlays]],
     noun: str = "primitive",
@@ -179,6 +180,7 @@ def explained(
         sentence: says why an answer that was read and judged is right or wrong, from what was read
             and whether it is right.
         target_label: as in `Explanation`.
+        target_labels: as in `Explanation`.
         answer_label: gives the label of an answer from what was read; None for benchmarks whose
             answers have no labels.
         overlays: what can be drawn, by the role of the picture.
@@ -186,7 +188,12 @@ def explained(
         frames: what is framed on pictures.
         diagnosis: of an answer that was read and is not right, from what was read.
     """
-    known: dict[str, object] = {"target_label": target_label, "noun": noun, "frames": frames}
+    known: dict[str, object] = {
+        "target_label": target_label,
+        "target_labels": target_labels,
+        "noun": noun,
+        "frames": frames,
+    }
     if verdict is None:
         known |= {"mark": None, "sentence": "", "answer_label": "", "diagnosis": None}
         return _Lazy({"overlays": overlays}, **known)
@@ -348,6 +355,7 @@ def by_action(
         profile,
         told,
         target_label=wanted.label if wanted else "",
+        target_labels=tuple(one.label for one in (wanted, *wanted.then)) if wanted else (),
         answer_label=label if wanted else None,
         overlays=lambda: {SCREENSHOT: overlays()},
         diagnosis=diagnosis,

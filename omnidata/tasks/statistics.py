@@ -82,7 +82,8 @@ class Statistics:
         placed: steps whose target has a place on the screen.
         media: role -> its kind, and how many steps have such a medium; roles that differ in the
             number at their end alone are one ("observation_*").
-        kinds: kind -> how many steps have a medium of it.
+        kinds: kind -> how many steps have a medium of it that is of their own moment
+            (`Benchmark.other_moments` has the others).
         measures: by name. `STEPS`; `WORDS` and `CHARACTERS` of the instructions, of each episode's
             different ones; "seconds of ROLE" of clips and sounds, at most `CLIPS` of a role;
             `SHARE` and `AREA` of the elements that are tapped or clicked, see `element`.
@@ -159,7 +160,8 @@ def statistics(task: Task, source: LoadedDataset) -> Statistics:
     kinds = Counter[Modality]()
     for step in steps:
         held = {_role(role): ref.kind for role, ref in step.media.items() if ref}
-        kinds.update(set(held.values()))
+        own = (ref for role, ref in step.media.items() if role not in task.other_moments)
+        kinds.update({ref.kind for ref in own if ref})
         for role, kind in held.items():
             roles[role] = kind, roles.get(role, (kind, 0))[1] + 1
     measures = {STEPS: Measure(tuple(map(float, lengths.values())))} if steps else {}
@@ -200,15 +202,15 @@ class _Asked:
 
 
 def _asked(task: Task, step: Step) -> _Asked:
-    """By the step's action, or, where its benchmark has none, by what its pages show of it."""
+    """By the labels of its pages and tables, and by its action, where its benchmark has one."""
     action = step.action
-    if action is not None:
-        labels = tuple(each.label for each in (action, *action.then))
-        return _Asked(step.screen, labels, "action", action.start, action.kind in _CLICKS)
     told = task.explain(step, None, profile=task.default_profile)
+    labels = told.target_labels or tuple(filter(None, [told.target_label]))
+    if action is not None:
+        labels = labels or tuple(each.label for each in (action, *action.then))
+        return _Asked(step.screen, labels, "action", action.start, action.kind in _CLICKS)
     framed = [drawn.target for drawn in told.overlays.values() if drawn.target]
     places = framed[0] if framed and told.frames == "target" else ()
-    labels = (told.target_label,) if told.target_label else ()
     return _Asked(step.screen, labels, told.noun, places, bool(places))
 
 
@@ -289,12 +291,22 @@ def _largest(asked: _Asked) -> tuple[float | None, float | None] | None:
 
 
 def _size(box: Box, screen: Screen) -> tuple[float | None, float | None]:
-    size = (box.right - box.left) * (box.bottom - box.top)
+    """Share and area of the part of a box that is on the screen; a box may reach beyond it."""
     pixels = screen[0] * screen[1] if min(screen) > 0 else None
     if box.space == "px":
+        wide, high = screen if pixels else (math.inf, math.inf)
+    else:
+        wide = high = ratio(box.space, 1)[1]
+    size = _overlap(box.left, box.right, wide) * _overlap(box.top, box.bottom, high)
+    if box.space == "px":
         return size / pixels if pixels else None, size
-    part = size / ratio(box.space, 1)[1] ** 2
+    part = size / (wide * high)
     return part, part * pixels if pixels else None
+
+
+def _overlap(low: float, high: float, most: float) -> float:
+    """How much of an interval lies between 0 and the most."""
+    return max(0, min(high, most) - max(low, 0))
 
 
 def _elements(asked: Sequence[_Asked]) -> dict[str, Measure]:
@@ -322,7 +334,11 @@ def comparison(rows: Sequence[tuple[Task, LoadedDataset, Statistics]]) -> Table:
     Args:
         rows: each dataset with its benchmark and its statistics.
     """
-    legend = {"✓": "at every step", "✗": "at none", "a share": "of the steps that have one"}
+    legend = {
+        "✓": "at every step, of its own moment",
+        "✗": "at none",
+        "a share": "of the steps that have one",
+    }
     header = (
         "", "data", "platform", "tasks", "steps", "steps/task", "words", "apps", "languages",
         "image", "video", "audio", "answer",

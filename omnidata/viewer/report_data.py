@@ -217,7 +217,7 @@ _LONGEST_ROW = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class StripStep:
     """A step in a strip: its number, its index in the episode, its mark (None without a run)."""
 
     number: int
@@ -344,7 +344,7 @@ class Facts:
 
     number: int
     step: Step
-    strip: Sequence[Cell]
+    strip: Sequence[StripStep]
     broke: int | None
     pictures: Sequence[Shown]
     tracks: Sequence[Track]
@@ -395,10 +395,10 @@ def facts(book: Book, number: int) -> Facts:
     )
 
 
-def strip_of(book: Book, episode: int) -> Sequence[Cell]:
+def strip_of(book: Book, episode: int) -> Sequence[StripStep]:
     """The steps of an episode, in order."""
     return [
-        Cell(number, book.steps[number].step_index, book.explanations[number].mark)
+        StripStep(number, book.steps[number].step_index, book.explanations[number].mark)
         for number in book.episodes[episode]
     ]
 

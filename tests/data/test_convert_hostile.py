@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -146,6 +149,25 @@ def test_a_hostile_readme_is_never_read(one: Path, tmp_path: Path) -> None:
     for streaming in (False, True):
         data = omnidata.load_dataset("omnigui", out, split="test", streaming=streaming)
         assert {item["app"] for item in data} == {"Chirp"}
+
+
+@pytest.mark.parametrize("name", ["my data", "a'b`c $(id)", "gnp\u202e_\x07'", "\\x é\u3000"])
+def test_a_readme_names_its_folder_so_that_it_can_be_read_and_typed(
+    tmp_path: Path, name: str
+) -> None:
+    data = write_rows(tmp_path / "steps.json", [row("A", app="App\u202e")])
+    convert(load(data, check_media=False), tmp_path / name, embed=False)
+    text = (tmp_path / name / "README.md").read_text()
+    sheet = text[text.index("\n# ") :]
+    assert "\u202e" not in sheet and "\x07" not in sheet
+    (path,) = re.findall(r"load_dataset\((.*), split", sheet)
+    assert ast.literal_eval(path) == f"path/to/{name}"
+    _, command = re.findall(r"(`+) ?(omnidata evaluate .* RUN) ?\1", sheet)[0]
+    said = subprocess.run(
+        ["bash", "-c", f"omnidata() {{ printf %s \"$3\"; }}; {command}"],
+        capture_output=True, text=True, check=True, env={"LC_ALL": "C.UTF-8"},
+    )  # fmt: skip
+    assert said.stdout == name
 
 
 def reforge(repository: Path, change: Callable[[dict[str, Any]], None]) -> None:

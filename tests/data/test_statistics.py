@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,9 @@ def test_steps_and_instructions_are_counted_by_episode() -> None:
         (tap(Box(100, 200, 200, 400, "norm1000")), (0, 0), 2.0, None),
         (tap(Box(10, 20, 20, 40, "px")), (0, 0), None, 200.0),
         (tap(Box(0, 0, 1, 1, "px"), Box(0, 0, 20, 100, "px")), (100, 200), 10.0, 2000.0),
+        (tap(Box(-50, 100, 150, 300, "px")), (100, 200), 50.0, 10_000.0),
+        (tap(Box(-200, 0, 1200, 500, "norm1000")), (100, 200), 50.0, 10_000.0),
+        (tap(Box(2, 0, 3, 1, "rel")), (100, 200), 0.0, 0.0),
         (Action("long_press", (Box(0, 0, 10, 20, "px"),)), (100, 200), 1.0, 200.0),
     ],
 )
@@ -107,12 +111,15 @@ def test_targets_and_media_are_counted() -> None:
     found = measured(
         step("A", action=both, media={"observation_0": shot, "observation_1": shot}),
         step("B", action=Action("wait"), media={"observation_0": shot, "video": clip}),
-        step("C", media={"observation_0": None}),
+        step("C", media={"observation_0": None, "history_screenshot": shot}),
     )
     assert dict(found.targets) == {"INPUT": 1, "TAP": 1, "WAIT": 1}
     assert (found.unlabelled, found.placed, found.noun) == (1, 1, "action")
-    assert dict(found.media) == {"observation_*": ("image", 2), "video": ("video", 1)}
-    assert dict(found.kinds) == {"image": 2, "video": 1}
+    media = {"observation_*": ("image", 2), "video": ("video", 1)}
+    assert dict(found.media) == {**media, "history_screenshot": ("image", 1)}
+    assert dict(found.kinds) == {"image": 2, "video": 1}, "C has none of its own moment"
+    data = source(step("A", media={"screenshot_after": shot, "video_after": clip}))
+    assert not statistics(get_task("osworld"), data).kinds
     assert found.measures["seconds of video"].unknown == 1, "the file is not there"
 
 
@@ -125,6 +132,11 @@ def test_a_benchmark_without_actions_is_told_by_its_pages(tmp_path: Path) -> Non
     pair = [trajectory(), trajectory(annotation_id="e2", is_success=False)]
     critic = as_json(omnidata("info", "criticbench", write(tmp_path / "c.jsonl", *pair), "--json"))
     assert critic["statistics"]["targets"] == {"failure": 1, "success": 1}
+    several = as_json(
+        omnidata("info", "idm-multiple", write(tmp_path / "m.jsonl", pair[0]), "--json")
+    )
+    made = Counter(each["operation"] for each in pair[0]["actions"])
+    assert several["statistics"]["targets"] == made
 
 
 def test_clips_and_sounds_are_as_long_as_what_is_in_them(sample: Path) -> None:

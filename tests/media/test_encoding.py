@@ -30,11 +30,6 @@ def test_a_png_has_the_very_pixels(pixels: np.ndarray) -> None:
         assert (np.asarray(picture) == pixels).all()
 
 
-def test_equal_pixels_give_equal_bytes() -> None:
-    pixels = np.random.default_rng(0).integers(0, 255, (64, 48, 3)).astype(np.uint8)
-    assert png(pixels) == png(pixels.copy())
-
-
 def test_pixels_with_gaps_between_them_are_encoded_as_they_look() -> None:
     whole = np.random.default_rng(0).integers(0, 255, (64, 48, 3)).astype(np.uint8)
     part = whole[::2, 5:40:3]

@@ -47,8 +47,31 @@ def test_rows_hold_as_many_elements_each_from_small_to_large(run: Path) -> None:
     assert [[cell.value for cell in row.cells] for row in table.rows] == [
         [1, 0.0], [1, 0.0], [1, 1.0], [1, 1.0], [1, 1.0],
     ]  # fmt: skip
-    assert [row.labels[0] for row in table.rows][::4] == ["1 to 3.4", "17.8 to 25"]
+    assert [row.labels[0] for row in table.rows][::4] == ["1", "25"]
     assert any("up to 1 judged step" in note for note in table.notes), "the flat one"
+
+
+def test_rows_are_of_steps_and_not_of_answers_to_them(tmp_path: Path) -> None:
+    boxes = [*[[0, 0, 10, 10]] * 6, [0, 0, 20, 20], [0, 0, 30, 30], [50, 50, 150, 150]]
+    data = write(
+        tmp_path / "rows.jsonl",
+        *({**ground(bbox=box, instruction=str(n)), "resolution": [100, 100]}
+          for n, box in enumerate(boxes)),
+    )  # fmt: skip
+    own = []
+    for name, more in (("center", ()), ("oracle", ()), ("oracle", ("--limit", "6"))):
+        out = tmp_path / f"{name}{len(more)}"
+        omnidata("evaluate", "groundui", data, "--model", f"baseline:{name}", *more, "--out", out)
+        own.append(read_run(out))
+    for chosen in (own[:1], own):
+        made = {t.name: t for t in report(chosen, clicks=[clicks(run) for run in chosen]).tables}
+        rows = {
+            row.labels[0]: [cell.value for cell in row.cells] for row in made[f"by-{AXIS}"].rows
+        }
+        # Six of one size are one row, and what is beyond the screen is no part of an element.
+        assert [*rows] == ["1", "4", "9 to 25"]
+        counts = [[6, 1, 2], [6, 1, 2], [6, 0, 0]][: len(chosen)]
+        assert [[row[2 * n] for row in rows.values()] for n in range(len(chosen))] == counts
 
 
 def test_applications_are_counted_apart_beside_what_is_published(run: Path) -> None:

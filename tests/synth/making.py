@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from PIL import Image
+
 from omnidata.synth.episodes import Settings, make_episodes
 from omnidata.tasks.omnigui.load import load
 from omnidata.tasks.omnigui.task import answer
@@ -65,9 +67,16 @@ def right(step: Step) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file, by path."""
+    """SHA-256 of every file, by path; of a picture that of its pixels, whose bytes may differ."""
     return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        path.relative_to(folder).as_posix(): hashlib.sha256(_content(path)).hexdigest()
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def _content(path: Path) -> bytes:
+    if path.suffix != ".png":
+        return path.read_bytes()
+    with Image.open(path) as picture:
+        return repr((picture.mode, picture.size)).encode() + picture.tobytes()

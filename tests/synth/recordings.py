@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from aiohttp import web
 
@@ -32,6 +32,7 @@ def recording(
     seed: int = 0,
     extra: Mapping[str, Any] = {},
     of_episodes: Sequence[Mapping[str, Any]] = (),
+    languages: Sequence[Literal["en", "zh"]] = ("en",),
 ) -> Path:
     """Episodes E0, E1, ...; screenshot n of episode e is `png(seed + 100 * e + n)`.
 
@@ -42,6 +43,7 @@ def recording(
         seed: of the media.
         extra: further columns of every step.
         of_episodes: further columns of each episode.
+        languages: of the episodes, which take turns.
     """
     with TreeWriter(root) as tree:
         for number, actions in enumerate(episodes):
@@ -64,9 +66,9 @@ def recording(
                     dimension="semantic_understanding",
                     steps=steps,
                     instruction_en=f"Task {number}",
-                    instruction_zh=f"任务 {number}",
+                    instruction_zh=f"打开任务 {number}",
                     dependency="supportive",
-                    language="en",
+                    language=languages[number % len(languages)],
                     extra=of_episodes[number] if of_episodes else {},
                 )
             )

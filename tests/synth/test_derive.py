@@ -178,6 +178,27 @@ def test_an_audit_finds_no_leak(said: Said, episodes: Path, tmp_path: Path) -> N
         assert not found.leak, (name, found.carriers)
 
 
+def test_two_languages_whose_actions_differ_are_told_apart_by_no_form(
+    said: Said, tmp_path: Path
+) -> None:
+    # What is typed is in the language of the instruction, and one of them ends where it began.
+    rng = random.Random(0)
+    typed, last = ("milk", "牛奶"), (BACK, Action("home"))
+    told = [
+        [*[TAP] * rng.randint(1, 2), Action("type", text=typed[n % 2]), last[n % 2], END]
+        for n in range(60)
+    ]
+    data = recording(tmp_path / "data", *told, languages=("en", "zh"))
+    said("criticbench", data, tmp_path / "out")
+    rows = read_lines(tmp_path / "out" / CRITIC)
+    assert len(rows) > 100
+    for row in rows:
+        assert ("打开" in row["instruction"]) == ("牛奶" in str(row["actions"]))
+    task = get_task("criticbench")
+    found = audit(task, task.load(tmp_path / "out").steps, task.profiles[task.default_profile])
+    assert not found.leak, found.carriers
+
+
 def test_what_was_done_is_asked_of_neighbouring_screenshots(
     said: Said, episodes: Path, tmp_path: Path
 ) -> None:
@@ -212,21 +233,32 @@ def test_what_was_done_is_asked_of_neighbouring_screenshots(
 
 def test_episodes_that_are_no_success_are_left_out_and_counted(said: Said, tmp_path: Path) -> None:
     impossible = Action.of("TASK_IMPOSSIBLE")
-    truths = [{}, {"is_success": False}, {"is_success": True}, *[{}] * 5]
+    truths = [
+        {},
+        {"is_success": False},
+        {"is_success": True},
+        *[{}] * 5,
+        *[{"is_success": True}] * 2,
+    ]
     data = recording(
         tmp_path / "data", [TAP, BACK, END], [TAP, END], [BACK, TAP, END], [TAP, impossible],
-        [TAP, None, BACK, END], [TAP, BACK, END], [END], [TAP, BACK, TAP],
-        of_episodes=truths,
+        [TAP, None, BACK, END], [TAP, BACK, END], [END], [TAP, BACK, TAP], [BACK, TAP, END],
+        [TAP, BACK, None], of_episodes=truths,
     )  # fmt: skip
-    path = data / "App/media/E7/E7.json"
-    *rest, last = json.loads(path.read_text())
-    path.write_text(json.dumps([*rest, {**last, "result_action_type": 99}]))
+    for episode, more in (
+        ("E7", {"result_action_type": 99}),
+        ("E8", {"is_success": False}),
+        ("E9", {"instruction_zh": "Task 9", "audio_path": "E9/gone.wav"}),
+    ):
+        path = data / f"App/media/{episode}/{episode}.json"
+        *rest, last = json.loads(path.read_text())
+        path.write_text(json.dumps([*rest, {**last, **more}]))
     (data / "App/media/E5/2.png").unlink()
     told = said("criticbench", data, tmp_path / "out")
     assert told["episodes"] == {
-        "used": 2,
+        "used": 3,
         "left_out": {
-            "did not succeed": 2,
+            "did not succeed": 3,
             "has a step without an action": 1,
             "lacks a screenshot": 1,
             "does nothing": 1,
@@ -234,9 +266,14 @@ def test_episodes_that_are_no_success_are_left_out_and_counted(said: Said, tmp_p
         },
     }
     rows = read_lines(tmp_path / "out" / CRITIC)
-    assert {row["instruction"] for row in rows} == {"Task 0", "Task 2"}
+    assert {row["instruction"] for row in rows} < {"Task 0", "Task 2", "Task 9"}
     task = get_task("omnigui")
     source = task.load(data)
+    codes = {each.code: each.sample_ids for each in source.findings}
+    assert codes["success-unusable"] == ("App/E8/0", "App/E8/1", "App/E8/2")
+    assert {"media-broken", "copies-differ"} <= {
+        each.code for each in source.findings if "App/E9/2" in each.sample_ids
+    }, "what is wrong with what was only seen is not wrong with an action"
     kept = [step for step in source.steps if step.sample_id != "App/E0/2"]  # a row was skipped
     _, left_out = read_recordings(task, replace(source, steps=kept), [])
     assert left_out["lacks steps"] == 1
@@ -257,6 +294,16 @@ def test_the_same_call_gives_the_same_rows_and_other_settings_are_refused(
     assert "no row can be made" in said("criticbench", lone, tmp_path / "none", code=2)
     assert not (tmp_path / "none").exists()
     assert "No such command 'nonsense'" in said("nonsense", data, out, code=2)
+
+
+def test_rows_are_not_written_into_the_data_that_they_are_made_of(
+    said: Said, tmp_path: Path
+) -> None:
+    data = recording(tmp_path / "data", *[[TAP, BACK, TAP, END]] * 6)
+    model = ("--model", "baseline:oracle")
+    for verb, *more in (("criticbench",), ("idm",), ("recaption", *model), ("label", *model)):
+        assert f"it lies in {data}" in said(verb, data, data / "x", *more, code=2)
+    assert not (data / "x").exists()
 
 
 real = pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
@@ -365,7 +412,9 @@ class Verdicts(Benchmark):
 '''
 
 
-def made(number: int, kinds: Sequence[str], *, ends: bool) -> Recording:
+def made(
+    number: int, kinds: Sequence[str], *, ends: bool, platform: str = "", language: str = ""
+) -> Recording:
     """An episode of these actions, without media; seen to its end or not."""
     shot = MediaRef("image", Path("x"), "a.png")
     steps = tuple(
@@ -375,17 +424,27 @@ def made(number: int, kinds: Sequence[str], *, ends: bool) -> Recording:
         )
         for at, kind in enumerate(kinds)
     )  # fmt: skip
-    return Recording(number, "", "", frozenset({str(number)}), steps, (shot,) * (len(kinds) + ends))
+    shots = (shot,) * (len(kinds) + ends)
+    return Recording(number, "", platform, language, frozenset({str(number)}), steps, shots)
 
 
 KINDS = st.lists(st.sampled_from(["TAP", "BACK", "HOME", "WAIT"]), min_size=1, max_size=9)
 
 
-@given(st.lists(st.tuples(KINDS, st.booleans()), min_size=1, max_size=8), st.integers(1, 5))
+PLATFORMS, LANGUAGES = st.sampled_from(["web", "mobile"]), st.sampled_from(["en", "zh"])
+
+
+@given(
+    st.lists(st.tuples(KINDS, st.booleans(), PLATFORMS, LANGUAGES), min_size=1, max_size=8),
+    st.integers(1, 5),
+)
 def test_whatever_the_episodes_each_design_is_balanced(
-    told: list[tuple[list[str], bool]], most: int
+    told: list[tuple[list[str], bool, str, str]], most: int
 ) -> None:
-    recordings = [made(n, kinds, ends=ends) for n, (kinds, ends) in enumerate(told)]
+    recordings = [
+        made(n, kinds, ends=ends, platform=platform, language=language)
+        for n, (kinds, ends, platform, language) in enumerate(told)
+    ]
     forms: dict[tuple[str, bool], Counter[Any]] = defaultdict(Counter)
     for piece in judged(recordings, most=most, seed=0):
         labels = tuple(r.actions[at].label for r, at in piece.moments)
@@ -393,6 +452,9 @@ def test_whatever_the_episodes_each_design_is_balanced(
         assert piece.success is not None
         done = piece.moments[-1][0]  # a long instruction above a short trajectory would tell
         assert min(most, len(done.steps)) == min(most, len(piece.asked.steps))
+        assert {(each.platform, each.language) for each, _ in piece.moments} == {
+            (piece.asked.platform, piece.asked.language)
+        }
         forms[piece.design, piece.success][labels, piece.end is None] += 1
     for design in ("cut", "extended", "swapped"):
         assert forms[design, True] == forms[design, False]

@@ -157,6 +157,45 @@ def test_nothing_is_written_where_nothing_leads_back_or_nothing_can_be_framed(
     assert "no element can be framed: no screenshot" in capsys.readouterr().err
 
 
+def test_a_model_that_cannot_be_made_leaves_nothing_behind(
+    screens: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = ("--model", "nobody:knows", "--grounder", "baseline:oracle")
+    said(screens, tmp_path / "out", *found, code=2)
+    assert 'no model is called "nobody:knows"' in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_another_grounder_finds_what_has_been_written_and_nobody_writes_it_again(
+    screens: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, run = tmp_path / "out", tmp_path / "out.run"
+    with answering(model(CAPTIONS, set())) as server:
+        told = command("recaption", server, screens, out)
+        omnidata(*told, "--grounder", "baseline:center", code=1)
+        assert server.count == 4
+        assert {path.name for path in run.iterdir()} == {"captions", "by-baseline-center"}
+        asked = json.loads(omnidata(*told, "--grounder", "baseline:oracle", "--json").stdout)
+        assert server.count == 4, "the same captions"
+    assert {path.name for path in run.iterdir()} > {"by-baseline-center", "by-baseline-oracle"}
+    assert (asked["grounder"], asked["elements"]["kept"]) == ("baseline:oracle", 3)
+    error = omnidata(*told, "--grounder", "baseline:center", code=2).stderr
+    assert "its rows were grounded by baseline:oracle" in error
+
+
+def test_a_screenshot_that_cannot_be_read_is_left_out_and_counted(
+    screens: Path, tmp_path: Path
+) -> None:
+    broken = screens / "images" / "1.png"
+    broken.write_bytes(broken.read_bytes()[:60])
+    with answering(model(CAPTIONS, {"Open the mail.", "Close it."})) as server:
+        told = ask("recaption", server, screens, tmp_path / "out")
+    assert told["elements"] == {
+        "all": 3, "captioned": 2, "kept": 2,
+        "left_out": {"a screenshot that cannot be read": 1},
+    }  # fmt: skip
+
+
 def test_the_frame_is_around_the_element_whatever_the_size_of_the_picture() -> None:
     ref = MediaRef("image", Path("x"), "x.png")
     for scale in (1, 3):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import wave
@@ -23,6 +22,7 @@ from omnidata.loaders.episode_tree import DIMENSIONS
 from omnidata.synth.sample import _FPS, _USUAL_FPS, chirp
 from tests.conftest import CLIP_FPS, make_sample
 from tests.full import FULL
+from tests.synth.making import digests
 
 LABELS = {number: label for label, number in NUMBERS.items()}
 SWIPES = [label for label in NUMBERS if label.startswith("SWIPE")]
@@ -59,14 +59,6 @@ def read(root: Path) -> list[Episode]:
                 steps = json.loads((app / "media" / name / f"{name}.json").read_text())
                 found.append(Episode(root, meta, dimension, labels[app.name, name], steps))
     return found
-
-
-def digests(root: Path) -> dict[str, str]:
-    return {
-        path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in root.rglob("*")
-        if path.is_file()
-    }
 
 
 def samples(path: Path) -> NDArray[np.float64]:
@@ -290,7 +282,7 @@ def test_no_track_is_silent_or_clipped(sample_episodes: list[Episode]) -> None:
             assert np.abs(signal).max() < 0.999, f"{one.name} {index}"
 
 
-def test_the_same_seed_gives_the_same_bytes(tree: Path, again: Path) -> None:
+def test_the_same_seed_gives_the_same_files_and_pixels(tree: Path, again: Path) -> None:
     apps = [path.name for path in again.iterdir() if path.is_dir()]
     for app in apps:
         assert digests(again / app) == digests(tree / app)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from omnidata.errors import UsageError
 from omnidata.synth.episodes import Settings, make_episodes
 from omnidata.synth.episodes.plans import plan
-from omnidata.synth.episodes.screens import look, places
+from omnidata.synth.episodes.screens import layout, look
 from omnidata.synth.episodes.settings import CUES, MOST_APPS
 from omnidata.tasks.omnigui.load import load
 from omnidata.types import Step
@@ -96,7 +96,7 @@ def test_a_share_of_one_is_all_of_the_steps(medium: str, shares: tuple[float, fl
 def test_every_screen_has_room_for_all_that_is_on_it(
     seed: int, number: int, width: int, height: int
 ) -> None:
-    where = places(look(seed, number), (width, height))
+    where = layout(look(seed, number), (width, height))
     rects = [where.stage, where.panel, *where.options]
     for left, top, right, bottom in rects:
         assert 0 <= left < right - 1

@@ -25,6 +25,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import answer_space, in_pixels, respelled
 from omnidata.tasks.profiles import RowProfile
+from omnidata.tasks.statistics import statistics
 from omnidata.types import (
     Cause,
     Diagnosis,
@@ -356,6 +357,8 @@ def check_scores(task: Task, data: Path, case: Case, out: Path) -> None:
     if causes["by_target"]:
         added = sum((Counter(found) for found in causes["by_target"].values()), Counter())
         assert added == Counter(causes["overall"])
+        labels = statistics(task, source).targets
+        assert causes["by_target"].keys() <= labels.keys(), "info calls them what the tables do"
 
     (shares,) = (each for each in error_tables([run]) if each.name == "errors")
     cells = shares.rows[0].cells

@@ -17,7 +17,7 @@ from typing import Any
 from omnidata.errors import DataError, UsageError
 from omnidata.loaders.task_library import CONTENTS, Library, write_library
 from omnidata.media import resolve
-from omnidata.storage import atomic_write, copy_file, read_json, refused, wrap_os_error
+from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
 from omnidata.synth.compose import parts
 from omnidata.synth.compose.instructions import Author, Draft, Written, explain, write_instructions
 from omnidata.synth.compose.parts import Tally
@@ -96,10 +96,9 @@ def compose(
     """
     if not 1 <= tasks <= MOST_TASKS:
         raise UsageError(f"{tasks} tasks", where="--tasks", expected=f"1 to {MOST_TASKS:,}")
-    if out.resolve().is_relative_to(pool.resolve()):
-        raise refused(out, f"it lies in {pool}, and would become part of it", "a folder beside it")
     loaded = read_pool(pool, settings)
-    staging = ComposeStaging(out, plan=_plan(loaded, settings, tasks, author), inputs=[pool])
+    plan = _plan(loaded, settings, tasks, author)
+    staging = ComposeStaging(out, plan=plan, inputs=[pool], data=pool)
     if report := staging.finished():
         return report
     show = progress or (lambda done, total: None)

@@ -49,9 +49,10 @@ def make_episodes(
 ) -> Mapping[str, Any]:
     """Write a tree of made-up episodes.
 
-    Equal settings make equal bytes, with the same versions of Pillow, PyAV, NumPy, isal (and
-    espeak-ng) on the same kind of machine, whatever the number of processes, and whether or not
-    the run was interrupted; episode k is the same in a dataset of any length.
+    Equal settings make equal bytes, and screenshots of equal pixels, with the same versions of
+    Pillow, PyAV, NumPy (and espeak-ng) on the same kind of machine, whatever the number of
+    processes, and whether or not the run was interrupted; episode k is the same in a dataset of any
+    length.
 
     Args:
         out: the folder of the app folders; new, empty, or what the same call made before. Until

@@ -98,7 +98,7 @@ class _Maker:
         name, count = group.look.name, len(group.steps)
         page = Page(
             group.look,
-            group.places,
+            group.layout,
             step.question,
             step.labels,
             step.icons,
@@ -121,7 +121,7 @@ class _Maker:
         A sign that does not matter is gone while there is a motion: on a sign of the same colour
         nobody would see it. A sign that decides is not there yet.
         """
-        size, places = self._settings.clip_size, self._group.places
+        size, layout = self._settings.clip_size, self._group.layout
         small = self.screen.resize(size, Image.Resampling.BOX)
         behind = small
         if motion is not None:
@@ -130,8 +130,8 @@ class _Maker:
         scene = _Scene(
             small,
             behind,
-            _scaled(places.stage, ratio),
-            _scaled(places.panel, ratio),
+            _scaled(layout.stage, ratio),
+            _scaled(layout.panel, ratio),
             self._group.look,
             motion,
             self._step.distraction.drift,

@@ -26,7 +26,7 @@ from omnidata.synth.drawing import (
     across,
     type_in,
 )
-from omnidata.synth.episodes.screens import ICON_NAMES, Look, Places, look, places
+from omnidata.synth.episodes.screens import ICON_NAMES, Layout, Look, layout, look
 from omnidata.synth.episodes.settings import (
     CODES,
     CUES,
@@ -161,13 +161,13 @@ class GroupPlan:
     Attributes:
         number: of the group, from 0 on; its episodes are `CODES * number` and the next ones.
         look: of the app.
-        places: where things are on its screens.
+        layout: where things are on its screens.
         steps: at least one.
     """
 
     number: int
     look: Look
-    places: Places
+    layout: Layout
     steps: tuple[StepPlan, ...]
 
     @property
@@ -204,7 +204,7 @@ def plan(settings: Settings, number: int) -> GroupPlan:
     """
     rng = random.Random(f"{settings.seed}/group/{number}")
     app = look(settings.seed, rng.randrange(settings.apps))
-    where = places(app, settings.size)
+    where = layout(app, settings.size)
     steps = tuple(
         _step(settings, rng, app, where, settings.medium(number, index))
         for index in range(settings.length(number))
@@ -213,7 +213,7 @@ def plan(settings: Settings, number: int) -> GroupPlan:
 
 
 def _step(
-    settings: Settings, rng: random.Random, app: Look, where: Places, medium: Medium
+    settings: Settings, rng: random.Random, app: Look, where: Layout, medium: Medium
 ) -> StepPlan:
     question = rng.choice(settings.questions)
     words = rng.sample(WORDS[app.words], CODES) if question in ("tap", "input") else []
@@ -234,7 +234,7 @@ def _step(
     )
 
 
-def _actions(question: QuestionKind, words: Sequence[str], where: Places) -> tuple[Action, ...]:
+def _actions(question: QuestionKind, words: Sequence[str], where: Layout) -> tuple[Action, ...]:
     panel = _box(where.panel)
     if question == "tap":
         return tuple(Action("tap", (_box(rect),)) for rect in where.options)

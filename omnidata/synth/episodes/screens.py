@@ -117,7 +117,7 @@ def look(seed: int, number: int) -> Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Layout:
     """Where things are on a screen of an app, in pixels.
 
     Attributes:
@@ -138,7 +138,7 @@ class Places:
     unit: float
 
 
-def places(look: Look, size: Screen) -> Places:
+def layout(look: Look, size: Screen) -> Layout:
     """Lay out a screen of any size."""
     width, height = size
     top = round(height * 0.1) if look.title else round(height * 0.03)
@@ -154,7 +154,7 @@ def places(look: Look, size: Screen) -> Places:
     else:
         panel_top, stage_top = first[1], first[1] + high - stage_high + gap
     panel = (edge, panel_top, width - edge, panel_top + high - stage_high)
-    return Places(
+    return Layout(
         title=(0, 0, width, top) if look.title else None,
         navigation=(0, bottom, width, height) if look.navigation else None,
         progress=(edge, top, width - edge, top + max(1, gap // 2)),
@@ -190,7 +190,7 @@ class Page:
 
     Attributes:
         look: of the app.
-        places: where things are.
+        layout: where things are.
         question: what can be touched.
         labels: of the buttons, or the text in the field; as many as the question needs.
         icons: of the buttons and the panel, names of `ICONS`.
@@ -199,7 +199,7 @@ class Page:
     """
 
     look: Look
-    places: Places
+    layout: Layout
     question: QuestionKind
     labels: Sequence[str]
     icons: Sequence[str]
@@ -222,13 +222,13 @@ class Drawing:
         self._large = Image.new("RGB", (size[0] * self._fine, size[1] * self._fine), theme.ground)
         pen = _Pen(ImageDraw.Draw(self._large), page, self._fine)
         pen.bars()
-        pen.card(page.places.stage)
+        pen.card(page.layout.stage)
         pen.answers()
         self.plain = self._large.reduce(self._fine) if self._fine > 1 else self._large
 
     def with_sign(self, kind: str, code: int) -> Image.Image:
         """The screen with a sign on the stage; `kind` is a screen cue."""
-        left, top, right, bottom = self._page.places.stage
+        left, top, right, bottom = self._page.layout.stage
         fine = self._fine
         stage = self._large.crop((left * fine, top * fine, right * fine, bottom * fine))
         draw = ImageDraw.Draw(stage)
@@ -248,16 +248,16 @@ class _Pen:
 
     def bars(self) -> None:
         page, theme = self._page, self._page.look.theme
-        if page.places.title is not None:
-            box = self._scaled(page.places.title)
+        if page.layout.title is not None:
+            box = self._scaled(page.layout.title)
             self._draw.rectangle(box, fill=theme.accent)
             middle = ((box[0] + box[2]) / 2, box[1] + (box[3] - box[1]) * 0.6)
             self._text(page.heading, middle, size=5.5, fill=ink_on(theme.accent))
-        left, top, right, bottom = self._scaled(page.places.progress)
+        left, top, right, bottom = self._scaled(page.layout.progress)
         end = left + (right - left) * page.passed
         self._draw.rectangle((left, top, end, bottom), fill=theme.faint)
-        if page.places.navigation is not None:
-            box = self._scaled(page.places.navigation)
+        if page.layout.navigation is not None:
+            box = self._scaled(page.layout.navigation)
             self._draw.rectangle(box, fill=theme.card)
             for number, name in enumerate(("home", "search", "bell", "person")):
                 x = box[0] + (box[2] - box[0]) * (number + 0.5) / 4
@@ -277,9 +277,9 @@ class _Pen:
     def answers(self) -> None:
         page = self._page
         if page.question == "tap":
-            rects: Sequence[Rect] = page.places.options
+            rects: Sequence[Rect] = page.layout.options
         else:
-            rects = (page.places.panel,)
+            rects = (page.layout.panel,)
         for number, rect in enumerate(rects):
             if page.question == "input":
                 self._field(rect)
@@ -345,11 +345,11 @@ class _Pen:
             shorter * radius,
             fill=fill,
             outline=outline,
-            width=max(1, round(self._fine * self._page.places.unit * 0.4)) if outline else 0,
+            width=max(1, round(self._fine * self._page.layout.unit * 0.4)) if outline else 0,
         )
 
     def _text(self, text: str, at: tuple[float, float], *, size: float, fill: Colour) -> None:
-        pixels = max(5, round(size * self._page.places.unit)) * self._fine
+        pixels = max(5, round(size * self._page.layout.unit)) * self._fine
         paint_text(self._draw, text, at, pixels=pixels, fill=fill, face=self._page.look.type)
 
     def _scaled(self, rect: Rect) -> Span:

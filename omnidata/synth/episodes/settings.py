@@ -1,6 +1,6 @@
 """What decides an episode: the cues and questions that there are, and the settings.
 
-Two runs with equal settings make equal bytes.
+Two runs with equal settings make the same episodes.
 """
 
 from __future__ import annotations

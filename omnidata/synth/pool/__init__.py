@@ -66,8 +66,8 @@ class PoolStaging(SynthStaging):
 def make_pool(out: Path, *, seed: int = 0, progress: Progress | None = None) -> Mapping[str, Any]:
     """Write the sample pool.
 
-    Equal seeds make equal bytes with the same versions of omnidata, Pillow and isal on
-    the same kind of machine.
+    Equal seeds make equal bytes, and pictures of equal pixels, with the same versions of omnidata
+    and Pillow on the same kind of machine.
 
     Args:
         out: the folder; new, empty, or what the same call made before.

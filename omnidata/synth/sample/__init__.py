@@ -30,8 +30,8 @@ _USUAL_FPS = 15
 def make_sample(out: Path, *, seed: int = 0, progress: Progress | None = None) -> Path:
     """Write the sample dataset: about 150 steps, 25 MB.
 
-    The same seed gives the same bytes with the same versions of Pillow, PyAV, NumPy and isal on the
-    same kind of machine.
+    The same seed gives the same bytes with the same versions of Pillow, PyAV and NumPy on the same
+    kind of machine; of screenshots the same pixels (`omnidata.media.png`).
 
     Args:
         out: a new or empty folder.

@@ -260,6 +260,7 @@ class AgentNet(Benchmark):
             self.profiles[profile],
             lambda parsed, right: _sentence(step, truths, done, rule, right=right),
             target_label=target.label if target else "",
+            target_labels=target.kinds if target else (),
             answer_label=lambda parsed: Turn(tuple(map(type_of, read))).label,
             overlays=lambda: {SCREENSHOT: of_turns(target, _turn(done, step) if done else None)},
             noun="action",

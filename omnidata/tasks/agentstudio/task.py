@@ -569,10 +569,11 @@ def _explain_single(step: Step, verdict: Verdict | None, profile: Profile) -> Ex
 
 def _explain_multiple(step: Step, verdict: Verdict | None, profile: Profile) -> Explanation:
     """Of IDM-Multiple: the letters that were answered beside those of the actions."""
+    asked = shown("idm-multiple", step.source)
 
     def sentence(parsed: Mapping[str, Any], right: bool) -> str:
         given: Sequence[str] = parsed.get("letters", ())
-        wanted = _right_letters(step, shown("idm-multiple", step.source))
+        wanted = _right_letters(step, asked)
         said = _compared(step, given, wanted)
         if tuple(given) == wanted:
             return said
@@ -584,6 +585,8 @@ def _explain_multiple(step: Step, verdict: Verdict | None, profile: Profile) -> 
         profile,
         sentence,
         overlays=lambda: _trajectory(step),
+        target_labels=tuple(str(action["operation"]) for action in asked),
+        noun="operation",
         frames=_FRAMES,
         diagnosis=lambda parsed: Diagnosis("wrong_type"),
     )

@@ -56,6 +56,7 @@ class AndroidControl(PhoneTask):
     )
     tags = loader.TAGS
     roles = loader.ROLES
+    other_moments = ("final_screenshot",)
     subsets = ("train", "validation", "test")
     variations = (HISTORY_TABLE, VARIATION)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {

@@ -26,7 +26,7 @@ from omnidata.loaders.episode_tree import (
     label,
 )
 from omnidata.loaders.files import check_media_files
-from omnidata.loaders.load import about, check_screen, load_data, tag_of
+from omnidata.loaders.load import about, check_screen, load_data, short, tag_of
 from omnidata.tasks.omnigui.files import (
     Annotations,
     Note,
@@ -40,11 +40,13 @@ from omnidata.tasks.omnigui.files import (
 from omnidata.tasks.omnigui.rows import (
     ROLES,
     HistoryCheck,
+    agreed,
     check_languages,
     read_action,
     read_media,
     read_screen,
     refuse_other_benchmarks,
+    stated_success,
 )
 from omnidata.types import LoadedDataset, MediaRef, Step
 
@@ -249,6 +251,7 @@ class _Builder:
             note(doubt)
         self._check_listed(episode, note)
         self._check_length(episode, placed, note)
+        self._check_success(episode, placed, note)
         first = placed[0].row
         tags = self._tags(episode, first, note)
         check_languages(
@@ -337,6 +340,20 @@ class _Builder:
                     f"{counted(len(placed), 'step')}, but episode_length is {stated}",
                     "as many steps as stated",
                     "add the steps or correct episode_length",
+                )
+            )
+
+    def _check_success(self, episode: _Episode, placed: list[_Placed], note: Note) -> None:
+        rows = (episode.metadata, *(p.row for p in placed))
+        if (told := stated_success(rows)) and agreed(rows) is None:
+            note(
+                Finding(
+                    "success-unusable",
+                    "warning",
+                    f"{episode.app}/{episode.identity} ({placed[0].where})",
+                    f"is_success is {' and '.join(map(short, told[:4]))} in rows of one episode",
+                    "true or false, the same in all rows that say it",
+                    "mend it; the episode is not taken for a success until then",
                 )
             )
 

@@ -212,16 +212,35 @@ def states_target(row: Row) -> bool:
     return any(row.get(column) not in (None, "") for column in TARGET_COLUMNS)
 
 
+def stated_success(rows: Iterable[Mapping[str, Any]]) -> list[Any]:
+    """What rows say of an episode's success, each different value once; empty if none says it.
+
+    Examples:
+        >>> good, bad = {"is_success": True}, {"is_success": False}
+        >>> stated_success([{}, good, good]), stated_success([good, bad]), stated_success([{}])
+        ([True], [True, False], [])
+    """
+    found: list[Any] = []
+    for row in rows:
+        value = row.get("is_success")
+        # In Python 1 == True, but the column has the one or the other.
+        if value is not None and not any(type(o) is type(value) and o == value for o in found):
+            found.append(value)
+    return found
+
+
 def agreed(rows: Iterable[Mapping[str, Any]]) -> bool | None:
-    """What rows say of an episode's success; None if none says it, or they contradict each other.
+    """Whether an episode succeeded; None if no row says it, or they contradict each other.
+
+    What is neither true nor false says nothing.
 
     Examples:
         >>> good, bad = {"is_success": True}, {"is_success": False}
         >>> agreed([{}, good, good]), agreed([good, bad])
         (True, None)
     """
-    said = {value for row in rows if isinstance(value := row.get("is_success"), bool)}
-    return said.pop() if len(said) == 1 else None
+    said = [value for value in stated_success(rows) if isinstance(value, bool)]
+    return said[0] if len(said) == 1 else None
 
 
 def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Action | None, bool]:

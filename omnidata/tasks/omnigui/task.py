@@ -43,7 +43,7 @@ from omnidata.tasks.omnigui import rules as matching
 from omnidata.tasks.omnigui.answers import PLACED, parse
 from omnidata.tasks.omnigui.files import app_key, find, language_of, table7
 from omnidata.tasks.omnigui.overview import TABLES, VARIATIONS, View
-from omnidata.tasks.omnigui.rows import ROLES, agreed, is_history
+from omnidata.tasks.omnigui.rows import ROLES, agreed, is_history, stated_success
 from omnidata.tasks.omnigui.rules import POINT_RADIUS, PredictedSpace, on_screen
 from omnidata.tasks.profiles import EpisodeProfile, Runs, numbered
 from omnidata.tasks.published import Published, read_published
@@ -649,8 +649,12 @@ class OmniGui(Benchmark):
         return loader.together(steps, note)
 
     def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
-        """What the column `is_success` of the episode's row and of its steps' says."""
-        return agreed((row, *(step.source for step in steps)))
+        """What the column `is_success` of the episode's row and of its steps' says.
+
+        Rows that contradict each other tell of no success.
+        """
+        rows = (row, *(step.source for step in steps))
+        return agreed(rows) is True if stated_success(rows) else None
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step; `predicted` is used with `history=predicted` only."""

@@ -280,6 +280,7 @@ class OsWorld(Benchmark):
     holds = "rollouts of agents on desktops: screenshots, recordings, results; the next action"
     tags = loader.TAGS
     roles = loader.ROLES
+    other_moments = ("screenshot_after", "video_after")
     subsets = (*groups(), *sets()["osworld"])
     overview = View
     sources = (
@@ -470,6 +471,7 @@ class OsWorld(Benchmark):
             self.profiles[profile],
             lambda parsed, right: _sentence(done or [], said, step.screen, right=right),
             target_label=target.label if target else "",
+            target_labels=target.kinds if target else (),
             answer_label=lambda parsed: turn.label if (turn := _turn(read)) else "",
             overlays=lambda: {SCREENSHOT: of_turns(target, _turn(said))},
             noun="action",
