@@ -396,8 +396,9 @@ def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> InMemoryMedia:
     held = InMemoryMedia(
         ref.kind, ref.root, ref.path, cell=ref.cell, within=ref.within, content=content
     )
-    # What was cut is written anew: it is the whole that may end too early.
-    own = replace(ref, until=1.0) if ref.until < 1 else held
+    # What is cut is written anew: it is the file that it is cut from that may end too early.
+    anew = ref.until < 1 and not isinstance(ref.cell, VideoSegment)
+    own = replace(ref, until=1.0) if anew else held
     if cut_short(own, budget=budget):
         examine(own, budget=budget)  # raises, but for a JPEG with something behind its end
     return held
