@@ -38,7 +38,8 @@ _TIE = 1e-3  # of a tick: clocks in milliseconds are usual
 def beginning(ref: MediaRef, source: Path | bytes, budget: Budget) -> bytes:
     """The first `ref.until` of a medium's time: a clip as MP4, with its sound; a track as WAV.
 
-    The sound of a clip ends when its pictures do, however long it is.
+    The sound of a clip begins and ends when its pictures do, however long it is: before it is heard
+    in the whole there is silence.
 
     A frame belongs to it that is shown before that moment; the first one always does. A clip has
     the rate of its frames, an odd row or column less; a track its own rate, and one channel.
@@ -59,13 +60,12 @@ def beginning(ref: MediaRef, source: Path | bytes, budget: Budget) -> bytes:
             own = audio_stream(container, whole, None).codec_context.sample_rate
         track = _samples(source, whole, own, budget)
         return wav(track[: max(1, round(ref.until * len(track)))], own)
-    seconds, rate, has_sound = _length(source, whole, budget)
+    begin, seconds, rate, has_sound = _length(source, whole, budget)
     ticks = max(1, ceil(ref.until * seconds * rate - _TIE))
     if ticks > budget.max_frames:
         raise broken(ref, f"it has {ticks} frames", f"at most {budget.max_frames}", fault="refused")
-    sound = _samples(source, whole, AUDIO_RATE, budget) if has_sound else None
-    if sound is not None:
-        sound = sound[: max(1, round(ref.until * seconds * AUDIO_RATE))]
+    length = max(1, round(ref.until * seconds * AUDIO_RATE))
+    sound = _sound(source, whole, begin, length, budget) if has_sound else None
     return encode_mp4(_frames(source, whole, rate, ticks, budget), fps=rate, crf=_CRF, sound=sound)
 
 
@@ -76,8 +76,27 @@ def _samples(
         return joined(heard(container, whole, rate, None, budget), whole, rate, budget)
 
 
-def _length(source: Path | bytes, whole: MediaRef, budget: Budget) -> tuple[float, Fraction, bool]:
-    """Seconds of a clip, its last frame for a tick; ticks per second; whether it has a sound."""
+def _sound(
+    source: Path | bytes, whole: MediaRef, begin: float, length: int, budget: Budget
+) -> npt.NDArray[np.float32] | None:
+    """So many samples from the moment of the first picture on, or fewer; None if there are none."""
+    import numpy as np
+
+    with open_container(source, whole, budget) as container:
+        first = next(container.decode(audio_stream(container, whole, None)), None)
+    if first is None:
+        return None
+    late = round(((first.time or 0.0) - begin) * AUDIO_RATE)
+    silence = np.zeros(min(max(late, 0), length), np.float32)
+    track = _samples(source, whole, AUDIO_RATE, budget)[max(-late, 0) :]
+    sound = np.concatenate([silence, track])[:length]
+    return sound if len(sound) else None
+
+
+def _length(
+    source: Path | bytes, whole: MediaRef, budget: Budget
+) -> tuple[float, float, Fraction, bool]:
+    """When a clip begins; its seconds, the last frame for a tick; the rate; if it has a sound."""
     with open_container(source, whole, budget) as container:
         video = video_stream(container, whole, budget, None)
         rate = frame_rate(video)
@@ -85,7 +104,7 @@ def _length(source: Path | bytes, whole: MediaRef, budget: Budget) -> tuple[floa
         times = [seconds for _, seconds, _ in decode(container, video, whole, budget)]
     if not times:
         raise broken(whole, "no frame could be decoded", "at least one frame")
-    return times[-1] - times[0] + float(1 / rate), rate, has_sound
+    return times[0], times[-1] - times[0] + float(1 / rate), rate, has_sound
 
 
 def _frames(

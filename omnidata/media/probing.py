@@ -396,8 +396,11 @@ def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> InMemoryMedia:
     held = InMemoryMedia(
         ref.kind, ref.root, ref.path, cell=ref.cell, within=ref.within, content=content
     )
-    if cut_short(held, budget=budget):
-        examine(held, budget=budget)  # raises, but for a JPEG with something behind its end
+    # What is cut is written anew: it is the file that it is cut from that may end too early.
+    anew = ref.until < 1 and not isinstance(ref.cell, VideoSegment)
+    own = replace(ref, until=1.0) if anew else held
+    if cut_short(own, budget=budget):
+        examine(own, budget=budget)  # raises, but for a JPEG with something behind its end
     return held
 
 

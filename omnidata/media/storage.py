@@ -292,12 +292,12 @@ def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
         MediaError: as `resolve`, or the file that holds it is broken or lacks it, or it is no
             picture that marks could be drawn on.
     """
-    if isinstance(ref, InMemoryMedia):
-        return ref.content
     if ref.until < 1:
         return beginning(ref, stored(replace(ref, until=1.0), budget=budget), budget)
     if ref.marks:
         return read_marked(stored(replace(ref, marks=()), budget=budget), ref, budget)
+    if isinstance(ref, InMemoryMedia):
+        return ref.content
     if isinstance(ref.cell, VideoSegment):
         return read_cut(ref, ref.cell, budget)
     if isinstance(ref.cell, ByteRange):

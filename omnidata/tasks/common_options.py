@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
 from omnidata.actions import Action
@@ -89,7 +90,8 @@ _SHOWN: Final = {
     "history_screenshots": "prompts that show the screenshot, before which the earlier ones stand",
     "language": "prompts that tell the instruction as the step has it",
 }
-_SAMPLED: Final = 8
+_SAMPLED: Final = 200
+"""Steps whose prompts are compared, until one differs."""
 
 
 def split(
@@ -266,7 +268,7 @@ def load_to_ask(task: Task, data: Path, **options: Any) -> LoadedDataset:
 def check_effects(
     task: Task, source: LoadedDataset, names: Collection[str] | None = None
 ) -> list[Finding]:
-    """Compare the prompts of a few steps with and without each common option.
+    """Compare the prompts of some steps with and without each common option.
 
     Args:
         task: the benchmark with its options.
@@ -290,8 +292,11 @@ def _effect(task: WithCommonOptions, name: str, steps: Sequence[Step]) -> Findin
     """Refuse an option that changes nothing; a warning where it does so for these data alone."""
     value = task.given[name]
     able = [step for step in steps if _can_show(name, step)]
-    long = [step for step in able if name != "history_window" or len(step.history) > int(value)]
-    if not able or _changes(task, name, task.options, long):
+    asked = able
+    if name == "history_window":  # a longer one than all histories may still tell of more of them
+        asked = [step for step in able if len(step.history) > int(value)]
+        asked = asked or sorted(able, key=lambda step: len(step.history))[-_SAMPLED:]
+    if not able or _changes(task, name, task.options, asked):
         return None
     if name == "history_window" and _changes(task, name, {**task.options, name: "0"}, able):
         return Finding(
@@ -343,21 +348,21 @@ def _hides(
 
 
 def _changes(task: Task, name: str, options: Mapping[str, str], steps: Sequence[Step]) -> bool:
-    """Whether one of a few steps is asked otherwise without the option, or none can be asked.
+    """Whether one of some steps is asked otherwise without the option, or none can be asked.
 
     Args:
         task: the benchmark.
         name: the option.
         options: all that are in force.
-        steps: as they are loaded with the option; a few of them, spread evenly, are looked at.
+        steps: as they are loaded with the option; some of them, drawn at random, are looked at, as
+            episodes of one length would be met at the same place each.
     """
     from omnidata.tasks import get_task
 
     given = get_task(task.name, options)
     plain = get_task(task.name, {one: said for one, said in options.items() if one != name})
-    count, asked = min(_SAMPLED, len(steps)), False
-    for number in range(count):
-        step = steps[number * len(steps) // count]
+    asked = False
+    for step in Random(0).sample(steps, min(_SAMPLED, len(steps))):
         past = list(step.history)
         try:
             if given.prompt(step, past) != plain.prompt(_without(name, step), past):

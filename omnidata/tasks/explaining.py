@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 from typing import Any, Final, Generic, Protocol, TypeVar, get_args
 
 from omnidata.actions import (
@@ -115,13 +116,16 @@ _UNANSWERED: Final[Mapping[Outcome, str]] = {
 class _Lazy(Explanation):
     """An explanation of which each costly member is made when it is first read.
 
-    Scoring asks for a diagnosis of every wrong answer, and for no sentence and no picture.
+    Scoring asks for a diagnosis of every wrong answer, and for no sentence and no picture. What
+    `dataclasses.replace` makes of it has them all.
     """
 
     __slots__ = ("_made",)
     _made: Mapping[str, Callable[[], Any]]
 
-    def __init__(self, made: Mapping[str, Callable[[], Any]], **known: object) -> None:
+    def __init__(
+        self, made: Mapping[str, Callable[[], Any]] = MappingProxyType({}), **known: object
+    ) -> None:
         object.__setattr__(self, "_made", made)
         for name, value in known.items():
             object.__setattr__(self, name, value)

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
@@ -390,6 +390,19 @@ class Pressing(Benchmark):
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         row = json.loads(text)
         return Action(**row | {"keys": tuple(row.get("keys", ()))})
+
+
+def test_an_explanation_can_be_said_otherwise_by_who_gets_it() -> None:
+    task = Pressing("pressing", {})
+    step = Step("1", "1", 0, 1, "do it", (100, 100), {}, (), (), Action("back"), {}, {})
+    found = task.explain(step, Verdict("ok", (False,), {"kind": "home"}), profile="pressed")
+    again = replace(found, sentence="not that key")
+    assert (again.sentence, again.mark, again.diagnosis, again.overlays) == (
+        "not that key",
+        "wrong",
+        found.diagnosis,
+        found.overlays,
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from omnidata.errors import DataError, UsageError
 from omnidata.tasks import get_task
-from omnidata.tasks.common_options import split
+from omnidata.tasks.common_options import check_effects, split
 from omnidata.types import Conversation, Step
 from tests.data.tiny import wav
 from tests.goldens.worlds import build
@@ -230,6 +230,35 @@ def test_where_the_data_alone_leave_nothing_to_cut_there_is_a_warning(
         assert ("[option-idle]" in said) is idle
         if idle:
             told(capsys, "evaluate", "omnigui", data, *asked, *options, "--strict", code=2)
+
+
+def test_a_window_longer_than_all_histories_may_still_tell_of_more(tmp_path: Path) -> None:
+    """Where a task tells of three by itself, as OSWorld's does."""
+    data = build("osworld", tmp_path / "data")
+    for window, codes in (("99", []), ("3", ["option-idle"])):
+        task = get_task("osworld", {"history_window": window})
+        source = task.load(data, check_media=False)
+        assert [found.code for found in check_effects(task, source)] == codes
+
+
+AT_THE_END = """
+
+    def prompt(self, step, predicted=None):
+        done = self.earlier(step, predicted) if step.step_index == step.num_steps - 1 else ()
+        from omnidata.types import Message, Part
+
+        return (Message("user", (Part("text", f"{step.instruction}: {sum(map(bool, done))}"),)),)
+"""
+
+
+def test_an_option_that_some_prompts_of_each_episode_show_is_not_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = odyssey.install(tmp_path / "site", monkeypatch) / odyssey.HOME.name
+    file.write_text(file.read_text("utf-8") + AT_THE_END, "utf-8")
+    data = odyssey.write(tmp_path / "data", episodes=8)
+    task = get_task("odyssey", {"history_window": "1"})
+    assert not check_effects(task, task.load(data))
 
 
 def test_exports_and_suites_refuse_it_too(

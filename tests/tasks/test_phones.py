@@ -331,6 +331,26 @@ def test_the_experts_actions_are_right_by_every_protocol(tmp_path: Path, profile
 
 
 @pytest.mark.parametrize(
+    ("at", "why"),
+    [
+        ([500, 900], "the point (45, 180) is 400 of 1000 away from the target point, too far"),
+        ([500, 500], "the target point, but the profile tells them apart"),  # no element is there
+    ],
+)
+def test_where_the_place_of_a_text_is_wrong_the_sentence_does_not_blame_the_text(
+    tmp_path: Path, at: list[int], why: str
+) -> None:
+    written = {"action_type": "type", "x": 45, "y": 100, "text": "7:30"}
+    forest = tree({"bounds": (0, 0, 9, 9), "text": "far from there"})
+    data = records(tmp_path / "b", episode(written, accessibility_trees=[forest, forest]))
+    task = get_task("androidcontrol")
+    (step,) = task.load(data).steps
+    answer = {"action_type": "type", "text": "7:30", "coordinate": at}
+    verdict = task.profiles["uground-ac"].judge(step, json.dumps(answer))
+    assert why in task.explain(step, verdict, profile="uground-ac").sentence
+
+
+@pytest.mark.parametrize(
     ("inner", "decides"),
     [
         ({"text": "a"}, True),

@@ -545,11 +545,12 @@ def _sentence(
     if label != wanted.label:
         sentence = f"the answer is {label}, the expert's action is {wanted.label}"
         return f"{sentence}, which the profile takes for the same" if right else sentence
-    if said.kind == "type":
+    if said.kind == "type" and (right or said.text != wanted.text):
         if right and said.text != wanted.text:
             return f"the profile takes {quoted(said.text)} for {quoted(wanted.text)}"
         return typed(wanted, said, right=right, rule=Rule())
-    if said.kind not in ("tap", "long_press"):
+    # Of a text that is typed at a place and is the right one, the place decides.
+    if said.kind not in ("tap", "long_press") and not (said.kind == "type" and wanted.start):
         return f"both are {label}" + ("" if right else ", and the profile tells them apart")
     point, regions = overlays.answer, overlays.target
     if point is None or not regions or min(step.screen) < 1:
