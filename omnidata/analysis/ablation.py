@@ -12,13 +12,14 @@ from typing import Any, Final, Literal, get_args
 from omnidata.adapters import is_light
 from omnidata.analysis.comparison import Slice, compare, correct
 from omnidata.analysis.comparison_tables import span
-from omnidata.analysis.controls import CONTROLS, MEDIUM, Altered, Control, altered, without
+from omnidata.analysis.controls import Altered, altered
 from omnidata.analysis.inference import RESAMPLES
 from omnidata.analysis.tables import csv_text, markdown_text, number, text_markdown
 from omnidata.analysis.varied_options import Variant, Varied, spelt
 from omnidata.errors import Finding, OmnidataError, UsageError, counted
 from omnidata.jsontext import encode
 from omnidata.metrics.paired import Unit
+from omnidata.run.altered_media import CONTROLS, MEDIUM, Control, without
 from omnidata.run.cost import Limits
 from omnidata.run.folder import file_name
 from omnidata.run.selection import read_exclude, select

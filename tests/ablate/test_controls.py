@@ -13,16 +13,14 @@ from hypothesis import strategies as st
 from omnidata import media
 from omnidata.actions import Action
 from omnidata.analysis.controls import (
-    CONTROLS,
-    MEDIUM,
     Altered,
-    Control,
     altered,
     nothing_in,
     partners,
 )
 from omnidata.data.convert import convert
 from omnidata.errors import RunError
+from omnidata.run.altered_media import CONTROLS, MEDIUM, Control
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
