@@ -158,7 +158,7 @@ class Altered:
         given: sample id of each altered step -> the step whose medium it has; None for a medium
             that says nothing.
         left_out: ids of the steps of episodes that could not be altered; they are to be excluded.
-        findings: which episodes those are, and what weakens the control.
+        findings: which episodes those are, and what weakens the control; or why nothing is altered.
     """
 
     source: LoadedDataset
@@ -203,7 +203,7 @@ def altered(
         "steps": len(given.keys() - set(worker.same)),
     }
     kept = [made.get(step.sample_id, step) for step in source.steps]
-    found = tuple(_findings(worker, control))
+    found = tuple(_findings(worker, control) if given else [_impossible(worker, control)])
     return Altered(replace(source, steps=kept, media_overrides=record), given, left_out, found)
 
 
@@ -296,6 +296,20 @@ def _audible(clip: MediaRef) -> bool:
         return bool(np.abs(media.samples(clip)).max() > SILENCE)
     except MediaError:  # no track, or none that can be heard
         return False
+
+
+def _impossible(worker: _Worker, control: Control) -> Finding:
+    """Why no step could be altered."""
+    kind = worker.kind
+    whys = dict.fromkeys(worker.bad.values()) or [f"no step that is asked about has {kind}"]
+    return Finding(
+        "control-impossible",
+        "warning",
+        control,
+        f"no episode can be altered: {'; '.join(whys)}",
+        f"episodes whose {kind} can be replaced",
+        "none is needed: the control is left out",
+    )
 
 
 def _findings(worker: _Worker, control: Control) -> Iterator[Finding]:
