@@ -446,3 +446,13 @@ def test_a_prompt_has_what_options_brought_when_the_data_were_loaded(tmp_path: P
         "history_screenshot_1: T1/2.png",
     ]
     assert "video: T1/3.mp4, its first 50 %" in parts
+
+
+@pytest.mark.parametrize(("said", "away"), [("tee", "1 edit away"), ("toe", "2 edits away")])
+def test_how_far_a_text_is_off_is_counted(tmp_path: Path, said: str, away: str) -> None:
+    data = write_rows(
+        tmp_path / "steps.json", [row(result_action_type=7, result_action_text="tea")]
+    )
+    text = json.dumps({"action_type": 7, "text": said})
+    viewer.write(answered("omnigui", data, [text], tmp_path / "run"), tmp_path / "report.html")
+    assert away in (tmp_path / "report.html").read_text()
