@@ -72,6 +72,7 @@ class Kind:
             )
         try:
             made = points[0].load()(*arguments)
+            lacks = [part for part in self.parts if not hasattr(made, part)]
         except OmnidataError:
             raise
         except (Exception, SystemExit) as error:
@@ -80,7 +81,6 @@ class Kind:
                 where=where,
                 remedy="tell its authors, or uninstall it",
             ) from error
-        lacks = [part for part in self.parts if not hasattr(made, part)]
         if lacks:
             raise UsageError(
                 f"what {_origin(points[0])} gives is no {self.noun}: it lacks {', '.join(lacks)}",

@@ -12,13 +12,14 @@ from typing import Any, Final, Literal, get_args
 from omnidata.adapters import is_light
 from omnidata.analysis.comparison import Slice, compare, correct
 from omnidata.analysis.comparison_tables import span
-from omnidata.analysis.controls import CONTROLS, MEDIUM, Altered, Control, altered, without
+from omnidata.analysis.controls import Altered, altered
 from omnidata.analysis.inference import RESAMPLES
 from omnidata.analysis.tables import csv_text, markdown_text, number, text_markdown
 from omnidata.analysis.varied_options import Variant, Varied, spelt
 from omnidata.errors import Finding, OmnidataError, UsageError, counted
 from omnidata.jsontext import encode
 from omnidata.metrics.paired import Unit
+from omnidata.run.altered_media import CONTROLS, MEDIUM, Control, without
 from omnidata.run.cost import Limits
 from omnidata.run.folder import file_name
 from omnidata.run.selection import read_exclude, select
@@ -382,7 +383,8 @@ def ablate(
 ) -> Ablation:
     """Run every setting, resuming what is there, and compare each with its reference.
 
-    A run that fails does not stop the others. The result is also written to `ablation.json`.
+    A run that fails does not stop the others, and a control that alters none of the steps is left
+    out. The result is also written to `ablation.json`.
 
     Args:
         plan: what to run.
@@ -401,6 +403,11 @@ def ablate(
         for setting in plan.settings:
             adapter_of(plan.suite_run(setting, plan.exclude, plan.limit), task, source)
     worlds = _worlds(plan, task, source, excluded, watch)
+    findings = [finding for found in worlds.values() for finding in found.findings]
+    impossible = [name for name, found in worlds.items() if not found.given]  # a finding says why
+    worlds = {name: found for name, found in worlds.items() if name not in impossible}
+    kept = [setting for setting in plan.settings if setting.control not in impossible]
+    plan = replace(plan, settings=kept)
     with wrap_os_error(plan.out):
         plan.out.mkdir(parents=True, exist_ok=True)
         files = {name: _record(plan, name, found, excluded) for name, found in worlds.items()}
@@ -437,7 +444,6 @@ def ablate(
     results = (outcome.results for outcome in outcomes if outcome.results)
     axis = spec.axis if spec else next((name for found in results for name in found["by"]), "")
     rows, tests = _corrected(list(_rows(plan, source, outcomes, axis)))
-    findings = [finding for found in worlds.values() for finding in found.findings]
     profile = task.profiles[plan.profile or task.default_profile]
     headers = spec.groups if spec else {}
     result = Ablation(plan, profile.columns, rows, findings, tests, headers)

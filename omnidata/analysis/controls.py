@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import repeat
 from pathlib import Path
-from typing import Literal, get_args
 
 import numpy as np
 
 from omnidata import media
 from omnidata.errors import Finding, MediaError
 from omnidata.media import AUDIO_RATE, SILENCE, encode_mp4, encode_wav
+from omnidata.run.altered_media import MEDIUM, Control, media_of
 from omnidata.storage import atomic_write, wrap_os_error
-from omnidata.types import LoadedDataset, MediaRef, Modality, Progress, Step
+from omnidata.types import LoadedDataset, MediaRef, Progress, Step
 
 # Whose sound or clip an episode gets: that of another one, whose answer differs where known.
 #
@@ -146,17 +146,6 @@ def _frozen(ref: MediaRef) -> bytes:
     return encode_mp4(repeat(first[:height, :width], frames), fps=rate)
 
 
-Control = Literal["other-sound", "silence", "other-clip", "frozen-clip", "other-picture"]
-CONTROLS: tuple[Control, ...] = get_args(Control)
-MEDIUM: Mapping[Control, Modality] = {
-    "other-sound": "audio",
-    "silence": "audio",
-    "other-clip": "video",
-    "frozen-clip": "video",
-    "other-picture": "image",
-}
-"""The kind of medium that a control alters, in whatever roles steps have it."""
-
 _OTHERS = ("other-sound", "other-clip", "other-picture")
 
 
@@ -169,41 +158,13 @@ class Altered:
         given: sample id of each altered step -> the step whose medium it has; None for a medium
             that says nothing.
         left_out: ids of the steps of episodes that could not be altered; they are to be excluded.
-        findings: which episodes those are, and what weakens the control.
+        findings: which episodes those are, and what weakens the control; or why nothing is altered.
     """
 
     source: LoadedDataset
     given: Mapping[str, str | None]
     left_out: frozenset[str]
     findings: tuple[Finding, ...]
-
-
-def without(source: LoadedDataset, kinds: Sequence[Modality]) -> LoadedDataset:
-    """The data without the media of some kinds, which says so; as it is where it has none.
-
-    The steps are without the roles of such media, too: a role without a medium is one that the data
-    lack, and a step whose screenshot is lacking is asked of no model that sees.
-    """
-    lost = [kind for kind in kinds if any(_of(step, kind) for step in source.steps)]
-    if not lost:
-        return source
-    steps = [
-        replace(
-            step,
-            media={
-                role: ref
-                for role, ref in step.media.items()
-                if (ref.kind if ref else source.roles.get(role)) not in lost
-            },
-        )
-        for step in source.steps
-    ]
-    return replace(source, steps=steps, media_overrides={"name": f"without {', '.join(lost)}"})
-
-
-def _of(step: Step, kind: Modality) -> dict[str, MediaRef]:
-    """A step's media of a kind, by role."""
-    return {role: ref for role, ref in step.media.items() if ref and ref.kind == kind}
 
 
 def altered(
@@ -242,7 +203,7 @@ def altered(
         "steps": len(given.keys() - set(worker.same)),
     }
     kept = [made.get(step.sample_id, step) for step in source.steps]
-    found = tuple(_findings(worker, control))
+    found = tuple(_findings(worker, control) if given else [_impossible(worker, control)])
     return Altered(replace(source, steps=kept, media_overrides=record), given, left_out, found)
 
 
@@ -258,7 +219,7 @@ class _Worker:
         self.same: list[str] = []  # steps whose new medium is their own to the byte
         self._media: dict[str, list[Step]] = {}  # episode -> its steps with the medium
         for step in source.steps:
-            if _of(step, self.kind):
+            if media_of(step, self.kind):
                 self._media.setdefault(step.episode, []).append(step)
         self._partners: Mapping[str, str | None] | None = None
         if control in _OTHERS:
@@ -266,7 +227,7 @@ class _Worker:
 
     def alter(self, step: Step) -> Step | None:
         """The step with another medium; None for one without, and for one that stays as it is."""
-        own, episode = _of(step, self.kind), step.episode
+        own, episode = media_of(step, self.kind), step.episode
         if episode not in self._media:
             self.bad.setdefault(episode, f"no step of it has {self.kind}")
         if not own or episode in self.bad:
@@ -300,20 +261,20 @@ class _Worker:
 
     def _counterparts(self, own: Mapping[str, MediaRef], other: Step) -> dict[str, MediaRef]:
         """Another step's media for the roles of these: of a role that it lacks its first."""
-        found = _of(other, self.kind)
+        found = media_of(other, self.kind)
         first = next(iter(found.values()))
         return {role: found.get(role, first) for role in own}
 
     def _tells(self, step: Step, other: Step) -> bool:
         """Whether two steps have different media, as far as they can be read."""
-        own, others = _of(step, self.kind), _of(other, self.kind)
+        own, others = media_of(step, self.kind), media_of(other, self.kind)
         if own.keys() != others.keys():
             return True
         return any(_differ(ref, others[role]) for role, ref in own.items())
 
     def _listen(self, step: Step, episode: str) -> None:
         """Notice a clip that has a sound of its own, which some models hear."""
-        clip = next(iter(_of(step, "video").values()), None)
+        clip = next(iter(media_of(step, "video").values()), None)
         if clip and episode not in self.clips_with_sound and _audible(clip):
             self.clips_with_sound[episode] = step.sample_id
 
@@ -335,6 +296,20 @@ def _audible(clip: MediaRef) -> bool:
         return bool(np.abs(media.samples(clip)).max() > SILENCE)
     except MediaError:  # no track, or none that can be heard
         return False
+
+
+def _impossible(worker: _Worker, control: Control) -> Finding:
+    """Why no step could be altered."""
+    kind = worker.kind
+    whys = dict.fromkeys(worker.bad.values()) or [f"no step that is asked about has {kind}"]
+    return Finding(
+        "control-impossible",
+        "warning",
+        control,
+        f"no episode can be altered: {'; '.join(whys)}",
+        f"episodes whose {kind} can be replaced",
+        "none is needed: the control is left out",
+    )
 
 
 def _findings(worker: _Worker, control: Control) -> Iterator[Finding]:

@@ -61,6 +61,7 @@ class Subset:
         ids: of the steps in the subset.
         left_out: all other steps of the data, as `--exclude` takes them.
         groups: in the subset, and in all.
+        steps: of those that all runs have, in the subset, and in all.
         runs: each run on both.
         sure: how many pairs of runs all steps tell apart.
         order: the share of these that come in their order on the subset; None of none.
@@ -78,6 +79,7 @@ class Subset:
     ids: Sequence[str]
     left_out: Sequence[str]
     groups: tuple[int, int]
+    steps: tuple[int, int]
     runs: Sequence[Kept]
     sure: int
     order: float | None
@@ -159,6 +161,7 @@ def choose(
         [step.sample_id for step in found.source if step.group in groups],
         [step.sample_id for step in found.source if step.group not in groups],
         (len(held), int((sizes > 0).sum())),
+        (sum(step.group in groups for step in found.steps), len(found.steps)),
         [
             Kept(str(run.path), *label, *(float(sums.sign * value) for value in values))
             for run, label, *values in zip(
@@ -260,14 +263,14 @@ def table(found: Subset) -> TextTable:
 
 def facts(found: Subset) -> list[str]:
     """How far the subset can be relied on, in sentences."""
-    total = len(found.ids) + len(found.left_out)
+    part, total = found.steps
 
     def points(value: float) -> str:
         return number(value, found.unit)
 
     sure = f"{counted(found.sure, 'pair')} of runs that all steps tell apart"
     told = [
-        f"{counted(len(found.ids), 'step')} of {total} in {found.groups[0]} of "
+        f"{counted(part, 'step')} of the {total} that all runs have, in {found.groups[0]} of "
         f"{counted(found.groups[1], 'group')} of episodes",
         f"a run that had no part in the choice: {found.metric} is off by "
         f"{points(found.unseen_mean)} on average and {points(found.unseen_most)} at most, over "

@@ -113,6 +113,12 @@ def report(
     sized = [clicks(run, data) for run in found] if AXIS in by else []
     axes = [axis for axis in by if axis != AXIS]
     made = make(found, with_published=published, by=axes, errors=errors, clicks=sized)
+    if html:  # before the tables: what stands in its way is the first thing that is said
+        from omnidata import viewer as pages
+
+        with terminal.progress("pages") as progress:
+            pages.write(found[0], html, data=data, progress=progress)
+        terminal.note(f"pages: {html / 'index.html' if html.is_dir() else html}")
     for text in made.warnings:
         terminal.note(f"warning: {text}")
     if as_json or form == "json":
@@ -137,12 +143,6 @@ def report(
 
         for path in write_card(found, card, parse(hub_datasets, "--hub-dataset")):
             terminal.note(f"card: {path}")
-    if html:
-        from omnidata import viewer as pages
-
-        with terminal.progress("pages") as progress:
-            pages.write(found[0], html, data=data, progress=progress)
-        terminal.note(f"pages: {html if html.suffix else html / 'index.html'}")
 
 
 CompareFormat = Literal["terminal", "md", "csv", "json"]

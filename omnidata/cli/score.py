@@ -12,7 +12,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import reading_data
-from omnidata.errors import DataError, Finding, UsageError
+from omnidata.errors import DataError, Finding, RunError, UsageError
 
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
@@ -88,6 +88,7 @@ def score(
     from omnidata.run.logs import read_log
     from omnidata.run.run_files import (
         ANSWERS,
+        INFO,
         model_name,
         read_info,
         recorded_steps,
@@ -123,6 +124,15 @@ def score(
     if predictions is None:
         raise _lacking(task)
     of_run = predictions.is_dir()
+    if of_run and not (predictions / INFO).exists():
+        lines = predictions / ANSWERS
+        raise RunError(
+            "the folder holds no run: it has no run.json",
+            where=str(predictions),
+            expected="a run folder of `omnidata evaluate`, or a file of predictions",
+            remedy="name the file of the predictions themselves: omnidata score "
+            f"{task} {data} {lines if lines.exists() else 'PREDICTIONS'}",
+        )
     info: dict[str, Any] = read_info(predictions) if of_run else {}
     benchmark = recorded_task(info, task, parse(task_options, "-T"))
     every = profile == _ALL and _ALL not in benchmark.profiles

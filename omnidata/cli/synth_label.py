@@ -215,7 +215,8 @@ def _asked(
     from omnidata.tasks.base import parse
 
     options = parse(task_options, "-T")
-    name = task_for(data, lambda task: task.annotates is not None and task.annotates.of == of)
+    does = "labels the actions of" if of == "action" else "judges the success of"
+    name = task_for(data, lambda task: task.annotates is not None and task.annotates.of == of, does)
     task = get_task(name, options)
     source = get_task(task.asks_about or name).load(data)
     _print_findings(source)

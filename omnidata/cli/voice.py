@@ -90,12 +90,23 @@ def voice(
 def _task(data: Path) -> Task:
     """The task that the data are of and whose prompt has a spoken form.
 
-    Where there is none, or more than one, it is the reader of the tree that omnidata writes, which
-    says what is wrong with the data.
+    Of data that no task knows, or more than one, it is the reader of the tree that omnidata writes,
+    which says what is wrong with them.
+
+    Raises:
+        UsageError: no task that the data are of has a spoken form.
     """
-    from omnidata.loaders.load import recognised
-    from omnidata.registry import episode_tree_reader
+    from omnidata import registry
+    from omnidata.loaders.load import either, recognised
     from omnidata.tasks import get_task
 
-    spoken = [task for task in map(get_task, recognised(data)) if "voice" in task.allowed]
-    return spoken[0] if len(spoken) == 1 else get_task(episode_tree_reader())
+    names = recognised(data)
+    spoken = [task for task in map(get_task, names) if "voice" in task.allowed]
+    if names and not spoken:
+        able = [name for name, task in registry.working() if "voice" in task.allowed]
+        raise UsageError(
+            f"these are rows of {either(names)}, whose prompt has no spoken form",
+            where=str(data),
+            expected=f"data of a task with the option voice: {either(able)}",
+        )
+    return spoken[0] if len(spoken) == 1 else get_task(registry.episode_tree_reader())

@@ -204,30 +204,35 @@ def recognised(data: Path) -> list[str]:
         return [task] if task in registry.names() else []
 
 
-def task_for(data: Path, wanted: Callable[[Task], bool]) -> str:
-    """The task of a kind that takes the data: the only one, or that whose rows they are.
+def task_for(data: Path, wanted: Callable[[Task], bool], does: str) -> str:
+    """The task of a kind that takes the data: that whose rows they are.
+
+    The only task of its kind also takes data that nobody knows: it says what is wrong with them.
 
     Args:
         data: a file, a folder, or a Parquet repository.
         wanted: whether a task is of the kind.
+        does: what such a task does, in a message before "such rows".
 
     Raises:
-        DataError: of several tasks of the kind none takes the data, or more than one does.
+        DataError: of the tasks of the kind none takes the data, or more than one does.
     """
-    takes: dict[str, str] = {}
-    for name, task in registry.working():
-        if wanted(task):
-            takes[name] = task.asks_about or name
-    if len(takes) > 1:
-        rows = recognised(data)
-        kinds, takes = takes, {name: own for name, own in takes.items() if own in rows}
-        if len(takes) != 1:
-            raise DataError(
-                f"{either(list(takes))} all take the data" if takes else "no task takes the data",
-                where=str(data),
-                expected=f"rows of {either(sorted(set(kinds.values())))}, which one task takes",
-                remedy="uninstall the distributions of the others" if takes else "name other data",
-            )
+    kind = {name: task.asks_about or name for name, task in registry.working() if wanted(task)}
+    rows = recognised(data)
+    takes = {name: own for name, own in kind.items() if own in rows}
+    if len(kind) == 1 and not rows:
+        takes = kind
+    if len(takes) != 1:
+        what = f"{either(list(takes))} all take the data" if takes else "no task takes the data"
+        if rows and not takes:
+            what = f"these are rows of {either(rows)}, and no task {does} such rows"
+        raise DataError(
+            what,
+            where=str(data),
+            expected=f"rows of {either(sorted(set(kind.values())))}"
+            + (", which one task takes" if takes else ""),
+            remedy="uninstall the distributions of the others" if takes else "name other data",
+        )
     (name,) = takes
     return name
 

@@ -242,15 +242,7 @@ class Benchmark:
 
         What a class sets for itself when a task is made is left to it.
         """
-        kind = type(self)
-
-        def fault(what: str, expected: str, remedy: str = "") -> PluginError:
-            where = f"{kind.__module__}.{kind.__qualname__}"
-            remedy = remedy or "mend the class, or tell the authors of the plug-in"
-            return PluginError(
-                f"{kind.__name__} {what}", where=where, expected=expected, remedy=remedy
-            )
-
+        kind, fault = type(self), self._fault
         if kind.answer is Benchmark.answer and kind.target is Benchmark.target:
             raise fault(
                 "has neither `answer` nor `target`", "one of them, which is the right answer"
@@ -297,6 +289,16 @@ class Benchmark:
                     f"{' or '.join(blanks)}; braces around more than a word stay as they are",
                     meant(found, blanks) or "write other signs than braces, or override `prompt`",
                 )
+
+    def _fault(self, what: str, expected: str, remedy: str = "") -> PluginError:
+        """An error that names the class."""
+        kind = type(self)
+        return PluginError(
+            f"{kind.__name__} {what}",
+            where=f"{kind.__module__}.{kind.__qualname__}",
+            expected=expected,
+            remedy=remedy or "mend the class, or tell the authors of the plug-in",
+        )
 
     @property
     def published(self) -> Published:
@@ -365,8 +367,14 @@ class Benchmark:
 
     @property
     def default_profile(self) -> str:
-        """The first of the profiles."""
-        return next(iter(self.profiles))
+        """The first of the profiles.
+
+        Raises:
+            PluginError: there is none.
+        """
+        for name in self.profiles:
+            return name
+        raise self._fault("has no profile", "`profiles` with one that judges answers, at least")
 
     @cached_property
     def prompt_hash(self) -> str:

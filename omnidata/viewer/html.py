@@ -160,7 +160,7 @@ def _facts(book: Book) -> dict[str, str]:
         **settings.get("model_options", {}),
         **(settings.get("generation") or {}),
         **{f"only {tag}": value for tag, value in settings.get("where", {}).items()},
-        "control": settings.get("control"),
+        "control": book.run.control,
         "limit": settings.get("limit"),
         "seed": settings.get("seed"),
         "shard": settings.get("shard"),

@@ -13,6 +13,7 @@ from omnidata import media
 from omnidata.actions import Action, Point, Region, Screen, history_text
 from omnidata.errors import MediaError, OmnidataError, RunError, UsageError, counted
 from omnidata.predictions import Prediction, lacked, parts
+from omnidata.run.altered_media import Alteration, read_alteration, step_without
 from omnidata.run.run_files import Run, recorded_steps
 from omnidata.tasks import get_task
 from omnidata.types import (
@@ -23,6 +24,7 @@ from omnidata.types import (
     MediaRef,
     Modality,
     Overlays,
+    Part,
     Step,
     Task,
     Verdict,
@@ -40,7 +42,8 @@ class Book:
         source: the data.
         steps: those that there are pages of, in order.
         run: the run; None for data alone.
-        note: what a reader of prompts must know; empty if nothing.
+        note: why the prompts are not quite those that were sent; empty if they are.
+        alteration: how the run's media differ from the data's on purpose; None if they do not.
     """
 
     task: Task
@@ -48,6 +51,7 @@ class Book:
     steps: Sequence[Step]
     run: Run | None = None
     note: str = ""
+    alteration: Alteration | None = None
 
     @property
     def title(self) -> str:
@@ -163,7 +167,7 @@ def open_run(run: Run, *, data: Path | None = None) -> Book:
             where=str(run.path),
             expected=f"scores by {', '.join(run.benchmark.profiles)}",
         )
-    source = run.benchmark.load(place, check_media=False)
+    task, source, note = _asked(run, place)
     steps = list(source.steps)
     if run.settings:
         steps = recorded_steps(run.settings, source, run.path)
@@ -176,8 +180,8 @@ def open_run(run: Run, *, data: Path | None = None) -> Book:
             expected=f"ids like {steps[0].sample_id}" if steps else "steps",
             remedy="name the data that the answers are to",
         )
-    task, note = _asked(run)
-    return Book(task, source, scored, run, note)
+    altered = read_alteration(run.control) if run.control else None
+    return Book(task, source, scored, run, note, altered)
 
 
 def open_data(task: Task, data: Path) -> Book:
@@ -196,18 +200,19 @@ def open_data(task: Task, data: Path) -> Book:
     return Book(task, source, source.steps)
 
 
-def _asked(run: Run) -> tuple[Task, str]:
-    """The task as the model was asked, without folders that are gone; and what to know of that."""
-    if not run.settings:
-        return run.benchmark, "Nobody recorded the options: the prompts have the task's own"
-    altered = run.settings.get("control")
-    note = (
-        f"The model got altered media ({altered}), and here are the data's own" if altered else ""
-    )
-    try:
-        return get_task(run.task, run.settings.get("options", {})), note
-    except OmnidataError as error:
-        return run.benchmark, f"The prompts lack what cannot be found any more: {error.what}"
+def _asked(run: Run, data: Path) -> tuple[Task, LoadedDataset, str]:
+    """The task as the model was asked, and its data; and what to know of prompts made of them.
+
+    Some options change steps when they are loaded. Folders that options name may be gone by now.
+    """
+    note = "Nobody recorded the options: the prompts have the task's own"
+    if run.settings:
+        try:
+            task = get_task(run.task, run.settings.get("options", {}))
+            return task, task.load(data, check_media=False), ""
+        except OmnidataError as error:
+            note = f"The prompts lack what cannot be found any more: {error.what}"
+    return run.benchmark, run.benchmark.load(data, check_media=False), note
 
 
 # All that the page of one step shows, looked up and put into words.
@@ -454,7 +459,9 @@ def _history(book: Book, number: int) -> list[tuple[int, str, int | None]]:
 
 
 def _prompt(book: Book, number: int) -> tuple[list[tuple[str, Sequence[tuple[str, str]]]], str]:
-    step = book.steps[number]
+    step, altered = book.steps[number], book.alteration
+    if altered:
+        step = step_without(step, altered.removed, book.source.roles)
     predicted = book.past_answers(number) if book.task.needs_predictions and book.run else None
     try:
         conversation = book.task.prompt(step, predicted)
@@ -463,18 +470,23 @@ def _prompt(book: Book, number: int) -> tuple[list[tuple[str, Sequence[tuple[str
     shown: list[tuple[str, Sequence[tuple[str, str]]]] = [
         (
             message.role,
-            [
-                (part.kind, part.text if part.kind == "text" else _named(part.role, part.media))
-                for part in message.parts
-            ],
+            [(part.kind, _said(part, step, altered)) for part in message.parts],
         )
         for message in conversation
     ]
     return shown, book.note
 
 
-def _named(role: str, ref: MediaRef | None) -> str:
-    return f"{role or 'medium'}: {ref.path if ref and ref.path else 'held by the row'}"
+def _said(part: Part, step: Step, altered: Alteration | None) -> str:
+    """A part of a prompt in words: a text as it is, a medium by its role, its name, and its cut."""
+    if part.media is None:
+        return part.text
+    said = f"{part.role or 'medium'}: {part.media.path or 'held by the row'}"
+    if altered and part.kind == altered.kind and part.role in step.media:
+        said = f"{part.role}: {altered.shown}, in place of {part.media.path or 'the own one'}"
+    if part.media.until < 1:
+        said += f", its first {100 * part.media.until:g} %"
+    return said
 
 
 def _target(book: Book, step: Step) -> str:

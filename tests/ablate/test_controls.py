@@ -13,16 +13,14 @@ from hypothesis import strategies as st
 from omnidata import media
 from omnidata.actions import Action
 from omnidata.analysis.controls import (
-    CONTROLS,
-    MEDIUM,
     Altered,
-    Control,
     altered,
     nothing_in,
     partners,
 )
 from omnidata.data.convert import convert
 from omnidata.errors import RunError
+from omnidata.run.altered_media import CONTROLS, MEDIUM, Control
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
@@ -141,18 +139,29 @@ def test_an_episode_without_a_partner_is_found_and_left_out(tmp_path: Path) -> N
     found = altered(source, "other-sound", tmp_path / "made")
     assert found.left_out == {step.sample_id for step in source.steps}
     (finding,) = found.findings
-    assert (finding.code, finding.where) == ("control-impossible", "App/E00")
+    assert (finding.code, finding.where) == ("control-impossible", "other-sound")
     assert "no other episode has audio" in finding.what
 
 
 def test_an_episode_without_the_medium_is_found_and_left_out(tmp_path: Path) -> None:
-    rows = [row("A", app="TED"), row("B", app="TED", audio_path="")]
+    silent = row("B", app="TED", audio_path="")
+    rows = [row("A", app="TED"), silent, row("C", app="TED")]
     source = load(write_rows(tmp_path / "steps.json", rows), check_media=False)
     found = altered(source, "other-sound", tmp_path / "made")
     assert {finding.where: finding.what for finding in found.findings} == {
-        "TED/A": "other-sound: no other episode has audio",
-        "TED/B": "other-sound: no step of it has audio",
+        "TED/B": "other-sound: no step of it has audio"
     }
+    assert found.left_out == {"TED/B/0"}
+    assert found.given == {"TED/A/0": "TED/C/0", "TED/C/0": "TED/A/0"}
+
+
+def test_data_that_allow_no_control_are_found_with_every_reason(tmp_path: Path) -> None:
+    rows = [row("A", app="TED"), row("B", app="TED", audio_path="")]
+    source = load(write_rows(tmp_path / "steps.json", rows), check_media=False)
+    found = altered(source, "other-sound", tmp_path / "made")
+    (finding,) = found.findings
+    why = "no other episode has audio; no step of it has audio"
+    assert (finding.where, finding.what) == ("other-sound", f"no episode can be altered: {why}")
     assert found.left_out == {"TED/A/0", "TED/B/0"}
     assert not found.given
 

@@ -135,16 +135,27 @@ def test_spoken_instructions_are_compared_with_written_ones(tmp_path: Path) -> N
 
 
 def test_a_run_that_fails_stops_no_other_and_exits_with_1(tmp_path: Path) -> None:
-    """An episode alone has no other's sound to get."""
-    data = tree(tmp_path / "data", episodes=1)
-    arguments = ("--modalities", "IAV", "--controls", "other-sound,silence")
-    out = tmp_path / "out"
+    data, out = tree(tmp_path / "data", episodes=1), tmp_path / "out"
+    broken = out / "runs" / "text-I"
+    broken.mkdir(parents=True)
+    (broken / "run.json").write_text("of somebody else", encoding="utf-8")
+    arguments = ("--modalities", "I,IV", "--controls", "none")
     done = ablated("omnigui", data, "--model", "baseline:center", "--out", out, *arguments, code=1)
-    assert "control-impossible" in done.stderr and "no step is left" in done.stderr
+    assert "text-I: failed" in done.stderr
     rows = {row["name"]: row for row in json.loads((out / "ablation.json").read_text())["settings"]}
-    assert rows["text-IAV-other-sound"]["results"] is None
-    assert rows["text-IAV-other-sound"]["error"]
-    assert rows["text-IAV-silence"]["results"]["counts"]["steps"] == 4
+    assert rows["text-I"]["results"] is None and rows["text-I"]["error"]
+    assert rows["text-IV"]["results"]["counts"]["steps"] == 4
+
+
+def test_a_control_that_alters_nothing_is_left_out_with_its_reason(tmp_path: Path) -> None:
+    """An episode alone has no other's sound to get."""
+    data, out = tree(tmp_path / "data", episodes=1), tmp_path / "out"
+    arguments = ("--modalities", "IAV", "--controls", "other-sound,silence")
+    done = ablated("omnigui", data, "--model", "baseline:center", "--out", out, *arguments)
+    why = "other-sound: no episode can be altered: no other episode has audio"
+    assert f"[control-impossible] {why}" in done.stderr
+    rows = json.loads((out / "ablation.json").read_text())["settings"]
+    assert [row["name"] for row in rows] == ["text-IAV", "text-IAV-silence"]
 
 
 def test_steps_that_a_control_leaves_out_are_left_out_of_its_differences(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from omnidata.cli import app
+from omnidata.cli import app, main
 from omnidata.errors import OmnidataError, PlatformError
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
@@ -134,6 +134,25 @@ def test_what_cannot_be_done_is_refused(runs: Path, arguments: list[str], said: 
     assert isinstance(done.exception, OmnidataError)
     assert done.exception.exit_code == 2
     assert said in str(done.exception)
+
+
+def test_scores_without_a_run_say_at_once_what_they_need(
+    runs: Path, sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers, scored = tmp_path / "answers.jsonl", tmp_path / "scored"
+    answers.write_bytes((runs / "center" / "predictions.jsonl").read_bytes())
+    invoked = CliRunner().invoke(
+        app, ["score", "omnigui", *map(str, (sample, answers, "--out", scored))]
+    )
+    assert invoked.exit_code == 0
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="2"):
+        main(["report", str(scored), "--html", str(tmp_path / "pages")])
+    told = capsys.readouterr()
+    assert not told.out and "name it with --data" in told.err
+    with pytest.raises(SystemExit, match="2"):
+        main(["score", "omnigui", str(sample), str(scored)])
+    assert "name the file of the predictions themselves" in capsys.readouterr().err
 
 
 def test_the_help_has_an_example() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from omnidata.analysis.items import Item, analyse, discriminations
-from omnidata.analysis.subsets import choose
+from omnidata.analysis.subsets import choose, facts
 from omnidata.cli import app
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.run.evaluate import evaluate
@@ -135,6 +135,16 @@ def test_a_subset_is_of_whole_groups_and_keeps_the_order(
     assert (found.unseen_mean, found.unseen_most) == pytest.approx((np.mean(errors), max(errors)))
     fitted = np.mean([abs(run.part - run.whole) for run in found.runs])
     assert fitted <= found.unseen_mean  # what was fitted to a run says too little of its error
+
+
+def test_a_subset_is_counted_in_the_steps_that_all_runs_have(
+    source: LoadedDataset, runs: list[Path], tmp_path: Path
+) -> None:
+    short = tmp_path / "short"
+    evaluate(get_task("omnigui"), source, "baseline:center", short, limit=10)
+    found = choose([*runs, short], 0.5, source=source)
+    assert found.steps == (4, 10)
+    assert facts(found)[0] == "4 steps of the 10 that all runs have, in 2 of 5 groups of episodes"
 
 
 def invoke(*arguments: object) -> str:

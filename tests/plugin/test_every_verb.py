@@ -410,3 +410,22 @@ def test_metrics_that_are_none_are_refused_before_anything_is_asked(
 )
 def test_an_answer_of_other_types_is_no_action(answer: dict[str, Any]) -> None:
     assert odyssey_like.action_of(answer) is None  # type: ignore[no-untyped-call]  # short, for the docs
+
+
+@pytest.mark.parametrize(
+    ("verb", "told"),
+    [
+        ("voice", "whose prompt has no spoken form"),
+        ("synth label", "no task labels the actions of such rows"),
+        ("synth filter", "no task judges the success of such rows"),
+    ],
+)
+def test_a_verb_that_cannot_serve_says_so(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str, told: str
+) -> None:
+    model = [] if verb == "voice" else ["--model", "baseline:oracle"]
+    with pytest.raises(SystemExit, match="2"):
+        main([*verb.split(), str(world.data), str(tmp_path / "out"), *model])
+    assert f"these are rows of odyssey, {'' if verb == 'voice' else 'and '}{told}" in (
+        capsys.readouterr().err
+    )

@@ -412,13 +412,47 @@ def test_histories_of_answers_are_those_that_were_sent(tmp_path: Path) -> None:
     assert page.history[0][1] == "TAP at [390, 511]"
 
 
-def test_a_control_run_says_that_its_media_were_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("control", "told", "sound"),
+    [
+        ("silence", "The model got silence in place of each sound of a step", "silence, in place"),
+        ("without audio", "The model was asked without the steps' sounds", ""),
+        ("reversed", "The model got altered media (reversed)", "audio: T1/1.wav"),
+    ],
+)
+def test_a_control_run_says_which_media_were_others(
+    tmp_path: Path, control: str, told: str, sound: str
+) -> None:
     data = write_rows(tmp_path / "steps.json", [row()])
     answered("omnigui", data, ["{}"], tmp_path / "run")
     info = json.loads((tmp_path / "run" / "run.json").read_text())
-    info["control"] = {"control": "silence"}
+    info["control"] = {"name": control}
     (tmp_path / "run" / "run.json").write_text(json.dumps(info))
     viewer.write(read_run(tmp_path / "run"), tmp_path / "report.html")
-    text = (tmp_path / "report.html").read_text()
-    assert text.count("The model got altered media") == 2
-    assert "silence" in text
+    text = html.unescape((tmp_path / "report.html").read_text())
+    assert text.count(told) == 2
+    parts = facts(open_run(read_run(tmp_path / "run")), 0).prompt[-1][1]
+    sounds = [said for kind, said in parts if kind == "audio"]
+    assert all(sound in said for said in sounds) and bool(sounds) == bool(sound)
+
+
+def test_a_prompt_has_what_options_brought_when_the_data_were_loaded(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "steps.json", [row("T1", number) for number in range(3)])
+    options = {"history_screenshots": "2", "media_until": "0.5"}
+    run = answered("omnigui", data, ["{}"] * 3, tmp_path / "run", **options)
+    parts = [said for kind, said in facts(open_run(run), 2).prompt[-1][1] if kind != "text"]
+    assert [said for said in parts if "history" in said] == [
+        "history_screenshot_2: T1/1.png",
+        "history_screenshot_1: T1/2.png",
+    ]
+    assert "video: T1/3.mp4, its first 50 %" in parts
+
+
+@pytest.mark.parametrize(("said", "away"), [("tee", "1 edit away"), ("toe", "2 edits away")])
+def test_how_far_a_text_is_off_is_counted(tmp_path: Path, said: str, away: str) -> None:
+    data = write_rows(
+        tmp_path / "steps.json", [row(result_action_type=7, result_action_text="tea")]
+    )
+    text = json.dumps({"action_type": 7, "text": said})
+    viewer.write(answered("omnigui", data, [text], tmp_path / "run"), tmp_path / "report.html")
+    assert away in (tmp_path / "report.html").read_text()

@@ -202,8 +202,14 @@ def test_a_plugin_does_not_replace_a_task_of_ours(site: Path) -> None:
     assert get_task("omnigui").default_profile == "omnigui-paper"
 
 
-def test_a_broken_one_does_not_stand_in_the_way_of_others(site: Path, tmp_path: Path) -> None:
-    install(site, points="words = words_plugin:nothing")
-    assert recognised(write_rows(tmp_path / "steps.json", [row()])) == ["omnigui"]
-    with pytest.raises(UsageError, match="is no task"):
-        get_task("words")
+@pytest.mark.parametrize(
+    ("of", "what"), [("nothing", "is no task"), ("Ruleless", "Ruleless has no profile")]
+)
+def test_a_broken_one_does_not_stand_in_the_way_of_others(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], of: str, what: str
+) -> None:
+    install(site, points=f"words = words_plugin:{of}")
+    data = write_rows(tmp_path / "steps.json", [row()])
+    assert recognised(data) == ["omnigui"]
+    assert "Table 7" in told(capsys, "info", data)
+    assert what in told(capsys, "info", "words", data, code=2)

@@ -68,6 +68,12 @@ class Words(Benchmark):
         return step.source["longer"] or None
 
 
+class Ruleless(Words):
+    """Judges nothing."""
+
+    profiles = {}
+
+
 class Broken(Words):
     """Fails where it is told to."""
 

@@ -476,7 +476,7 @@ def read_pool(path: Path, settings: Settings) -> Pool:
         DataError: there are no subtasks, or none can be used: the message names the first reason.
         UsageError: no intent contains what was asked for.
     """
-    task = get_task(task_for(path, lambda task: task.library is not None))
+    task = get_task(task_for(path, lambda task: task.library is not None, "composes tasks of"))
     assert task.library is not None
     library: Library = task.library(path)
     if not library.subtasks:
