@@ -168,6 +168,13 @@ TREE, SHOT = "observation=a11y", "observation=screenshot"
             "it is run as observation=screenshot",
         ),
         (
+            (*BOTH, "--vary", "observation=screenshot,a11y",
+             "--vary", "history=none,gold", "--vary", "history_window=0,1"),
+            [f"{SHOT}, history=none", f"a11y_tokens=1500, {TREE}", f"a11y_tokens=3000, {TREE}",
+             "history=gold, history_window=0", "history=gold, history_window=1"],
+            "it is run as observation=screenshot, history=none",
+        ),
+        (
             (*BOTH, "--vary", "observation=screenshot,a11y", "--grid"),
             [SHOT, f"a11y_tokens=1500, {TREE}", f"a11y_tokens=3000, {TREE}"],
             "it is run as observation=screenshot",
@@ -191,5 +198,5 @@ def test_what_means_nothing_together_does_not_cost_the_other_runs(
     assert {row["compared_with"] for row in found.values()} == {None, runs[0]}
     assert said in " ".join(done.stderr.split())
     told = [info(tmp_path / "out", row)["options"] for row in found.values()]
-    kept = ("observation", "a11y_tokens", "history")
+    kept = ("observation", "a11y_tokens", "history", "history_window")
     assert len({tuple(each.get(name) for name in kept) for each in told}) == len(runs)
