@@ -119,6 +119,7 @@ def test_what_varies_nothing_is_refused(given: list[str], fixed: Any, said: str)
         (("--vary", "language=own,zh"), "no row has its instruction in that language"),
         (("--vary", "history_window=1,2", "-T", "history=none"), "the option changes no prompt"),
         (("--vary", "history_window=all,1"), "a whole number from 0 to 999, or own"),
+        (("--vary", "history_window=own,50", "--strict"), "because of --strict"),
         (("--vary", "history=gold,none", "--modalities", "IAV"), "options are varied"),
         (("--grid",), "--vary"),
     ],
