@@ -240,6 +240,7 @@ def told_apart(sums: GroupSums, *, seed: int, resamples: int) -> tuple[float | N
         return None, comparable & (differences > TIE)
     most = []
     scale = np.where(tested, errors, np.inf)
+    drawn = drawn[defined.sum(axis=1) > 1]  # other draws compare no two runs
     for size in portions(len(drawn), len(values) ** 2):
         part, drawn = drawn[:size], drawn[size:]
         apart = np.nan_to_num(np.abs(part[:, :, None] - part[:, None]) / scale)

@@ -267,20 +267,25 @@ def _decoding(runs: Sequence[Run]) -> Table:
 def _parameters(run: Run) -> tuple[str, ...]:
     """As sent; what a run does not say of the sampling was not sent.
 
-    What a model's own settings say, as its `extra_body`, is sent whatever the run's say.
+    What a model's own settings say, as its `extra_body`, is sent whatever the run's say; what they
+    say within other things, as the tokens of `reasoning`, is no limit of the answer.
     """
     generation = run.settings.get("generation", {})
     settings = flat(in_snake_case(run.settings.get("model_settings") or {}))
     told = {name: value for name, value in settings.items() if value is not None}
     sent = {name.rpartition(".")[2]: value for name, value in told.items()}
+    own = {
+        name.removeprefix("extra_body.").removeprefix("generation_config."): value
+        for name, value in told.items()
+    }
 
     def said(value: Any, otherwise: str) -> str:
         return otherwise if value is None else cut(str(value))
 
-    limits = [*(sent[name] for name in _LIMITS if name in sent), generation.get("max_new_tokens")]
+    limits = [*(own[name] for name in _LIMITS if name in own), generation.get("max_new_tokens")]
     return (
-        said(sent.get("temperature", generation.get("temperature")), _DEFAULT),
+        said(own.get("temperature", generation.get("temperature")), _DEFAULT),
         said(limits[0], _DEFAULT),
         *(said(sent.get(name), DASH) for name in _SAMPLING),
-        said(sent.get("seed", run.settings.get("seed")), DASH),
+        said(own.get("seed", run.settings.get("seed")), DASH),
     )

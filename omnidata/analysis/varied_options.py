@@ -211,12 +211,12 @@ def _around_base(values: Values, refusal: Refusal) -> Iterator[tuple[Varied, Var
             fitted = _fitted(asked, values, refusal)
             if not fitted or name not in fitted:
                 others = (
-                    {**asked, other: each}
+                    _fitted({**asked, other: each}, values, refusal)
                     for other in values
                     for each in values[other]
                     if other != name
                 )
-                fitted = next((other for other in others if refusal(other) is None), None)
+                fitted = next((other for other in others if other and name in other), None)
             yield asked, fitted
 
 

@@ -84,6 +84,7 @@ def ablate(
     from omnidata.analysis.ablation import Plan, settings
     from omnidata.analysis.ablation import ablate as run
     from omnidata.analysis.varied_options import Trial, read_values, variants
+    from omnidata.loaders.load import refuse_findings
     from omnidata.run.scoring import get_profile
     from omnidata.run.suite import ModelRow
     from omnidata.tasks import get_task
@@ -129,7 +130,10 @@ def ablate(
         of_task=of_task,
     )
     tried = check_effects(plan.suite_run(chosen[0], None, None).benchmark, source)
-    terminal.print_doubts([*tried, *(found for found in trial.findings if found not in tried)])
+    doubts = [*tried, *(found for found in trial.findings if found not in tried)]
+    if doubts and strict:
+        refuse_findings(doubts, data)
+    terminal.print_doubts(doubts)
     terminal.note(f"{counted(len(chosen), 'run')}: {', '.join(setting.name for setting in chosen)}")
     with terminal.resumable():
         found = run(plan, benchmark, source, watch=terminal.progress, done=_note)

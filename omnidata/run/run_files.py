@@ -92,6 +92,7 @@ class _Counts(TypedDict, total=False):
     incomplete_episodes: _Count
     steps: _Count
     tasks: _Count
+    finished: _Count
     rows: _Count
     degraded: _Count
 
@@ -381,7 +382,7 @@ def recorded_task(
         UsageError: there is no such task or option.
         RunError: this omnidata does not know those of the run.
     """
-    name = name or info["task"]
+    name = info["task"] if name is None else name
     try:
         allowed = get_task(name).allowed
         recorded = info.get("options", {}).items()

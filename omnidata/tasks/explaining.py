@@ -131,9 +131,10 @@ class _Lazy(Explanation):
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:  # called for what is not there yet
-        if name not in self._made:
+        made = object.__getattribute__(self, "_made")  # a copy has all but this
+        if name not in made:
             raise AttributeError(name)
-        value = self._made[name]()
+        value = made[name]()
         object.__setattr__(self, name, value)
         return value
 

@@ -119,6 +119,7 @@ def test_what_varies_nothing_is_refused(given: list[str], fixed: Any, said: str)
         (("--vary", "language=own,zh"), "no row has its instruction in that language"),
         (("--vary", "history_window=1,2", "-T", "history=none"), "the option changes no prompt"),
         (("--vary", "history_window=all,1"), "a whole number from 0 to 999, or own"),
+        (("--vary", "history_window=own,50", "--strict"), "because of --strict"),
         (("--vary", "history=gold,none", "--modalities", "IAV"), "options are varied"),
         (("--grid",), "--vary"),
     ],
@@ -168,6 +169,13 @@ TREE, SHOT = "observation=a11y", "observation=screenshot"
             "it is run as observation=screenshot",
         ),
         (
+            (*BOTH, "--vary", "observation=screenshot,a11y",
+             "--vary", "history=none,gold", "--vary", "history_window=0,1"),
+            [f"{SHOT}, history=none", f"a11y_tokens=1500, {TREE}", f"a11y_tokens=3000, {TREE}",
+             "history=gold, history_window=0", "history=gold, history_window=1"],
+            "it is run as observation=screenshot, history=none",
+        ),
+        (
             (*BOTH, "--vary", "observation=screenshot,a11y", "--grid"),
             [SHOT, f"a11y_tokens=1500, {TREE}", f"a11y_tokens=3000, {TREE}"],
             "it is run as observation=screenshot",
@@ -191,5 +199,5 @@ def test_what_means_nothing_together_does_not_cost_the_other_runs(
     assert {row["compared_with"] for row in found.values()} == {None, runs[0]}
     assert said in " ".join(done.stderr.split())
     told = [info(tmp_path / "out", row)["options"] for row in found.values()]
-    kept = ("observation", "a11y_tokens", "history")
+    kept = ("observation", "a11y_tokens", "history", "history_window")
     assert len({tuple(each.get(name) for name in kept) for each in told}) == len(runs)

@@ -139,6 +139,28 @@ def test_runs_whose_metric_few_draws_have_hide_no_difference_and_make_none() -> 
     assert not told_apart(sums, seed=0, resamples=500)[1][:2, :2].any()
 
 
+def test_draws_without_the_metric_of_any_two_runs_do_not_narrow_intervals() -> None:
+    """The metric is over one group of forty, which a third of all draws lack."""
+    added = np.zeros((2, 40, 2))
+    added[:, 0, 1] = 40
+    added[:, :, 0] = np.random.default_rng(0).normal(size=(2, 40))
+    sums = GroupSums("F1", "share", 1, np.ones(40, dtype=np.bool_), added, ratio, 0)
+    have = sums.of(_resampled(added, 4000))
+    found = have[np.isfinite(have).all(axis=1)] - sums.values
+    apart = found[:, 0] - found[:, 1]
+    critical, _ = told_apart(sums, seed=0, resamples=4000)
+    expected = np.quantile(np.abs(apart), 0.95) / apart.std()
+    assert critical == pytest.approx(expected, rel=0.05)
+
+
+def _resampled(added: Floats, draws: int) -> Floats:
+    """(D, K, C): the sums of runs over groups that are drawn with replacement."""
+    groups = added.shape[1]
+    chosen = np.random.default_rng(1).integers(0, groups, (draws, groups))
+    found: Floats = added[:, chosen].sum(axis=2).transpose(1, 0, 2)
+    return found
+
+
 def invoke(*arguments: str | Path) -> str:
     done = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
     assert done.exit_code == 0

@@ -77,6 +77,14 @@ def test_broken_results_are_told(tmp_path: Path) -> None:
         read_run(tmp_path / "run")
 
 
+def test_scores_of_a_task_without_a_name_are_told(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run").path / "results.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"task": ""}))
+    (path.parent / "run.json").unlink()
+    with pytest.raises(RunError, match='there is no task ""'):
+        read_run(tmp_path / "run")
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -86,6 +94,7 @@ def test_broken_results_are_told(tmp_path: Path) -> None:
         ("results.json", {"by": {"app": {"TED": {"EM": [1]}}}}),
         ("results.json", {"by": {"app": {"TED": {"ci95": {"EM": [0.1, float("inf")]}}}}}),
         ("results.json", {"counts": {"steps": "many"}}),
+        ("results.json", {"counts": {"finished": [1]}}),
         ("results.json", {"outcomes": ["ok"]}),
         ("run.json", {"options": ["modalities"]}),
         ("run.json", {"control": "silence"}),

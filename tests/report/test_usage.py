@@ -177,6 +177,13 @@ def test_hyperparameters_that_a_models_own_settings_say_are_shown(
     assert made.rows[0].labels[1:] == ("0.7", "64", "-", "-", "-", "11")
 
 
+def test_what_a_models_settings_say_of_other_things_is_no_hyperparameter(tmp_path: Path) -> None:
+    body = {"reasoning": {"max_tokens": 64}, "drafting": {"temperature": 0.7, "seed": 11}}
+    settings = {"extra_body": body}
+    made = table("hyperparameters", asked(tmp_path / "run", answer(0), model_settings=settings))
+    assert made.rows[0].labels[1:] == ("0.0", "4096", "-", "-", "-", "-")
+
+
 def test_the_figure_has_the_runs_whose_whole_cost_is_known(tmp_path: Path) -> None:
     runs = [
         asked(tmp_path / "a", answer(0)),

@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -403,6 +404,7 @@ def test_an_explanation_can_be_said_otherwise_by_who_gets_it() -> None:
         found.diagnosis,
         found.overlays,
     )
+    assert not hasattr(copy(found), "nothing")
 
 
 @pytest.mark.parametrize(
