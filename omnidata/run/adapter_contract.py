@@ -253,6 +253,13 @@ def _dropped(receipt: Mapping[str, Any]) -> Counter[tuple[str, str]]:
     return Counter((line.role, line.kind) for line in parts if line.dropped is not UNSET)
 
 
+def fewer_modalities(task: Task, accepts: Collection[Modality]) -> str:
+    """The option of a task by which its prompts have these media alone; empty if it has none."""
+    letters = sorted(kind[0].upper() for kind in accepts)
+    values = task.allowed.get("modalities", ())
+    return next((f"-T modalities={each}" for each in values if sorted(each) == letters), "")
+
+
 def _check_dropped(
     task: Task, adapter: Adapter, request: Request, reason: str, gone: Counter[tuple[str, str]]
 ) -> None:
@@ -270,15 +277,8 @@ def _check_dropped(
     )
     if not shown - gone:
         return
-    letters = "".join(k[0].upper() for k in ("image", "audio", "video") if k in accepts)
-    fewer = [
-        value for value in task.allowed.get("modalities", ()) if sorted(value) == sorted(letters)
-    ]
-    remedy = (
-        f"choose fewer with -T modalities={fewer[0]}; or let the adapter"
-        if fewer
-        else "let the adapter"
-    )
+    fewer = fewer_modalities(task, accepts)
+    remedy = f"choose fewer with {fewer}; or let the adapter" if fewer else "let the adapter"
     raise UsageError(
         f"{adapter.name} cannot take the step as it is: {reason}",
         where=request.sample_id,
