@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from omnidata.actions import Screen, Space
-from omnidata.adapters.media_budget import Capabilities
+from omnidata.adapters.media_budget import ALL, Capabilities
 from omnidata.adapters.render import Turn, render_messages
 from omnidata.errors import Finding, MediaError, UsageError
 from omnidata.run.adapter_contract import fewer_modalities
@@ -17,7 +17,6 @@ from omnidata.run.selection import SHARES, Split
 from omnidata.tasks.coordinates import Resizing, answer_space, shown
 from omnidata.tasks.explaining import deciding
 from omnidata.training.formats import (
-    ALL,
     HOLDS,
     FormatName,
     Objects,
