@@ -54,6 +54,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the four .jsonl files")
     parser.add_argument("--responses", type=int, default=20, help="responses per row")
     options = parser.parse_args()
+    if missing := [file for file in FILES.values() if not (options.data / file).is_file()]:
+        parser.error(f"--data {options.data}: there is no {', no '.join(missing)} in it")
     with tempfile.TemporaryDirectory() as folder:
         score_all(options.data, options.responses, Path(folder))
     for title, text, readings in GROWTH:

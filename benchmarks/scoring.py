@@ -47,6 +47,8 @@ def main() -> None:
     parser.add_argument("--predictions", type=int, default=1_000_000)
     parser.add_argument("--batch", type=int, default=50_000, help="predictions per run")
     options = parser.parse_args()
+    if not options.cases.is_file():
+        parser.error(f"--cases {options.cases}: there is no such file")
     cases = [json.loads(line) for line in options.cases.read_text(encoding="utf-8").splitlines()]
     cases = [case for case in cases if case["coordinate_type"] == "normalized"]
     with tempfile.TemporaryDirectory() as folder:

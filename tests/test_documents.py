@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from omnidata.cli import main
 from tests.export.small import tree
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,6 +37,22 @@ def test_the_readmes_python_runs(
     assert names["results"]["overall"]["TM"] > 0.2
     assert (tmp_path / "runs" / "majority" / "results.json").is_file()
     assert "0." in capsys.readouterr().out
+
+
+def test_the_readmes_runs_are_made_before_they_are_looked_at(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "DATA").symlink_to(sample)
+    monkeypatch.chdir(tmp_path)
+    lines = (ROOT / "README.md").read_text("utf-8").partition("## Use")[2].splitlines()
+    lines = lines[: lines.index("## Documentation")]
+    commands = [shlex.split(line, comments=True)[1:] for line in lines if "runs/" in line]
+    for words in commands:
+        found = [sorted(Path().glob(word)) if "*" in word else [word] for word in words]
+        with pytest.raises(SystemExit) as ended:
+            main([str(word) for each in found for word in each])
+        assert ended.value.code == 0, words
+    assert {words[0] for words in commands} == {"evaluate", "score", "report", "compare", "items"}
 
 
 def test_the_torch_pages_python_runs(

@@ -134,6 +134,18 @@ def export(
                 expected="one of the two",
                 remedy="leave --coordinates out",
             )
+        units = get_task(task).allowed.get("coordinates", ())
+        if coordinates not in units:
+            raise UsageError(
+                f"answers of {task} have no places in {coordinates}"
+                if units
+                else f"answers of {task} have no places",
+                where=f"--coordinates {coordinates}",
+                expected=f"one of {', '.join(units)}"
+                if units
+                else "a task whose answers have some",
+                remedy="" if units else "leave --coordinates out",
+            )
         chosen["coordinates"] = coordinates
     benchmark = get_task(task, chosen)
     options.check(benchmark)

@@ -268,6 +268,7 @@ def _print_task(name: str, as_json: bool) -> None:
     for option, values in told["options"].items():
         shown = "|".join(values) if values != [""] else "TEXT"
         terminal.say(f"  -T {option}={shown}  (default: {values[0] or 'none'})")
+    terminal.say(f"where the data allow it: {_common_options(task)}")
     terminal.say(f"baselines: {', '.join(f'baseline:{one}' for one in told['baselines'])}")
     first, *others = told["profiles"]
     terminal.say(f"profiles: {', '.join([f'{first} (default)', *others])}")
@@ -327,12 +328,19 @@ def _expected(task: Task) -> str:
     return ""
 
 
+def _common_options(task: Task | None = None) -> str:
+    """The options of every task, but for those of which the task has one of its own."""
+    from omnidata.tasks.common_options import OPTIONS
+
+    own = task.allowed if task else {}
+    return ", ".join(f"-T {name}={value}" for name, value in OPTIONS.items() if name not in own)
+
+
 def _supported(as_json: bool) -> None:
     from omnidata import registry
     from omnidata.adapters import FORMS, PLUGINS, presets
     from omnidata.run.logs import HARNESSES
     from omnidata.run.scoring import profiles_of
-    from omnidata.tasks.common_options import OPTIONS as COMMON
 
     tasks = [registry.get_task(name) for name in registry.names() if registry.is_ours(name)]
     if as_json:
@@ -369,7 +377,7 @@ def _supported(as_json: bool) -> None:
         for name, values in task.allowed.items():
             terminal.say(f"  -T {name}={'|'.join(values) or 'TEXT'}")
         terminal.say(f"  baselines: {', '.join(task.baselines)}")
-    terminal.say(f"every task: {', '.join(f'-T {name}={value}' for name, value in COMMON.items())}")
+    terminal.say(f"every task: {_common_options()}")
     terminal.say("tasks of plugins:  " + ("  ".join(registry.plugin_names()) or "none"))
     terminal.say("models:   " + "  ".join(FORMS))
     terminal.say("presets:  " + "  ".join(presets.table()))

@@ -89,8 +89,12 @@ def print_run(results: Mapping[str, Any], task: Task, out: Path, as_json: bool) 
     terminal.note(f"run folder: {out}")
     if failed := lacking(results)[0]:
         wrong = "counts as wrong" if failed == 1 else "count as wrong"
-        steps = counted(failed, "step")
-        terminal.note(f"{steps} got no answer and {wrong}; the same command asks again")
+        final = sum(results["outcomes"].get(each, 0) for each in ("refused", "truncated"))
+        again = "the same command asks again"
+        if final:
+            again += f" about {failed - final} of them" if final < failed else " about none of them"
+            again += ": a refusal, or an answer that was cut off, is final"
+        terminal.note(f"{counted(failed, 'step')} got no full answer and {wrong}; {again}")
     if stopped := results.get("stopped"):
         terminal.note(f"the run stopped: {stopped}")
         terminal.note(f"the same command resumes: {terminal.command()}")

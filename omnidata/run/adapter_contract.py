@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import reprlib
 import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import FunctionType
 from typing import Any, get_args
 
@@ -18,8 +19,10 @@ from omnidata.adapters.base import Model, untaken
 from omnidata.errors import AdapterError, CallError, MediaError, OmnidataError, UsageError
 from omnidata.jsontext import is_integer
 from omnidata.predictions import dropped
+from omnidata.run.cost import spelt_out
 from omnidata.types import (
     Adapter,
+    Completion,
     Conversation,
     GenerationParams,
     Modality,
@@ -148,6 +151,16 @@ def rendered(task: Task, adapter: Adapter, request: Request) -> Prepared:
         made = adapter.prepare(request)
         if not isinstance(made, Prepared):
             raise TypeError(f"`prepare` gave {type(made).__name__}, not Prepared")
+        if not isinstance(made.request, Request):
+            raise TypeError(
+                f"`prepare` gave a Prepared whose `request` is {reprlib.repr(made.request)}, not "
+                "the Request that it was called with: Prepared(request, payload)"
+            )
+        if not isinstance(made.receipt, Mapping):
+            raise TypeError(
+                f"`prepare` gave a Prepared whose `receipt` is {reprlib.repr(made.receipt)}, not a "
+                'mapping like {"parts": [...]}'
+            )
         if made.request.sample_id != request.sample_id:
             raise ValueError(f"`prepare` gave the request of step {made.request.sample_id}")
         json.dumps(dict(made.receipt))  # it is written where no answer comes
@@ -161,6 +174,58 @@ def rendered(task: Task, adapter: Adapter, request: Request) -> Prepared:
     if reason:
         _check_dropped(task, adapter, request, reason, gone)
     return made
+
+
+def awaited(asked: Awaitable[Sequence[Completion]]) -> Awaitable[Sequence[Completion]]:
+    """What `generate` gave, if it can be awaited.
+
+    Raises:
+        TypeError: it cannot: the method is no coroutine.
+    """
+    if not inspect.isawaitable(asked):
+        raise TypeError(
+            f"`generate` gave {type(asked).__name__} at once, not a coroutine: write "
+            "`async def generate(self, batch, params)`"
+        )
+    return asked
+
+
+def checked_answers(completions: Sequence[Completion], count: int) -> Sequence[Completion]:
+    """The answers of an adapter, if they are what they should be.
+
+    A line that no later run can read is worse than a step without an answer.
+
+    Args:
+        completions: what `generate` gave.
+        count: how many requests it was given.
+
+    Raises:
+        TypeError: they are no list of completions.
+        ValueError: there are too few or too many, or one has what no line of a run may hold.
+    """
+    if not isinstance(completions, Sequence) or isinstance(completions, str | bytes):
+        raise TypeError(
+            f"`generate` gave {type(completions).__name__}, not a list with a Completion for each "
+            "request"
+        )
+    if len(completions) != count:
+        raise ValueError(f"{len(completions)} answers to {count} requests")
+    for completion in completions:
+        if not isinstance(completion, Completion):
+            raise TypeError(
+                f"`generate` gave {type(completion).__name__}, not Completion(text=...), of a step"
+            )
+        # Bytes, sets and the like have no form in JSON, yet the next line takes them for text.
+        json.dumps(msgspec.structs.asdict(completion))
+        msgspec.convert(msgspec.to_builtins(completion), Completion)
+        if not math.isfinite(completion.latency_s):
+            raise ValueError(f"`generate` gave a `latency_s` of {completion.latency_s}")
+        if texts := spelt_out(completion.usage):
+            raise ValueError(
+                f"`generate` gave a `usage` of texts, not of numbers: {reprlib.repr(texts)}"
+            )
+        check_reasons(completion.receipt)
+    return completions
 
 
 def check_reasons(receipt: Mapping[str, Any]) -> None:
@@ -188,6 +253,13 @@ def _dropped(receipt: Mapping[str, Any]) -> Counter[tuple[str, str]]:
     return Counter((line.role, line.kind) for line in parts if line.dropped is not UNSET)
 
 
+def fewer_modalities(task: Task, accepts: Collection[Modality]) -> str:
+    """The option of a task by which its prompts have these media alone; empty if it has none."""
+    letters = sorted(kind[0].upper() for kind in accepts)
+    values = task.allowed.get("modalities", ())
+    return next((f"-T modalities={each}" for each in values if sorted(each) == letters), "")
+
+
 def _check_dropped(
     task: Task, adapter: Adapter, request: Request, reason: str, gone: Counter[tuple[str, str]]
 ) -> None:
@@ -205,15 +277,8 @@ def _check_dropped(
     )
     if not shown - gone:
         return
-    letters = "".join(k[0].upper() for k in ("image", "audio", "video") if k in accepts)
-    fewer = [
-        value for value in task.allowed.get("modalities", ()) if sorted(value) == sorted(letters)
-    ]
-    remedy = (
-        f"choose fewer with -T modalities={fewer[0]}; or let the adapter"
-        if fewer
-        else "let the adapter"
-    )
+    fewer = fewer_modalities(task, accepts)
+    remedy = f"choose fewer with {fewer}; or let the adapter" if fewer else "let the adapter"
     raise UsageError(
         f"{adapter.name} cannot take the step as it is: {reason}",
         where=request.sample_id,

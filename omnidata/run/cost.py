@@ -19,6 +19,7 @@ from omnidata.jsontext import in_snake_case
 
 _INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count")
 _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count")
+_BESIDE = ("tool_use_prompt_token_count", "cached_content_token_count", "thoughts_token_count")
 _INPUT_DETAILS = ("prompt_tokens_details", "input_tokens_details")
 
 
@@ -77,6 +78,18 @@ class Tokens:
     def total(self) -> int:
         """Of input and output."""
         return self.input + self.output
+
+
+def spelt_out(usage: Mapping[str, Any]) -> dict[str, str]:
+    """The counts of a usage that are texts, of those that `Tokens.of` reads: they would count as 0.
+
+    Examples:
+        >>> spelt_out({"input_tokens": "many", "output_tokens": 3, "tier": "default"})
+        {'input_tokens': 'many'}
+    """
+    counted = {*_INPUT, *_OUTPUT, *_BESIDE}
+    said = in_snake_case(usage)
+    return {name: said[name] for name in said if name in counted and isinstance(said[name], str)}
 
 
 def _parts(said: Mapping[str, Any]) -> dict[str, int]:

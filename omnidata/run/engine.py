@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
@@ -15,7 +13,7 @@ import msgspec
 
 from omnidata.actions import Action
 from omnidata.errors import AdapterError, CallError, MediaError
-from omnidata.run.adapter_contract import check_reasons, rendered, slip
+from omnidata.run.adapter_contract import awaited, checked_answers, rendered, slip
 from omnidata.run.cache import ResponseCache, key
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.folder import TRANSIENT, RunFolder
@@ -284,8 +282,8 @@ class Engine:
     async def _call(self, batch: Sequence[Prepared]) -> Sequence[Completion]:
         try:
             async with asyncio.timeout(self._timeout_s) as limit:
-                completions = await self._adapter.generate(batch, self._params)
-            return _checked(completions, len(batch))
+                completions = await awaited(self._adapter.generate(batch, self._params))
+            return checked_answers(completions, len(batch))
         except CallError:
             raise
         except TimeoutError as error:
@@ -353,25 +351,6 @@ class Engine:
         while progress:
             progress(len(self._run.done), total)
             await asyncio.sleep(_SHOW_S)
-
-
-def _checked(completions: Sequence[Completion], count: int) -> Sequence[Completion]:
-    """The answers of an adapter, if they are what they should be; else a TypeError or ValueError.
-
-    A line that no later run can read is worse than a step without an answer.
-    """
-    if len(completions) != count:
-        raise ValueError(f"{len(completions)} answers to {count} requests")
-    for completion in completions:
-        if not isinstance(completion, Completion):
-            raise TypeError(f"`generate` gave {type(completion).__name__}, not Completion")
-        # Bytes, sets and the like have no form in JSON, yet the next line takes them for text.
-        json.dumps(msgspec.structs.asdict(completion))
-        msgspec.convert(msgspec.to_builtins(completion), Completion)
-        if not math.isfinite(completion.latency_s):
-            raise ValueError(f"`generate` gave a `latency_s` of {completion.latency_s}")
-        check_reasons(completion.receipt)
-    return completions
 
 
 async def _until(finished: asyncio.Event, *workers: Coroutine[Any, Any, None]) -> None:

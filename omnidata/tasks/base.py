@@ -146,6 +146,8 @@ class Benchmark:
         profiles: by name, the default first.
         title: in words; its name unless it says otherwise.
         holds: what the data hold, and what is asked, in one line.
+        expects: which files its data are, in words, for `omnidata info` and for errors; the columns
+            of `files` unless it says otherwise.
         sources: where data of it are published, and under which licence.
         asks_about: the task whose data it asks about; empty where it has data of its own.
         annotates: what its answers tell of those data, for `omnidata synth`; None for nothing.
@@ -199,6 +201,7 @@ class Benchmark:
     files: JsonFiles | None = None
     title: str = ""
     holds: str = ""
+    expects: str = ""
     platform: str = ""
     sources: Sequence[Publication] = ()
     asks_about: str = ""
@@ -525,7 +528,8 @@ class Benchmark:
     @property
     def _expected(self) -> str:
         """What its data are, for messages."""
-        return self.files.columns if self.files else f"the data of {self.name}"
+        columns = self.files.columns if self.files else ""
+        return self.expects or columns or f"the data of {self.name}"
 
     def _nothing(self, data: Path, findings: Sequence[Finding]) -> DataError:
         """Why there is no step: the first finding says it, if there is one."""

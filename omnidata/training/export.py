@@ -337,7 +337,7 @@ def _needed(
         kinds |= {part.media.kind for turn in conversation for part in turn.parts if part.media}
         for _, ref in sent:
             refs.setdefault(key(ref), ref)
-    options.check_kinds(kinds)
+    options.check_kinds(task, kinds)
     if options.video == "frames":
         kinds = {"image" if kind == "video" else kind for kind in kinds}
     return list(refs.values()), frozenset(kinds & options.capabilities.accepts)

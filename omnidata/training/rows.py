@@ -9,9 +9,10 @@ from typing import Any, Literal
 import msgspec
 
 from omnidata.actions import Screen, Space
-from omnidata.adapters.media_budget import Capabilities
+from omnidata.adapters.media_budget import ALL, Capabilities
 from omnidata.adapters.render import Turn, render_messages
 from omnidata.errors import Finding, MediaError, UsageError
+from omnidata.run.adapter_contract import fewer_modalities
 from omnidata.run.selection import SHARES, Split
 from omnidata.tasks.coordinates import Resizing, answer_space, shown
 from omnidata.tasks.explaining import deciding
@@ -32,9 +33,8 @@ from omnidata.types import Conversation, LoadedDataset, MediaRef, Modality, Part
 # What an export may be told, and what cannot be asked of it.
 
 _REMEDIES: Mapping[Modality, str] = {
-    "video": "add --video frames to give pictures in place of clips, or leave them out with "
-    "-T modalities=IA",
-    "audio": "add --drop-audio to leave sound out",
+    "video": "--video frames to give pictures in place of clips",
+    "audio": "--drop-audio to leave sound out",
 }
 
 
@@ -116,10 +116,11 @@ class Options:
                 remedy="add -T coordinates=norm1000" if can else "leave --objects out",
             )
 
-    def check_kinds(self, kinds: Iterable[Modality]) -> None:
+    def check_kinds(self, task: Task, kinds: Iterable[Modality]) -> None:
         """Refuse modalities that the trainer cannot be given, naming the flag.
 
         Args:
+            task: writes the prompts.
             kinds: what the prompts hold.
 
         Raises:
@@ -130,11 +131,13 @@ class Options:
             kind for kind in sorted(set(kinds) - accepts) if kind != "audio" or not self.drop_audio
         ]
         if lacking:
+            flags = f"add {' and '.join(_REMEDIES[kind] for kind in lacking)}"
+            fewer = fewer_modalities(task, ALL - {*lacking})
             raise UsageError(
                 f"rows of {self.format} hold no {' and no '.join(lacking)}",
                 where=f"--format {self.format}",
                 expected=f"prompts of text and {' and '.join(sorted(HOLDS[self.format]))}",
-                remedy="; ".join(_REMEDIES[kind] for kind in lacking),
+                remedy=f"{flags}; or leave them out with {fewer}" if fewer else flags,
             )
 
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
+from base64 import b64decode
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Any, ClassVar
 
 import pytest
 
 from omnidata.adapters import get_adapter
+from omnidata.cli import main
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.tasks import get_task
 from omnidata.types import Adapter
 from tests import plugs
 from tests.adapters.shown import Shown
+from tests.trees import read_lines
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs/models.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs/add_model.md"
 
 PLUGIN = '''
 """A model of another distribution: it answers with what it was called."""
@@ -131,13 +139,56 @@ def test_two_distributions_with_one_name_are_named(site: Path) -> None:
         get("echo:x")
 
 
+class _Site(BaseHTTPRequestHandler):
+    """Is busy at first, then answers with what it was shown, and blocks the third request."""
+
+    asked: ClassVar[list[dict[str, Any]]] = []
+
+    def log_message(self, *_: Any) -> None:
+        """Nobody reads it."""
+
+    def do_POST(self) -> None:
+        self.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        shown = [
+            b64decode(item["picture"]) for item in self.asked[-1]["items"] if "picture" in item
+        ]
+        said = {"text": f"{len(shown)} pictures", "read": 90, "written": 3}
+        body = json.dumps(said | {"blocked": len(self.asked) == 3}).encode()
+        self.send_response(503 if len(self.asked) == 1 else 200)
+        self.send_header("Retry-After", "0")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
 @pytest.mark.skipif(not DOCUMENT.is_file(), reason="needs a checkout: the sdist has no docs")
-def test_the_documents_class_is_a_model(site: Path, tmp_path: Path) -> None:
+def test_the_documents_class_asks_a_server(
+    site: Path,
+    sample: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     block = DOCUMENT.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
-    install(site, points="echo = documented:Echo")
     write(site / "documented.py", block)
-    adapter = get("echo:x", a="b")
-    assert adapter.settings == {"a": "b"}
-    shown = Shown(tmp_path / "media").write()
-    [answer] = asyncio.run(adapter.generate([adapter.prepare(shown.request)], adapter.params))
-    assert answer.text == shown.request.sample_id
+    monkeypatch.delitem(sys.modules, "documented", raising=False)
+    plugs.install(site, "documented", "omnidata.adapters", "server = documented:Server")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    run = tmp_path / "run"
+    with HTTPServer(("127.0.0.1", 0), _Site) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"url=http://127.0.0.1:{server.server_port}"
+        ask = ["evaluate", "omnigui", str(sample), "--model", "server:mine", "-M", address]
+        with pytest.raises(SystemExit) as ended:
+            main([*ask, "-T", "modalities=I", "--limit", "3", "--out", str(run)])
+        server.shutdown()
+    assert ended.value.code == 1
+    told = capsys.readouterr().err
+    assert "1 step got no full answer and counts as wrong; the same command asks again ab" in told
+    lines = read_lines(run / "predictions.jsonl")
+    assert sorted(line["delivery"] for line in lines) == ["ok", "ok", "refused"]
+    assert [line["attempts"] for line in lines].count(2) == 1
+    assert all(line["receipt"]["parts"][-1]["role"] == "screenshot" for line in lines)
+    assert all(line["usage"] == {"prompt_tokens": 90, "completion_tokens": 3} for line in lines)
+    assert all(int(line["output"].split()[0]) == len(line["receipt"]["parts"]) for line in lines)
+    assert "Goal" in json.dumps(_Site.asked)

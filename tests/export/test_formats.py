@@ -178,6 +178,16 @@ def test_what_a_trainer_cannot_hold_is_an_error_that_names_the_flag(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_media_are_left_out_with_an_option_where_the_task_has_it() -> None:
+    for task, said in (("agentnet", "clips"), ("omnigui", "clips; or leave them out with -T mod")):
+        with pytest.raises(UsageError) as error:
+            Options(format="trl").check_kinds(get_task(task), ["image", "video"])
+        assert error.value.remedy.startswith(
+            f"add --video frames to give pictures in place of {said}"
+        )
+        assert ("modalities" in error.value.remedy) == ("modalities" in get_task(task).allowed)
+
+
 @pytest.mark.parametrize("form", ["llamafactory", "swift", "qwen-vl"])
 def test_a_placeholder_in_a_text_of_the_data_is_found(form: str, tmp_path: Path) -> None:
     """The trainer would show a medium in its place, and another one in that one's."""

@@ -98,13 +98,20 @@ def test_options_reach_the_rows(data: Path, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("--format", "axolotl"), "--format axolotl: there is no such choice"),
-        (("--format", "trl"), "--video frames"),
-        (("--format", "qwen-vl"), "--drop-audio"),
+        (
+            ("--format", "trl"),
+            "add --drop-audio to leave sound out and --video frames to give pictures in place of "
+            "clips; or leave them out with -T modalities=I",
+        ),
+        (("--format", "qwen-vl"), "sound out; or leave them out with -T modalities=IV"),
         (("--format", "swift", "--split", "train=2"), "these are no shares"),
         (("--format", "swift", "--video", "gif"), "one of file, frames"),
         (("--format", "swift", "--frames", "2"), "--video frames with it"),
         (("--format", "swift", "--smart-resize", "14"), "one of 28, 32"),
-        (("--format", "swift", "--coordinates", "cm"), '"cm" is no value of "coordinates"'),
+        (
+            ("--format", "swift", "--coordinates", "cm"),
+            "--coordinates cm: answers of omnigui have no places in cm Expected: one of norm1000",
+        ),
         (
             ("--format", "swift", "--coordinates", "px", "-T", "coordinates=rel"),
             "the unit is given twice",
@@ -127,7 +134,7 @@ def test_a_task_without_coordinates_says_so(tmp_path: Path) -> None:
         "export", "criticbench", tmp_path, tmp_path / "out", "--format", "swift",
         "--coordinates", "px", code=2,
     )  # fmt: skip
-    assert 'there is no option "coordinates"' in done.stderr
+    assert "--coordinates px: answers of criticbench have no places" in done.stderr
 
 
 def test_ctrl_c_leaves_nothing_under_the_name_and_the_same_command_goes_on(

@@ -135,6 +135,15 @@ def test_info_knows_the_task_and_finds_its_data_without_the_name(world: World, s
     said("info", world.data / "screenshots", code=2)
 
 
+def test_info_says_what_the_data_are_where_the_task_says_it(
+    world: World, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "DATA: the data of odyssey\n" in said("info", "odyssey")
+    kind = sys.modules["odyssey_like"].Odyssey
+    monkeypatch.setattr(kind, "expects", "a folder with annotations and screenshots")
+    assert "DATA: a folder with annotations and screenshots\n" in said("info", "odyssey")
+
+
 def test_validate_looks_at_every_picture(world: World, said: Said) -> None:
     found = json.loads(said("validate", "odyssey", world.data, "--workers", "1", "--json"))
     assert found["checked"]["media"]["image"] == STEPS

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, cast
 
 import pytest
 
-from omnidata.errors import CallError, UnansweredError, UsageError
+from omnidata.errors import AdapterError, CallError, UnansweredError, UsageError
 from omnidata.predictions import read
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
@@ -59,7 +59,19 @@ def _raise(error: BaseException) -> NoReturn:
 SLIPS: dict[str, tuple[str, Callable[[], Any], str]] = {
     "an error in prepare": ("prepare", lambda: _raise(KeyError("frames")), "KeyError"),
     "prepare without return": ("prepare", lambda: None, "NoneType"),
-    "generate without return": ("generate", lambda: None, "NoneType"),
+    "generate without return": ("generate", lambda: None, "NoneType, not a list with a Completion"),
+    "one completion": ("generate", lambda: RIGHT, "Completion, not a list"),
+    "a payload alone": ("prepare", lambda: Prepared(cast(Any, "x")), "`request` is 'x', not the"),
+    "a text for a receipt": (
+        "prepare",
+        lambda: Prepared(Request("ted/A/3", ()), receipt=cast(Any, "rec")),
+        "`receipt` is 'rec', not a mapping",
+    ),
+    "counts in words": (
+        "generate",
+        lambda: [Completion(usage={"promptTokenCount": "many", "tier": "default"})],
+        "numbers: {'prompt_token_count': 'many'}",
+    ),
     "a text": ("generate", lambda: ["tap"], "str, not Completion"),
     "an unknown delivery": ("generate", lambda: [Completion(delivery=cast(Any, "fine"))], "fine"),
     "a number for a text": ("generate", lambda: [Completion(text=cast(Any, 3))], "Expected `str`"),
@@ -85,6 +97,15 @@ def test_no_slip_of_an_adapter_ends_or_stalls_the_run(
     [line] = [p for p in read(tmp_path / "predictions.jsonl") if p.delivery != "ok"]
     assert line.sample_id == source.steps[2].sample_id
     assert said in line.error
+
+
+def test_a_generate_that_is_no_coroutine_is_told_to_be_one(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    model = Scripted(lambda *_: RIGHT)
+    model.generate = lambda batch, params: [RIGHT]  # type: ignore[assignment,method-assign,return-value]
+    with pytest.raises(AdapterError, match="gave list at once, not a coroutine: write `async def"):
+        evaluate(TASK, source, model, tmp_path, limit=1)
 
 
 def test_an_adapter_that_cannot_close_has_answered_all_the_same(
