@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ import msgspec
 
 from omnidata.actions import Action, Screen, Space, history_text
 from omnidata.errors import DataError, Finding, MediaError, PluginError, UsageError, meant
-from omnidata.jsontext import hash_of
+from omnidata.jsontext import hash_of, is_number
 from omnidata.loaders import files
 from omnidata.loaders.files import JsonFiles
 from omnidata.loaders.load import load_data
@@ -22,7 +23,7 @@ from omnidata.registry import ANSWER, TARGET
 from omnidata.tasks.common_options import OPTIONS as COMMON
 from omnidata.tasks.coordinates import answer_space, centred
 from omnidata.tasks.derivation import Derivation
-from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
+from omnidata.tasks.explaining import REACH, Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
 from omnidata.tasks.observation import (
     OPTIONS,
@@ -276,6 +277,13 @@ class Benchmark:
                 raise fault(
                     f"has {profile!r:.80} as {key!r} in `profiles`",
                     "a profile under its own name: {Exact.name: Exact()} of a class Exact",
+                )
+            reach = getattr(profile, "reach", 0)
+            if not is_number(reach) or not (reach == 0 or 1 <= reach < math.inf):
+                raise fault(
+                    f"has {reach!r:.80} as `reach` of its profile {key}",
+                    "how far from a target point answers are right, in thousandths of the screen: "
+                    "140 for 14 %",
                 )
         if kind.prompt is not Benchmark.prompt:
             return
@@ -754,6 +762,8 @@ def explain(
         verdict: on an answer to it; None tells of the step alone.
         receipt: of the answer.
     """
+    reach = getattr(profile, "reach", REACH)  # one that has the contract's members alone has none
+    rule = Rule(borderline="", reach=reach)
     return by_action(
         step,
         verdict,
@@ -761,6 +771,7 @@ def explain(
         lambda: read_again(reader, verdict),
         receipt=receipt,
         sentence=lambda wanted, said, places, right: acted(
-            step, wanted, said, places, right=right, rule=Rule()
+            step, wanted, said, places, right=right, rule=rule
         ),
+        reach=reach,
     )

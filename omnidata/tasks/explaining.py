@@ -274,7 +274,7 @@ class Rule:
     """What a profile's rule is called where it decides against the eye.
 
     Attributes:
-        borderline: why a point inside is wrong, or one outside right.
+        borderline: why a point inside is wrong, or one outside right; empty where nobody knows.
         same_text: why another text than the target's is right.
         unlike: why an answer is wrong in which nothing differs from the target; empty where the
             verdict says it.
@@ -346,7 +346,7 @@ def by_action(
     def diagnosis(parsed: Mapping[str, Any]) -> Diagnosis:
         assert verdict
         values = dict(zip(profile.values, verdict.values, strict=True))
-        same_type = bool(values.get("type_match"))
+        same_type = values.get("type_match")
         done, answered = ((one, *one.then) if one else () for one in (wanted, said()))
         return diagnose(step, done, answered, receipt=receipt, reach=reach, same_type=same_type)
 
@@ -471,9 +471,11 @@ def placed(
         return f"{name} {shown(said)} has nothing to be held against: the row names no place"
     inside = is_inside(said, regions, step.screen, reach=rule.reach)
     sentence = f"{name} {shown(said)} is {gap(said, regions, step.screen)}"
-    if inside and not right:
-        return f"{sentence}, but {rule.borderline}"
-    return f"{sentence}, yet {rule.borderline}" if right and not inside else sentence
+    if inside == right:
+        return sentence
+    if not rule.borderline:
+        return f"{sentence}, which the profile {'counts' if right else 'does not count'} as right"
+    return f"{sentence}, {'yet' if right else 'but'} {rule.borderline}"
 
 
 def _swiped(step: Step, overlays: Overlays, *, right: bool, rule: Rule) -> str:
@@ -493,6 +495,8 @@ def _swiped(step: Step, overlays: Overlays, *, right: bool, rule: Rule) -> str:
 _UNITS: Final[tuple[Space, ...]] = get_args(Space)
 _NEAR: Final = 50.0
 """How far outside a target a near miss may be, in thousandths of the screen."""
+_EXACT: Final = 1.0
+"""How far from a target point what is exactly there may be: what rounding takes, in thousandths."""
 _MOST_TEXT: Final = 10_000
 """Characters of a text that are compared."""
 _IDLE: Final = frozenset({"none", "wait"})
@@ -506,16 +510,18 @@ def diagnose(
     *,
     receipt: Mapping[str, Any] | None,
     reach: float = REACH,
-    same_type: bool = False,
+    same_type: float | bool | None = None,
 ) -> Diagnosis:
     """What is wrong with an answer that a profile does not count as right.
 
     Types of action come first, then directions, elements and places, texts and keys. A place
     outside its target is a near miss up to 50 thousandths of the screen from the target's edge, or
     from the reach of a target point; farther away, it may be right in another unit or with its axes
-    swapped; else it is another element. A text is near where half of its characters or more are
-    right (similarity 1 - distance / length of at least 0.5, the threshold of ANLS, Biten et al.
-    2019), case and white space aside.
+    swapped; else it is another element. The verdict is the profile's: where a place within the
+    reach of a target point is all that differs, the profile wants it nearer, and it is a near miss
+    too, unless it is exactly there in another unit or with its axes swapped. A text is near where
+    half of its characters or more are right (similarity 1 - distance / length of at least 0.5, the
+    threshold of ANLS, Biten et al. 2019), case and white space aside.
 
     Args:
         step: what was asked about.
@@ -523,7 +529,8 @@ def diagnose(
         said: the answer, its places as the model wrote them; empty where it is no action.
         receipt: of the answer, with the size of the picture as it was sent.
         reach: how far from a target point an answer may be, in thousandths of the screen.
-        same_type: whether the profile counts both as one type of action.
+        same_type: whether the profile counts both as one type of action; None where it does not
+            say so.
 
     Returns:
         The first difference, or `rule` where there is none.
@@ -535,12 +542,22 @@ def diagnose(
             return Diagnosis(cause)
     if len(wanted) != len(said):
         return Diagnosis("wrong_type")
-    pairs = zip(wanted, said, strict=True)
-    found = (_difference(step, one, other, receipt, reach) for one, other in pairs)
-    return next(filter(None, found), Diagnosis("rule"))
+
+    def differing(within: float) -> Diagnosis | None:
+        pairs = zip(wanted, said, strict=True)
+        found = (_difference(step, one, other, receipt, within) for one, other in pairs)
+        return next(filter(None, found), None)
+
+    if found := differing(reach):
+        return found
+    same = same_type is None or same_type
+    found = differing(_EXACT) if same and reach > _EXACT else None
+    if found and found.cause == "wrong_element":
+        return Diagnosis("near_miss")
+    return found or Diagnosis("rule")
 
 
-def _type_cause(wanted: Action, said: Action, *, same_type: bool) -> Cause | None:
+def _type_cause(wanted: Action, said: Action, *, same_type: float | bool | None) -> Cause | None:
     kinds = {wanted.kind, said.kind}
     if len(kinds) == 1:
         other = wanted.status and said.status and wanted.status != said.status
@@ -624,14 +641,20 @@ def place_cause(
     if away <= 0:
         return None
     if away > _NEAR:
+        nearest, reading = math.inf, ("", own.space)
         for x, y, order in ((own.x, own.y, ""), (own.y, own.x, "y before x")):
             for unit in units:
                 if not order and unit == own.space:
                     continue
-                if _is_in(scaled(x, y, scale_of(unit, screen, receipt)), regions, screen, reach):
-                    if unit == own.space:
-                        return Diagnosis("axes_swapped", order)
-                    return Diagnosis("other_unit", f"{unit}, {order}" if order else unit)
+                pair = scaled(x, y, scale_of(unit, screen, receipt))
+                near = _inside(pair, regions, screen, reach)
+                if near < nearest - _SLACK:
+                    nearest, reading = near, (order, unit)
+        order, unit = reading
+        if unit != own.space:
+            return Diagnosis("other_unit", f"{unit}, {order}" if order else unit)
+        if order:
+            return Diagnosis("axes_swapped", order)
     far = _diagonals(off, regions)
     return Diagnosis("near_miss" if away <= _NEAR else "wrong_element", distance=far)
 
@@ -645,22 +668,27 @@ def _outside(off: Sequence[Pair], regions: Sequence[Region], screen: Screen, rea
     return nearest
 
 
-def _is_in(pair: Pair | None, regions: Sequence[Region], screen: Screen, reach: float) -> bool:
-    """Whether a place is not outside; most answers are asked so five times."""
+def _inside(pair: Pair | None, regions: Sequence[Region], screen: Screen, reach: float) -> float:
+    """How far a place that is right is from the target, in thousandths; infinity if it is wrong.
+
+    In a box it is 0. Most answers are asked so five times.
+    """
+    nearest = math.inf
     if pair is None:
-        return False
+        return nearest
     x, y = pair
     wide, tall = _SLACK * max(1.0, abs(x)), _SLACK * max(1.0, abs(y))
     for region in regions:
         if isinstance(region, Point):
-            if _outside([_off(x, y, region)], (region,), screen, reach) <= 0:
-                return True
+            off = 1000 * (x - region.x) / screen[0], 1000 * (y - region.y) / screen[1]
+            if (away := math.hypot(*off)) <= reach and away < nearest:
+                nearest = away
         elif (
             region.left - wide <= x <= region.right + wide
             and region.top - tall <= y <= region.bottom + tall
         ):
-            return True
-    return False
+            return 0.0
+    return nearest
 
 
 def _diagonals(off: Sequence[Pair], regions: Sequence[Region]) -> float | None:

@@ -21,6 +21,7 @@ from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, known
 from omnidata.metrics.paired import means as paired_means
 from omnidata.metrics.row_tables import by_group, means
 from omnidata.plugins import warn_of_misspelt
+from omnidata.tasks.explaining import REACH
 from omnidata.types import OUTCOMES, Outcome, Step, Verdict, VerdictColumns
 
 Mask = npt.NDArray[np.bool_]
@@ -96,6 +97,8 @@ class EpisodeProfile(ABC):
         legend: what the names of the columns stand for.
         source: whose rules these are: the paper, and the code that they are those of.
         leaves_out: which steps its numbers are not over, or what else published ones do not have.
+        reach: how far from a target point an answer may be, in thousandths of the screen, which is
+            how `Benchmark.explain` tells a wrong place.
         by: the axes of the table, which are tags, and the order of the groups on each; others are
             sorted.
         goal_progress: which of the two readings is `GP`.
@@ -118,6 +121,7 @@ class EpisodeProfile(ABC):
     }
     source: str = ""
     leaves_out: str = ""
+    reach: float = REACH
     by: Mapping[str, Sequence[str]] = {}
     goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_ratio"
     of_nothing: float | None = None
@@ -319,7 +323,7 @@ class RowProfile(ABC):
         values: what a verdict has, in order; a row whose first value is None cannot be judged, and
             is counted and left out.
         columns: what the mean of each is called in the table.
-        source, leaves_out: as `EpisodeProfile`.
+        source, leaves_out, reach: as `EpisodeProfile`.
         by: the axes of the table, which are tags, and the order of the groups on each; others are
             sorted.
     """
@@ -329,6 +333,7 @@ class RowProfile(ABC):
     columns: Mapping[str, Unit] = {"accuracy": "share"}
     source: str = ""
     leaves_out: str = ""
+    reach: float = REACH
     by: Mapping[str, Sequence[str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
