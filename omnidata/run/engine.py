@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from omnidata.actions import Action
-from omnidata.errors import AdapterError, CallError, MediaError
+from omnidata.errors import AdapterError, CallError, MediaError, PluginError
 from omnidata.run.adapter_contract import check_reasons, rendered, slip
 from omnidata.run.cache import ResponseCache, key
 from omnidata.run.cost import Budget, Limits
@@ -286,7 +286,7 @@ class Engine:
             async with asyncio.timeout(self._timeout_s) as limit:
                 completions = await self._adapter.generate(batch, self._params)
             return _checked(completions, len(batch))
-        except CallError:
+        except (CallError, PluginError):
             raise
         except TimeoutError as error:
             if limit.expired():

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
@@ -19,7 +20,7 @@ from omnidata.loaders import files
 from omnidata.loaders.files import JsonFiles
 from omnidata.loaders.load import load_data
 from omnidata.plugins import warn_of_misspelt
-from omnidata.registry import ANSWER, TARGET
+from omnidata.registry import ANSWER, STEP, STEPS, TARGET
 from omnidata.tasks.common_options import OPTIONS as COMMON
 from omnidata.tasks.coordinates import answer_space, centred
 from omnidata.tasks.derivation import Derivation
@@ -264,6 +265,13 @@ class Benchmark:
                     f"has {values!r} as the values of the option {option} in `allowed`",
                     'a tuple of texts, the default first; ("",) where any text is one',
                 )
+        units = self.allowed.get("coordinates", ())
+        if unknown := [unit for unit in units if answer_space({"coordinates": unit}) is None]:
+            raise fault(
+                f"has {unknown[0]!r} as a value of the option coordinates in `allowed`",
+                f"units that places may be in: {', '.join(get_args(Space))}",
+                meant(str(unknown[0]), get_args(Space)),
+            )
         try:
             msgspec.inspect.type_info(self.parsed_type)
         except (NameError, TypeError) as error:
@@ -494,7 +502,7 @@ class Benchmark:
                 expected=self._expected,
             )
         findings: list[Finding] = []
-        rows = list(self.steps(data, findings.append))
+        rows = self._rows(data, findings)
         steps = [self.named(step) or step for step in rows if step is not None]
         if not steps:
             raise self._nothing(data, findings)
@@ -521,6 +529,33 @@ class Benchmark:
             else self.tags,
             roles,
         )
+
+    def _rows(self, data: Path, findings: list[Finding]) -> list[Step | None]:
+        """What `steps` gives; its findings are added to those.
+
+        Raises:
+            PluginError: it gives something else; the message has the line of a generator.
+            TypeError: `note` is told something else, at whose line this is raised.
+        """
+
+        def note(found: Finding) -> None:
+            if not isinstance(found, Finding):
+                raise TypeError(
+                    f"`note` is told {found!r:.300}: expected Finding(code, severity, where, what, "
+                    "expected, remedy, sample_ids) of omnidata.errors"
+                )
+            findings.append(found)
+
+        given = self.steps(data, note)
+        function = f"`steps` of {self.name}"
+        rows: list[Step | None] = []
+        for step in STEPS.of(given, function, str(data)):
+            if not (step is None or isinstance(step, Step)):
+                frame = given.gi_frame if isinstance(given, GeneratorType) else None
+                line = f"{frame.f_code.co_filename}:{frame.f_lineno}: " if frame else ""
+                STEP.of(step, line + function, str(data))
+            rows.append(step)
+        return rows
 
     @property
     def _expected(self) -> str:

@@ -26,7 +26,7 @@ from omnidata.actions import (
     convert,
     heading,
 )
-from omnidata.errors import OmnidataError
+from omnidata.errors import OmnidataError, PluginError
 from omnidata.metrics.edit_distance import edit_distance
 from omnidata.tasks.coordinates import in_pixels, on_screen, scale_of, scaled
 from omnidata.types import (
@@ -291,12 +291,17 @@ def read_again(reader: Reader, verdict: Verdict | None) -> Action | None:
     """What a profile read in an answer, as an action, its places as the answer has them.
 
     None where there is no answer, or answers are no such actions.
+
+    Raises:
+        PluginError: the reader is of another distribution, and fails.
     """
     if verdict is None or verdict.parsed is None:
         return None
     try:
         code = verdict.parsed.get("code")
         return reader.read(json.dumps(verdict.parsed) if code is None else fenced(code), {})
+    except PluginError:
+        raise
     except (OmnidataError, LookupError, TypeError, ValueError, OverflowError):
         return None
 

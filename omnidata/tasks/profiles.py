@@ -6,7 +6,7 @@ At the end stand the scorers of what has no model's text.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -151,6 +151,14 @@ class EpisodeProfile(ABC):
     def _right(self) -> str:
         """The value that says whether a step is right."""
         return "exact_match" if "exact_match" in self.values else self.values[0]
+
+    @property
+    def shares(self) -> Collection[str]:
+        """The values that its metrics are shares of, which lie within [0, 1].
+
+        Nothing is known of those of a profile that totals by itself.
+        """
+        return {self._right, *VALUES} if type(self).total is EpisodeProfile.total else ()
 
     @property
     def step_metric(self) -> tuple[str, str]:
@@ -396,6 +404,15 @@ class RowProfile(ABC):
         first = next(iter(self.columns))
         flips = (first, self.values[0]) if self.columns[first] == "share" else None
         return Measures(self.columns, self.by, flips, judged, sums)
+
+    @property
+    def shares(self) -> Collection[str]:
+        """As `EpisodeProfile.shares`."""
+        own = type(self)
+        if (own.total, own._table) != (RowProfile.total, RowProfile._table):
+            return ()
+        units = zip(self.columns.values(), self.values, strict=False)
+        return {value for unit, value in units if unit == "share"}
 
     @property
     def step_metric(self) -> tuple[str, str]:
