@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from omnidata.actions import Point
 from omnidata.errors import Finding, PluginError, counted, meant
@@ -242,10 +242,13 @@ class PluginProfile:
         elif wrong := self._wrong_value(found.values):
             what, expected = wrong
         elif not _is_json_object(found.parsed):
-            what = f"{found.parsed!r} as `parsed`"
+            what = f"{short(found.parsed)} as `parsed`"
             expected = "a dict of JSON values with texts as names, or None"
         elif not isinstance(found.reason, str):
-            what, expected = f"{found.reason!r} as `reason`", "a text, empty where all was read"
+            what, expected = (
+                f"{short(found.reason)} as `reason`",
+                "a text, empty where all was read",
+            )
         else:
             return found
         raise PluginError(
@@ -264,12 +267,11 @@ class PluginProfile:
             is_share = name in shares
             low, high = (-_SLACK, 1 + _SLACK) if is_share else (-_MOST, _MOST)
             # JSON has no number of another type, and neither NaN nor infinity.
-            if isinstance(value, int | float) and type(value) in (int, float):
-                if low <= value <= high:
-                    continue
+            if type(value) in (int, float) and low <= cast("float", value) <= high:
+                continue
             which = "from 0 to 1" if is_share else "that is finite"
             expected = f"True, False, an int or a float {which}, or None where nothing is judged"
-            return f"{value!r} as {name}", expected
+            return f"{short(value)} as {name}", expected
         return None
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
