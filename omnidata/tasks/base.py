@@ -809,4 +809,5 @@ def explain(
             step, wanted, said, places, right=right, rule=rule
         ),
         reach=reach,
+        rules_known=False,
     )

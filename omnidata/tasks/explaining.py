@@ -320,6 +320,7 @@ def by_action(
     receipt: Mapping[str, Any] | None,
     sentence: Callable[[Action, Action, Overlays, bool], str],
     reach: float = REACH,
+    rules_known: bool = True,
 ) -> Explanation:
     """The explanation of an answer that is an action, held against the step's own.
 
@@ -331,6 +332,7 @@ def by_action(
         receipt: of the answer.
         sentence: says why, from the target, the answer, the overlays and whether it is right.
         reach: how far from a target point an answer may be, in thousandths of the screen.
+        rules_known: as in `diagnose`.
     """
     wanted = step.action
     said = _Once(read)
@@ -351,9 +353,18 @@ def by_action(
     def diagnosis(parsed: Mapping[str, Any]) -> Diagnosis:
         assert verdict
         values = dict(zip(profile.values, verdict.values, strict=True))
-        same_type = values.get("type_match")
+        same_type = bool(values.get("type_match"))
+        apart = not values.get("type_match", True)  # it tells the types apart, wherever they are
         done, answered = ((one, *one.then) if one else () for one in (wanted, said()))
-        return diagnose(step, done, answered, receipt=receipt, reach=reach, same_type=same_type)
+        return diagnose(
+            step,
+            done,
+            answered,
+            receipt=receipt,
+            reach=reach,
+            same_type=same_type,
+            rules_known=rules_known or apart,
+        )
 
     return explained(
         verdict,
@@ -515,17 +526,18 @@ def diagnose(
     *,
     receipt: Mapping[str, Any] | None,
     reach: float = REACH,
-    same_type: float | bool | None = None,
+    same_type: bool = False,
+    rules_known: bool = True,
 ) -> Diagnosis:
     """What is wrong with an answer that a profile does not count as right.
 
     Types of action come first, then directions, elements and places, texts and keys. A place
     outside its target is a near miss up to 50 thousandths of the screen from the target's edge, or
     from the reach of a target point; farther away, it may be right in another unit or with its axes
-    swapped; else it is another element. The verdict is the profile's: where a place within the
-    reach of a target point is all that differs, the profile wants it nearer, and it is a near miss
-    too, unless it is exactly there in another unit or with its axes swapped. A text is near where
-    half of its characters or more are right (similarity 1 - distance / length of at least 0.5, the
+    swapped; else it is another element. Where a place within the reach of a target point is all
+    that differs, a profile whose rules nobody knows wants it nearer, and it is a near miss too,
+    unless it is exactly there in another unit or with its axes swapped. A text is near where half
+    of its characters or more are right (similarity 1 - distance / length of at least 0.5, the
     threshold of ANLS, Biten et al. 2019), case and white space aside.
 
     Args:
@@ -534,8 +546,9 @@ def diagnose(
         said: the answer, its places as the model wrote them; empty where it is no action.
         receipt: of the answer, with the size of the picture as it was sent.
         reach: how far from a target point an answer may be, in thousandths of the screen.
-        same_type: whether the profile counts both as one type of action; None where it does not
-            say so.
+        same_type: whether the profile counts both as one type of action.
+        rules_known: whether the reach is the profile's, which then has another rule against what is
+            within it.
 
     Returns:
         The first difference, or `rule` where there is none.
@@ -555,14 +568,17 @@ def diagnose(
 
     if found := differing(reach):
         return found
-    same = same_type is None or same_type
-    found = differing(_EXACT) if same and reach > _EXACT else None
+    pairs = zip(wanted, said, strict=True)
+    missing = any(at and not own for pair in pairs for at, own in _places(*pair))
+    if rules_known or missing or reach <= _EXACT:
+        return Diagnosis("rule")
+    found = differing(_EXACT)
     if found and found.cause == "wrong_element":
         return Diagnosis("near_miss")
     return found or Diagnosis("rule")
 
 
-def _type_cause(wanted: Action, said: Action, *, same_type: float | bool | None) -> Cause | None:
+def _type_cause(wanted: Action, said: Action, *, same_type: bool) -> Cause | None:
     kinds = {wanted.kind, said.kind}
     if len(kinds) == 1:
         other = wanted.status and said.status and wanted.status != said.status
@@ -590,10 +606,7 @@ def _difference(
         return Diagnosis("wrong_direction")
     if None not in (elements := (wanted.element, said.element)) and len({*elements}) > 1:
         return Diagnosis("wrong_element")
-    places = [(wanted.start, said.start)]
-    if wanted.kind in ("swipe", "drag"):  # where a tap's finger is lifted is no second target
-        places.append((wanted.end, said.end))
-    for regions, own in places if wanted.kind != "scroll" else ():
+    for regions, own in _places(wanted, said):
         if regions and not own and wanted.kind in _PLACED:
             return Diagnosis("format")
         if found := place_cause(step, regions, own, receipt=receipt, reach=reach):
@@ -604,6 +617,15 @@ def _difference(
     if [key.casefold() for key in wanted.keys] != [key.casefold() for key in said.keys]:
         return Diagnosis("wrong_key")
     return None
+
+
+def _places(wanted: Action, said: Action) -> list[tuple[tuple[Region, ...], tuple[Region, ...]]]:
+    """The places that are compared, the target's and the answer's."""
+    if wanted.kind == "scroll":
+        return []
+    if wanted.kind not in ("swipe", "drag"):  # where a tap's finger is lifted is no second target
+        return [(wanted.start, said.start)]
+    return [(wanted.start, said.start), (wanted.end, said.end)]
 
 
 def _way(action: Action) -> Direction | None:
