@@ -163,6 +163,7 @@ class Result:
         )
 
 
+_US: Final = __name__.partition(".")[0]
 _LONGEST = 300  # letters of what a failing function held
 
 
@@ -202,7 +203,9 @@ class Blame:
         owner = getattr(function, "__self__", None)
         home = (type(owner) if owner else function).__module__.partition(".")[0]
         frames = [(frame, line) for frame, line in walk_tb(error.__traceback__)][1:]
-        own = [(f, n) for f, n in frames if f.f_globals.get("__name__", "").split(".")[0] == home]
+        roots = [frame.f_globals.get("__name__", "").partition(".")[0] for frame, _ in frames]
+        homes = {home} - {_US} or set(roots) - {_US} - sys.stdlib_module_names  # ours calls theirs
+        own = [place for place, root in zip(frames, roots, strict=True) if root in homes]
         what = f"{self.origin} fails: {type(error).__name__}: {error}"
         for frame, line in (own or frames)[-1:]:
             code = frame.f_code

@@ -8,7 +8,7 @@ another distribution names it, the line, and the data or step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -160,6 +160,14 @@ TARGET: Final = Result(
 ANSWER: Final = Result(
     lambda found: found is None or isinstance(found, str),
     "the right answer as text, or None where there is none",
+)
+STEPS: Final = Result(
+    lambda found: isinstance(found, Iterable),
+    "the steps (omnidata.types.Step), as a generator that yields them or in a list",
+)
+STEP: Final = Result(
+    lambda found: found is None or isinstance(found, Step),
+    "a Step (omnidata.types), or None for a row that becomes none",
 )
 _GIVES: Mapping[str, Result] = {
     "named": Result(lambda found: found is None or isinstance(found, Step), "the Step, or None"),

@@ -14,7 +14,6 @@ from omnidata.errors import counted
 
 if TYPE_CHECKING:
     from omnidata.analysis.ablation import Ablation
-    from omnidata.run.suite import Outcome
 
 Format = Literal["terminal", "md", "csv", "json"]
 
@@ -136,17 +135,12 @@ def ablate(
     terminal.print_doubts(doubts)
     terminal.note(f"{counted(len(chosen), 'run')}: {', '.join(setting.name for setting in chosen)}")
     with terminal.resumable():
-        found = run(plan, benchmark, source, watch=terminal.progress, done=_note)
+        found = run(plan, benchmark, source, watch=terminal.progress, done=runs.note_outcome)
     terminal.print_doubts(found.findings)
     _show(found, "json" if as_json else form)
     terminal.note(f"runs and table: {out}")
     if any(not row.results or row.error or any(runs.lacking(row.results)) for row in found.rows):
         raise typer.Exit(1)
-
-
-def _note(outcome: Outcome) -> None:
-    said = terminal.outcome_line(outcome.results) if outcome.results else f"failed: {outcome.error}"
-    terminal.note(f"{outcome.planned.out}: {said}")
 
 
 def _show(found: Ablation, form: Format) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Json
-from omnidata.cli.runs import legend_of
+from omnidata.cli.runs import episode_metrics, legend_of
 from omnidata.errors import UsageError
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def demo(
                 progress=progress,
             )
         if not as_json:
-            terminal.print_results(results[model], profile.columns, legend_of(profile))
+            named = legend_of(profile), episode_metrics(profile)
+            terminal.print_results(results[model], profile.columns, *named)
             terminal.note(f"{model}: its weights are random, and so is what it says")
     if as_json:
         terminal.print_json(results)
@@ -128,4 +129,4 @@ def _print_side_by_side(results: dict[str, dict[str, Any]], profile: Profile) ->
         f"{first['task']} by {first['profile']} (%)", header, rows, legend_of(profile)
     )
     for model, result in results.items():
-        terminal.note(f"{model}: {terminal.outcome_line(result)}")
+        terminal.note(f"{model}: {terminal.outcome_line(result, episode_metrics(profile))}")

@@ -155,11 +155,7 @@ def suite(
     with terminal.resumable():
         for outcome in run_suite(planned_runs, loaded=terminal.print_findings, watch=watch):
             outcomes.append(outcome)
-            if outcome.results:
-                line = terminal.outcome_line(outcome.results)
-                terminal.note(f"{outcome.planned.out}: {line}")
-            else:
-                terminal.note(f"{outcome.planned.out}: failed: {outcome.error}")
+            runs.note_outcome(outcome)
     if as_json:
         terminal.print_json([_as_json(outcome) for outcome in outcomes])
     else:

@@ -13,6 +13,7 @@ from omnidata.cli import terminal
 from omnidata.errors import counted
 
 if TYPE_CHECKING:
+    from omnidata.run.suite import Outcome
     from omnidata.types import Profile, Task
 
 
@@ -29,13 +30,20 @@ def legend_of(profile: Profile) -> Mapping[str, str]:
     return {name: terms[name] for name in profile.columns if name in terms}
 
 
+def episode_metrics(profile: Profile) -> list[str]:
+    """The profile's columns that go over whole episodes, as far as it says which they are."""
+    metrics: Mapping[str, str] = getattr(profile, "metrics", {})
+    return [name for name in profile.columns if metrics.get(name, "").startswith(("SR", "GP"))]
+
+
 def print_results(results: Mapping[str, Any], task: Task, as_json: bool) -> None:
     """The results, as a table or as JSON."""
     if as_json:
         terminal.print_json(results)
     else:
         profile = task.profiles[results["profile"]]
-        terminal.print_results(results, profile.columns, legend_of(profile))
+        named = legend_of(profile), episode_metrics(profile)
+        terminal.print_results(results, profile.columns, *named)
 
 
 def print_profiles(found: Mapping[str, Mapping[str, Any]], task: Task, as_json: bool) -> None:
@@ -80,7 +88,17 @@ def print_profiles(found: Mapping[str, Mapping[str, Any]], task: Task, as_json: 
         leaves_out = said["leaves_out"] and f"leaves out: {said['leaves_out']}"
         terminal.say(f"{name}: {'; '.join(filter(None, (said['source'], leaves_out))) or '-'}")
     for name, results in found.items():
-        terminal.note(f"{name}: {terminal.outcome_line(results)}")
+        line = terminal.outcome_line(results, episode_metrics(task.profiles[name]))
+        terminal.note(f"{name}: {line}")
+
+
+def note_outcome(outcome: Outcome) -> None:
+    """What came of a run of a suite, in a line."""
+    said, planned = f"failed: {outcome.error}", outcome.planned
+    if outcome.results:
+        profile = planned.benchmark.profiles[outcome.results["profile"]]
+        said = terminal.outcome_line(outcome.results, episode_metrics(profile))
+    terminal.note(f"{planned.out}: {said}")
 
 
 def print_run(results: Mapping[str, Any], task: Task, out: Path, as_json: bool) -> None:

@@ -243,7 +243,10 @@ def results_rows(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any
 
 
 def print_results(
-    results: Mapping[str, Any], columns: Columns, legend: Mapping[str, str] | None = None
+    results: Mapping[str, Any],
+    columns: Columns,
+    legend: Mapping[str, str] | None = None,
+    of_episodes: Sequence[str] = (),
 ) -> None:
     """One run's table, with the interval of each overall value, and what the counts say."""
     sizes = [name for name in ("episodes", "steps", "tasks") if name in results["counts"]]
@@ -262,7 +265,7 @@ def print_results(
     for method, words in _METHODS.items():
         if named := [name for name in columns if methods.get(name) == method]:
             note(f"95 % intervals of {', '.join(named)}: {words}")
-    note(outcome_line(results))
+    note(outcome_line(results, of_episodes))
     if ended := results.get("rollouts", {}).get("endings"):
         from omnidata.metrics.rollouts import ENDINGS
 
@@ -276,8 +279,13 @@ def print_results(
         note(f"{number} attempts at each: {', '.join(shares)} of {finished} that all finished")
 
 
-def outcome_line(results: Mapping[str, Any]) -> str:
-    """Outcomes and counts in one line."""
+def outcome_line(results: Mapping[str, Any], of_episodes: Sequence[str]) -> str:
+    """Outcomes and counts in one line.
+
+    Args:
+        results: of a run.
+        of_episodes: the metrics that go over whole episodes; none where nobody knows their names.
+    """
     counts = results["counts"]
     parts = [f"{count} {name}" for name, count in results["outcomes"].items()]
     for key, words in (
@@ -292,11 +300,13 @@ def outcome_line(results: Mapping[str, Any]) -> str:
             parts.append(f"{counts[key]} {words}")
     if counts.get("incomplete_episodes"):
         lacking = counts["incomplete_episodes"]
-        parts.append(f"{counted(lacking, 'episode')} lack{'s' if lacking == 1 else ''} steps")
+        of_what = "steps or usable targets" if counts.get("without_usable_target") else "steps"
+        parts.append(f"{counted(lacking, 'episode')} lack{'s' if lacking == 1 else ''} {of_what}")
     cut = counts.get("episodes", 0) - counts.get("whole_episodes", 0)
     if cut:
+        names = " and ".join(of_episodes) or "the metrics of episodes"
         parts.append(
-            f"{counted(cut, 'episode')} cut by the choice of steps and left out of SR and GP"
+            f"{counted(cut, 'episode')} cut by the choice of steps and left out of {names}"
         )
     unit = "tasks" if "tasks" in counts else "steps"
     return f"{unit}: {', '.join(parts)}"

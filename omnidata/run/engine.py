@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from omnidata.actions import Action
-from omnidata.errors import AdapterError, CallError, MediaError
+from omnidata.errors import AdapterError, CallError, MediaError, PluginError
 from omnidata.run.adapter_contract import awaited, checked_answers, rendered, slip
 from omnidata.run.cache import ResponseCache, key
 from omnidata.run.cost import Budget, Limits
@@ -284,7 +284,7 @@ class Engine:
             async with asyncio.timeout(self._timeout_s) as limit:
                 completions = await awaited(self._adapter.generate(batch, self._params))
             return checked_answers(completions, len(batch))
-        except CallError:
+        except (CallError, PluginError):
             raise
         except TimeoutError as error:
             if limit.expired():

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
 from omnidata.actions import Action, Screen, Space, history_text
 from omnidata.errors import DataError, Finding, MediaError, PluginError, UsageError, meant
-from omnidata.jsontext import hash_of
+from omnidata.jsontext import hash_of, is_number
 from omnidata.loaders import files
 from omnidata.loaders.files import JsonFiles
 from omnidata.loaders.load import load_data
 from omnidata.plugins import warn_of_misspelt
-from omnidata.registry import ANSWER, TARGET
+from omnidata.registry import ANSWER, STEP, STEPS, TARGET
 from omnidata.tasks.common_options import OPTIONS as COMMON
 from omnidata.tasks.coordinates import answer_space, centred
 from omnidata.tasks.derivation import Derivation
-from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
+from omnidata.tasks.explaining import REACH, Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
 from omnidata.tasks.observation import (
     OPTIONS,
@@ -258,6 +260,13 @@ class Benchmark:
                     f"has {values!r} as the values of the option {option} in `allowed`",
                     'a tuple of texts, the default first; ("",) where any text is one',
                 )
+        units = self.allowed.get("coordinates", ())
+        if unknown := [unit for unit in units if answer_space({"coordinates": unit}) is None]:
+            raise fault(
+                f"has {unknown[0]!r} as a value of the option coordinates in `allowed`",
+                f"units that places may be in: {', '.join(get_args(Space))}",
+                meant(str(unknown[0]), get_args(Space)),
+            )
         try:
             msgspec.inspect.type_info(self.parsed_type)
         except (NameError, TypeError) as error:
@@ -271,6 +280,13 @@ class Benchmark:
                 raise fault(
                     f"has {profile!r:.80} as {key!r} in `profiles`",
                     "a profile under its own name: {Exact.name: Exact()} of a class Exact",
+                )
+            reach = getattr(profile, "reach", 0)
+            if not is_number(reach) or not (reach == 0 or 1 <= reach < math.inf):
+                raise fault(
+                    f"has {reach!r:.80} as `reach` of its profile {key}",
+                    "how far from a target point answers are right, in thousandths of the screen: "
+                    "140 for 14 %",
                 )
         if kind.prompt is not Benchmark.prompt:
             return
@@ -497,7 +513,7 @@ class Benchmark:
                 expected=self._expected,
             )
         findings: list[Finding] = []
-        rows = list(self.steps(data, findings.append))
+        rows = self._rows(data, findings)
         steps = [self.named(step) or step for step in rows if step is not None]
         if not steps:
             raise self._nothing(data, findings)
@@ -524,6 +540,33 @@ class Benchmark:
             else self.tags,
             roles,
         )
+
+    def _rows(self, data: Path, findings: list[Finding]) -> list[Step | None]:
+        """What `steps` gives; its findings are added to those.
+
+        Raises:
+            PluginError: it gives something else; the message has the line of a generator.
+            TypeError: `note` is told something else, at whose line this is raised.
+        """
+
+        def note(found: Finding) -> None:
+            if not isinstance(found, Finding):
+                raise TypeError(
+                    f"`note` is told {found!r:.300}: expected Finding(code, severity, where, what, "
+                    "expected, remedy, sample_ids) of omnidata.errors"
+                )
+            findings.append(found)
+
+        given = self.steps(data, note)
+        function = f"`steps` of {self.name}"
+        rows: list[Step | None] = []
+        for step in STEPS.of(given, function, str(data)):
+            if not (step is None or isinstance(step, Step)):
+                frame = given.gi_frame if isinstance(given, GeneratorType) else None
+                line = f"{frame.f_code.co_filename}:{frame.f_lineno}: " if frame else ""
+                STEP.of(step, line + function, str(data))
+            rows.append(step)
+        return rows
 
     @property
     def _expected(self) -> str:
@@ -766,6 +809,8 @@ def explain(
         verdict: on an answer to it; None tells of the step alone.
         receipt: of the answer.
     """
+    reach = getattr(profile, "reach", REACH)  # one that has the contract's members alone has none
+    rule = Rule(borderline="", reach=reach)
     return by_action(
         step,
         verdict,
@@ -773,6 +818,8 @@ def explain(
         lambda: read_again(reader, verdict),
         receipt=receipt,
         sentence=lambda wanted, said, places, right: acted(
-            step, wanted, said, places, right=right, rule=Rule()
+            step, wanted, said, places, right=right, rule=rule
         ),
+        reach=reach,
+        rules_known=False,
     )

@@ -27,7 +27,7 @@ from omnidata.actions import (
     convert,
     heading,
 )
-from omnidata.errors import OmnidataError
+from omnidata.errors import OmnidataError, PluginError
 from omnidata.metrics.edit_distance import edit_distance
 from omnidata.tasks.coordinates import in_pixels, on_screen, scale_of, scaled
 from omnidata.types import (
@@ -279,7 +279,7 @@ class Rule:
     """What a profile's rule is called where it decides against the eye.
 
     Attributes:
-        borderline: why a point inside is wrong, or one outside right.
+        borderline: why a point inside is wrong, or one outside right; empty where nobody knows.
         same_text: why another text than the target's is right.
         unlike: why an answer is wrong in which nothing differs from the target; empty where the
             verdict says it.
@@ -296,12 +296,17 @@ def read_again(reader: Reader, verdict: Verdict | None) -> Action | None:
     """What a profile read in an answer, as an action, its places as the answer has them.
 
     None where there is no answer, or answers are no such actions.
+
+    Raises:
+        PluginError: the reader is of another distribution, and fails.
     """
     if verdict is None or verdict.parsed is None:
         return None
     try:
         code = verdict.parsed.get("code")
         return reader.read(json.dumps(verdict.parsed) if code is None else fenced(code), {})
+    except PluginError:
+        raise
     except (OmnidataError, LookupError, TypeError, ValueError, OverflowError):
         return None
 
@@ -320,6 +325,7 @@ def by_action(
     receipt: Mapping[str, Any] | None,
     sentence: Callable[[Action, Action, Overlays, bool], str],
     reach: float = REACH,
+    rules_known: bool = True,
 ) -> Explanation:
     """The explanation of an answer that is an action, held against the step's own.
 
@@ -331,6 +337,7 @@ def by_action(
         receipt: of the answer.
         sentence: says why, from the target, the answer, the overlays and whether it is right.
         reach: how far from a target point an answer may be, in thousandths of the screen.
+        rules_known: as in `diagnose`.
     """
     wanted = step.action
     said = _Once(read)
@@ -352,8 +359,17 @@ def by_action(
         assert verdict
         values = dict(zip(profile.values, verdict.values, strict=True))
         same_type = bool(values.get("type_match"))
+        apart = not values.get("type_match", True)  # it tells the types apart, wherever they are
         done, answered = ((one, *one.then) if one else () for one in (wanted, said()))
-        return diagnose(step, done, answered, receipt=receipt, reach=reach, same_type=same_type)
+        return diagnose(
+            step,
+            done,
+            answered,
+            receipt=receipt,
+            reach=reach,
+            same_type=same_type,
+            rules_known=rules_known or apart,
+        )
 
     return explained(
         verdict,
@@ -476,9 +492,11 @@ def placed(
         return f"{name} {shown(said)} has nothing to be held against: the row names no place"
     inside = is_inside(said, regions, step.screen, reach=rule.reach)
     sentence = f"{name} {shown(said)} is {gap(said, regions, step.screen)}"
-    if inside and not right:
-        return f"{sentence}, but {rule.borderline}"
-    return f"{sentence}, yet {rule.borderline}" if right and not inside else sentence
+    if inside == right:
+        return sentence
+    if not rule.borderline:
+        return f"{sentence}, which the profile {'counts' if right else 'does not count'} as right"
+    return f"{sentence}, {'yet' if right else 'but'} {rule.borderline}"
 
 
 def _swiped(step: Step, overlays: Overlays, *, right: bool, rule: Rule) -> str:
@@ -498,6 +516,8 @@ def _swiped(step: Step, overlays: Overlays, *, right: bool, rule: Rule) -> str:
 _UNITS: Final[tuple[Space, ...]] = get_args(Space)
 _NEAR: Final = 50.0
 """How far outside a target a near miss may be, in thousandths of the screen."""
+_EXACT: Final = 1.0
+"""How far from a target point what is exactly there may be: what rounding takes, in thousandths."""
 _MOST_TEXT: Final = 10_000
 """Characters of a text that are compared."""
 _IDLE: Final = frozenset({"none", "wait"})
@@ -512,15 +532,18 @@ def diagnose(
     receipt: Mapping[str, Any] | None,
     reach: float = REACH,
     same_type: bool = False,
+    rules_known: bool = True,
 ) -> Diagnosis:
     """What is wrong with an answer that a profile does not count as right.
 
     Types of action come first, then directions, elements and places, texts and keys. A place
     outside its target is a near miss up to 50 thousandths of the screen from the target's edge, or
     from the reach of a target point; farther away, it may be right in another unit or with its axes
-    swapped; else it is another element. A text is near where half of its characters or more are
-    right (similarity 1 - distance / length of at least 0.5, the threshold of ANLS, Biten et al.
-    2019), case and white space aside.
+    swapped; else it is another element. Where a place within the reach of a target point is all
+    that differs, a profile whose rules nobody knows wants it nearer, and it is a near miss too,
+    unless it is exactly there in another unit or with its axes swapped. A text is near where half
+    of its characters or more are right (similarity 1 - distance / length of at least 0.5, the
+    threshold of ANLS, Biten et al. 2019), case and white space aside.
 
     Args:
         step: what was asked about.
@@ -529,6 +552,8 @@ def diagnose(
         receipt: of the answer, with the size of the picture as it was sent.
         reach: how far from a target point an answer may be, in thousandths of the screen.
         same_type: whether the profile counts both as one type of action.
+        rules_known: whether the reach is the profile's, which then has another rule against what is
+            within it.
 
     Returns:
         The first difference, or `rule` where there is none.
@@ -540,9 +565,22 @@ def diagnose(
             return Diagnosis(cause)
     if len(wanted) != len(said):
         return Diagnosis("wrong_type")
+
+    def differing(within: float) -> Diagnosis | None:
+        pairs = zip(wanted, said, strict=True)
+        found = (_difference(step, one, other, receipt, within) for one, other in pairs)
+        return next(filter(None, found), None)
+
+    if found := differing(reach):
+        return found
     pairs = zip(wanted, said, strict=True)
-    found = (_difference(step, one, other, receipt, reach) for one, other in pairs)
-    return next(filter(None, found), Diagnosis("rule"))
+    missing = any(at and not own for pair in pairs for at, own in _places(*pair))
+    if rules_known or missing or reach <= _EXACT:
+        return Diagnosis("rule")
+    found = differing(_EXACT)
+    if found and found.cause == "wrong_element":
+        return Diagnosis("near_miss")
+    return found or Diagnosis("rule")
 
 
 def _type_cause(wanted: Action, said: Action, *, same_type: bool) -> Cause | None:
@@ -573,10 +611,7 @@ def _difference(
         return Diagnosis("wrong_direction")
     if None not in (elements := (wanted.element, said.element)) and len({*elements}) > 1:
         return Diagnosis("wrong_element")
-    places = [(wanted.start, said.start)]
-    if wanted.kind in ("swipe", "drag"):  # where a tap's finger is lifted is no second target
-        places.append((wanted.end, said.end))
-    for regions, own in places if wanted.kind != "scroll" else ():
+    for regions, own in _places(wanted, said):
         if regions and not own and wanted.kind in _PLACED:
             return Diagnosis("format")
         if found := place_cause(step, regions, own, receipt=receipt, reach=reach):
@@ -587,6 +622,15 @@ def _difference(
     if [key.casefold() for key in wanted.keys] != [key.casefold() for key in said.keys]:
         return Diagnosis("wrong_key")
     return None
+
+
+def _places(wanted: Action, said: Action) -> list[tuple[tuple[Region, ...], tuple[Region, ...]]]:
+    """The places that are compared, the target's and the answer's."""
+    if wanted.kind == "scroll":
+        return []
+    if wanted.kind not in ("swipe", "drag"):  # where a tap's finger is lifted is no second target
+        return [(wanted.start, said.start)]
+    return [(wanted.start, said.start), (wanted.end, said.end)]
 
 
 def _way(action: Action) -> Direction | None:
@@ -629,14 +673,20 @@ def place_cause(
     if away <= 0:
         return None
     if away > _NEAR:
+        nearest, reading = math.inf, ("", own.space)
         for x, y, order in ((own.x, own.y, ""), (own.y, own.x, "y before x")):
             for unit in units:
                 if not order and unit == own.space:
                     continue
-                if _is_in(scaled(x, y, scale_of(unit, screen, receipt)), regions, screen, reach):
-                    if unit == own.space:
-                        return Diagnosis("axes_swapped", order)
-                    return Diagnosis("other_unit", f"{unit}, {order}" if order else unit)
+                pair = scaled(x, y, scale_of(unit, screen, receipt))
+                near = _inside(pair, regions, screen, reach)
+                if near < nearest - _SLACK:
+                    nearest, reading = near, (order, unit)
+        order, unit = reading
+        if unit != own.space:
+            return Diagnosis("other_unit", f"{unit}, {order}" if order else unit)
+        if order:
+            return Diagnosis("axes_swapped", order)
     far = _diagonals(off, regions)
     return Diagnosis("near_miss" if away <= _NEAR else "wrong_element", distance=far)
 
@@ -650,22 +700,27 @@ def _outside(off: Sequence[Pair], regions: Sequence[Region], screen: Screen, rea
     return nearest
 
 
-def _is_in(pair: Pair | None, regions: Sequence[Region], screen: Screen, reach: float) -> bool:
-    """Whether a place is not outside; most answers are asked so five times."""
+def _inside(pair: Pair | None, regions: Sequence[Region], screen: Screen, reach: float) -> float:
+    """How far a place that is right is from the target, in thousandths; infinity if it is wrong.
+
+    In a box it is 0. Most answers are asked so five times.
+    """
+    nearest = math.inf
     if pair is None:
-        return False
+        return nearest
     x, y = pair
     wide, tall = _SLACK * max(1.0, abs(x)), _SLACK * max(1.0, abs(y))
     for region in regions:
         if isinstance(region, Point):
-            if _outside([_off(x, y, region)], (region,), screen, reach) <= 0:
-                return True
+            off = 1000 * (x - region.x) / screen[0], 1000 * (y - region.y) / screen[1]
+            if (away := math.hypot(*off)) <= reach and away < nearest:
+                nearest = away
         elif (
             region.left - wide <= x <= region.right + wide
             and region.top - tall <= y <= region.bottom + tall
         ):
-            return True
-    return False
+            return 0.0
+    return nearest
 
 
 def _diagonals(off: Sequence[Pair], regions: Sequence[Region]) -> float | None:

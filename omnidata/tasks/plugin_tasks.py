@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from omnidata.actions import Point
-from omnidata.errors import Finding, PluginError, counted
+from omnidata.errors import Finding, PluginError, counted, meant
 from omnidata.files import staying_in
+from omnidata.jsontext import encode
 from omnidata.loaders.load import refuse_findings, short, unsafe_paths
 from omnidata.metrics.paired import Measures
 from omnidata.plugins import Blame
@@ -59,7 +61,8 @@ class PluginBenchmark(PluginTask):
         found = PluginTask.load(self, data, **options)
         steps = found.steps
         # A repository has those of the data it was made of.
-        parts = (*torn_episodes(steps), *merged_episodes(steps))
+        axes = lacking_axes(self.task.profiles.values(), steps)
+        parts = (*torn_episodes(steps), *merged_episodes(steps), *axes)
         told = [one for one in parts if one not in found.findings]
         told += [*unsafe_paths(found), *misplaced_targets(found)]
         if told and options.get("strict"):
@@ -185,6 +188,11 @@ class PluginScorer(Blamed):
             return self.blame.call(self.held.score, str(data), data, answers, **options)
 
 
+_SLACK: Final = 1e-9
+"""What the mean of shares may exceed them by."""
+_MOST: Final = sys.float_info.max
+
+
 @dataclass(frozen=True, slots=True)
 class PluginProfile:
     """The profile as it is, but for what it raises.
@@ -223,27 +231,65 @@ class PluginProfile:
     def _verdict(self, found: object, of: str, step: Step) -> Verdict:
         """What it made of a step, if that is a verdict of this profile."""
         names = self.profile.values
+        expected = f"Verdict(outcome, ({', '.join(names)},)), whose outcome is one of "
+        expected += ", ".join(OUTCOMES)
         if not isinstance(found, Verdict):
             what = f"{found!r}, which is no verdict"
         elif found.outcome not in OUTCOMES:
             what = f"the outcome {found.outcome!r}"
         elif not isinstance(found.values, tuple) or len(found.values) != len(names):
             what = f"the values {found.values!r}"
+        elif wrong := self._wrong_value(found.values):
+            what, expected = wrong
+        elif not _is_json_object(found.parsed):
+            what = f"{short(found.parsed)} as `parsed`"
+            expected = "a dict of JSON values with texts as names, or None"
+        elif not isinstance(found.reason, str):
+            what, expected = (
+                f"{short(found.reason)} as `reason`",
+                "a text, empty where all was read",
+            )
         else:
             return found
         raise PluginError(
             f"{self.blame.origin} fails: `{of}` of {self.profile.name} gives {what:.300}",
             where=step.sample_id,
-            expected=f"Verdict(outcome, ({', '.join(names)},)), whose outcome is one of "
-            + ", ".join(OUTCOMES),
+            expected=expected,
             remedy=f"mend `{of}`, or tell the authors of the plug-in",
         )
+
+    def _wrong_value(self, values: tuple[object, ...]) -> tuple[str, str] | None:
+        """The first value that cannot be totalled, and what it should be."""
+        shares: Collection[str] = getattr(self.profile, "shares", ())
+        for name, value in zip(self.profile.values, values, strict=True):
+            if value is None or value is True or value is False:
+                continue
+            is_share = name in shares
+            low, high = (-_SLACK, 1 + _SLACK) if is_share else (-_MOST, _MOST)
+            # JSON has no number of another type, and neither NaN nor infinity.
+            if type(value) in (int, float) and low <= cast("float", value) <= high:
+                continue
+            which = "from 0 to 1" if is_share else "that is finite"
+            expected = f"True, False, an int or a float {which}, or None where nothing is judged"
+            return f"{short(value)} as {name}", expected
+        return None
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
         """The table."""
         where = f"the table of {len(steps)} steps"
         found: dict[str, Any] = self.blame.call(self.profile.total, where, steps, rows)
         return found
+
+
+def _is_json_object(value: object) -> bool:
+    """Whether a line of scores can have it as `parsed`."""
+    if value is None:
+        return True
+    try:
+        encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return False
+    return isinstance(value, dict) and all(isinstance(name, str) for name in value)
 
 
 def _is_told(diagnosis: object) -> bool:
@@ -335,6 +381,32 @@ def _merged(steps: Sequence[Step], repeated: Sequence[int]) -> Finding:
         "count as one episode until then",
         tuple(step.sample_id for step in steps),
     )
+
+
+def lacking_axes(profiles: Iterable[Profile], steps: Sequence[Step]) -> list[Finding]:
+    """A finding for each axis of a profile's table that is the tag of no step.
+
+    Args:
+        profiles: of the task.
+        steps: all of the data.
+    """
+    tags = {tag for step in steps for tag in step.tags}
+    users: dict[str, str] = {}
+    for profile in profiles:
+        for axis in getattr(profile, "by", ()):
+            users.setdefault(axis, profile.name)
+    return [
+        Finding(
+            "axis-unknown",
+            "warning",
+            name,
+            f"no step has the tag {axis}, by which the profile's table has groups",
+            f"one of {', '.join(sorted(tags))}" if tags else "steps with tags",
+            meant(axis, tags) or "mend `by` of the profile, or the tags of the steps",
+        )
+        for axis, name in users.items()
+        if steps and axis not in tags
+    ]
 
 
 _PLACES = frozenset({"target-outside", "target-unreadable", "box-outside", "box-unusable"})

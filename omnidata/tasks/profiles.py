@@ -6,7 +6,7 @@ At the end stand the scorers of what has no model's text.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -21,6 +21,7 @@ from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, known
 from omnidata.metrics.paired import means as paired_means
 from omnidata.metrics.row_tables import by_group, means
 from omnidata.plugins import warn_of_misspelt
+from omnidata.tasks.explaining import REACH
 from omnidata.types import OUTCOMES, Outcome, Step, Verdict, VerdictColumns
 
 Mask = npt.NDArray[np.bool_]
@@ -96,6 +97,8 @@ class EpisodeProfile(ABC):
         legend: what the names of the columns stand for.
         source: whose rules these are: the paper, and the code that they are those of.
         leaves_out: which steps its numbers are not over, or what else published ones do not have.
+        reach: how far from a target point an answer may be, in thousandths of the screen, which is
+            how `Benchmark.explain` tells a wrong place.
         by: the axes of the table, which are tags, and the order of the groups on each; others are
             sorted.
         goal_progress: which of the two readings is `GP`.
@@ -118,6 +121,7 @@ class EpisodeProfile(ABC):
     }
     source: str = ""
     leaves_out: str = ""
+    reach: float = REACH
     by: Mapping[str, Sequence[str]] = {}
     goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_ratio"
     of_nothing: float | None = None
@@ -147,6 +151,14 @@ class EpisodeProfile(ABC):
     def _right(self) -> str:
         """The value that says whether a step is right."""
         return "exact_match" if "exact_match" in self.values else self.values[0]
+
+    @property
+    def shares(self) -> Collection[str]:
+        """The values that its metrics are shares of, which lie within [0, 1].
+
+        Nothing is known of those of a profile that totals by itself.
+        """
+        return {self._right, *VALUES} if type(self).total is EpisodeProfile.total else ()
 
     @property
     def step_metric(self) -> tuple[str, str]:
@@ -319,7 +331,7 @@ class RowProfile(ABC):
         values: what a verdict has, in order; a row whose first value is None cannot be judged, and
             is counted and left out.
         columns: what the mean of each is called in the table.
-        source, leaves_out: as `EpisodeProfile`.
+        source, leaves_out, reach: as `EpisodeProfile`.
         by: the axes of the table, which are tags, and the order of the groups on each; others are
             sorted.
     """
@@ -329,6 +341,7 @@ class RowProfile(ABC):
     columns: Mapping[str, Unit] = {"accuracy": "share"}
     source: str = ""
     leaves_out: str = ""
+    reach: float = REACH
     by: Mapping[str, Sequence[str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -391,6 +404,15 @@ class RowProfile(ABC):
         first = next(iter(self.columns))
         flips = (first, self.values[0]) if self.columns[first] == "share" else None
         return Measures(self.columns, self.by, flips, judged, sums)
+
+    @property
+    def shares(self) -> Collection[str]:
+        """As `EpisodeProfile.shares`."""
+        own = type(self)
+        if (own.total, own._table) != (RowProfile.total, RowProfile._table):
+            return ()
+        units = zip(self.columns.values(), self.values, strict=False)
+        return {value for unit, value in units if unit == "share"}
 
     @property
     def step_metric(self) -> tuple[str, str]:

@@ -154,8 +154,12 @@ class Mutator:
                 yield "wrong_element", respelled(target, [pair])
                 break
         right = target.points[0]
-        others = [read(right[::-1], unit) for unit in UNITS if unit != self.unit]
-        if read(right[::-1], self.unit) > 60 and min(others) > 0:
+        others = [  # of readings that are right the nearest to a point is named, a box has none
+            read(right[::-1], unit)
+            for unit in UNITS
+            if unit != self.unit and not all(isinstance(region, Point) for region in regions)
+        ]
+        if read(right[::-1], self.unit) > 60 and min(others, default=1) > 0:
             yield "axes_swapped", respelled(target, [right[::-1]])
         for unit in (unit for unit in UNITS if unit != self.unit):
             point = convert(Point(*right, self.unit), unit, step.screen)
@@ -365,6 +369,107 @@ def check_scores(task: Task, data: Path, case: Case, out: Path) -> None:
     cells = shares.rows[0].cells
     assert cells[0].value == len(wrong)
     assert sum(cell.value or 0 for cell in cells[1:]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("given", ["SCROLL", {}, KeyError("nope")])
+def test_a_read_that_fails_costs_a_plug_in_its_causes_and_is_told_of_once(
+    given: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odyssey.install(tmp_path / "site", monkeypatch)
+    task = get_task("odyssey")
+    steps = task.load(odyssey.write(tmp_path / "data", episodes=2)).steps
+
+    def read(self: object, text: str, receipt: object = None) -> object:
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    monkeypatch.setattr(type(task.task), "read", read)  # type: ignore[attr-defined]
+    said = [
+        Prediction(sample_id=s.sample_id, output='{"action": "COMPLETE", "info": ""}')
+        for s in steps
+    ]
+    whole = np.ones(len(steps), dtype=np.bool_)
+    with pytest.warns(RuntimeWarning, match="odyssey-like .*fails: ") as told:
+        results = score(task, task.profiles["odyssey-ams"], steps, said, whole=whole)
+    assert len(told) == 1
+    assert results["causes"]["overall"].keys() == {"rule"}
+
+
+class Near(RowProfile):
+    """Takes places that are near enough, within a distance of its own."""
+
+    name = "near"
+
+    def __init__(self, takes: float, reach: float | None) -> None:
+        self.takes = takes
+        if reach is not None:
+            self.reach = reach
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        assert step.action
+        target = step.action.start[0]
+        assert isinstance(target, Point)
+        away = math.dist((target.x, target.y), json.loads(text))
+        return Verdict("ok", (away <= self.takes,), {"at": json.loads(text)})
+
+
+class Placing(Benchmark):
+    """Taps at points, in thousandths."""
+
+    question = ""
+
+    def __init__(self, profile: Near) -> None:
+        self.profiles = {profile.name: profile}
+        super().__init__("placing", {})
+
+    def steps(self, data: Path, note: Callable[[Finding], None]) -> list[Step]:
+        return []
+
+    def answer(self, step: Step) -> str | None:
+        return None
+
+    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
+        x, y = json.loads(text)["at"]
+        return Action("tap", (Point(x, y, "norm1000"),))
+
+
+UNSAID = ", which the profile does not count as right"
+
+
+@pytest.mark.parametrize(
+    ("takes", "reach", "target", "said", "cause", "reading", "ends"),
+    [
+        (50, None, (800, 120), (855, 120), "near_miss", "", f"point{UNSAID}"),
+        (50, 50, (800, 120), (855, 120), "near_miss", "", "55 of 1000 away from the target point"),
+        (50, None, (250, 400), (400, 250), "axes_swapped", "y before x", "target point"),
+        (50, 50, (250, 400), (350, 350), "wrong_element", "", "target point"),
+        (50, None, (800, 120), (720, 144), "other_unit", "px", UNSAID),
+        (50, None, (100, 150), (150, 100), "axes_swapped", "y before x", UNSAID),
+        (-1, None, (800, 120), (800, 120), "rule", "", UNSAID),
+        (200, None, (800, 120), (800, 301), None, "", ", which the profile counts as right"),
+        (200, 200, (800, 120), (800, 301), None, "", "181 of 1000 away from the target point"),
+        (200, 200, (800, 120), (800, 350), "near_miss", "", "target point"),
+    ],
+)
+def test_the_causes_of_a_plug_in_follow_its_verdict_and_the_reach_that_it_says(
+    takes: float,
+    reach: float | None,
+    target: tuple[float, float],
+    said: tuple[float, float],
+    cause: Cause | None,
+    reading: str,
+    ends: str,
+) -> None:
+    task = Placing(Near(takes, reach))
+    # In pixels of the first screen the swapped answer is within 140 of the target.
+    screen = (1280, 800) if said == (400, 250) else (900, 1200)
+    action = Action("tap", (Point(*target, "norm1000"),))
+    step = Step("1", "1", 0, 1, "do it", screen, {}, (), (), action, {}, {})
+    verdict = task.profiles["near"].judge(step, json.dumps(said))
+    found = task.explain(step, verdict, profile="near")
+    assert found.diagnosis == (Diagnosis(cause, reading) if cause else None)
+    assert found.sentence.endswith(ends)
 
 
 class Pressed(RowProfile):

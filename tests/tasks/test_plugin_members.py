@@ -16,6 +16,7 @@ from omnidata.predictions import Prediction
 from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
 from omnidata.types import Task
+from tests.plugin import data as odyssey
 from tests.tasks.words import MEMBERS, PLUGIN, install, told
 
 
@@ -101,6 +102,19 @@ def test_its_published_rows_stand_beside_its_runs(site: Path, rows: Path, tmp_pa
     assert {row.group: row.cells[-1].value for row in beside.rows} == {"de": 0.25, "en": None}
     best = task.published.best(task.options)
     assert best.metrics["found"].model == "Reader 1"
+
+
+def test_what_is_said_of_episodes_has_the_names_of_its_own_metrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odyssey.install(tmp_path / "site", monkeypatch)
+    data = odyssey.write(tmp_path / "data", episodes=3)  # the second has an unusable target
+    left_out = tmp_path / "left_out.txt"
+    left_out.write_text("E0/1\n", encoding="utf-8")
+    run = ("--model", "baseline:oracle", "--out", tmp_path / "run")
+    found = told(capsys, "evaluate", "odyssey", data, *run, "--exclude", left_out)
+    assert "1 episode lacks steps or usable targets" in found
+    assert "1 episode cut by the choice of steps and left out of SR\n" in found
 
 
 def test_tags_are_chosen_in_any_spelling_of_its_own(site: Path, rows: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from omnidata.tasks.base import Benchmark
 from omnidata.tasks.profiles import EpisodeProfile, RowProfile
 from omnidata.types import Step, Target, Verdict
 from tests import plugs
-from tests.tasks.words import PLUGIN
+from tests.tasks.words import PLUGIN, told
 
 
 def step_of(instruction: str) -> Step:
@@ -77,6 +77,97 @@ def test_a_field_of_a_step_of_another_type_is_named_with_the_line(
     assert caught.value.where == str(rows)
 
 
+JUDGED = """
+
+class Given(Exact):
+    {more}
+
+    def judge(self, step, text, receipt=None):
+        return Verdict("ok", ({value},), {parsed})
+
+
+Words.profiles = {{"words-exact": Given()}}
+"""
+COUNTED = 'columns = {"letters": "number"}'
+
+
+@pytest.mark.parametrize(
+    ("value", "parsed", "more", "said"),
+    [
+        ("2", "None", "", "2 as score. Expected: True, False, an int or a float from 0 to 1, or"),
+        ("-0.5", "None", "", "-0.5 as score. Expected: True"),
+        ("float('nan')", "None", COUNTED, "nan as score. Expected: True, False, an int or a float"),
+        ("10**5000", "None", COUNTED, "a int as score. Expected: True"),
+        ("'yes'", "None", "", "'yes' as score. Expected: True"),
+        ("True", "{'at': object()}", "", "} as `parsed`. Expected: a dict of JSON values"),
+        ("True", "[1]", "", "[1] as `parsed`. Expected: a dict of JSON values"),
+        ("37", "None", COUNTED, ""),
+        ("1.0000000000000002", "{'at': [1, None]}", "", ""),
+        ("None", "None", "", ""),
+    ],
+)
+def test_what_judge_gives_is_checked_before_it_is_counted(
+    site: Path, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    value: str, parsed: str, more: str, said: str,
+) -> None:  # fmt: skip
+    code = PLUGIN + JUDGED.format(value=value, parsed=parsed, more=more)
+    (site / "words_plugin.py").write_text(code, encoding="utf-8")
+    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Words")
+    run = ("--model", "baseline:oracle", "--out", tmp_path / "run")
+    found = " ".join(told(capsys, "evaluate", "words", rows, *run, code=2 if said else 0).split())
+    if said:
+        by = "words/0: omnidata-words 1.2 (words_plugin:Words) fails: `judge` of words-exact gives"
+        assert f"PluginError: {by}" in found
+    assert said.replace(". Expected", " Expected") in found
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "said"),
+    [
+        ("yield {'a': 1}", True, "`steps` of words gives {'a': 1} Expected: a Step"),
+        ("note('hello'); yield", True, "`note` is told 'hello': expected Finding(code, severity"),
+        ("return", False, "`steps` of words gives None Expected: the steps"),
+        ("return [5]", False, "`steps` of words gives 5 Expected: a Step"),
+    ],
+)
+def test_what_steps_gives_is_named_with_the_line_and_what_was_expected(
+    site: Path, rows: Path, capsys: pytest.CaptureFixture[str], body: str, line: bool, said: str
+) -> None:
+    code = f"{PLUGIN}\n\nclass Told(Words):\n    load = Benchmark.load\n\n"
+    code += f"    def steps(self, data, note):\n        {body}\n"
+    (site / "words_plugin.py").write_text(code, encoding="utf-8")
+    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Told")
+    found = told(capsys, "validate", "words", rows, code=2)
+    assert said in " ".join(found.split())
+    assert "words.jsonl: " in found
+    assert (f"words_plugin.py:{len(code.splitlines())}" in found) == line
+
+
+def test_a_target_that_fails_under_a_baseline_is_named_with_its_own_line(
+    site: Path, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = f"{PLUGIN}\n\ndef target(self, step, **given):\n    return {{}}['x']\n\n"
+    code += "Words.target = target\n"
+    (site / "words_plugin.py").write_text(code, encoding="utf-8")
+    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Words")
+    run = ("--model", "baseline:oracle", "--out", tmp_path / "run")
+    found = told(capsys, "evaluate", "words", rows, *run, code=2)
+    line = code.splitlines().index("    return {}['x']") + 1
+    assert "PluginError: words/0: omnidata-words 1.2" in found
+    assert f"words_plugin.py:{line}, in target" in found and "adapter" not in found
+
+
+def test_an_axis_that_no_step_has_as_a_tag_is_found(
+    site: Path, rows: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = f"{PLUGIN}\n\nExact.by = {{'langage': (), 'language': ()}}\n"
+    (site / "words_plugin.py").write_text(code, encoding="utf-8")
+    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Words")
+    found = told(capsys, "validate", "words", rows)
+    assert "words-exact: no step has the tag langage" in found
+    assert "did you mean language?" in found and "the tag language," not in found
+
+
 @pytest.mark.parametrize("points", [(12, 7), ((1, 2, 3),), 5])
 def test_a_target_of_other_types_is_refused_where_it_is_made(points: Any) -> None:
     with pytest.raises(TypeError, match="expected pairs"):
@@ -92,6 +183,12 @@ class Exact(RowProfile):
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         return Verdict("ok", (False,))
+
+
+class Nearly(Exact):
+    """Says its reach in shares of the screen."""
+
+    reach = 0.14
 
 
 BARE: dict[str, Any] = {
@@ -111,6 +208,8 @@ BARE: dict[str, Any] = {
         ({"steps": Benchmark.steps}, "has neither `steps` nor `load`", "mend the class"),
         ({"question": None}, "has neither `question` nor `prompt`", "mend the class"),
         ({"allowed": {"history": "gold"}}, "has 'gold' as the values of", "mend the class"),
+        ({"allowed": {"coordinates": ("norm100",)}}, "has 'norm100' as a value", "norm1000?"),
+        ({"profiles": {"exact": Nearly()}}, "has 0.14 as `reach`", "mend the class"),
         ({"parsed_type": "text"}, "has 'text' as `parsed_type`", "mend the class"),
         ({"profiles": {"exact": Exact}}, "as 'exact' in `profiles`", "mend the class"),
         ({"profiles": {"other": Exact()}}, "as 'other' in `profiles`", "mend the class"),

@@ -125,8 +125,14 @@ class BrokenProfile(Exact):
         return {}["total"] if self.at == "total" else super().total(steps, rows)
 
 
+class Walked(Exact):
+    by = {"app": ()}
+
+
 class Walk(Words):
     """An episode of several steps, which names its app with each."""
+
+    profiles = {"words-exact": Walked()}
 
     def load(self, data, *, check_media=True, strict=False):
         found = super().load(data)
