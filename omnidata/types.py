@@ -490,7 +490,7 @@ CAUSES: Final[Mapping[Cause, str]] = {
     "rule": "another rule of the profile",
 }
 """The causes as pages call them, the more telling first. Thresholds stand in
-`omnidata.tasks.explaining.diagnose`."""
+`omnidata.tasks.diagnosis.diagnose`."""
 
 
 @dataclass(frozen=True, slots=True)

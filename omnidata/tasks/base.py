@@ -24,7 +24,8 @@ from omnidata.registry import ANSWER, STEP, STEPS, TARGET
 from omnidata.tasks.common_options import OPTIONS as COMMON
 from omnidata.tasks.coordinates import answer_space, centred
 from omnidata.tasks.derivation import Derivation
-from omnidata.tasks.explaining import REACH, Reader, Rule, acted, by_action, read_again
+from omnidata.tasks.diagnosis import REACH
+from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
 from omnidata.tasks.observation import (
     OPTIONS,

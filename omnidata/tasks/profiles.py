@@ -21,7 +21,7 @@ from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, known
 from omnidata.metrics.paired import means as paired_means
 from omnidata.metrics.row_tables import by_group, means
 from omnidata.plugins import warn_of_misspelt
-from omnidata.tasks.explaining import REACH
+from omnidata.tasks.diagnosis import REACH
 from omnidata.types import OUTCOMES, Outcome, Step, Verdict, VerdictColumns
 
 Mask = npt.NDArray[np.bool_]

@@ -23,10 +23,10 @@ from omnidata.tasks.agentnet.rules import REACH, Rule, judge, parse, relative
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import answer_space, in_pixels, on_screen, place
 from omnidata.tasks.desktops import as_action, is_told
+from omnidata.tasks.diagnosis import diagnose
 from omnidata.tasks.explaining import (
     SCREENSHOT,
     Turn,
-    diagnose,
     explained,
     gap,
     of_turns,

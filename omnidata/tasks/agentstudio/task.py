@@ -40,7 +40,8 @@ from omnidata.tasks.agentstudio.rules import (
 )
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Side, answer_space, in_pixels, pair_on_screen, place
-from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, place_cause, placed
+from omnidata.tasks.diagnosis import place_cause
+from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, placed
 from omnidata.tasks.published import (
     Published,
     PublishedRow,

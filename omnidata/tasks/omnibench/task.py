@@ -23,7 +23,8 @@ from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, 
 from omnidata.tasks import overview
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Side, answer_space, pair_on_screen, place, resizing
-from omnidata.tasks.explaining import SCREENSHOT, Rule, diagnose, explained, placed
+from omnidata.tasks.diagnosis import diagnose
+from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, placed
 from omnidata.tasks.json_answers import Pair, ParseFailure
 from omnidata.tasks.omnibench import load as loader
 from omnidata.tasks.omnibench.actions import (

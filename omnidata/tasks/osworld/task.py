@@ -20,10 +20,10 @@ from omnidata.tasks import overview
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.desktops import as_action, is_told
+from omnidata.tasks.diagnosis import diagnose
 from omnidata.tasks.explaining import (
     SCREENSHOT,
     Turn,
-    diagnose,
     explained,
     fenced,
     gap,

@@ -21,7 +21,8 @@ from omnidata.metrics.row_tables import means
 from omnidata.tasks.agentstudio.answers import Pair, ToScreen, read_point
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Side, in_pixels, pair_on_screen, place, point_of, resizing
-from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, place_cause, placed
+from omnidata.tasks.diagnosis import place_cause
+from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, placed
 from omnidata.tasks.profiles import RowProfile, owners
 from omnidata.tasks.screenspot import load as loader
 from omnidata.tasks.screenspot.load import BOXES, FORMS, box_of, file_of, is_negative

@@ -1,0 +1,279 @@
+"""What is wrong with an answer: the first thing in which it differs from the step's own action.
+
+A cause is found for every wrong answer while it is scored, so places are compared as plain numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, get_args
+
+from omnidata.actions import (
+    Action,
+    Box,
+    Direction,
+    Pair,
+    Point,
+    Region,
+    Screen,
+    Space,
+    centre,
+    heading,
+)
+from omnidata.metrics.edit_distance import edit_distance
+from omnidata.tasks.coordinates import in_pixels, scale_of, scaled
+from omnidata.types import Cause, Diagnosis, Step
+
+REACH: Final = 140.0
+"""How far from a target point most evaluators let an answer be, in thousandths of the screen."""
+PLACED: Final = frozenset({"tap", "long_press", "move"})
+"""Kinds of action that are done at one place."""
+_SLACK: Final = 1e-9
+"""What rounding may add to a place, as a share of it."""
+_UNITS: Final[tuple[Space, ...]] = get_args(Space)
+_NEAR: Final = 50.0
+"""How far outside a target a near miss may be, in thousandths of the screen."""
+_EXACT: Final = 1.0
+"""How far from a target point what is exactly there may be: what rounding takes, in thousandths."""
+_MOST_TEXT: Final = 10_000
+"""Characters of a text that are compared."""
+_IDLE: Final = frozenset({"none", "wait"})
+_BUTTONS: Final = frozenset({"back", "home", "recent", "enter", "keys"})
+
+
+def diagnose(
+    step: Step,
+    wanted: Sequence[Action],
+    said: Sequence[Action],
+    *,
+    receipt: Mapping[str, Any] | None,
+    reach: float = REACH,
+    same_type: bool = False,
+    rules_known: bool = True,
+) -> Diagnosis:
+    """What is wrong with an answer that a profile does not count as right.
+
+    Types of action come first, then directions, elements and places, texts and keys. A place
+    outside its target is a near miss up to 50 thousandths of the screen from the target's edge, or
+    from the reach of a target point; farther away, it may be right in another unit or with its axes
+    swapped; else it is another element. Where a place within the reach of a target point is all
+    that differs, a profile whose rules nobody knows wants it nearer, and it is a near miss too,
+    unless it is exactly there in another unit or with its axes swapped. A text is near where half
+    of its characters or more are right (similarity 1 - distance / length of at least 0.5, the
+    threshold of ANLS, Biten et al. 2019), case and white space aside.
+
+    Args:
+        step: what was asked about.
+        wanted: what is right, in order; empty where nobody knows it as actions.
+        said: the answer, its places as the model wrote them; empty where it is no action.
+        receipt: of the answer, with the size of the picture as it was sent.
+        reach: how far from a target point an answer may be, in thousandths of the screen.
+        same_type: whether the profile counts both as one type of action.
+        rules_known: whether the reach is the profile's, which then has another rule against what is
+            within it.
+
+    Returns:
+        The first difference, or `rule` where there is none.
+    """
+    if not wanted or not said:
+        return Diagnosis("rule")
+    for one, other in zip(wanted, said, strict=False):
+        if cause := _type_cause(one, other, same_type=same_type):
+            return Diagnosis(cause)
+    if len(wanted) != len(said):
+        return Diagnosis("wrong_type")
+
+    def differing(within: float) -> Diagnosis | None:
+        pairs = zip(wanted, said, strict=True)
+        found = (_difference(step, one, other, receipt, within) for one, other in pairs)
+        return next(filter(None, found), None)
+
+    if found := differing(reach):
+        return found
+    pairs = zip(wanted, said, strict=True)
+    missing = any(at and not own for pair in pairs for at, own in _places(*pair))
+    if rules_known or missing or reach <= _EXACT:
+        return Diagnosis("rule")
+    found = differing(_EXACT)
+    if found and found.cause == "wrong_element":
+        return Diagnosis("near_miss")
+    return found or Diagnosis("rule")
+
+
+def _type_cause(wanted: Action, said: Action, *, same_type: bool) -> Cause | None:
+    kinds = {wanted.kind, said.kind}
+    if len(kinds) == 1:
+        other = wanted.status and said.status and wanted.status != said.status
+        clicks = (wanted.button, wanted.count) != (said.button, said.count)
+        return "wrong_type" if other or clicks else None
+    if kinds == _IDLE:
+        return None
+    if wanted.kind == "done":
+        return "went_on"
+    if said.kind == "done":
+        return "stopped_early"
+    if wanted.kind in _IDLE:
+        return "acted_early"
+    if said.kind in _IDLE:
+        return "waited_too_long"
+    return "wrong_key" if same_type and kinds <= _BUTTONS else "wrong_type"
+
+
+def _difference(
+    step: Step, wanted: Action, said: Action, receipt: Mapping[str, Any] | None, reach: float
+) -> Diagnosis | None:
+    """What differs in two actions of one type."""
+    ways = _way(wanted), _way(said)
+    if None not in ways and ways[0] != ways[1]:
+        return Diagnosis("wrong_direction")
+    if None not in (elements := (wanted.element, said.element)) and len({*elements}) > 1:
+        return Diagnosis("wrong_element")
+    for regions, own in _places(wanted, said):
+        if regions and not own and wanted.kind in PLACED:
+            return Diagnosis("format")
+        if found := place_cause(step, regions, own, receipt=receipt, reach=reach):
+            return found
+    for text, own_text in ((wanted.text, said.text), (wanted.app, said.app)):
+        if text is not None and (found := _text_cause(text, own_text)):
+            return found
+    if [key.casefold() for key in wanted.keys] != [key.casefold() for key in said.keys]:
+        return Diagnosis("wrong_key")
+    return None
+
+
+def _places(wanted: Action, said: Action) -> list[tuple[tuple[Region, ...], tuple[Region, ...]]]:
+    """The places that are compared, the target's and the answer's."""
+    if wanted.kind == "scroll":
+        return []
+    if wanted.kind not in ("swipe", "drag"):  # where a tap's finger is lifted is no second target
+        return [(wanted.start, said.start)]
+    return [(wanted.start, said.start), (wanted.end, said.end)]
+
+
+def _way(action: Action) -> Direction | None:
+    """Which way a finger goes or a wheel turns, as far as anything says it."""
+    if action.direction or action.kind != "swipe" or not (action.start and action.end):
+        return action.direction
+    start, end = centre(action.start[0]), centre(action.end[0])
+    return heading((start.x, start.y), (end.x, end.y))
+
+
+def place_cause(
+    step: Step,
+    wanted: Sequence[Region],
+    said: Sequence[Region],
+    *,
+    receipt: Mapping[str, Any] | None,
+    reach: float = REACH,
+) -> Diagnosis | None:
+    """What is wrong with a place; None where it is right, missing, or nobody can say.
+
+    Args:
+        step: what was asked about.
+        wanted: the alternatives that are right.
+        said: the place of the answer, as the model wrote it.
+        receipt: of the answer.
+        reach: how far from a target point an answer may be, in thousandths of the screen.
+    """
+    if not wanted or not said:
+        return None
+    screen, own = step.screen, centre(said[0])
+    units: tuple[Space, ...] = (own.space, *(unit for unit in _UNITS if unit != own.space))
+    if min(screen) < 1:  # shares can be compared, pixels cannot
+        if any(region.space == "px" for region in (*wanted, *said)):
+            return None
+        screen, units = (1000, 1000), tuple(unit for unit in units if unit != "px")
+    regions = [in_pixels(region, screen) for region in wanted]
+    pair = scaled(own.x, own.y, scale_of(own.space, screen, receipt))
+    off = [off_by(*pair, region) for region in regions] if pair else []
+    away = _outside(off, regions, screen, reach)
+    if away <= 0:
+        return None
+    if away > _NEAR:
+        nearest, reading = math.inf, ("", own.space)
+        for x, y, order in ((own.x, own.y, ""), (own.y, own.x, "y before x")):
+            for unit in units:
+                if not order and unit == own.space:
+                    continue
+                pair = scaled(x, y, scale_of(unit, screen, receipt))
+                near = _inside(pair, regions, screen, reach)
+                if near < nearest - _SLACK:
+                    nearest, reading = near, (order, unit)
+        order, unit = reading
+        if unit != own.space:
+            return Diagnosis("other_unit", f"{unit}, {order}" if order else unit)
+        if order:
+            return Diagnosis("axes_swapped", order)
+    far = _diagonals(off, regions)
+    return Diagnosis("near_miss" if away <= _NEAR else "wrong_element", distance=far)
+
+
+def _outside(off: Sequence[Pair], regions: Sequence[Region], screen: Screen, reach: float) -> float:
+    """How far outside the nearest region a place is, in thousandths of the screen."""
+    nearest = math.inf
+    for (x, y), region in zip(off, regions, strict=False):  # of a place on no screen there are none
+        away = math.hypot(1000 * x / screen[0], 1000 * y / screen[1])
+        nearest = min(nearest, away - reach if isinstance(region, Point) else away)
+    return nearest
+
+
+def _inside(pair: Pair | None, regions: Sequence[Region], screen: Screen, reach: float) -> float:
+    """How far a place that is right is from the target, in thousandths; infinity if it is wrong.
+
+    In a box it is 0. Most answers are asked so five times.
+    """
+    nearest = math.inf
+    if pair is None:
+        return nearest
+    x, y = pair
+    wide, tall = _SLACK * max(1.0, abs(x)), _SLACK * max(1.0, abs(y))
+    for region in regions:
+        if isinstance(region, Point):
+            off = 1000 * (x - region.x) / screen[0], 1000 * (y - region.y) / screen[1]
+            if (away := math.hypot(*off)) <= reach and away < nearest:
+                nearest = away
+        elif (
+            region.left - wide <= x <= region.right + wide
+            and region.top - tall <= y <= region.bottom + tall
+        ):
+            return 0.0
+    return nearest
+
+
+def _diagonals(off: Sequence[Pair], regions: Sequence[Region]) -> float | None:
+    """How far a place is from the nearest box, in that box's diagonals; None where none has one."""
+    nearest, diagonal = math.inf, 1.0
+    for (x, y), box in zip(off, regions, strict=False):
+        if isinstance(box, Box):
+            size = math.hypot(box.right - box.left, box.bottom - box.top)
+            if size and (math.hypot(x, y), size) < (nearest, diagonal):
+                nearest, diagonal = math.hypot(x, y), size
+    return round(nearest / diagonal, 3) if math.isfinite(nearest) else None
+
+
+def _text_cause(wanted: str, said: str | None) -> Diagnosis | None:
+    """What is wrong with a text; None where it is the same."""
+    if said is None:
+        return Diagnosis("format")
+    if said == wanted:
+        return None
+    one, other = (" ".join(text.casefold().split())[:_MOST_TEXT] for text in (wanted, said))
+    edits = edit_distance(one, other)
+    near = 2 * edits <= max(len(one), len(other))
+    return Diagnosis("near_text" if near else "wrong_text", distance=edits)
+
+
+def off_by(x: float, y: float, region: Region) -> tuple[float, float]:
+    """How far right of and below the region a place is; negative: left of and above."""
+    if isinstance(region, Point):
+        return x - region.x, y - region.y
+    return _beyond(region.left, x, region.right), _beyond(region.top, y, region.bottom)
+
+
+def _beyond(low: float, value: float, high: float) -> float:
+    """The distance from an interval; what lies within a billionth of an end is on it."""
+    if low <= value <= high:
+        return 0.0
+    off = min(0.0, value - low) + max(0.0, value - high)
+    return off if abs(off) > _SLACK * max(1.0, abs(value)) else 0.0
