@@ -6,7 +6,6 @@ usable value wins; numbers keep their fraction here, and the rules that truncate
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -47,21 +46,6 @@ class Answer(msgspec.Struct, frozen=True):
         if self.text is not None:
             body["text"] = self.text
         return body
-
-    @classmethod
-    def of(cls, body: Mapping[str, Any]) -> Answer | None:
-        """The answer that `as_dict` wrote into a verdict; None where a file has something else."""
-        try:
-            kind, text = body["action_type"], body.get("text")
-            start = body.get("start_coordinate" if 3 <= kind <= 6 else "coordinate")
-            end = body.get("end_coordinate")
-            for x, y in filter(None, (start, end)):
-                if not (math.isfinite(x) and math.isfinite(y)):
-                    return None
-        except (LookupError, OverflowError, TypeError, ValueError):
-            return None
-        known = kind in LABELS and isinstance(text, str | None)
-        return cls(kind, start and tuple(start), end and tuple(end), text) if known else None
 
 
 class ParseFailure(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -717,7 +718,7 @@ class OmniGui(Benchmark):
             return acted(step, wanted, said, overlays, right=right, rule=rule)
 
         def read() -> Action | None:
-            return self._action(Answer.of(verdict.parsed)) if verdict and verdict.parsed else None
+            return self._action(_judged(verdict.parsed)) if verdict and verdict.parsed else None
 
         judge = self.profiles[profile]
         return by_action(step, verdict, judge, read, receipt=receipt, sentence=sentence)
@@ -783,6 +784,21 @@ class OmniGui(Benchmark):
         if space == "auto":
             space = "px" if max(pair) > 1000 else "norm1000"
         return (Point(pair[0], pair[1], space),)
+
+
+def _judged(parsed: Mapping[str, Any]) -> Answer | None:
+    """The answer that `Answer.as_dict` wrote into a verdict; None where a file has another thing."""
+    try:
+        kind, text = parsed["action_type"], parsed.get("text")
+        start = parsed.get("start_coordinate" if 3 <= kind <= 6 else "coordinate")
+        end = parsed.get("end_coordinate")
+        for x, y in filter(None, (start, end)):
+            if not (math.isfinite(x) and math.isfinite(y)):
+                return None
+    except (LookupError, OverflowError, TypeError, ValueError):
+        return None
+    known = kind in LABELS and isinstance(text, str | None)
+    return Answer(kind, start and tuple(start), end and tuple(end), text) if known else None
 
 
 def _apps(row: Mapping[str, Any]) -> set[str]:
