@@ -787,7 +787,7 @@ class OmniGui(Benchmark):
 
 
 def _judged(parsed: Mapping[str, Any]) -> Answer | None:
-    """The answer that `Answer.as_dict` wrote into a verdict; None where a file has another thing."""
+    """The answer that `Answer.as_dict` wrote into a verdict; None where a file has another."""
     try:
         kind, text = parsed["action_type"], parsed.get("text")
         start = parsed.get("start_coordinate" if 3 <= kind <= 6 else "coordinate")
