@@ -790,15 +790,22 @@ def _judged(parsed: Mapping[str, Any]) -> Answer | None:
     """The answer that `Answer.as_dict` wrote into a verdict; None where a file has another."""
     try:
         kind, text = parsed["action_type"], parsed.get("text")
-        start = parsed.get("start_coordinate" if 3 <= kind <= 6 else "coordinate")
-        end = parsed.get("end_coordinate")
-        for x, y in filter(None, (start, end)):
-            if not (math.isfinite(x) and math.isfinite(y)):
-                return None
+        start = _pair(parsed.get("start_coordinate" if 3 <= kind <= 6 else "coordinate"))
+        end = _pair(parsed.get("end_coordinate"))
     except (LookupError, OverflowError, TypeError, ValueError):
         return None
-    known = kind in LABELS and isinstance(text, str | None)
-    return Answer(kind, start and tuple(start), end and tuple(end), text) if known else None
+    return (
+        Answer(kind, start, end, text) if kind in LABELS and isinstance(text, str | None) else None
+    )
+
+
+def _pair(value: Any) -> Pair | None:
+    if value is None:
+        return None
+    x, y = value
+    if not (math.isfinite(x) and math.isfinite(y)):
+        raise ValueError("a coordinate is beyond all numbers")
+    return x, y
 
 
 def _apps(row: Mapping[str, Any]) -> set[str]:
