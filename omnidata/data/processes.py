@@ -199,7 +199,7 @@ def _no_interrupt() -> Iterator[None]:
 
 def _work(function: Callable[[Any], Any], pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where `_no_interrupt` can do nothing
-    pipe.send(_READY)
     with suppress(EOFError, OSError):  # the parent is gone
+        pipe.send(_READY)
         while True:
             pipe.send(function(pipe.recv()))
