@@ -140,6 +140,9 @@ class Prefetch:
         self._bytes = 0
         self._making = 0
         self._changed = asyncio.Condition()
+        # One sender collects at a time, so that batches fill one after the other, and a request
+        # that is ready wakes one sender rather than the hundreds that a run may have.
+        self._collecting = asyncio.Lock()
 
     def add(self, steps: Iterable[Step]) -> None:
         """Put steps at the end; before the work begins."""
@@ -154,7 +157,7 @@ class Prefetch:
     async def take(self, most: int) -> list[tuple[Step, Prepared | Completion]]:
         """The next ready requests, up to `most`; fewer only if no other is being made."""
         taken: list[tuple[Step, Prepared | Completion]] = []
-        async with self._changed:
+        async with self._collecting, self._changed:
             if self._like:
                 await self._sort(most)
             while len(taken) < most:

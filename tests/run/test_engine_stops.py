@@ -210,6 +210,7 @@ class Interrupting(Scripted):
         self, batch: Sequence[Prepared], params: GenerationParams
     ) -> list[Completion]:
         answers = await super().generate(batch, params)
+        await asyncio.sleep(0.001)  # run.json has the time in milliseconds
         self.answered.append(batch[0].request.sample_id)
         if len(self.answered) == self.after:
             os.kill(os.getpid(), self.number)
