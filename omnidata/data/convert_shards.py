@@ -117,9 +117,10 @@ def columns(
         }
         listed.append(entry)
         if not embed and known.path:
-            if not _is_text(known.path):
+            path = str(known.path)
+            if storable(path) != path:  # file systems take any bytes
                 continue  # Arrow has no such strings: the step comes back with the medium missing
-            row[role] = {"path": str(known.path)}
+            row[role] = {"path": path}
         if known.state in ("missing", "unsafe"):
             continue
         content = _waveform(ref) if ref.inline is not None else _content(ref)
@@ -129,11 +130,6 @@ def columns(
         if embed:
             row[role] = {"bytes": content, "path": entry["path"] or f"{role}.wav"}
     return {**row, "media": listed}
-
-
-def _is_text(path: Path) -> bool:
-    """Whether the name is Unicode; file systems take any bytes."""
-    return storable(str(path)) == str(path)
 
 
 def _content(ref: MediaRef) -> bytes | None:
@@ -193,11 +189,10 @@ def findings(steps: Iterable[Step], facts: Mapping[MediaRef, Facts]) -> Iterator
 
 def portable(findings: Iterable[Finding], root: Path) -> Iterator[Finding]:
     """Findings without the folder in which the source lay, and as text that can be written."""
+    own = f"{root}{os.sep}"
     for found in findings:
         said = (found.where, found.what, found.expected, found.remedy)
-        where, what, expected, remedy = (
-            storable(text.replace(f"{root}{os.sep}", "")) or "" for text in said
-        )
+        where, what, expected, remedy = (storable(text.replace(own, "")) or "" for text in said)
         names = tuple(storable(name) or "" for name in found.sample_ids)
         yield Finding(found.code, found.severity, where, what, expected, remedy, names)
 

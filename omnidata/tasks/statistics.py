@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from omnidata import media
@@ -214,6 +215,7 @@ def _asked(task: Task, step: Step) -> _Asked:
     return _Asked(step.screen, labels, told.noun, places, bool(places))
 
 
+@lru_cache
 def _role(role: str) -> str:
     return re.sub(r"\d+$", "*", role)
 
