@@ -280,13 +280,20 @@ def _lines(receipt: Mapping[str, Any] | None, where: str) -> Sequence[_Line]:
         ) from None
 
 
-def resizing(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
-    """How the current screenshot was resized; None where it was sent as it is.
+def resizing(
+    receipt: Mapping[str, Any] | None, screen: Screen, *, where: str
+) -> Resizing | None:
+    """The way from pixels of the picture that was sent to pixels of the screen; None if no way is.
 
-    None also where the model was told places of elements in pixels of the screen itself.
+    What was sent is the whole screen, in whatever size: also where the picture has other pixels
+    than the row says, in whose pixels the targets are. None where both have the same size, where
+    the receipt does not tell, and where the model was told places of elements in pixels of the
+    screen itself.
 
     Args:
         receipt: of a prediction.
+        screen: width and height of the step's screen in pixels; of an unknown one the picture's
+            own size is taken.
         where: the step, for the message.
 
     Raises:
@@ -295,7 +302,8 @@ def resizing(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | Non
     found = shown(receipt, where=where)
     if found is None or any(line.pixels == "screen" for line in _lines(receipt, where)):
         return None
-    return found if found.size != found.original else None
+    original = screen if min(screen) > 0 else found.original
+    return Resizing(found.size, original) if found.size != original else None
 
 
 # Places of answers in pixels of the screen.
@@ -332,7 +340,7 @@ def scale_of(space: Space, screen: Screen, receipt: Mapping[str, Any] | None) ->
     if space != "px":
         return (ratio(space, screen[0]), ratio(space, screen[1])) if min(screen) > 0 else None
     try:
-        resized = resizing(receipt, where="")
+        resized = resizing(receipt, screen, where="")
     except OmnidataError:
         return None
     if resized is None:

@@ -476,16 +476,11 @@ class InDialect:
         return _Read(answer, said, "", len(actions) - len(taken)), receipt
 
     def _sent(self, step: Step, receipt: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """The receipt; for pixels one of the frame's, where it tells no size or another screen.
-
-        What was fed is the whole screen, also where the picture is not of the size that the row
-        states: then its pixels are shares of the screen, not of the picture.
-        """
-        sent = shown(receipt, where=step.sample_id)
+        """The receipt; for pixels one of the frame's, where it tells no size."""
         pixels = "px" in (self.dialect.frame.space, self._space or "px")
-        if not pixels or min(step.screen) < 1 or (sent and sent.original == step.screen):
+        if not pixels or min(step.screen) < 1 or shown(receipt, where=step.sample_id):
             return receipt
-        width, height = sent.size if sent else self._fed(step.screen)
+        width, height = self._fed(step.screen)
         line = {"role": "screenshot", "width": width, "height": height}
         return {"parts": [{**line, "original": list(step.screen)}]}
 

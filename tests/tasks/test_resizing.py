@@ -102,6 +102,27 @@ def test_the_receipt_that_is_written_maps_the_answer_back(tmp_path: Path) -> Non
     assert task.profiles["omnigui-paper"].judge(step, small, written).values[1] is True
 
 
+def test_pixels_are_those_of_the_picture_that_was_sent_also_where_the_row_states_another_size(
+    tmp_path: Path,
+) -> None:
+    """The file has half the sides that its row says; the targets are in the row's pixels."""
+    Image.fromarray(np.zeros((800, 360, 3), np.uint8)).save(tmp_path / "1.png")
+    step = one_step(tmp_path, image_path="1.png", video_path=None, audio_path=None)
+    assert step.screen == (720, 1600)
+    task = get_task("omnigui", {"coordinates": "px"})
+    judge = task.profiles["omnigui-paper"].judge
+    for budget, size in ((Capabilities(), (360, 800)), (Capabilities(image_size=200), (90, 200))):
+        _, receipt = render(task.prompt(step), budget)
+        [line] = receipt["parts"]
+        assert (line["width"], line["height"]) == size
+        seen = answer(INSIDE[0] * size[0] / 720, INSIDE[1] * size[1] / 1600)
+        verdict = judge(step, seen, receipt)
+        assert verdict.values[1] is True
+        assert judge(step, answer(*INSIDE), receipt).values[1] is False
+        drawn = task.explain(step, verdict, profile="omnigui-paper", receipt=receipt)
+        assert drawn.overlays["screenshot"].answer == Point(*map(pytest.approx, INSIDE), "px")
+
+
 def test_a_history_of_predictions_has_pixels_of_the_screen() -> None:
     action = OmniGui("omnigui", {"coordinates": "px"}).read(answer(225, 500), RECEIPT)
     assert action is not None

@@ -375,7 +375,7 @@ def relative(
     """
     if space == "rel" or (space == "px" and min(step.screen) < 1):
         return list(actions)
-    resized = resizing(receipt, where=step.sample_id) if space == "px" else None
+    resized = resizing(receipt, step.screen, where=step.sample_id) if space == "px" else None
     screen = step.screen if space == "px" else (1, 1)
 
     def shares(regions: tuple[Region, ...]) -> tuple[Point, ...]:

@@ -267,7 +267,7 @@ class StepProfile(EpisodeProfile):
         if point is None:
             return None
         if self.space == "px":
-            resized = resizing(receipt, where=step.sample_id)
+            resized = resizing(receipt, step.screen, where=step.sample_id)
             return resized.to_screen(point) if resized else point
         found = convert(Point(point[0], point[1], self.space), "px", step.screen)
         return found.x, found.y

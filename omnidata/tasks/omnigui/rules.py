@@ -35,14 +35,20 @@ POINT_RADIUS = 140.0
 
 
 def on_screen(
-    answer: Answer, space: PredictedSpace, receipt: Mapping[str, Any] | None, *, where: str
+    answer: Answer,
+    space: PredictedSpace,
+    receipt: Mapping[str, Any] | None,
+    screen: Screen,
+    *,
+    where: str,
 ) -> Answer:
-    """An answer with its pixels, if it has any, in pixels of the screenshot.
+    """An answer with its pixels, if it has any, in pixels of the screen.
 
     Args:
         answer: as the model wrote it.
         space: unit of its coordinates; "auto": pixels where one exceeds 1000.
         receipt: of the prediction.
+        screen: width and height in pixels; (0, 0) where unknown.
         where: the step, for messages.
 
     Raises:
@@ -50,7 +56,7 @@ def on_screen(
     """
     if space in ("norm1000", "rel") or not receipt:
         return answer
-    found = resizing(receipt, where=where)
+    found = resizing(receipt, screen, where=where)
     if found is None:
         return answer
 

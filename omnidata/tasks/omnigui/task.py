@@ -297,7 +297,7 @@ class OmniGuiProfile(EpisodeProfile):
         answer = parse(text)
         if isinstance(answer, ParseFailure):
             return Verdict("unparsed", self._values(step, None), None, answer.reason)
-        meant = on_screen(answer, self.space, receipt, where=step.sample_id)
+        meant = on_screen(answer, self.space, receipt, step.screen, where=step.sample_id)
         try:
             return Verdict("ok", self._values(step, meant), answer.as_dict())
         except matching.RaisesError as error:
@@ -744,7 +744,7 @@ class OmniGui(Benchmark):
         found = parse(text)
         if isinstance(found, ParseFailure):
             return None
-        return self._action(on_screen(found, self.space, receipt, where="the step before"))
+        return self._action(on_screen(found, self.space, receipt, (0, 0), where="the step before"))
 
     def _action(self, answer: Answer | None) -> Action | None:
         if answer is None:

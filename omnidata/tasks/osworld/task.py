@@ -123,7 +123,7 @@ class StepProfile(EpisodeProfile):
         if isinstance(read, str):
             return Verdict("unparsed", self._values(step, None, None), None, read)
         found = actions_of(read.statements)
-        resized = resizing(receipt, where=step.sample_id)
+        resized = resizing(receipt, step.screen, where=step.sample_id)
         if found is not None and resized is not None:
             found = moved(found, resized.to_screen)
         return Verdict("ok", self._values(step, read, found), {"code": read.code})
@@ -373,7 +373,7 @@ class OsWorld(Benchmark):
             marked,
             step.screen,
             [(point.x, point.y) for point in acted],
-            resized=resizing(receipt, where=step.sample_id),
+            resized=resizing(receipt, step.screen, where=step.sample_id),
         )
 
     def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
@@ -538,7 +538,7 @@ def _placed(
 ) -> Sequence[Action] | None:
     """The same with places in pixels of the screen; None where the receipt cannot be read."""
     try:
-        resized = resizing(receipt, where=step.sample_id)
+        resized = resizing(receipt, step.screen, where=step.sample_id)
     except OmnidataError:
         return None
     return moved(said, resized.to_screen) if said is not None and resized else said

@@ -298,7 +298,7 @@ class PhoneProfile(EpisodeProfile):
                 "unparsed", self._values(step, None, as_prompted=False), None, answer.reason
             )
         space = self._space if answer.form == "prompted" else "norm1000"
-        resized = resizing(receipt, where=step.sample_id) if space == "px" else None
+        resized = resizing(receipt, step.screen, where=step.sample_id) if space == "px" else None
         action = relative(answer.action, step.screen, resized)
         values = self._values(step, action, as_prompted=answer.as_prompted)
         return Verdict("ok", values, self._parsed(answer, space))
@@ -307,7 +307,7 @@ class PhoneProfile(EpisodeProfile):
         """Reads an answer to a step, with the centres of elements for the marks that it names."""
         if self._marked is None:
             return self._read
-        resized = resizing(receipt, where=step.sample_id) if self._space == "px" else None
+        resized = resizing(receipt, step.screen, where=step.sample_id) if self._space == "px" else None
         truth = self._truth(step.source, step.screen)
         touch = touch_of(truth.action) if truth else None
         acted = [(touch[0] * step.screen[0], touch[1] * step.screen[1])] if touch else []
