@@ -141,6 +141,8 @@ def _private_caches(tmp_path_factory: pytest.TempPathFactory) -> None:
     cache = tmp_path_factory.mktemp("hf-cache")
     datasets.config.HF_DATASETS_CACHE = str(cache)
     datasets.disable_progress_bars()
+    # After a shuffled stream it waits, lest a process that ends at once crashes; none ends here.
+    datasets.config.SLEEP_TIME_ON_THREADS_SHUTDOWN = 0
 
 
 @pytest.fixture(scope="session", autouse=True)
