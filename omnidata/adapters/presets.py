@@ -169,6 +169,7 @@ class Row(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
         base_url_env: the environment variable that may hold another address.
         key_env: the environment variable that holds the key.
         key_optional: whether the server may do without a key.
+        dialect: in whose words the model is asked; empty for the tasks' own.
         release: what `layout=release` changes.
 
     The others are options.
@@ -176,6 +177,7 @@ class Row(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     wire: Wire
     model: str
+    dialect: str = ""
     base_url: str = ""
     base_url_env: str = ""
     key_env: str = ""

@@ -86,12 +86,16 @@ def ablate(
     from omnidata.loaders.load import refuse_findings
     from omnidata.run.scoring import get_profile
     from omnidata.run.suite import ModelRow
-    from omnidata.tasks import get_task
+    from omnidata.tasks import get_task, options_for
     from omnidata.tasks.base import parse
     from omnidata.tasks.common_options import OPTIONS as COMMON
     from omnidata.tasks.common_options import check_effects
 
     options = parse(task_options, "-T")
+    if not any(one.startswith(("dialect=", "coordinates=")) for one in vary or ()):
+        options, said = options_for(task, options, model, models=asking.models)
+        if said:
+            terminal.note(said)
     allowed = get_task(task).allowed
     of_task = {*allowed, *COMMON}
     values = read_values(vary, allowed, {*options, *asking.options})

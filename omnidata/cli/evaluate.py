@@ -50,7 +50,7 @@ def evaluate(
     """
     from omnidata.run.evaluate import evaluate as run
     from omnidata.run.selection import parse_shard, read_exclude
-    from omnidata.tasks import get_task
+    from omnidata.tasks import get_task, options_for
     from omnidata.tasks.base import parse
     from omnidata.tasks.common_options import load_to_ask
 
@@ -58,7 +58,10 @@ def evaluate(
     if gpus and not dry_run and not (out / "run.json").exists():
         runs.in_processes(out, gpus, profile=profile, whole=part is None, as_json=as_json)
         return
-    benchmark = get_task(task, parse(task_options, "-T"))
+    options, said = options_for(task, parse(task_options, "-T"), model, models=asking.models)
+    if said:
+        terminal.note(said)
+    benchmark = get_task(task, options)
     source = load_to_ask(benchmark, data, check_media=True, strict=strict)
     terminal.print_findings(source)
     excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()

@@ -95,6 +95,8 @@ def print_profiles(found: Mapping[str, Mapping[str, Any]], task: Task, as_json: 
 def note_outcome(outcome: Outcome) -> None:
     """What came of a run of a suite, in a line."""
     said, planned = f"failed: {outcome.error}", outcome.planned
+    if planned.note:
+        terminal.note(planned.note)
     if outcome.results:
         profile = planned.benchmark.profiles[outcome.results["profile"]]
         said = terminal.outcome_line(outcome.results, episode_metrics(profile))

@@ -19,7 +19,7 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.folder import file_name
 from omnidata.run.scoring import get_profile
 from omnidata.run.selection import read_exclude
-from omnidata.tasks import get_task
+from omnidata.tasks import get_task, options_for
 from omnidata.tasks.common_options import load_to_ask
 from omnidata.types import Adapter, LoadedDataset, Progress, Task
 
@@ -104,6 +104,7 @@ class SuiteRun:
     Attributes:
         task, model: the rows that it joins.
         task_options, model_options: as given with `-T` and `-M`.
+        note: what to tell of a dialect that the model's preset added to the options; or empty.
         varied: of these the ones that the file gives several values for.
         limits: of the run.
         folder: that the file's paths are taken from.
@@ -118,6 +119,7 @@ class SuiteRun:
     limits: Limits
     folder: Path
     out: Path
+    note: str = ""
 
     @property
     def benchmark(self) -> Task:
@@ -215,7 +217,9 @@ def _planned(
     safe = "--".join(map(file_name, names))
     limits = _limits(path.parent, suite.limits, model.limits)
     out = path.parent / suite.out / safe
-    return SuiteRun(task, model, task_options, model_options, varied, limits, path.parent, out)
+    models = path.parent / model.models if model.models else None
+    asked, note = options_for(task.task, task_options, model.model, models=models)
+    return SuiteRun(task, model, asked, model_options, varied, limits, path.parent, out, note)
 
 
 def _limits(folder: Path, *rows: LimitsRow) -> Limits:

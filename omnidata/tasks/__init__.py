@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from omnidata import registry
+from omnidata.adapters import presets
 from omnidata.dialects import get_dialect
 from omnidata.errors import UsageError
 from omnidata.loaders.load import reading
@@ -49,6 +51,44 @@ def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
     if common:
         found = cast("Task", WithCommonOptions(found, common))
     return in_dialect(found, spoken["dialect"], spoken.get("system", "")) if spoken else found
+
+
+def options_for(
+    name: str, options: Mapping[str, str], spec: str, *, models: Path | None = None
+) -> tuple[dict[str, str], str]:
+    """The options of a task that a model is asked about, in the dialect that its preset names.
+
+    What the caller says of dialects, or of units, which are the dialect's, goes before the preset.
+
+    Args:
+        name: of the task.
+        options: as given with `-T key=value`.
+        spec: the model's SPEC.
+        models: the user's file of models; the one that `OMNIDATA_MODELS` names if None.
+
+    Returns:
+        The options, and what to tell the caller of them; empty where nothing was changed.
+
+    Raises:
+        UsageError: as `get_task`; or the file of models is broken, or names no dialect of ours.
+    """
+    row = presets.table(models).get(spec)
+    if not (row and row.dialect) or options.keys() & {"dialect", "coordinates"}:
+        return dict(options), ""
+    try:
+        dialect = get_dialect(row.dialect)
+    except UsageError as error:
+        error.where = f"[{spec}] dialect = {row.dialect!r} in the table of models"
+        raise
+    get_task(name, options)  # what is wrong without the dialect is said as such
+    spoken = {**options, "dialect": dialect.name}
+    try:
+        get_task(name, spoken)
+    except UsageError as error:
+        said = f"{spec} is asked in the words of {name}, not in its dialect {dialect.name}"
+        return dict(options), f"{said}: {error.what}"
+    said = f"{spec} is asked in its dialect, {dialect.name}"
+    return spoken, f"{said}; -T dialect=unified asks in the words of {name}"
 
 
 def _in_units(name: str, given: Mapping[str, str], spoken: Mapping[str, str]) -> Mapping[str, str]:

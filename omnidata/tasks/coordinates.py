@@ -280,9 +280,7 @@ def _lines(receipt: Mapping[str, Any] | None, where: str) -> Sequence[_Line]:
         ) from None
 
 
-def resizing(
-    receipt: Mapping[str, Any] | None, screen: Screen, *, where: str
-) -> Resizing | None:
+def resizing(receipt: Mapping[str, Any] | None, screen: Screen, *, where: str) -> Resizing | None:
     """The way from pixels of the picture that was sent to pixels of the screen; None if no way is.
 
     What was sent is the whole screen, in whatever size: also where the picture has other pixels

@@ -13,6 +13,7 @@ from omnidata.tasks.omnigui.load import load
 from tests.adapters.servers import Fault
 from tests.cli.asking import WAIT, evaluate, info, server
 from tests.cli.running import Started, as_json, omnidata
+from tests.goldens.worlds import build
 from tests.trees import read_lines
 
 PRICES = """
@@ -230,3 +231,58 @@ def test_the_command_printed_at_an_interrupt_goes_on(sample: Path, tmp_path: Pat
         omnidata(*again)
         assert asked.count <= 41
     assert len({line["sample_id"] for line in read_lines(run / "predictions.jsonl")}) == 40
+
+
+CALL = (
+    '<tool_call>\n{"name": "mobile_use", "arguments": {"action": "wait", "time": 2}}\n</tool_call>'
+)
+ROW = '[agent]\nwire = "openai"\nmodel = "tiny"\nbase_url = "{}"\nkey_optional = true\n'
+
+
+def test_a_preset_names_the_dialect_in_which_its_model_is_asked(
+    sample: Path, tmp_path: Path
+) -> None:
+    table, out = tmp_path / "models.toml", tmp_path / "run"
+    with server(lambda number: Fault(text=CALL)) as asked:
+        table.write_text(ROW.format(f"{asked.url}/v1") + 'dialect = "qwen3"\n')
+        model = ("--model", "agent", "--models", table, "--limit", "4")
+        whole = ("evaluate", "omnigui", sample, *model)
+        done = omnidata(*whole, "--out", out, "--json")
+        assert "agent is asked in its dialect, qwen3; -T dialect=unified asks in" in done.stderr
+        assert as_json(done)["dialect"]["read"] == 4
+        assert info(out)["options"]["dialect"] == "qwen3"
+        assert "mobile_use" in str(asked.asked[0].payload)
+        omnidata(*whole, "--out", out)  # resumes
+        again = omnidata("score", "omnigui", sample, out, "--json")
+        assert as_json(again)["dialect"]["name"] == "qwen3"
+        assert asked.count == 4
+
+        plain = omnidata(*whole, "-T", "dialect=unified", "--out", tmp_path / "plain", "--json")
+        assert "dialect" not in plain.stderr
+        assert "dialect" not in as_json(plain)
+        refused = omnidata(*whole, "-T", "dialect=unified", "--out", out, code=2).stderr
+        assert 'options.dialect: "qwen3" there, null now' in refused
+
+        suite = tmp_path / "suite.toml"
+        suite.write_text(
+            f'out = "runs"\n[[tasks]]\ntask = "omnigui"\ndata = "{sample}"\nlimit = 2\n'
+            '[[models]]\nmodel = "agent"\nmodels = "models.toml"\n'
+            '[[models]]\nmodel = "baseline:center"\n'
+        )
+        first, second = as_json(omnidata("suite", suite, "--json"))
+        assert first["results"]["dialect"]["name"] == "qwen3"
+        assert "dialect" not in second["results"]
+
+    video = build("idm-single", tmp_path / "idm")
+    said = omnidata("evaluate", "idm-single", video, *model, "--dry-run", "--out", "x").stderr
+    assert "agent is asked in the words of idm-single, not in its dialect qwen3: " in said
+
+
+def test_a_preset_of_an_unknown_dialect_is_refused_by_name(sample: Path, tmp_path: Path) -> None:
+    table = tmp_path / "models.toml"
+    table.write_text(ROW.format("http://127.0.0.1:9/v1") + 'dialect = "qwen9"\n')
+    said = omnidata(
+        "evaluate", "omnigui", sample, "--model", "agent", "--models", table, "--out", "x", code=2
+    ).stderr
+    assert "[agent] dialect = 'qwen9' in the table of models" in said
+    assert "qwen3" in said

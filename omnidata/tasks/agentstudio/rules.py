@@ -211,7 +211,9 @@ class PointProfile(AgentStudioProfile):
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read the point and hold it against the row's box."""
         rule = judge_point if self.reading == "paper" else judge_released
-        resized = resizing(receipt, step.screen, where=step.sample_id) if self.space == "px" else None
+        resized = (
+            resizing(receipt, step.screen, where=step.sample_id) if self.space == "px" else None
+        )
         to_screen = resized.to_screen if resized else None
         found = rule(step.source, text, space=self.space, to_screen=to_screen)
         outcome: Outcome = "unparsed" if found.fault == "no-pair" else "ok"

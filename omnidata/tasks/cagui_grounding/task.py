@@ -143,7 +143,9 @@ class GroundingProfile(RowProfile):
 
     def _hits(self, step: Step, point: Pair, receipt: Mapping[str, Any] | None) -> bool:
         x, y = point
-        resized = resizing(receipt, step.screen, where=step.sample_id) if self._space == "px" else None
+        resized = (
+            resizing(receipt, step.screen, where=step.sample_id) if self._space == "px" else None
+        )
         if resized:
             x, y = resized.to_screen(point)
         # In the release's order of operations: its edges are inside.

@@ -307,7 +307,9 @@ class PhoneProfile(EpisodeProfile):
         """Reads an answer to a step, with the centres of elements for the marks that it names."""
         if self._marked is None:
             return self._read
-        resized = resizing(receipt, step.screen, where=step.sample_id) if self._space == "px" else None
+        resized = (
+            resizing(receipt, step.screen, where=step.sample_id) if self._space == "px" else None
+        )
         truth = self._truth(step.source, step.screen)
         touch = touch_of(truth.action) if truth else None
         acted = [(touch[0] * step.screen[0], touch[1] * step.screen[1])] if touch else []

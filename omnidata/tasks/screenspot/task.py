@@ -151,7 +151,9 @@ class PointProfile(PartsProfile):
         row = step.source["row"]
         if is_negative(row):
             return said is not None and said.point is None
-        resized = resizing(receipt, step.screen, where=step.sample_id) if self._space == "px" else None
+        resized = (
+            resizing(receipt, step.screen, where=step.sample_id) if self._space == "px" else None
+        )
         return hits(
             box_of(row, step.source["boxes"]),
             said or ParsedResponse(None),
