@@ -35,6 +35,7 @@ from omnidata.dialects.base import (
     Rules,
     UnreadError,
 )
+from omnidata.dialects.points import read_place
 from omnidata.dialects.words import Word, bracketed, numbers, place, words
 
 _FRAME: Final = Frame("norm1000")
@@ -395,7 +396,6 @@ def _point(where: Place) -> str:
 BASE: Final = (
     "likaixin2000/ScreenSpot-Pro-GUI-Grounding@bd8bbbb470fbc4fda2a4fa9ec90bd2572507794e: models/"
 )
-_FORMS: Final = ("<|box_start|>", "<point>", "[[", "(", "[")
 _FOUR: Final = re.compile(r"(?<!\d)(\d++),\s*(\d++),\s*(\d++),\s*(\d++)")
 _TWO: Final = re.compile(r"\[\[(\d++),(\d++)\]\]")
 _LOOSE: Final = re.compile(r"-?\d+\.?\d*")
@@ -404,21 +404,20 @@ _TAP: Final[frozenset[Kind]] = frozenset({"tap"})
 
 
 def _found(text: str) -> Answer:
-    """The first place of a text, in the first form that is there."""
+    """The place that a text names."""
     said = text
     for mark in _ENDS:
         said = said.split(mark, 1)[0]
-    for form in _FORMS:
-        start = said.find(form)
-        if start < 0:
-            continue
-        where = place(said[start:], "norm1000")
-        if where is not None:
-            return Answer((Action("tap", (where,)),))
-    bare = numbers(said[:_LONGEST])
-    if len(bare) == 2:
-        return Answer((Action("tap", (Point(bare[0], bare[1], "norm1000"),)),))
-    raise UnreadError(f"no place: {said.strip():.80}")
+    try:
+        where = read_place(said, "norm1000")
+    except ValueError:
+        where = None
+        bare = numbers(said[:_LONGEST])
+        if len(bare) == 2:
+            where = Point(bare[0], bare[1], "norm1000")
+    if where is None:
+        raise UnreadError(f"no place: {said.strip():.80}")
+    return Answer((Action("tap", (where,)),))
 
 
 _LONGEST: Final = 1000

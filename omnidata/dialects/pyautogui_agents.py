@@ -589,6 +589,12 @@ def _cannot(action: Action, what: str) -> CannotSayError:
     return CannotSayError(f"code of pyautogui does not say of {action.label}: {what}")
 
 
+def _is_share(point: Point) -> bool:
+    """Whether two numbers can be no pixels: both from 0 to 1, and not both whole."""
+    pair = (point.x, point.y)
+    return all(0 <= number <= 1 for number in pair) and any(number % 1 for number in pair)
+
+
 _TURNS: Final = Layout(turns=True, screenshots=3, actions=10)
 
 
@@ -625,6 +631,19 @@ class OpenCua(CodeDialect):
         "web": _MOUSE | {"wait"},
     }
     triple = "computer.triple_click"
+
+    def meant(self, point: Point, fed: Screen) -> Point:
+        """Fractions between 0 and 1 are shares of the screenshot, as the released reader has it."""
+        if not _is_share(point) or min(fed) < 1:
+            return point
+        return convert(replace(point, space="rel"), "px", fed)
+
+    def code(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
+        """As `CodeDialect.code`; a place within the first pixel would be read as a share."""
+        for action in _steps(actions):
+            if any(_is_share(centre(region)) for region in (*action.start, *action.end)):
+                raise _cannot(action, "a place within the first pixel of the picture")
+        return super().code(actions, fed, platform)
 
     def released(self, text: str, fed: Screen) -> tuple[Action, ...]:
         """As AgentNetBench's agent reads it."""

@@ -163,7 +163,9 @@ def _action(body: Mapping[str, str]) -> Action:
     if known.startswith("press_") and len(known) > len("press_"):
         return Action("keys", keys=(known.removeprefix("press_"),))
     if known == "scroll":
-        return Action("scroll", start, direction=_direction(text), sense="finger")
+        said = body.get("direction", "None")
+        way = _direction(text if said in ("", "None") else said)
+        return Action("scroll", start, direction=way, sense="finger")
     if known in _TYPED:
         return Action("type", start, text=text)
     if known == "open_app":

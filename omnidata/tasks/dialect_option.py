@@ -30,6 +30,7 @@ from omnidata.dialects import (
     UnreadError,
     get_dialect,
 )
+from omnidata.dialects.points import read_place
 from omnidata.errors import PluginError, UsageError
 from omnidata.files import SETTINGS, read_file
 from omnidata.jsontext import hash_of, is_number
@@ -425,7 +426,10 @@ class InDialect:
         try:
             found = self.dialect.read(whole, fed, rules=rules)
         except UnreadError:
-            raise
+            named = self._named(whole) if rules == "lenient" else None
+            if named is None:
+                raise
+            found = Answer((Action("tap", (named,)),))
         except OverflowError:  # of an integer beyond all floats, wherever a reader reckons with it
             raise UnreadError("a number in the answer is beyond all reckoning") from None
         except Exception as error:
@@ -434,9 +438,21 @@ class InDialect:
         made = isinstance(found, Answer) and found.actions and all(map(_is_made, found.actions))
         if not made:
             raise self._broken("read", f"gives {found!r:.80} for the answer {text[:60]!r}")
+        placed = rules == "strict" or any(action.start for action in found.actions)
+        if not placed and (named := self._named(whole)):  # words beside no call end a turn
+            found = replace(found, actions=(Action("tap", (named,)),))
         if not all(map(_is_near, found.actions)):
             raise UnreadError("a place is on no screen of this world")
         return found
+
+    def _named(self, text: str) -> Region | None:
+        """The place in an answer that is no action, where the task asks for one; None if none."""
+        if self._asked != "point":
+            return None
+        try:
+            return read_place(text, self.dialect.frame.space)
+        except ValueError:
+            return None
 
     def _broken(self, method: str, what: str) -> PluginError:
         kind = type(self.dialect)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -278,6 +279,8 @@ def test_places_keep_their_numbers_and_boxes_their_corners() -> None:
         ("[[3, 4.5]]", Point(3, 4.5, "norm1000")),
         ("<point>300 80</point>", Point(300, 80, "norm1000")),
         ("It is at 3, 4", Point(3, 4, "norm1000")),
+        ('{"point_2d": [3, 4], "label": "5"}', Point(3, 4, "norm1000")),
+        ("Not (1, 2) but (3, 4).", Point(3, 4, "norm1000")),
     ]  # fmt: skip
     for text, region in base:
         assert read("os-atlas-base", text).actions == (Action("tap", (region,)),)
@@ -296,6 +299,7 @@ def test_places_keep_their_numbers_and_boxes_their_corners() -> None:
         ("opencua", "pyautogui.click(tag_1)"),
         ("opencua", "pyautogui.click(x=5)"),
         ("opencua", "pyautogui.dance()"),
+        ("os-atlas-base", "<|box_start|>(1,2),(1e400,4)<|box_end|>"),
         ("kimi", "◁think▷ pyautogui.click(x=0.1, y=0.2)"),
         ("os-atlas-pro", "actions:\nJUMP [UP]"),
         ("os-atlas-pro", "actions:\nSCROLL [FORTH]"),
@@ -346,6 +350,16 @@ def test_released_parsers_lose_what_is_plainly_said(
     name: str, text: str, released: str, plainly: str
 ) -> None:
     assert (shown(name, text, "strict"), shown(name, text)) == (released, plainly)
+
+
+def test_opencua_takes_fractions_for_shares_and_writes_none() -> None:
+    """As its released reader does; the pixel in the corner stays a pixel."""
+    for rules in get_args(Rules):
+        found = read("opencua", "pyautogui.click(x=0.25, y=0.5)", rules=rules).actions[0]
+        assert found.start == (Point(FED[0] / 4, FED[1] / 2, "px"),)
+    assert read("opencua", "pyautogui.click(x=1, y=0)").actions[0].start == (Point(1, 0, "px"),)
+    with pytest.raises(CannotSayError, match="first pixel"):
+        get_dialect("opencua").write([Action("tap", (Point(0.5, 1, "px"),))], FED, "desktop")
 
 
 def test_released_parsers_move_places() -> None:

@@ -234,6 +234,21 @@ def test_a_pixel_outside_the_edge_is_wrong_in_every_frame(
     assert list(hits.values()) == [True, True, False, False] * 2
 
 
+@pytest.mark.parametrize("name", [name for name in dialects() if "web" in get_dialect(name).says])
+@pytest.mark.parametrize(
+    "form", ["It is the field at ({}, {}).", '{{"point_2d": [{}, {}], "label": "field"}}']
+)
+def test_a_place_in_other_words_is_read_where_a_place_is_asked_for(name: str, form: str) -> None:
+    """One reader for all families; where an action is asked for, such words are none."""
+    task: Any = get_task("screenspot", {"dialect": name})
+    step, frame, fed = _spot((1920, 1080)), task.dialect.frame, task.dialect.frame.fed((1920, 1080))
+    wide, tall = frame.extent(fed)
+    text = form.format(116 * wide / 1920, 209 * tall / 1080)
+    assert task.profiles["screenspot"].judge(step, text).values[0] is True
+    negative = task.profiles["screenspot"].judge(step, "It is not on the screen.")
+    assert negative.values[0] is False
+
+
 def test_a_receipt_says_how_large_the_picture_was() -> None:
     task: Any = get_task("screenspot", {"dialect": "toy-px"})
     step = _spot((1920, 1080))

@@ -73,6 +73,8 @@ def test_actions_are_written_with_what_stands_for_nothing() -> None:
     (one("type", "[-100, -100]", "\"it's\""), Action("type", text="it's")),
     (one("open_app", "[-100, -100]", "'Clock'"), Action("open_app", app="Clock")),
     (one("scroll", "[-100, -100]", "'Up'"), Action("scroll", direction="up", sense="finger")),
+    ("[{'action': 'scroll', 'point': [-100, -100], 'direction': 'left'}]",
+     Action("scroll", direction="left", sense="finger")),
     (one("select", "[1, 2]", "'Red'"), Action("select", at(1, 2), text="Red")),
     (one("hotkey", "[-100, -100]", "'ctrl+c'"), Action("hotkey", keys=("ctrl", "c"))),
     (one("press_pgdn"), Action("keys", keys=("pgdn",))),
