@@ -337,7 +337,9 @@ def _pointing(action: Action, start: Sequence[Region], end: Sequence[Region]) ->
         yield _calling("click", start, button=action.button, times=action.count)
     elif action.kind == "scroll":
         way = finger_way(action)
-        if way is None or action.amount_unit != "notch":
+        # Pixels become as many clicks of the wheel, as OSWorld's own agent for OpenAI's tool has it
+        # (mm_agents/openai_cua_agent.py); how far a wheel turns is not judged.
+        if way is None or action.amount_unit not in ("notch", "px"):
             raise CannotSayError("a wheel turns one way, by notches")
         if start:
             yield _calling("moveTo", start)
