@@ -26,6 +26,7 @@ from omnidata.run.scheduling import (
     StageTimer,
     retry_delay,
 )
+from omnidata.tasks import of_screen
 from omnidata.types import (
     Adapter,
     Completion,
@@ -330,7 +331,8 @@ class Engine:
         line.extend([None] * (step.step_index - len(line)))  # steps that the data lacks
         completion = self._run.done[step.sample_id]
         said = completion.delivery == "ok"
-        line.append(self._task.read(completion.text, completion.receipt) if said else None)
+        receipt = of_screen(completion.receipt, step.screen)
+        line.append(self._task.read(completion.text, receipt) if said else None)
 
     async def _sync_often(self) -> None:
         while True:

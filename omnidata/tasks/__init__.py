@@ -13,10 +13,13 @@ from omnidata.errors import UsageError
 from omnidata.loaders.load import reading
 from omnidata.registry import PluginTask
 from omnidata.tasks.common_options import IN_DIALECT, OPTIONS, WithCommonOptions, split
+from omnidata.tasks.coordinates import of_screen
 from omnidata.tasks.dialect_option import in_dialect, unit_for
 
 if TYPE_CHECKING:
     from omnidata.types import Task
+
+__all__ = ["get_task", "of_screen", "options_for"]
 
 
 def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:

@@ -304,6 +304,30 @@ def resizing(receipt: Mapping[str, Any] | None, screen: Screen, *, where: str) -
     return Resizing(found.size, original) if found.size != original else None
 
 
+def of_screen(receipt: Mapping[str, Any] | None, screen: Screen) -> Mapping[str, Any] | None:
+    """A receipt whose picture was the whole screen of its step, for who knows the receipt alone.
+
+    Args:
+        receipt: of a prediction.
+        screen: width and height in pixels that the step's row states; (0, 0) where unknown.
+
+    Raises:
+        PredictionError: as `shown`.
+
+    Examples:
+        >>> line = {"role": "screenshot", "width": 90, "height": 200, "original": [360, 800]}
+        >>> of_screen({"parts": [line]}, (720, 1600))["parts"][0]["original"]
+        [720, 1600]
+    """
+    if min(screen) < 1 or receipt is None or shown(receipt, where="the step before") is None:
+        return receipt
+    parts = [
+        {**line, "original": [*screen]} if line.get("role") == "screenshot" else line
+        for line in receipt["parts"]
+    ]
+    return {**receipt, "parts": parts}
+
+
 # Places of answers in pixels of the screen.
 
 

@@ -15,7 +15,7 @@ from omnidata.errors import MediaError, OmnidataError, RunError, UsageError, cou
 from omnidata.predictions import Prediction, lacked, parts
 from omnidata.run.altered_media import Alteration, read_alteration, step_without
 from omnidata.run.run_files import Run, recorded_steps
-from omnidata.tasks import get_task
+from omnidata.tasks import get_task, of_screen
 from omnidata.types import (
     Diagnosis,
     Explanation,
@@ -138,7 +138,8 @@ class Book:
             before = self.steps[other]
             said = self.prediction(before) if before.step_index < step.step_index else None
             if said and said.delivery == "ok":
-                past[before.step_index] = self.task.read(said.output or "", said.receipt)
+                receipt = of_screen(said.receipt, before.screen)
+                past[before.step_index] = self.task.read(said.output or "", receipt)
         return past
 
 

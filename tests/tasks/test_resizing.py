@@ -16,12 +16,14 @@ from omnidata.actions import Point
 from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import render
 from omnidata.errors import PredictionError
+from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.rules import PointProfile
 from omnidata.tasks.coordinates import Resizing
 from omnidata.tasks.omnigui.load import load
 from omnidata.tasks.omnigui.task import OmniGui
-from omnidata.types import Step
+from omnidata.types import Completion, Step
+from tests.run.scripted import Scripted
 from tests.trees import row, write_rows
 
 BOX = (210, 786, 351, 850)  # of 720 x 1600, as tests.trees.row has it
@@ -128,6 +130,23 @@ def test_a_history_of_predictions_has_pixels_of_the_screen() -> None:
     action = OmniGui("omnigui", {"coordinates": "px"}).read(answer(225, 500), RECEIPT)
     assert action is not None
     assert action.start == (Point(360, 800, "px"),)
+
+
+def test_a_history_of_predictions_has_pixels_of_the_screen_that_the_row_states(
+    tmp_path: Path,
+) -> None:
+    """Files of half the sides, of one episode of two steps; the second is told of the first."""
+    Image.fromarray(np.zeros((800, 360, 3), np.uint8)).save(tmp_path / "1.png")
+    media: dict[str, Any] = {"image_path": "1.png", "video_path": None, "audio_path": None}
+    rows = [row(step=number, **media) for number in (0, 1)]
+    source = load(write_rows(tmp_path / "steps.json", rows))
+    task = get_task("omnigui", {"coordinates": "px", "history": "predicted"})
+    line = {"role": "screenshot", "width": 180, "height": 400, "original": [360, 800]}
+    said = Completion(text=answer(90, 200), receipt={"parts": [line]})
+    model = Scripted(lambda *_: said)
+    evaluate(task, source, model, tmp_path / "run")
+    prompt = str(model.prompts[source.steps[1].sample_id])
+    assert "Step 0: TAP at [500, 500]" in prompt  # thousandths of the screen, as the paper has it
 
 
 @pytest.mark.parametrize("reading", ["paper", "release"])
