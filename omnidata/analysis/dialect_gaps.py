@@ -10,7 +10,7 @@ from typing import Any, Final, cast, get_args
 
 from omnidata.actions import Action, Direction, Point
 from omnidata.dialects import CannotSayError, Dialect, Platform, UnreadError, get_dialect
-from omnidata.errors import UsageError
+from omnidata.errors import UsageError, counted
 from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.dialect_option import PLATFORMS, InDialect
@@ -63,7 +63,7 @@ CATALOGUE: Final[tuple[tuple[str, Action], ...]] = (
 
 def described(dialect: Dialect) -> dict[str, Any]:
     """A dialect as JSON values: for whom it is, how it reads, how pictures are fed."""
-    frame, layout = dialect.frame, dialect.layout
+    frame = dialect.frame
     limits = [
         f"sides in multiples of {frame.factor}" if frame.factor > 1 else "",
         f"at least {frame.min_pixels:,} pixels" if frame.min_pixels else "",
@@ -76,10 +76,23 @@ def described(dialect: Dialect) -> dict[str, Any]:
         "platforms": list(dialect.says),
         "places": frame.space,
         "pictures": [limit for limit in limits if limit],
-        "past": "turns" if layout.turns else "text",
-        "screenshots": str(layout.screenshots),
+        "past": _past(dialect),
         "strict": dialect.source,
     }
+
+
+def _past(dialect: Dialect) -> str:
+    """How prompts tell of the past; by platform where it differs."""
+    found: dict[str, list[str]] = {}
+    for platform in dialect.says:
+        layout = dialect.layout_on(platform)
+        said = ["turns" if layout.turns else "text", counted(layout.screenshots, "screenshot")]
+        if layout.actions is not None:
+            said.append(counted(layout.actions, "action"))
+        found.setdefault(", ".join(said), []).append(platform)
+    if len(found) == 1:
+        return next(iter(found))
+    return "; ".join(f"{', '.join(platforms)}: {said}" for said, platforms in found.items())
 
 
 def gaps(task: str, name: str) -> dict[str, Any]:

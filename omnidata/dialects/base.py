@@ -173,6 +173,7 @@ class Dialect(ABC):
         source: whose parser `strict` is held against: repository and commit, or "documentation".
         frame: how pictures are fed, and what the numbers mean.
         layout: how prompts tell of the past.
+        layouts: the same on platforms where it is otherwise.
         says: the kinds of actions that it can express, by platform; a platform that is not there
             cannot be asked about. "point" is what grounding tasks ask for.
         stop: texts at which a model ends its answer, beside its own end.
@@ -190,6 +191,7 @@ class Dialect(ABC):
     source: ClassVar[str] = "documentation"
     frame: ClassVar[Frame]
     layout: ClassVar[Layout] = Layout()
+    layouts: ClassVar[Mapping[Platform, Layout]] = {}
     says: ClassVar[Mapping[Platform, frozenset[Kind]]]
     stop: ClassVar[Sequence[str]] = ()
     special_tokens: ClassVar[bool] = False
@@ -233,6 +235,10 @@ class Dialect(ABC):
             platform: where.
             fed: as in `read`.
         """
+
+    def layout_on(self, platform: Platform) -> Layout:
+        """How prompts tell of the past on a platform."""
+        return self.layouts.get(platform, self.layout)
 
     def plain_keys(self, keys: Sequence[str]) -> tuple[str, ...]:
         """Keys by the names that benchmarks of desktops know: pyautogui's.
@@ -278,10 +284,11 @@ class Dialect(ABC):
         Raises:
             UsageError: as `tools`.
         """
+        layout = self.layout_on(question.platform)
         told = question.system
         if told is None:
             told = self.vocabulary(question.asked, question.platform, question.fed)
-        turns = [past for past in question.past if past.shot] if self.layout.turns else []
+        turns = [past for past in question.past if past.shot] if layout.turns else []
         lines = [
             f"Step {number}: {self.line(past, question.platform)}"
             for number, past in enumerate(question.past, question.first + 1)
@@ -290,11 +297,11 @@ class Dialect(ABC):
         texts = [f"Task: {question.instruction}"]
         if lines:
             texts.append("Previous actions:\n" + "\n".join(lines))
-        if not self.layout.system:
+        if not layout.system:
             texts.insert(0, told)
         opening = Part("text", "\n\n".join(texts))
         tools = self.tools(question.asked, question.platform, question.fed)
-        heads = (Part("text", told), *tools) if self.layout.system else tools
+        heads = (Part("text", told), *tools) if layout.system else tools
         messages = [Message("system", heads)] if heads else []
         for past in turns:
             assert past.shot

@@ -9,9 +9,9 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from omnidata.dialects.base import Dialect, Frame, Layout, UnreadError
+from omnidata.dialects.base import Dialect, Frame, Layout, Platform, UnreadError
 from omnidata.dialects.qwen import CLICKS, DESKTOP, MOBILE, MORE, NEEDS, ToolCalls, says_of
 from omnidata.dialects.tool_calls import CLOSE, OPEN, Call
 from omnidata.jsontext import BROKEN, decode, is_number
@@ -68,6 +68,7 @@ class GuiOwl15(ToolCalls):
     )
     frame = Frame("norm1000", 16, 3136, 10035200)
     layout = Layout(turns=True, screenshots=5)
+    layouts: ClassVar[Mapping[Platform, Layout]] = {"desktop": Layout(turns=True, screenshots=4)}
     mobile = (*MOBILE, "answer", "interact")
     desktop = (*DESKTOP, *MORE, "interact")
     says = says_of(mobile, desktop)

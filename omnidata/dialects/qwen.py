@@ -33,6 +33,7 @@ from omnidata.dialects.base import (
     CannotSayError,
     Dialect,
     Frame,
+    Layout,
     Platform,
     Rules,
     UnreadError,
@@ -632,6 +633,11 @@ class _Qwen(ToolCalls):
         "QwenLM/Qwen-Agent@31a4d36d123688581a9e9744427272b33ce940e0 nous_fncall_prompt.py, and"
         " the tools of QwenLM/Qwen3-VL@96588727e44c78b25ba03ea03b8e12f7e64fd0da"
         " cookbooks/utils/agent_function_call.py"
+    )
+    # Of phones the cookbooks tell in one text; harnesses of desktops show screenshots as turns
+    # (OSWorld's mm_agents/qwen3vl_agent.py, Mobile-Agent's computer_use).
+    layouts: ClassVar[Mapping[Platform, Layout]] = dict.fromkeys(
+        ("desktop", "web"), Layout(turns=True, screenshots=4)
     )
 
     def released(self, text: str) -> Sequence[Call]:

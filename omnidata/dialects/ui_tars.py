@@ -296,8 +296,8 @@ def _thought(text: str) -> str:
     return _HEADS.sub("", text).strip()
 
 
-def _read_calls(text: str, space: Space) -> Answer:
-    calls = Calls(text)
+def _chain(calls: Calls, text: str) -> Sequence[Call]:
+    """The calls that a text says one after the other; none where there is no call."""
     marked = [found.end() for found in _MARKERS.finditer(text)]
     chain = calls.best(marked)
     if not chain or not _known(chain[0].name):
@@ -305,6 +305,12 @@ def _read_calls(text: str, space: Space) -> Answer:
             found.start() for found in _NAMED.finditer(text) if _known(found[0].rstrip("( \t\n\r"))
         )
         chain = calls.best(list(known)) or chain
+    return chain
+
+
+def _read_calls(text: str, space: Space) -> Answer:
+    calls = Calls(text)
+    chain = _chain(calls, text)
     if not chain:
         raise UnreadError("no call of an action is in the text")
     actions: list[Action] = []
@@ -333,6 +339,11 @@ def _read_tags(text: str, space: Space) -> Answer:
         thought, begin = _thought(text[: ended.end()]), ended.end()
     function = _FUNCTION.search(text, begin)
     answer = text.find("<answer>", begin)
+    tags = [at - begin for at in (answer, function.start() if function else -1) if at >= 0]
+    if tags and any(
+        call.begin < min(tags) < call.end for call in _chain(Calls(text[begin:]), text[begin:])
+    ):
+        function, answer = None, -1  # a tag inside of a call is what the call types
     if answer >= 0 and not (function and function.start() < answer):
         said, _, rest = text[answer + len("<answer>") :].partition("</answer>")
         action = Action("done", text=said.strip() or None)

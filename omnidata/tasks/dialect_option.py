@@ -238,7 +238,8 @@ class InDialect:
             for example in examples
             for message in example
         ]
-        told = [repr(dialect.layout), repr(dialect.frame), *dialect.stop, dialect.special_tokens]
+        layouts = [repr(dialect.layout_on(platform)) for platform in sorted(dialect.says)]
+        told = [*layouts, repr(dialect.frame), *dialect.stop, dialect.special_tokens]
         return hash_of([self.task.prompt_hash, dialect.name, told, texts])
 
     def platform_of(self, step: Step) -> Platform:
@@ -250,7 +251,9 @@ class InDialect:
     def load(self, data: Path, **options: Any) -> LoadedDataset:
         """Read the dataset's annotations; steps have the earlier screenshots that prompts show."""
         source = self.task.load(data, **options)
-        most = self.dialect.layout.screenshots - 1
+        own = PLATFORMS.get(self.task.platform)
+        platforms = [own] if own else [*self.dialect.says]
+        most = max(self.dialect.layout_on(each).screenshots for each in platforms) - 1
         if self._asked == "point" or most < 1 or "history_screenshots" in self.task.options:
             return source
         return earlier_screenshots(source, most)
@@ -295,7 +298,7 @@ class InDialect:
         self, step: Step, predicted: Sequence[Action | None] | None
     ) -> tuple[tuple[Past, ...], int]:
         """The earlier steps that are told, and the index of the first of them."""
-        own, layout = cast("Benchmark", self.task), self.dialect.layout
+        own, layout = cast("Benchmark", self.task), self.dialect.layout_on(self.platform_of(step))
         actions = own.earlier(step, predicted)
         first = own.forgotten(len(actions))
         if layout.actions is not None and own.history_window is None:
@@ -306,8 +309,10 @@ class InDialect:
         for index in range(first, len(actions)):
             action, screen = actions[index], step.history_screens[index]
             fed = self._fed(screen)
-            shot = step.media.get(earlier_roles(step.step_index - index)[-1])
-            part = Part("image", media=shot, role=f"{HISTORY}_{step.step_index - index}")
+            back = step.step_index - index
+            shown = back < layout.screenshots or "history_screenshots" in own.options
+            shot = step.media.get(earlier_roles(back)[-1]) if shown else None
+            part = Part("image", media=shot, role=f"{HISTORY}_{back}")
             done = () if action is None else (replace(action, then=()), *action.then)
             placed = tuple(self.placed(one, screen) for one in done)
             found.append(Past(placed, self._sized(part, fed) if shot else None, fed))

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from omnidata.actions import Action, Box, Button, Direction, Point, Screen, centre
 from omnidata.dialects import CannotSayError, Platform, Rules, UnreadError, get_dialect
+from omnidata.dialects.base import Past, Question
+from omnidata.types import MediaRef, Part
 
 VERSIONS = ("qwen2", "qwen2.5", "qwen3", "gui-owl-1.0", "gui-owl-1.5")
 SCREENS = ((1080, 2400), (1920, 1080), (3840, 2160))
@@ -314,3 +317,14 @@ def test_prompts_declare_what_can_be_said(name: str, platform: Platform) -> None
     assert "terminate" in tool["parameters"]["properties"]["action"]["enum"]
     pointing = dialect.vocabulary("point", platform, (0, 0))
     assert '"enum":["click"]' in pointing or '"enum":["left_click"]' in pointing
+
+
+@pytest.mark.parametrize(("platform", "turns"), [("mobile", 1), ("desktop", 3), ("web", 3)])
+def test_screenshots_of_the_past_are_turns_where_harnesses_have_them(
+    platform: Platform, turns: int
+) -> None:
+    shot = Part("image", media=MediaRef("image", Path(), "1.png"), role="screenshot", size=(9, 9))
+    past = Past((Action("tap", (Point(3, 4, "norm1000"),)),), shot, (9, 9))
+    question = Question("action", platform, "Go.", (shot,), (past,), fed=(9, 9))
+    _system, *conversation = get_dialect("qwen3").conversation(question)
+    assert [turn.role for turn in conversation] == ["user", "assistant", "user"][:turns]

@@ -370,3 +370,10 @@ def test_the_prompt_names_what_can_be_read_and_the_size_of_pixels(name: str) -> 
         assert ("1316 wide" in text) == (dialect.frame.space == "px")
         assert ("long_press" in text) == (platform == "mobile")
         assert "click" in dialect.vocabulary("point", platform, (0, 0))
+
+
+@pytest.mark.parametrize("typed", ["<answer>", "<answer>no</answer>", "<function=click>"])
+def test_a_tag_inside_of_a_call_is_typed(typed: str) -> None:
+    said = f"Thought: Write it.\nAction: type(content='{typed}')"
+    found = get_dialect("ui-tars-1.5").read(said, (100, 100))
+    assert [(action.kind, action.text) for action in found.actions] == [("type", typed)]
