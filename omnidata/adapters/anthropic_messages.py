@@ -80,10 +80,19 @@ class AnthropicMessages(SdkModel):
     package: ClassVar[str] = "anthropic"
     path: ClassVar[str] = "/v1/messages"
     sends: ClassVar[frozenset[Modality]] = frozenset({"image"})
-    controls: frozenset[str] = frozenset({"temperature", "max_new_tokens"})
+    controls: frozenset[str] = frozenset({"temperature", "max_new_tokens", "stop"})
     tools: ClassVar[frozenset[str]] = frozenset(_BETAS)
     ours: ClassVar[frozenset[str]] = frozenset(
-        {"messages", "model", "system", "tools", "stream", "temperature", "max_tokens"}
+        {
+            "messages",
+            "model",
+            "system",
+            "tools",
+            "stream",
+            "temperature",
+            "max_tokens",
+            "stop_sequences",
+        }
     )
 
     def __init__(self, preset: Preset, key: Key) -> None:
@@ -124,6 +133,8 @@ class AnthropicMessages(SdkModel):
             "max_tokens": params.max_new_tokens,
         }
         headers: dict[str, str] = {}
+        if params.stop:
+            settings["stop_sequences"] = params.stop
         if params.temperature is not None:
             settings["temperature"] = params.temperature
             headers["anthropic-version"] = _WITH_TEMPERATURE

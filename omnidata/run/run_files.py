@@ -392,6 +392,8 @@ def recorded_task(
             for key, value in recorded
             if key in FOR_JUDGING or allowed.get(key, ("",)) != ("",)
         }
+        if "dialect" in options:
+            said.pop("coordinates", None)  # the dialect has a unit of its own
         return get_task(name, said | dict(options))
     except UsageError as error:
         if run is None:

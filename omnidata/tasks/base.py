@@ -183,7 +183,6 @@ class Benchmark:
         score_files: scores what was done without any text of a model; None where nothing is.
         asked: what its prompt asks for: "action", what is done next; "point", where something is on
             the screen; None for anything else, of which dialects know nothing.
-        takes_several: whether an answer of its own form may hold several actions.
         tables: of its paper, the main one first; without one the results' first axis is shown.
         variations: its options that get a table of the runs that differ in them alone.
         detailed_actions: whether its actions say more than a label, places, a text and words, so
@@ -236,7 +235,6 @@ class Benchmark:
     task_of: Callable[[Step], str] | None = None
     score_files: OfflineScorer | None = None
     asked: Asked | None = None
-    takes_several: bool = False
     tables: Sequence[TableSpec] = ()
     variations: Sequence[Variation] = (HISTORY,)
     prompted_space: Space | None = None
@@ -359,13 +357,28 @@ class Benchmark:
             return ()
         return (replace(step.action, then=()), *step.action.then)
 
+    def asked_of(self, step: Step) -> Asked | None:
+        """What the prompt asks for of one step; None where it is neither an action nor a place.
+
+        Dialects have no words for such a step: it keeps the task's own. By default all steps are
+        asked for what `asked` says.
+        """
+        return self.asked
+
+    def takes(self, actions: Sequence[Action]) -> int:
+        """How many actions of an agent's answer, from the first, an answer of its own form holds.
+
+        One by default, as most tasks ask for the next action alone; the others are counted.
+        """
+        return 1
+
     def express(self, actions: Sequence[Action], step: Step) -> str:
         """Actions as an answer in the form that the question asks for, for `profiles` to judge.
 
         A task that defines it says in `asked` what it asks for.
 
         Args:
-            actions: one or more, one unless `takes_several`. Places are points in the unit of the
+            actions: one or more, as many as `takes` says. Places are points in the unit of the
                 option `coordinates`, or in pixels of the screenshot as it was sent where there is
                 no such option; their numbers stay as they are.
             step: what was asked about.

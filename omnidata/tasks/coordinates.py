@@ -403,8 +403,20 @@ def point_of(pair: object, space: Space) -> Point | None:
     return Point(pair[0], pair[1], space)
 
 
+def point_said(action: Action) -> Pair:
+    """The place of an action, for tasks that ask where something is.
+
+    Raises:
+        CannotSayError: it has no place.
+    """
+    if not action.start:
+        raise CannotSayError(f"{action.label} is at no place")
+    point = centre(action.start[0])
+    return point.x, point.y
+
+
 def pointed(action: Action) -> str:
-    """The place of an action as two numbers in brackets, for tasks that ask where something is.
+    """The place of an action as two numbers in brackets.
 
     Raises:
         CannotSayError: it has no place.
@@ -413,10 +425,8 @@ def pointed(action: Action) -> str:
         >>> pointed(Action("tap", (Point(0.25, 0.5, "rel"),)))
         '(0.25, 0.5)'
     """
-    if not action.start:
-        raise CannotSayError(f"{action.label} is at no place")
-    point = centre(action.start[0])
-    return f"({point.x!r}, {point.y!r})"
+    x, y = point_said(action)
+    return f"({x!r}, {y!r})"
 
 
 def in_pixels(region: Region, screen: Screen) -> Region:

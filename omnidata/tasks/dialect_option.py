@@ -58,6 +58,8 @@ COUNTS: Final = ("read", "read_strict", "expressed", "expressible", "left_out")
 """What a verdict has beside the profile's own values: whether the answer was read, also as the
 released parser reads, whether the task could express what was read, whether the dialect can say
 what is right; and how many actions the task left out, as it takes one a step."""
+_UNCOUNTED: Final = (None,) * len(COUNTS)
+"""The same of a step that is asked in the task's own words."""
 _UNEXPRESSED: Final = "unexpressed"
 PLATFORMS: Final[Mapping[str, Platform]] = {
     "mobile": "mobile",
@@ -260,8 +262,17 @@ class InDialect:
 
     # What is asked.
 
+    def in_own_words(self, step: Step) -> bool:
+        """Whether a step is asked for what no dialect has words for: a text, say."""
+        return cast("Benchmark", self.task).asked_of(step) is None
+
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The dialect's conversation for one step, with the media that the task's own one shows."""
+        """The dialect's conversation for one step, with the media that the task's own one shows.
+
+        A step that is asked for neither an action nor a place keeps the task's own words.
+        """
+        if self.in_own_words(step):
+            return self.task.prompt(step, predicted)
         fed = self._fed(step.screen)
         told = self.task.prompt(_without_history(step), predicted)
         parts = [
@@ -375,6 +386,8 @@ class InDialect:
 
         What the prompt says of it already, the dialect's prefix, is left out.
         """
+        if self.in_own_words(step):
+            return self.task.target(step)
         try:
             text = self.written(step).removeprefix(self.dialect.prefix)
         except CannotSayError:
@@ -489,7 +502,7 @@ class InDialect:
             )
             for action in answer.actions
         ]
-        taken = actions if own.takes_several else actions[:1]
+        taken = actions[: own.takes(actions)]
         try:
             said = own.express(taken, step)
         except CannotSayError as error:
@@ -656,6 +669,10 @@ class _DialectProfile:
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read one answer in the dialect, and hold what it says against the step."""
         task = self._task
+        if task.in_own_words(step):
+            plain = self._own.judge(step, text, receipt)
+            values = (*plain.values, *_UNCOUNTED)
+            return Verdict(plain.outcome, values, plain.parsed, plain.reason)
         found, known = task.interpret(step, text, receipt, self._rules)
         other: Rules = "lenient" if self._rules == "strict" else "strict"
         also = task.is_read(step, text, receipt, other)
@@ -681,7 +698,9 @@ class _DialectProfile:
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
         """The verdict on a step for which no answer came."""
         bare = self._own.failed(step, outcome)
-        nothing = (None, None, None, self._expressible(step), None)
+        nothing: tuple[bool | None, ...] = (None, None, None, self._expressible(step), None)
+        if self._task.in_own_words(step):
+            nothing = _UNCOUNTED
         return Verdict(outcome, (*bare.values, *nothing), bare.parsed, bare.reason)
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
@@ -691,6 +710,7 @@ class _DialectProfile:
         counts = {name: rows.values[name] for name in COUNTS}
         answered = int((~np.isnan(counts["read"])).sum())
         sums = {name: int(np.nansum(counts[name])) for name in COUNTS[:3]}
+        own_words = sum(map(self._task.in_own_words, steps))
         return {
             **found,
             "dialect": {
@@ -699,8 +719,9 @@ class _DialectProfile:
                 "answers": answered,
                 **sums,
                 "several": int((np.nan_to_num(counts["left_out"]) > 0).sum()),
-                "steps": len(steps),
+                "steps": len(steps) - own_words,
                 "expressible": int(np.nansum(counts["expressible"])),
+                **({"in_own_words": own_words} if own_words else {}),
             },
         }
 

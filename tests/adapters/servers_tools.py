@@ -22,7 +22,9 @@ class Messages:
     """
 
     path = "/v1/messages"
-    fields = frozenset({"model", "max_tokens", "messages", "system", "temperature", "tools"})
+    fields = frozenset(
+        {"model", "max_tokens", "messages", "system", "temperature", "tools", "stop_sequences"}
+    )
 
     def __init__(self, content: Any = None, beta: str = "", extra: frozenset[str] = frozenset()):
         self.content, self.beta, self.extra = content, beta, extra

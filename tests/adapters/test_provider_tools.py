@@ -39,7 +39,12 @@ def shown(tmp_path: Path) -> Shown:
 
 
 def asked(
-    spec: str, server: Server, request: Request, tmp_path: Path, **options: str
+    spec: str,
+    server: Server,
+    request: Request,
+    tmp_path: Path,
+    stop: tuple[str, ...] = (),
+    **options: str,
 ) -> Completion:
     """One question, asked in one attempt."""
     file = tmp_path / "key"
@@ -48,13 +53,14 @@ def asked(
     adapter = get_adapter(
         spec, get_task("omnigui"), [], options=options, base_url=url, key_file=file
     )
-    return asyncio.run(once(adapter, request))
+    return asyncio.run(once(adapter, request, stop))
 
 
-async def once(adapter: Adapter, request: Request) -> Completion:
+async def once(adapter: Adapter, request: Request, stop: tuple[str, ...] = ()) -> Completion:
     try:
         assert not adapter.unsupported_reason(request.conversation)
-        [answer] = await adapter.generate([adapter.prepare(request)], adapter.params)
+        params = replace(adapter.params, stop=stop)
+        [answer] = await adapter.generate([adapter.prepare(request)], params)
         return answer
     finally:
         await adapter.close()
@@ -89,6 +95,15 @@ def test_a_temperature_is_sent_to_the_version_that_takes_one(shown: Shown, tmp_p
     with running(Messages()) as server:
         asked(ANTHROPIC, server, plain(shown), tmp_path, temperature="0")
         assert server.asked[0].payload["temperature"] == 0.0
+
+
+def test_a_dialects_stop_texts_end_an_answer_of_messages(shown: Shown, tmp_path: Path) -> None:
+    """Its reason is `stop_sequence`, an end like any other."""
+    with running(Messages(), [Fault(finish="stop_sequence", text="Tap")]) as server:
+        answer = asked(ANTHROPIC, server, plain(shown), tmp_path, stop=("</done>",))
+        [request] = server.asked
+    assert request.payload["stop_sequences"] == ["</done>"]
+    assert (answer.delivery, answer.text) == ("ok", "Tap")
 
 
 @pytest.mark.parametrize(

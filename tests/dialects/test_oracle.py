@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from omnidata import registry
 from omnidata.dialects import dialects
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
@@ -15,17 +17,32 @@ from omnidata.tasks.dialect_option import STRICT
 from omnidata.types import Step
 from tests.full import FULL
 from tests.goldens import worlds
+from tests.loaders import neighbours, published_forms
 
 WORLDS = [name for name in worlds.WORLDS if name not in ("omnigui-few", "groundui")]
+NEIGHBOURS: dict[str, Callable[[Path], Path]] = {
+    "gui-odyssey": published_forms.odyssey,
+    "mind2web": neighbours.mind2web,
+    "osworld-g": neighbours.osworld_g,
+    "cagui-grounding": lambda folder: published_forms.grounding(
+        folder, [published_forms.function()], [published_forms.label()]
+    ),
+}
 
 
-@pytest.mark.parametrize("world", WORLDS)
+def test_every_benchmark_that_has_dialects_is_here() -> None:
+    asked = {name for name in registry.benchmarks() if cast("Any", get_task(name)).asked}
+    assert asked <= {task for task, _ in worlds.WORLDS.values()} | {*NEIGHBOURS}
+
+
+@pytest.mark.parametrize("world", [*WORLDS, *NEIGHBOURS])
 def test_what_a_dialect_can_say_is_judged_as_in_the_tasks_own_words(
     world: str, tmp_path: Path
 ) -> None:
-    task = worlds.WORLDS[world][0]
+    task = world if world in NEIGHBOURS else worlds.WORLDS[world][0]
     own: Any = get_task(task)
-    source = own.load(worlds.build(world, tmp_path), check_media=False)
+    data = (NEIGHBOURS.get(world) or partial(worlds.build, world))(tmp_path)
+    source = own.load(data, check_media=False)
     steps = source.steps if FULL else [*source.steps[:40], *source.steps[-8:]]
     right = own.baseline("oracle", source.steps, {})
     wanted = {

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from omnidata.actions import Box
 from omnidata.loaders.load import recognised
 from omnidata.tasks import get_task
 from omnidata.tasks.cagui_grounding.task import read_any, read_released
-from omnidata.types import LoadedDataset, Step
+from omnidata.types import LoadedDataset, Step, VerdictColumns
 from tests.data.tiny import SIZE
 from tests.loaders.agentstudio import codes
 from tests.loaders.published_forms import function, grounding, label
@@ -145,3 +146,24 @@ def test_every_verb_serves_it(tmp_path: Path) -> None:
     found = every_verb("cagui-grounding", data, tmp_path, subset="bbox2text", metric="accuracy")
     assert found["center"]["by"]["form"]["fun2point"]["accuracy"] == 0.5
     assert found["oracle"]["by"]["form"]["bbox2text"]["accuracy"] == 1.0
+
+
+def test_a_dialect_asks_for_places_and_leaves_texts_in_the_tasks_own_words(tmp_path: Path) -> None:
+    data = grounding(tmp_path, [function()], [label()])
+    own, spoken = (get_task("cagui-grounding", o) for o in ({}, {"dialect": "qwen2.5"}))
+    steps = spoken.load(data).steps
+    assert spoken.prompt(steps[2]) == own.prompt(steps[2])
+    assert "该按钮打开菜单。" in str(spoken.prompt(steps[0]))
+    profile = spoken.profiles["cagui-grounding"]
+    arguments = {"action": "click", "coordinate": [18, 30]}
+    call = f"<tool_call>{json.dumps({'name': 'mobile_use', 'arguments': arguments})}</tool_call>"
+    texts = (call, "?", "分享")
+    verdicts = [profile.judge(step, text) for step, text in zip(steps, texts, strict=True)]
+    assert [verdict.values[0] for verdict in verdicts] == [True, False, True]
+    assert verdicts[2].values[1:] == (None,) * 5
+    assert profile.failed(steps[2], "api_error").values[1:] == (None,) * 5
+    columns = np.array([verdict.values for verdict in verdicts], dtype=np.float64).T
+    values = dict(zip(profile.values, columns, strict=True))
+    rows = VerdictColumns(np.zeros(3, dtype=np.uint8), values, np.ones(3, dtype=np.bool_))
+    counts = profile.total(steps, rows)["dialect"]
+    assert (counts["answers"], counts["steps"], counts["in_own_words"]) == (2, 2, 1)

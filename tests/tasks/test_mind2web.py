@@ -222,3 +222,26 @@ def test_f1_is_a_share_and_asks_not_which_is_which(one: list[str], other: list[s
     assert 0 <= found <= 1
     assert found == pytest.approx(f1(" ".join(other), " ".join(one)))
     assert (found == 1) == (set(one) == set(other))
+
+
+@pytest.mark.parametrize(
+    ("code", "right"),
+    [
+        ("pyautogui.click(x=19, y=14)\npyautogui.write(message='New York')", True),
+        (
+            "pyautogui.click(x=19, y=14)\npyautogui.hotkey(['ctrl', 'a'])\n"
+            "pyautogui.write(message='New York')",
+            True,
+        ),
+        ("pyautogui.write(message='New York')", False),
+        ("pyautogui.click(x=19, y=14)\npyautogui.press('enter')", False),
+        ("pyautogui.rightClick(x=19, y=14)\npyautogui.write(message='New York')", False),
+    ],
+)
+def test_a_text_typed_where_an_answer_clicked_is_one_operation(
+    tmp_path: Path, code: str, right: bool
+) -> None:
+    task = get_task("mind2web", {"dialect": "opencua"})
+    step = task.load(mind2web(tmp_path)).steps[1]
+    verdict = task.profiles[task.default_profile].judge(step, f"```python\n{code}\n```")
+    assert verdict.values[0] is right

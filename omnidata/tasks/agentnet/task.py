@@ -162,7 +162,6 @@ class AgentNet(Benchmark):
 
     title = "AgentNet"
     asked = "action"
-    takes_several = True
     detailed_actions = True
     platform = "desktop"
     holds = (
@@ -250,6 +249,10 @@ class AgentNet(Benchmark):
                 action = replace(action, start=found.pop().start)
             found.append(action)
         return found
+
+    def takes(self, actions: Sequence[Action]) -> int:
+        """All of them."""
+        return len(actions)
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
         """The actions as code, their numbers as they are."""

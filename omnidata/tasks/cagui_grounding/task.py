@@ -6,13 +6,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypedDict
 
-from omnidata.actions import Box, Pair, Point, Screen, Space, convert
+from omnidata.actions import Action, Box, Pair, Point, Screen, Space, convert
+from omnidata.dialects import Asked
 from omnidata.errors import Finding
 from omnidata.jsontext import compact, decode, hash_of, is_number, objects
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.cagui_grounding import load as loader
 from omnidata.tasks.cagui_grounding.load import box_of
-from omnidata.tasks.coordinates import in_pixels, pair_on_screen, place, point_of, resizing
+from omnidata.tasks.coordinates import (
+    in_pixels,
+    pair_on_screen,
+    place,
+    point_of,
+    point_said,
+    resizing,
+)
 from omnidata.tasks.diagnosis import place_cause
 from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, placed, quoted
 from omnidata.tasks.points import read_point
@@ -171,6 +179,7 @@ class CaguiGrounding(Benchmark):
     """
 
     title = "CAGUI-Grounding"
+    asked = "point"
     detailed_actions = False
     holds = "screenshots of Chinese apps; the point of a function or a text, the text in a box"
     platform = "mobile"
@@ -209,6 +218,22 @@ class CaguiGrounding(Benchmark):
             asked = _QUESTIONS[form] % (step.instruction, _UNITS[self._space])
         shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
         return (Message("user", (*shown, Part("text", asked))),)
+
+    def asked_of(self, step: Step) -> Asked | None:
+        """A place; nothing that dialects have words for where the text in a box is asked for."""
+        return None if step.source["form"] == "bbox2text" else self.asked
+
+    def goal(self, step: Step) -> str:
+        """What the element does, or the text that is looked for."""
+        wanted = "the element with this function"
+        if step.source["form"] == "text2point":
+            wanted = "this text"
+        return f"Point at {wanted}: {step.instruction}"
+
+    def express(self, actions: Sequence[Action], step: Step) -> str:
+        """The place of the first action, its numbers as they are."""
+        x, y = point_said(actions[0])
+        return compact({"POINT": [x, y]})
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None

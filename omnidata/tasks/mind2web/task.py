@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -130,9 +131,22 @@ class Mind2Web(Benchmark):
         template = text.replace(PLACE, "bbox").replace(hole, PLACE, 1)
         return Target(text.replace(hole, f"[{x!r}, {y!r}]", 1), template, ((x, y),))
 
+    def takes(self, actions: Sequence[Action]) -> int:
+        """One, or all up to the text that is typed where the answer has just clicked."""
+        if actions[0].kind != "tap" or actions[0].button != "left":
+            return 1
+        for count, action in enumerate(actions[1:3], 2):
+            if action.kind == "type" and not action.start:
+                return count
+            if action.kind not in ("keys", "hotkey") or action.keys[1:] != ("a",):
+                break  # what stood there may be selected first
+        return 1
+
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The first action as an object, if it is a click, or a text or a choice at a place."""
-        action = actions[0]
+        """The action as an object, if it is a click, or a text or a choice at a place."""
+        action = actions[-1]
+        if len(actions) > 1:
+            action = replace(action, start=actions[0].start)
         if action.kind not in _KINDS or not action.start or action.label not in _LABELS:
             raise CannotSayError(f"{action.label} without a place, or that no page is told of")
         point = centre(action.start[0])

@@ -416,7 +416,6 @@ class OmniBench(Benchmark):
     title = "OmniBench"
     detailed_actions = True
     asked = "action"
-    takes_several = True
     platform = "desktop"
     holds = "graphs of desktop tasks, and trajectories with screenshots; the next action"
     question = "<Step History:> {history}\n<Task instruction:> {instruction}"
@@ -494,6 +493,10 @@ class OmniBench(Benchmark):
         if action is None or (action.kind == "tap" and not action.start):
             return ()
         return pressed(action.text or "") if action.kind == "type" else (action,)
+
+    def takes(self, actions: Sequence[Action]) -> int:
+        """All of them."""
+        return len(actions)
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
         """The actions as one call; several as far as one call can type them."""

@@ -279,7 +279,6 @@ class OsWorld(Benchmark):
     title = "OSWorld"
     detailed_actions = True
     asked = "action"
-    takes_several = True
     platform = "desktop"
     holds = "rollouts of agents on desktops: screenshots, recordings, results; the next action"
     tags = loader.TAGS
@@ -391,6 +390,10 @@ class OsWorld(Benchmark):
         calls = calls_of(step.source).calls
         found = as_action(calls, space="px")
         return (replace(found, then=()), *found.then) if found and is_whole([found]) else ()
+
+    def takes(self, actions: Sequence[Action]) -> int:
+        """All of them."""
+        return len(actions)
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
         """The actions as code, in pixels of the screenshot as it was sent."""
