@@ -60,7 +60,9 @@ class GeminiComputer(ProviderDialect):
 
     name = "gemini-computer"
     title = "Gemini computer use"
-    checkpoints = ("gemini-2.5-computer-use-preview-10-2025", "gemini-3-flash-preview")
+    checkpoints = (
+        "gemini-2.5-computer-use-preview-10-2025", "gemini-3-pro-preview", "gemini-3-flash-preview",
+    )  # fmt: skip
     source = "google/computer-use-preview@c0e6049960fec44a965e55d9cb324dbe2fa76886"
     tool = "computer_use"
     frame = Frame("norm1000")

@@ -389,7 +389,7 @@ class OpenAi(_OpenAi):
 
     name = "openai-computer"
     title = "OpenAI computer use, the tool computer"
-    checkpoints = ("gpt-5.4", "gpt-5.4-2026-03-05")
+    checkpoints = ("gpt-5.4",)
     source = "documentation: the types ComputerAction of openai-python 3.52.0"
     tool = "computer"
 
