@@ -334,7 +334,8 @@ def _needed(
     """The media of all prompts, each once in each size, and the modalities that rows have files of.
 
     Raises:
-        UsageError: pictures are to be resized whose size the prompts tell.
+        UsageError: pictures are to be resized whose size the prompts tell, or a prompt declares a
+            tool of a provider's.
     """
     needed: dict[Hashable, Wanted] = {}
     kinds: set[Modality] = set()
@@ -343,6 +344,13 @@ def _needed(
             conversation, sent = asked(task, step, options.capabilities)
         except MediaError:
             continue  # its row says why there is none
+        if any(part.kind == "tool" for turn in conversation for part in turn.parts):
+            raise UsageError(
+                "prompts declare a provider's own tool, which trainers' rows have no place for",
+                where=f"-T dialect={task.options.get('dialect')}",
+                expected="a dialect in which models answer in text",
+                remedy="leave dialect out, or name that of the model you train",
+            )
         kinds |= {part.media.kind for turn in conversation for part in turn.parts if part.media}
         for _, wanted in sent:
             needed.setdefault(wanted.key, wanted)

@@ -329,3 +329,13 @@ def test_tokens_of_thought_are_exported_where_the_dialect_is_made_of_them(
     forged = replace(first, instruction="write </think>", source={**first.source})
     found = export(plain, replace(source, steps=[forged, *others]), tmp_path / "plain", options)
     assert "control-token-in-text" in {finding.code for finding in found.findings}
+
+
+def test_a_providers_tool_is_refused_by_an_export_that_could_not_teach_it(
+    phone: Path, tmp_path: Path
+) -> None:
+    task = get_task("aitw", {"dialect": "gemini-computer"})
+    with pytest.raises(UsageError, match="tool") as refused:
+        export(task, task.load(phone), tmp_path / "out", Options(format="trl"))
+    assert refused.value.where == "-T dialect=gemini-computer"
+    assert not (tmp_path / "out" / "train.jsonl").exists()
