@@ -22,10 +22,10 @@ from typing import Any
 
 from graph_pool import INTENTS, SUBTASKS, write_pool
 
-from omnidata.data.processes import cores
 from omnidata.graphs import Graph
 from omnidata.jsontext import decode
 from omnidata.metrics.graphs import Bounds, TaskScore, coherence, most_coherent, score_task, total
+from omnidata.run.engines.local import cores
 from omnidata.synth.compose import Settings, compose
 from omnidata.synth.compose.settings import Levels
 

@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from omnidata.data.processes import cores
+from omnidata.run.engines.local import cores
 from omnidata.synth.episodes import Settings, make_episodes
 
 STEPS = (1000, 3000, 10000)

@@ -98,6 +98,22 @@ def lacked(receipt: Mapping[str, Any]) -> list[str]:
 _decoder = msgspec.json.Decoder(Prediction)
 
 
+def decode(line: bytes, path: Path) -> Prediction:
+    """A line that a run wrote.
+
+    Args:
+        line: whole.
+        path: of its file.
+
+    Raises:
+        PredictionError: it is none.
+    """
+    try:
+        return _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _decode_slowly(line, path, 0)
+
+
 def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
     """The predictions of a file, one by one; blank lines are skipped.
 

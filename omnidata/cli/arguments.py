@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -16,6 +16,7 @@ from omnidata.cli import terminal
 from omnidata.errors import DataError, OmnidataError, UsageError, counted, meant
 
 if TYPE_CHECKING:
+    from omnidata.run.cluster import Recipe
     from omnidata.run.cost import Limits
     from omnidata.types import Adapter, Step, Task
 
@@ -78,12 +79,6 @@ DryRun = Annotated[
 ShardOf = Annotated[
     str | None, typer.Option(metavar="I/N", help="Only the I-th of N parts (omnidata merge).")
 ]
-Gpus = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Run in N processes, each with a GPU of its own."),
-]
-
-
 # How a model is asked, the same for every verb that asks one.
 
 
@@ -107,18 +102,13 @@ class Asking:
         self, spec: str, task: Task, steps: Sequence[Step], *, asks: bool = True
     ) -> Adapter:
         """The model that a SPEC names; see `omnidata.adapters.get_adapter`."""
-        from omnidata.adapters import get_adapter
+        return self.recipe(spec).make(task, steps, asks=asks)
 
-        return get_adapter(
-            spec,
-            task,
-            steps,
-            options=self.options,
-            base_url=self.base_url,
-            key_file=self.key_file,
-            models=self.models,
-            asks=asks,
-        )
+    def recipe(self, spec: str) -> Recipe:
+        """How to make it, on whichever machine."""
+        from omnidata.run.cluster import Recipe
+
+        return Recipe(spec, self.options, self.base_url, self.key_file, self.models)
 
 
 _WAY: dict[str, Any] = {
@@ -165,6 +155,7 @@ _DEFAULTS = {
     "model_options": inspect.Parameter.empty,
     "media_root": inspect.Parameter.empty,
     "attempts": 6,
+    "engine": "local",
 }
 """Of options that have another default than None; an empty one is made by the option itself."""
 
@@ -222,6 +213,78 @@ def asks(verb: Callable[..., None]) -> Callable[..., None]:
         verb(**given, asking=Asking(options, limits=limits, **way))
 
     return _with_options(verb, call, _WAY | _LIMITS, instead_of="asking")
+
+
+# Where the work is done, the same for every verb that can do it on a cluster.
+
+_ENGINE: dict[str, Any] = {
+    "engine": Annotated[
+        Literal["local", "ray"],
+        typer.Option(help="Do the work here, or on a cluster of Ray's (docs/cluster.md)."),
+    ],
+    "address": Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="With ray: the cluster, or auto for the one this machine is part of; "
+            "unless given, one is started here.",
+        ),
+    ],
+    "workers": Annotated[
+        int | None, typer.Option(min=1, help="With ray: processes; as many as have room if left.")
+    ],
+    "gpus_per_worker": Annotated[
+        float | None, typer.Option(min=0, help="With ray: GPUs of each; 0.5 lets two share one.")
+    ],
+    "cpus_per_worker": Annotated[
+        float | None, typer.Option(min=0, help="With ray: cores of each; 1 unless given.")
+    ],
+    "gpus": Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Short for --engine ray --workers N --gpus-per-worker 1."
+        ),
+    ],
+}
+
+
+def on_engine(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the options of an engine in place of its parameter `cluster`.
+
+    Raises:
+        UsageError: when called, options of a cluster are given without one.
+    """
+    verb.__annotations__.pop("cluster")
+
+    def call(**given: Any) -> None:
+        from omnidata.run.engines.ray import Cluster
+
+        engine, gpus = given.pop("engine"), given.pop("gpus")
+        said = {name: given.pop(name) for name in ("address", "workers", *_PER_WORKER)}
+        said = {name: value for name, value in said.items() if value is not None}
+        if gpus:
+            if taken := {"workers", "gpus_per_worker"} & said.keys():
+                flag = min(taken).replace("_", "-")
+                raise UsageError(
+                    "the number of workers and their GPUs are said twice",
+                    where=f"--gpus {gpus}",
+                    expected=f"--gpus or --{flag}, not both",
+                )
+            said |= {"workers": gpus, "gpus_per_worker": 1.0}
+        elif engine == "local" and said:
+            flag = min(said).replace("_", "-")
+            raise UsageError(
+                "this is about a cluster, and the work is done here",
+                where=f"--{flag}",
+                expected="--engine ray beside it",
+                remedy=f"add --engine ray, or leave --{flag} out",
+            )
+        verb(**given, cluster=Cluster(**said) if gpus or engine == "ray" else None)
+
+    return _with_options(verb, call, _ENGINE, instead_of="cluster")
+
+
+_PER_WORKER = ("cpus_per_worker", "gpus_per_worker")
 
 
 # The option that lets data lead outside, the same for every verb that reads data.

@@ -11,15 +11,17 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, asks, reading_data
+from omnidata.cli.arguments import Asking, asks, on_engine, reading_data
 
 if TYPE_CHECKING:
+    from omnidata.run.engines.ray import Cluster
     from omnidata.run.suite import Outcome, SuiteRun
     from omnidata.types import Progress
 
 
 @reading_data
 @asks
+@on_engine
 def evaluate(
     task: args.TaskName,
     data: args.Data,
@@ -37,7 +39,7 @@ def evaluate(
     *,
     asking: Asking,
     shard: args.ShardOf = None,
-    gpus: args.Gpus = None,
+    cluster: Cluster | None,
     changed_media: args.ChangedMedia = False,
     as_json: args.Json = False,
 ) -> None:
@@ -55,9 +57,6 @@ def evaluate(
     from omnidata.tasks.common_options import load_to_ask
 
     part = parse_shard(shard) if shard else None
-    if gpus and not dry_run and not (out / "run.json").exists():
-        runs.in_processes(out, gpus, profile=profile, whole=part is None, as_json=as_json)
-        return
     options, said = options_for(task, parse(task_options, "-T"), model, models=asking.models)
     if said:
         terminal.note(said)
@@ -65,7 +64,6 @@ def evaluate(
     source = load_to_ask(benchmark, data, check_media=True, strict=strict)
     terminal.print_findings(source)
     excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
-    adapter = asking.adapter(model, benchmark, source.steps, asks=not dry_run)
     if dry_run:
         from omnidata.cli.runs import print_preview
         from omnidata.run.evaluate import dry_run as preview
@@ -73,7 +71,7 @@ def evaluate(
         seen = preview(
             benchmark,
             source,
-            adapter,
+            asking.adapter(model, benchmark, source.steps, asks=False),
             out,
             asking.limits,
             where=parse(where, "--where"),
@@ -87,7 +85,7 @@ def evaluate(
         results = run(
             benchmark,
             source,
-            adapter,
+            asking.recipe(model),
             out,
             model_options=asking.options,
             profile=profile,
@@ -98,6 +96,7 @@ def evaluate(
             limits=asking.limits,
             progress=progress,
             changed_media=changed_media,
+            cluster=cluster,
         )
     runs.print_run(results, benchmark, out, as_json)
     if any(runs.lacking(results)):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 from omnidata.cli import terminal
 from omnidata.errors import counted
@@ -118,32 +115,6 @@ def print_run(results: Mapping[str, Any], task: Task, out: Path, as_json: bool) 
     if stopped := results.get("stopped"):
         terminal.note(f"the run stopped: {stopped}")
         terminal.note(f"the same command resumes: {terminal.command()}")
-
-
-def in_processes(out: Path, count: int, *, profile: str | None, whole: bool, as_json: bool) -> None:
-    """Run this command in several processes and join what they did.
-
-    Once joined, the same command goes on in one process: with the steps that have failed.
-    """
-    import shutil
-
-    from omnidata.errors import UsageError
-    from omnidata.run.parts import merge, run_parts
-    from omnidata.run.run_files import read_info, recorded_task
-
-    if not whole:
-        raise UsageError(
-            "a part of a run is not cut into parts",
-            where=f"--gpus {count}",
-            expected="--gpus or --shard, not both",
-        )
-    with terminal.resumable(), terminal.counter("steps") as progress:
-        parts = run_parts(sys.argv[1:], out, count, progress=progress)
-    results = merge(parts, out, profile=profile)
-    shutil.rmtree(parts[0].parent)
-    print_run(results, recorded_task(read_info(out)), out, as_json)
-    if any(lacking(results)):
-        raise typer.Exit(1)
 
 
 # What `--dry-run` prints.

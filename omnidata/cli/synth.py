@@ -108,7 +108,7 @@ def episodes(
 
     Example: omnidata synth episodes train --episodes 1000 --size 112x168 --fps 8 --seconds 1
     """
-    from omnidata.data.processes import cores
+    from omnidata.run.engines.local import cores
     from omnidata.synth.episodes import Settings, make_episodes, with_speech
 
     screen = _size("--size", size)
@@ -283,7 +283,7 @@ def compose(
 
     Example: omnidata synth compose pool tasks --tasks 1000 --level hierarchy=hard
     """
-    from omnidata.data.processes import cores
+    from omnidata.run.engines.local import cores
     from omnidata.synth.compose import REPORT, Settings, run_folder
     from omnidata.synth.compose import compose as run
     from omnidata.synth.compose.settings import parse_levels

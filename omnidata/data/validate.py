@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any, Literal
 
 from omnidata import registry
-from omnidata.data.processes import Lost, cores, each
 from omnidata.errors import Finding, MediaError, MediaFault, Severity, counted
 from omnidata.loaders.files import refuse_closed
 from omnidata.loaders.instructions import foreign
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe, examine, unsafe
+from omnidata.run.engines.local import Lost, cores, each
 from omnidata.types import LoadedDataset, MediaRef, Progress, Step
 
 __all__ = ["LIMIT_S", "Report", "key", "look", "references", "report", "validate"]

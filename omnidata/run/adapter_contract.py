@@ -9,7 +9,7 @@ import reprlib
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any, get_args
 
@@ -69,6 +69,48 @@ _ATTRIBUTES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "timeout_s": (lambda value: value is None or value > 0, "None, or more than 0 seconds"),
 }
 """What each attribute of an adapter must be, in code and in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """A model as a run knows it, wherever it is.
+
+    Attributes:
+        name, settings: as of `Adapter`.
+        params: how it decodes.
+        at_once: steps that are under way in one process, at most.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    params: GenerationParams
+    at_once: int
+
+
+def accepted(
+    task: Task,
+    adapter: Adapter,
+    params: GenerationParams | None,
+    steps: Sequence[Step],
+    concurrency: int | None,
+) -> About:
+    """Look a model over before it is asked.
+
+    Args:
+        task: makes the prompts.
+        adapter: the model.
+        params: how to decode; the model's own if None.
+        steps: that it is to be asked about.
+        concurrency: requests under way at most; the model's own number if None.
+
+    Raises:
+        UsageError: it cannot take them, or its attributes are not what they should be.
+    """
+    check_adapter(adapter)
+    decided = decoding(task, adapter, params)
+    check_taken(task, adapter, steps)
+    at_once = (concurrency or adapter.concurrency) * adapter.max_batch
+    return About(adapter.name, adapter.settings, decided, at_once)
 
 
 def check_adapter(adapter: Adapter) -> None:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -15,14 +15,13 @@ from omnidata.actions import Action
 from omnidata.errors import AdapterError, CallError, MediaError, PluginError
 from omnidata.run.adapter_contract import awaited, checked_answers, rendered, slip
 from omnidata.run.cache import ResponseCache, key
-from omnidata.run.cost import Budget, Limits
-from omnidata.run.folder import TRANSIENT, RunFolder
+from omnidata.run.cost import Limits
+from omnidata.run.folder import TRANSIENT
 from omnidata.run.media_stamps import stamps
 from omnidata.run.scheduling import (
     AdaptiveConcurrency,
     CircuitBreaker,
     Prefetch,
-    RateLimiter,
     StageTimer,
     retry_delay,
 )
@@ -39,6 +38,32 @@ from omnidata.types import (
 )
 
 Batch = Sequence[tuple[Step, Prepared]]
+
+
+class Way(Protocol):
+    """How requests go out: a `Gate`, here or on another machine."""
+
+    async def enter(self) -> float | str:
+        """As `Gate.enter`."""
+
+    async def leave(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None:
+        """As `Gate.leave`."""
+
+
+class Lines(Protocol):
+    """Where lines go: a run folder, or a part of one."""
+
+    done: dict[str, Completion]
+
+    def append(self, sample_id: str, completion: Completion) -> None:
+        """Record a step's final line, which is in `done` from then on."""
+
+    def append_attempt(self, sample_id: str, completion: Completion) -> None:
+        """Record an attempt that is followed by another."""
+
+    def sync(self) -> None:
+        """Make all lines outlive the machine."""
+
 
 _SYNC_S = 0.2
 """Lines wait so long, at most, until the disk is asked to have them; one request serves all."""
@@ -57,7 +82,7 @@ class Engine:
         run: takes every line the moment it is known.
         params: how to decode.
         limits: how fast, how long, how much.
-        budget: what may be spent.
+        gate: lets requests out, as fast and as many as may go.
         cache: answers to equal requests; None = ask always.
         meter: books where the time goes.
 
@@ -71,11 +96,11 @@ class Engine:
         self,
         task: Task,
         adapter: Adapter,
-        run: RunFolder,
+        run: Lines,
         params: GenerationParams,
         *,
         limits: Limits,
-        budget: Budget,
+        gate: Way,
         cache: ResponseCache | None,
         meter: StageTimer,
     ) -> None:
@@ -85,11 +110,10 @@ class Engine:
         self._takes = frozenset(adapter.accepts or ())
         self._shown: dict[str, dict[str, Any]] = {}  # of steps that are ready or under way
         self._task, self._adapter, self._run, self._params = task, adapter, run, params
-        self._budget, self._cache = budget, cache
+        self._gate, self._cache = gate, cache
         self._attempts = limits.attempts
         self._timeout_s = limits.timeout_s or adapter.timeout_s
         self._window = AdaptiveConcurrency(limits.concurrency or adapter.concurrency)
-        self._rates = RateLimiter(limits.requests_per_minute, limits.tokens_per_minute)
         self._breaker = CircuitBreaker(answered=bool(run.done))
         self._ahead = Prefetch(
             self._prepare,
@@ -105,7 +129,6 @@ class Engine:
         self._syncing = threading.Lock()
         self._open = 0
         self._in_flight = 0
-        self._spending = asyncio.Condition()
         self._finished = asyncio.Event()
 
     async def ask(self, steps: Sequence[Step], progress: Progress | None) -> None:
@@ -191,8 +214,13 @@ class Engine:
         """Attempt after attempt, until there are answers or no hope, or the run stops."""
         for attempt in count(1):
             async with self._window:
-                reserved = await self._rates.take()
-                if not await self._admitted():
+                reserved = await self._gate.enter()
+                if isinstance(reserved, str):
+                    self.stop(reserved)
+                    return
+                self._in_flight += 1
+                if self.stopped:
+                    await self._told(reserved, ())
                     return
                 wait = await self._attempt(batch, attempt, reserved)
             if wait is None:
@@ -219,8 +247,7 @@ class Engine:
                 self._window.throttled(sent, 0.0 if wait is None else error.retry_after or 0.0)
             return await self._failed(batch, error, attempt, wait)
         finally:
-            self._rates.settle(reserved, usages)
-            await self._told(usages)
+            await self._told(reserved, usages)
         return None
 
     async def _answered(
@@ -255,30 +282,16 @@ class Engine:
             ]
         )
         if reason := self._breaker.failed(error):
-            self._stop(reason)
+            self.stop(reason)
             self._finished.set()  # what is still under way will fail as well
         return None
 
-    async def _admitted(self) -> bool:
-        """Wait until the budget allows a request; False if the run stops."""
-        async with self._spending:
-            while not self.stopped and (reason := self._budget.refuses(self._in_flight)):
-                if self._in_flight:  # they may take less than is feared
-                    await self._spending.wait()
-                else:
-                    self._stop(reason)
-            self._in_flight += not self.stopped
-        return not self.stopped
-
-    async def _told(self, usages: Sequence[Mapping[str, Any]]) -> None:
+    async def _told(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None:
         """A request has ended; what its answers used is known."""
         self._in_flight -= 1
-        for usage in usages:
-            self._budget.spend(usage)
         if self.stopped and not self._in_flight:
             self._finished.set()
-        async with self._spending:
-            self._spending.notify_all()
+        await self._gate.leave(reserved, usages)
 
     async def _call(self, batch: Sequence[Prepared]) -> Sequence[Completion]:
         try:
@@ -299,7 +312,7 @@ class Engine:
         except Exception as error:
             raise slip(self._adapter, error, "generate") from error
 
-    def _stop(self, reason: str) -> None:
+    def stop(self, reason: str) -> None:
         """Begin nothing more and wait for nothing but answers, which are recorded."""
         self.stopped = reason
         if not self._in_flight:

@@ -11,23 +11,41 @@ import time
 import warnings
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from omnidata import adapters, predictions
+from omnidata import predictions
 from omnidata.adapters.media_budget import arrange
-from omnidata.errors import MediaError, RunError, UnansweredError, UnansweredWarning, counted
+from omnidata.errors import (
+    AdapterError,
+    MediaError,
+    RunError,
+    UnansweredError,
+    UnansweredWarning,
+    UsageError,
+    counted,
+)
 from omnidata.predictions import Prediction
 from omnidata.registry import plugin_versions
-from omnidata.run.adapter_contract import check_adapter, check_taken, decoding, rendered, slip
+from omnidata.run.adapter_contract import (
+    About,
+    accepted,
+    check_adapter,
+    check_taken,
+    decoding,
+    rendered,
+    slip,
+)
 from omnidata.run.cache import ResponseCache
+from omnidata.run.cluster import Job, OnCluster, Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.engine import Engine
+from omnidata.run.engines.ray import Cluster
 from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.media_stamps import Seen, media_of
-from omnidata.run.scheduling import StageTimer
+from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import Shard, select, shard, whole_episodes
 from omnidata.run.selection import shard as take_shard
@@ -115,7 +133,7 @@ _RECORDED = ("omnidata", "datasets", "av", "pillow", "numpy", "msgspec")
 def evaluate(
     task: Task,
     source: LoadedDataset,
-    model: str | Adapter,
+    model: str | Adapter | Recipe,
     out: Path,
     *,
     model_options: Mapping[str, str] = {},
@@ -128,6 +146,7 @@ def evaluate(
     limits: Limits = UNLIMITED,
     progress: Progress | None = None,
     changed_media: bool = False,
+    cluster: Cluster | None = None,
 ) -> dict[str, Any]:
     """Ask a model about every step and score its answers.
 
@@ -136,7 +155,7 @@ def evaluate(
     Args:
         task: the benchmark with its options.
         source: the loaded data.
-        model: a SPEC such as "baseline:center", or an adapter of your own.
+        model: a SPEC such as "baseline:center", how to make one, or an adapter of your own.
         out: the run folder.
         model_options: as given with `-M key=value`.
         profile: the task's default if None.
@@ -148,6 +167,7 @@ def evaluate(
         limits: how fast, how long and how dearly to ask; no answer depends on it.
         progress: called while the run goes on.
         changed_media: go on with a run although media that it was shown have changed since.
+        cluster: the machines that ask; None for this one. Either resumes what the other began.
 
     Returns:
         The content of `results.json`; `stopped` in it says why a run ended before its end.
@@ -163,95 +183,229 @@ def evaluate(
     """
     began = time.perf_counter()
     judge = get_profile(task, profile)
-    adapter = model
-    if isinstance(adapter, str):
-        adapter = adapters.get_adapter(adapter, task, source.steps, options=model_options)
-    check_adapter(adapter)
-    params = decoding(task, adapter, params)
     chosen = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
     steps = take_shard(chosen, *shard) if shard else chosen
-    check_taken(task, adapter, steps)
-    settings = {
-        "task": task.name,
-        "options": dict(task.options),
-        "model": adapter.name,
-        "model_options": dict(model_options),
-        "model_settings": dict(adapter.settings),
-        "generation": {
-            "temperature": params.temperature,
-            "max_new_tokens": params.max_new_tokens,
-            **({"stop": list(params.stop)} if params.stop else {}),
-            **({"special_tokens": True} if params.special_tokens else {}),
-        },
-        "seed": params.seed,
-        "dataset_fingerprint": source.fingerprint,
-        "control": dict(source.media_overrides) or None,
-        "prompt_hash": task.prompt_hash,
-        "where": dict(where),
-        "exclude": sorted(exclude),
-        "limit": limit,
-        "shard": list(shard) if shard else None,
-    }
-    budget = Budget(limits, adapter.name)
-    kept = ResponseCache(limits.cache) if limits.cache else nullcontext()
-    with kept as cache, RunFolder(out, settings) as run:
-        if task.needs_predictions:
-            run.reopen(_stale(steps, run))
-        seen = Seen(lambda step: media_of(task.prompt(step, [])))
-        for step in steps:
-            if done := run.done.get(step.sample_id):
-                seen.look(step, done.delivery, done.receipt)
-        changed = seen.check(allowed=changed_media, where=str(out))
-        for completion in run.done.values():
-            if completion.usage:  # an answer out of the cache has none
-                budget.spend(completion.usage)
-        for line in run.failed_lines():  # answers that were asked for again cost something as well
-            if line.usage:
-                budget.spend(line.usage)
-        meter = StageTimer()
-        asked = time.perf_counter()
-        ask = _ask(task, adapter, steps, run, params, limits, budget, cache, meter, progress)
-        try:
-            engine = run_loop(ask)
-        except BaseException:
-            took = {"prepare_s": asked - began, "ask_s": time.perf_counter() - asked}
-            with suppress(RunError):  # a disk that is full takes no times either
-                run.finish(data=str(source.root), timings=took | meter.timings())
-            raise
-        asked_until = time.perf_counter()
-        answered = sum(done.delivery not in TRANSIENT for done in run.done.values())
-        results: dict[str, Any] = {}
-        if answered or not steps:
-            results = score(
-                task,
-                judge,
-                steps,
-                (Prediction.of(name, completion) for name, completion in run.done.items()),
-                whole=whole_episodes(source.steps, steps),
-                out=out,
-                stopped=engine.stopped,
-            )
-        run.finish(
-            data=str(source.root),
-            steps=len(steps),
-            findings=len(source.findings),
-            stopped=engine.stopped,
-            **({"changed_media": changed} if changed else {}),
-            usage=budget.totals(),
-            facts=_facts(adapter),
-            versions={"python": platform.python_version()}
-            | {name: version(name) for name in _RECORDED}
-            | plugin_versions(task.name),
-            timings={
-                "prepare_s": asked - began,
-                "ask_s": asked_until - asked,
-                **meter.timings(),
-                "score_s": time.perf_counter() - asked_until,
+    made = Recipe(model, model_options) if isinstance(model, str) else model
+    asker: _Asker = (
+        _on_cluster(task, source, made, params, limits, out, cluster)
+        if cluster
+        else _Here(task, source, made, params, limits)
+    )
+    with ExitStack() as stack:
+        about = asker.begin(stack, steps)
+        settings = {
+            "task": task.name,
+            "options": dict(task.options),
+            "model": about.name,
+            "model_options": dict(model_options),
+            "model_settings": dict(about.settings),
+            "generation": {
+                "temperature": about.params.temperature,
+                "max_new_tokens": about.params.max_new_tokens,
+                **({"stop": list(about.params.stop)} if about.params.stop else {}),
+                **({"special_tokens": True} if about.params.special_tokens else {}),
             },
+            "seed": about.params.seed,
+            "dataset_fingerprint": source.fingerprint,
+            "control": dict(source.media_overrides) or None,
+            "prompt_hash": task.prompt_hash,
+            "where": dict(where),
+            "exclude": sorted(exclude),
+            "limit": limit,
+            "shard": list(shard) if shard else None,
+        }
+        budget = Budget(limits, about.name)
+        with RunFolder(out, settings) as run:
+            join_left(run)
+            if task.needs_predictions:
+                run.reopen(_stale(steps, run))
+            seen = Seen(lambda step: media_of(task.prompt(step, [])))
+            for step in steps:
+                if done := run.done.get(step.sample_id):
+                    seen.look(step, done.delivery, done.receipt)
+            changed = seen.check(allowed=changed_media, where=str(out))
+            for completion in run.done.values():
+                if completion.usage:  # an answer out of the cache has none
+                    budget.spend(completion.usage)
+            for (
+                line
+            ) in run.failed_lines():  # answers that were asked for again cost something as well
+                if line.usage:
+                    budget.spend(line.usage)
+            asked = time.perf_counter()
+            try:
+                asker.ask(steps, run, budget, progress)
+            except BaseException:
+                took = {"prepare_s": asked - began, "ask_s": time.perf_counter() - asked}
+                with suppress(RunError):  # a disk that is full takes no times either
+                    run.finish(data=str(source.root), timings=took | dict(asker.timings))
+                raise
+            asked_until = time.perf_counter()
+            answered = sum(done.delivery not in TRANSIENT for done in run.done.values())
+            results: dict[str, Any] = {}
+            if answered or not steps:
+                results = score(
+                    task,
+                    judge,
+                    steps,
+                    (Prediction.of(name, completion) for name, completion in run.done.items()),
+                    whole=whole_episodes(source.steps, steps),
+                    out=out,
+                    stopped=asker.stopped,
+                )
+            run.finish(
+                data=str(source.root),
+                steps=len(steps),
+                findings=len(source.findings),
+                stopped=asker.stopped,
+                **({"changed_media": changed} if changed else {}),
+                usage=budget.totals(),
+                facts=dict(asker.facts),
+                versions={"python": platform.python_version()}
+                | {name: version(name) for name in _RECORDED}
+                | plugin_versions(task.name),
+                timings={
+                    "prepare_s": asked - began,
+                    "ask_s": asked_until - asked,
+                    **asker.timings,
+                    "score_s": time.perf_counter() - asked_until,
+                },
+            )
+        if len(steps) > answered:
+            _tell_unanswered(len(steps), answered, asker, out)
+        return results
+
+
+class _Asker(Protocol):
+    """Who asks about the steps of a run; see `_Here` and `omnidata.run.cluster.OnCluster`.
+
+    Attributes:
+        stopped, failed, slipped: as of `Engine`.
+    """
+
+    stopped: str
+    failed: str
+    slipped: AdapterError | None
+
+    @property
+    def timings(self) -> Mapping[str, float]:
+        """Seconds by stage."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the model knows of the run, for `run.json`."""
+
+    def begin(self, stack: ExitStack, steps: Sequence[Step]) -> About:
+        """Make the model, and look it over; what has to end is put on the stack."""
+
+    def ask(
+        self, steps: Sequence[Step], run: RunFolder, budget: Budget, progress: Progress | None
+    ) -> None:
+        """Ask about every step that has no line."""
+
+
+class _Here:
+    """Asks in this process."""
+
+    def __init__(
+        self,
+        task: Task,
+        source: LoadedDataset,
+        model: Adapter | Recipe,
+        params: GenerationParams | None,
+        limits: Limits,
+    ) -> None:
+        self.stopped = self.failed = ""
+        self.slipped: AdapterError | None = None
+        self.timings: Mapping[str, float] = {}
+        self.facts: Mapping[str, Any] = {}
+        self._task, self._limits, self._params = task, limits, params
+        self._adapter = model.make(task, source.steps) if isinstance(model, Recipe) else model
+
+    def begin(self, stack: ExitStack, steps: Sequence[Step]) -> About:
+        about = accepted(self._task, self._adapter, self._params, steps, self._limits.concurrency)
+        self._params = about.params
+        cache = self._limits.cache
+        self._cache = stack.enter_context(ResponseCache(cache)) if cache else None
+        return about
+
+    def ask(
+        self, steps: Sequence[Step], run: RunFolder, budget: Budget, progress: Progress | None
+    ) -> None:
+        meter = StageTimer()
+        try:
+            run_loop(self._ask(steps, run, budget, meter, progress))
+        finally:
+            self.timings = meter.timings()
+            self.facts = _facts(self._adapter)
+
+    async def _ask(
+        self,
+        steps: Sequence[Step],
+        run: RunFolder,
+        budget: Budget,
+        meter: StageTimer,
+        progress: Progress | None,
+    ) -> None:
+        assert self._params
+        engine = Engine(
+            self._task,
+            self._adapter,
+            run,
+            self._params,
+            limits=self._limits,
+            gate=Gate(self._limits, budget),
+            cache=self._cache,
+            meter=meter,
         )
-    if len(steps) > answered:
-        _tell_unanswered(len(steps), answered, engine, out)
-    return results
+        try:
+            await engine.ask(steps, progress)
+        finally:
+            with suppress(Exception):  # whatever an adapter lacks at its end, it has answered
+                await self._adapter.close()
+        self.stopped, self.failed = engine.stopped, engine.failed
+        self.slipped = engine.slipped
+
+
+def _on_cluster(
+    task: Task,
+    source: LoadedDataset,
+    model: Adapter | Recipe,
+    params: GenerationParams | None,
+    limits: Limits,
+    out: Path,
+    cluster: Cluster,
+) -> _Asker:
+    """Who asks on a cluster.
+
+    Raises:
+        UsageError: what the run needs lies in this process alone.
+    """
+    if not isinstance(model, Recipe):
+        raise UsageError(
+            "an adapter that was made here cannot be asked on other machines",
+            where="evaluate(model=...)",
+            expected="a SPEC, or a Recipe",
+            remedy="register the adapter as a plug-in (docs/add_model.md), and name it",
+        )
+    if source.media_overrides:
+        raise UsageError(
+            "media that are taken away or swapped are so in this process alone",
+            where="--engine",
+            expected="the dataset as it is",
+            remedy="ablate on one machine, or vary options in runs of their own",
+        )
+    job = Job(
+        task.name,
+        dict(task.options),
+        source.root.absolute(),
+        source.fingerprint,
+        model,
+        params,
+        limits,
+        out.absolute() / "parts",
+    )
+    return OnCluster(job, cluster)
 
 
 def _facts(adapter: Adapter) -> dict[str, Any]:
@@ -270,9 +424,9 @@ def _facts(adapter: Adapter) -> dict[str, Any]:
     return facts
 
 
-def _tell_unanswered(steps: int, answered: int, engine: Engine, out: Path) -> None:
+def _tell_unanswered(steps: int, answered: int, asker: _Asker, out: Path) -> None:
     """Warn of steps without an answer; a score of no answer at all is none."""
-    reason = (engine.stopped or engine.failed).partition("\n")[0]
+    reason = (asker.stopped or asker.failed).partition("\n")[0]
     if answered:
         warnings.warn(
             f"{steps - answered} of {counted(steps, 'step')} got no answer and "
@@ -280,8 +434,8 @@ def _tell_unanswered(steps: int, answered: int, engine: Engine, out: Path) -> No
             UnansweredWarning,
             stacklevel=3,
         )
-    elif engine.slipped:
-        raise engine.slipped
+    elif asker.slipped:
+        raise asker.slipped
     else:
         raise UnansweredError(
             f"none of {counted(steps, 'step')} was answered: {reason}",
@@ -289,29 +443,6 @@ def _tell_unanswered(steps: int, answered: int, engine: Engine, out: Path) -> No
             expected="an answer to one step at least",
             remedy="mend the reason; the same command asks again",
         )
-
-
-async def _ask(
-    task: Task,
-    adapter: Adapter,
-    steps: Sequence[Step],
-    run: RunFolder,
-    params: GenerationParams,
-    limits: Limits,
-    budget: Budget,
-    cache: ResponseCache | None,
-    meter: StageTimer,
-    progress: Progress | None,
-) -> Engine:
-    engine = Engine(
-        task, adapter, run, params, limits=limits, budget=budget, cache=cache, meter=meter
-    )
-    try:
-        await engine.ask(steps, progress)
-    finally:
-        with suppress(Exception):  # whatever an adapter lacks at its end, it has answered
-            await adapter.close()
-    return engine
 
 
 def _stale(steps: Sequence[Step], run: RunFolder) -> frozenset[str]:

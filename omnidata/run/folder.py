@@ -269,6 +269,49 @@ class Journal:
         )
 
 
+class PartFile:
+    """The lines of a part of a run, which its worker alone writes; the run's driver joins them.
+
+    Args:
+        path: where final lines go; failed attempts go beside, into `<name>.attempts`.
+        done: what the part's steps follow from: earlier steps of their episodes that have a line.
+    """
+
+    def __init__(self, path: Path, done: Mapping[str, Completion]) -> None:
+        self.done = dict(done)
+        self._lines, self._failed = Journal(path), Journal(attempts_of(path))
+
+    def append(self, sample_id: str, completion: Completion) -> None:
+        """As `RunFolder.append`."""
+        self._lines.append(Prediction.of(sample_id, completion))
+        self.done[sample_id] = completion
+
+    def append_attempt(self, sample_id: str, completion: Completion) -> None:
+        """As `RunFolder.append_attempt`."""
+        self._failed.append(Prediction.of(sample_id, completion))
+
+    def sync(self) -> None:
+        """As `RunFolder.sync`."""
+        self._failed.sync()
+        self._lines.sync()
+
+    def close(self) -> None:
+        """Sync and close.
+
+        Raises:
+            RunError: the disk takes no more.
+        """
+        try:
+            self._failed.close()
+        finally:
+            self._lines.close()
+
+
+def attempts_of(path: Path) -> Path:
+    """The file of failed attempts beside a part's lines."""
+    return path.with_suffix(".attempts")
+
+
 def file_name(text: str) -> str:
     """The text as a part of a file's name on any system; different texts may have the same.
 

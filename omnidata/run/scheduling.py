@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from omnidata.errors import AdapterError, CallError
-from omnidata.run.cost import Tokens
+from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.types import Completion, Prepared, Step
 
 # Where the time of a run goes.
@@ -306,6 +306,53 @@ class RateLimiter:
         if self._first.locked():
             self._first.release()
         self._free_at += (tokens - reserved) / self._per_second
+
+
+# Which request may go out now: one gate for all that a run asks, wherever that happens.
+
+
+class Gate:
+    """Lets requests through as rates and the budget allow.
+
+    Args:
+        limits: the rates.
+        budget: what may be spent.
+    """
+
+    def __init__(self, limits: Limits, budget: Budget) -> None:
+        self._rates = RateLimiter(limits.requests_per_minute, limits.tokens_per_minute)
+        self._budget = budget
+        self._through = 0
+        self._spending = asyncio.Condition()
+
+    async def enter(self) -> float | str:
+        """Wait for one request's turn.
+
+        Returns:
+            The tokens that were reserved, for `leave`; or why no request may go out any more.
+        """
+        reserved = await self._rates.take()
+        async with self._spending:
+            while reason := self._budget.refuses(self._through):
+                if not self._through:
+                    return reason
+                await self._spending.wait()  # those on their way may take less than is feared
+            self._through += 1
+        return reserved
+
+    async def leave(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None:
+        """A request has ended.
+
+        Args:
+            reserved: as `enter` returned it.
+            usages: as the model reported them; none for a failed attempt.
+        """
+        self._rates.settle(reserved, usages)
+        self._through -= 1
+        for usage in usages:
+            self._budget.spend(usage)
+        async with self._spending:
+            self._spending.notify_all()
 
 
 # How long to wait before the same request is sent again.

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from omnidata.adapters.keys import without_credentials
-from omnidata.data.processes import Lost, each
 from omnidata.errors import DataError, RunError, UsageError
+from omnidata.run.engines.local import Lost, each
 from omnidata.run.run_files import Change, changes, described
 from omnidata.storage import (
     PLAN,

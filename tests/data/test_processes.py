@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.data.processes import Lost, each
+from omnidata.run.engines.local import Lost, each
 from tests.data import calls
 
 EVEN = [0, 2, 4, 6, 8, 10, 12, 14]
@@ -70,7 +70,7 @@ def test_every_call_may_be_lost() -> None:
 def test_a_script_without_a_guard_is_told_what_to_do(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "from omnidata.data.processes import each\n"
+        "from omnidata.run.engines.local import each\n"
         "from tests.data.calls import double\n"
         "print(list(each(double, [1], workers=1, limit_s=60)))\n"
     )

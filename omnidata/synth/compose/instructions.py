@@ -23,7 +23,7 @@ from omnidata.run.cost import Budget, Limits
 from omnidata.run.engine import Engine
 from omnidata.run.evaluate import run_loop
 from omnidata.run.folder import TRANSIENT, RunFolder
-from omnidata.run.scheduling import StageTimer
+from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.synth.compose.search import identity
 from omnidata.synth.compose.settings import EdgeRule
 from omnidata.tasks.base import Benchmark
@@ -493,7 +493,7 @@ class _Rounds:
             self._folder,
             self._author.model.params,
             limits=self._author.limits,
-            budget=self._budget,
+            gate=Gate(self._author.limits, self._budget),
             cache=self._cache,
             meter=StageTimer(),
         )

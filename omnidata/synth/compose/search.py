@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from omnidata.data.processes import Lost
 from omnidata.errors import DataError, RunError
 from omnidata.graphs import Graph
 from omnidata.metrics.graph_complexity import DIMENSIONS, Complexity, complexity, level
+from omnidata.run.engines.local import Lost
 from omnidata.storage import atomic_write
 from omnidata.synth.compose.graph_sampler import PartialPlan, grow
 from omnidata.synth.compose.pool import IndexedPool
