@@ -1,0 +1,294 @@
+"""A run on a cluster of Ray's: the same lines as on one machine, whatever dies meanwhile."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.errors import PredictionError, RunError, UsageError
+from omnidata.run.cluster import Recipe
+from omnidata.run.cost import Limits
+from omnidata.run.engines.ray import Cluster
+from omnidata.run.evaluate import evaluate
+from omnidata.tasks import get_task
+from tests.adapters.servers import FINE, ChatCompletions, Fault, Server, running
+from tests.cli.running import Started, omnidata
+from tests.full import FULL
+from tests.plugs import install
+from tests.run.test_kill import Trouble, make_data
+from tests.trees import read_lines
+
+STEPS = 2000 if FULL else 120
+IN_FLIGHT = 8
+DEADLY = """
+import os
+
+from omnidata.adapters.base import Model
+from omnidata.types import Completion
+
+
+class Deadly(Model):
+    # Ends its process at one step, and answers the others.
+    def __init__(self, rest, options):
+        self.name = f"deadly:{rest}"
+        self.at = rest
+
+    async def generate(self, prepared, params):
+        if any(each.request.sample_id == self.at for each in prepared):
+            os._exit(3)
+        return [Completion(delivery="ok", text="CLICK <1,1>") for _ in prepared]
+"""
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A head without room for workers, and two machines with room for two each."""
+    folder = tmp_path_factory.mktemp("plugged")
+    (folder / "deadly.py").write_text(DEADLY, encoding="utf-8")
+    install(folder, "deadly-models", "omnidata.models", "deadly = deadly:Deadly")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "disabled")  # a cluster on the loopback, for a minute
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+        from ray.cluster_utils import Cluster as Machines
+
+        made: Any = Machines(
+            initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+        )
+        for _ in range(2):
+            made.add_node(num_cpus=2)
+        yield made
+        made.shutdown()
+
+
+@pytest.fixture
+def cluster(machines: Any) -> Cluster:
+    return Cluster(machines.address, workers=2, wait_s=30)
+
+
+def ask(
+    data: Path, out: Path, model: str | Recipe, cluster: Cluster | None, **limits: Any
+) -> dict[str, Any]:
+    task = get_task("omnigui", {"modalities": "I", **limits.pop("task", {})})
+    many = Limits(**{"concurrency": IN_FLIGHT, "attempts": 15, **limits})
+    return evaluate(task, task.load(data), model, out, limits=many, cluster=cluster)
+
+
+def served(server: Server) -> Recipe:
+    return Recipe("openai:m", base_url=f"{server.url}/v1")
+
+
+def answers(run: Path) -> dict[str, tuple[str, str]]:
+    lines = read_lines(run / "predictions.jsonl")
+    found = {line["sample_id"]: (line["delivery"], line["output"]) for line in lines}
+    assert len(found) == len(lines)
+    return found
+
+
+def asking_workers() -> list[int]:
+    """The processes that ask, by what they call themselves."""
+    found = []
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            try:
+                said = (place / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if said.startswith(b"ray::AskingWorker"):
+                found.append(int(place.name))
+    return found
+
+
+@pytest.mark.parametrize("history", ["gold", "predicted"])
+def test_a_cluster_leaves_what_one_machine_would(
+    tmp_path: Path, cluster: Cluster, history: str
+) -> None:
+    data, trouble = make_data(tmp_path, STEPS), Trouble()
+    with running(ChatCompletions(), trouble) as server:
+        told = {"task": {"history": history}}
+        alone = ask(data, tmp_path / "alone", served(server), None, **told)
+        asked = server.count
+        both = ask(data, tmp_path / "both", served(server), cluster, **told)
+        # What one engine began, the other goes on with, and has nothing to ask.
+        again = ask(data, tmp_path / "both", served(server), None, **told)
+        assert server.count - trouble.failed == 2 * STEPS
+    assert both == again == alone
+    assert asked > STEPS
+    assert answers(tmp_path / "both") == answers(tmp_path / "alone")
+    assert not (tmp_path / "both" / "parts").exists()
+    failed = read_lines(tmp_path / "both" / "attempts.jsonl")
+    assert len(failed) + len(read_lines(tmp_path / "alone" / "attempts.jsonl")) == trouble.failed
+
+
+def test_who_dies_costs_what_was_under_way_and_no_step(
+    tmp_path: Path, machines: Any, cluster: Cluster
+) -> None:
+    """Workers are killed, and a machine with all that is on it."""
+    kills = 30 if FULL else 3
+    data, draw = make_data(tmp_path, STEPS), random.Random(kills)
+    slow, over = Fault(delay_s=0.02), threading.Event()
+    killed: list[str] = []
+    machine = next(iter(machines.worker_nodes))
+
+    def kill() -> None:
+        while len(killed) < kills and not over.wait(draw.uniform(1.0, 3.0)):
+            workers = asking_workers()
+            if workers and len(killed) == 1:
+                [raylet] = machine.all_processes["raylet"]
+                os.kill(raylet.process.pid, signal.SIGKILL)
+                killed.append("machine")
+            elif workers:
+                os.kill(draw.choice(workers), signal.SIGKILL)
+                killed.append("worker")
+
+    trouble = Trouble()
+    with running(
+        ChatCompletions(), lambda number: slow if trouble(number) is FINE else ERROR
+    ) as server:
+        hand = threading.Thread(target=kill)
+        hand.start()
+        try:
+            ask(data, tmp_path / "run", served(server), cluster, concurrency=2 if not FULL else 8)
+        finally:
+            over.set()
+            hand.join()
+            machines.remove_node(machine)
+            machines.add_node(num_cpus=2)
+        repeated = server.count - trouble.failed - STEPS
+    assert len(killed) >= min(kills, 2)
+    found = answers(tmp_path / "run")
+    assert len(found) == STEPS
+    assert {delivery for delivery, _ in found.values()} == {"ok"}
+    assert 0 <= repeated <= len(killed) * 4 * IN_FLIGHT
+
+
+ERROR = Fault(status=500)
+
+
+def test_a_step_that_kills_its_worker_is_said_to_and_all_others_are_answered(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    data = make_data(tmp_path, 40)
+    model = "deadly:E2/3"
+    with pytest.warns(UserWarning, match="1 of 40 steps got no answer"):
+        ask(data, tmp_path / "run", model, cluster)
+    found = read_lines(tmp_path / "run" / "predictions.jsonl")
+    assert len(found) == 40
+    [bad] = [line for line in found if line["delivery"] != "ok"]
+    assert (bad["sample_id"], bad["delivery"]) == ("E2/3", "api_error")
+    assert "its worker died 2 times" in bad["error"]
+
+
+def test_the_budget_is_that_of_the_whole_run_and_another_engine_goes_on(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    data = make_data(tmp_path, 60)
+    with running(ChatCompletions()) as server:
+        stopped = ask(data, tmp_path / "run", served(server), cluster, max_tokens=2000)
+        assert "--max-tokens 2000" in stopped["stopped"]
+        assert 2 < server.count < 30
+        ask(data, tmp_path / "run", served(server), None)
+        assert server.count == 60
+    assert len(answers(tmp_path / "run")) == 60
+
+
+def test_rates_are_those_of_the_whole_run(tmp_path: Path, cluster: Cluster) -> None:
+    data = make_data(tmp_path, 20)
+    with running(ChatCompletions()) as server:
+        began = time.monotonic()
+        ask(data, tmp_path / "run", served(server), cluster, requests_per_minute=300)
+        assert time.monotonic() - began >= 19 * 0.2
+    assert server.count == 20
+
+
+def test_a_driver_that_is_killed_loses_nothing_that_was_answered(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    data, run = make_data(tmp_path, 120), tmp_path / "run"
+    with running(ChatCompletions(), lambda _: Fault(delay_s=0.05)) as server:
+        command = [
+            *("evaluate", "omnigui", str(data), "--model", "openai:m", "--out", str(run)),
+            *("--base-url", f"{server.url}/v1", "-T", "modalities=I", "--concurrency", "4"),
+        ]
+        ray = ["--engine", "ray", "--address", cluster.address, "--workers", "2"]
+        with Started(*command, *ray) as process:
+            while server.count < 30:
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.send_signal(signal.SIGKILL)
+        while asking_workers():
+            time.sleep(0.1)
+        omnidata(*command)
+        assert 120 <= server.count <= 120 + 2 * 4
+    assert len(answers(run)) == 120
+    assert not (run / "parts").exists()
+
+
+def test_an_interruption_waits_for_what_is_under_way(tmp_path: Path, cluster: Cluster) -> None:
+    data, run = make_data(tmp_path, 120), tmp_path / "run"
+    with running(ChatCompletions(), lambda _: Fault(delay_s=0.05)) as server:
+        command = [
+            *("evaluate", "omnigui", str(data), "--model", "openai:m", "--out", str(run)),
+            *("--base-url", f"{server.url}/v1", "-T", "modalities=I", "--concurrency", "4"),
+            *("--engine", "ray", "--address", cluster.address, "--workers", "2"),
+        ]
+        with Started(*command) as process:
+            while server.count < 30:
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "the same command resumes" in said
+        assert len(answers(run)) == server.count
+        omnidata(*command)
+        assert server.count == 120
+
+
+def test_a_machine_that_does_not_see_the_data_is_named(tmp_path: Path, cluster: Cluster) -> None:
+    (tmp_path / "data").mkdir()
+    data = make_data(tmp_path / "data", 4)
+    task = get_task("omnigui", {"modalities": "I"})
+    source = task.load(data)
+    (tmp_path / "data").rename(tmp_path / "gone")
+    with pytest.raises(RunError, match="does not see it") as refused:
+        evaluate(task, source, "baseline:center", tmp_path / "run", cluster=cluster)
+    assert str(tmp_path / "data") in refused.value.where
+
+
+def test_room_that_never_comes_is_an_error_after_a_stated_wait(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    wanted = Cluster(cluster.address, workers=1, gpus_per_worker=1, wait_s=2)
+    with pytest.raises(RunError, match="within 2 s") as refused:
+        ask(make_data(tmp_path, 4), tmp_path / "run", "baseline:center", wanted)
+    assert "0 GPUs" in refused.value.expected
+
+
+REFUSED: dict[str, Callable[[], Cluster]] = {
+    "no address": lambda: Cluster("nowhere"),
+    "nothing answers": lambda: Cluster("127.0.0.1:9"),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_an_address_without_a_cluster_is_refused_at_once(tmp_path: Path, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        ask(make_data(tmp_path, 4), tmp_path / "run", "baseline:center", REFUSED[why]())
+
+
+def test_what_another_engine_left_has_to_be_lines(tmp_path: Path) -> None:
+    data, run = make_data(tmp_path, 4), tmp_path / "run"
+    ask(data, run, "baseline:center", None)
+    (run / "parts").mkdir()
+    (run / "parts" / "x.jsonl").write_text("{}\n", encoding="utf-8")
+    with pytest.raises(PredictionError, match=r"x\.jsonl"):
+        ask(data, run, "baseline:center", None)
