@@ -26,7 +26,16 @@ from omnidata.predictions import Prediction, decode
 from omnidata.run.adapter_contract import About, accepted
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.engine import Engine
-from omnidata.run.engines.ray import Cluster, Crew, Died, Worker, connected, machine
+from omnidata.run.engines.ray import (
+    Cluster,
+    Crew,
+    Died,
+    StillbornError,
+    Worker,
+    beside_us,
+    connected,
+    machine,
+)
 from omnidata.run.folder import PartFile, RunFolder, attempts_of
 from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.storage import drop_partial_line, open_own
@@ -36,6 +45,7 @@ from omnidata.types import Adapter, Completion, GenerationParams, MediaRef, Prog
 _LOOK_S = 0.1
 _SEEN_S = 60.0
 """Network disks show what another machine wrote after a while; after this one they never will."""
+_AGAIN_S = 1.0
 _FUTILE = 3
 """So many workers in a row that die without an answer, and the cluster is at fault."""
 _DEADLY = 2
@@ -320,7 +330,6 @@ class OnCluster:
     Attributes:
         stopped, failed, slipped: as of `omnidata.run.engine.Engine`.
         timings: seconds of all workers together.
-        about: the model.
         facts: what each worker's knows of the run, by the worker's name.
     """
 
@@ -344,6 +353,7 @@ class OnCluster:
         self._busy: dict[Worker, _Part] = {}
         self._joining: list[_Part] = []
         self._futile = 0
+        self._about: About | None = None
         self._alone: Counter[str] = Counter()
 
     def begin(self, stack: Any, steps: Sequence[Step]) -> About:
@@ -360,12 +370,18 @@ class OnCluster:
         self._gate: Any = None
         self._crew = Crew(self._ray, self._cluster, AskingWorker, self._job)
         stack.callback(lambda: self._crew.close())
-        self._hire(1, [step.sample_id for step in steps])
-        return self.about
+        while self._about is None:
+            self._hire(1, [step.sample_id for step in steps])
+        return self._about
 
     def _hire(self, count: int, asked: Sequence[str] | None = None) -> None:
         """Start workers and have them load what they need."""
-        new = self._crew.hire(count)
+        try:
+            new = self._crew.hire(count)
+        except StillbornError as error:
+            self._blame("one that was started", error.what, error)
+            time.sleep(_AGAIN_S)
+            return
         for worker in new:
             self._crew.give(worker, "open", asked)
         opening = {*new}
@@ -378,11 +394,11 @@ class OnCluster:
                 if isinstance(outcome, OmnidataError):
                     raise outcome
                 if isinstance(outcome, Died):
-                    self._blame(worker, outcome)
+                    self._blame(worker.name, outcome.why)
                 else:
-                    self.about: About = outcome
+                    self._about = outcome
 
-    def _blame(self, worker: Worker, outcome: Died) -> None:
+    def _blame(self, name: str, why: str, error: RunError | None = None) -> None:
         """A worker died before it had answered anything.
 
         Raises:
@@ -390,9 +406,9 @@ class OnCluster:
         """
         self._futile += 1
         if self._futile >= _FUTILE and not self._busy:
-            raise RunError(
+            raise error or RunError(
                 f"{counted(self._futile, 'worker')} died in a row without an answer; the last, "
-                f"{worker.name}: {outcome.why}",
+                f"{name}: {why}",
                 where=f"--address {self._cluster.address}",
                 expected="workers that live long enough to answer",
                 remedy="Ray's logs on that machine tell more; what was answered is kept",
@@ -411,6 +427,8 @@ class OnCluster:
             RunError: the cluster or a disk is at fault.
             KeyboardInterrupt: on Ctrl-C; what was under way has been waited for.
         """
+        assert self._about
+        self._at_once = self._about.at_once
         self._run, self._steps, self._progress = run, steps, progress
         units = self._units(steps)
         if not units:
@@ -451,8 +469,7 @@ class OnCluster:
         rates = (limits.requests_per_minute, limits.tokens_per_minute)
         if not any((*rates, limits.max_cost, limits.max_tokens)):
             return
-        kind = self._ray.remote(SharedGate).options(num_cpus=0, max_concurrency=10_000)
-        self._gate = kind.remote(limits, budget)
+        self._gate = beside_us(self._ray, SharedGate, limits, budget)
 
     def _pending(self) -> bool:
         return bool(self._todo or self._waiting or self._busy)
@@ -480,7 +497,7 @@ class OnCluster:
         share = self._left / (2 * wanted)
         units: list[_Unit] = []
         cost = 0.0
-        while self._todo and (cost < share or len(units) < self.about.at_once):
+        while self._todo and (cost < share or len(units) < self._at_once):
             if units and len(self._todo) <= wanted - 1 - len(self._busy):
                 break  # the others have something to do as well
             unit = self._todo.popleft()
@@ -550,7 +567,7 @@ class OnCluster:
         if part.read:
             self._futile = 0
         else:
-            self._blame(worker, outcome)
+            self._blame(worker.name, outcome.why)
         left = self._still(part)
         if not left:
             return
@@ -566,7 +583,7 @@ class OnCluster:
             self._waiting.extend([_Part(left)] if left else ())
             return
         # Steps are begun in their order, so the one that killed it is among the first.
-        first = self.about.at_once * 4 if not part.deaths else len(left) // 2
+        first = self._at_once * 4 if not part.deaths else len(left) // 2
         suspects, others = left[:first], left[first:]
         self._waiting.append(_Part(suspects, part.deaths + 1))
         if others:

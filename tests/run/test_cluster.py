@@ -39,7 +39,7 @@ class Deadly(Model):
     # Ends its process at one step, and answers the others.
     def __init__(self, rest, options):
         self.name = f"deadly:{rest}"
-        self.at = rest
+        self.at, self.accepts = rest, None
 
     async def generate(self, prepared, params):
         if any(each.request.sample_id == self.at for each in prepared):
@@ -53,7 +53,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A head without room for workers, and two machines with room for two each."""
     folder = tmp_path_factory.mktemp("plugged")
     (folder / "deadly.py").write_text(DEADLY, encoding="utf-8")
-    install(folder, "deadly-models", "omnidata.models", "deadly = deadly:Deadly")
+    install(folder, "deadly-models", "omnidata.adapters", "deadly = deadly:Deadly")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_MODE", "disabled")  # a cluster on the loopback, for a minute
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
@@ -177,13 +177,13 @@ def test_a_step_that_kills_its_worker_is_said_to_and_all_others_are_answered(
     tmp_path: Path, cluster: Cluster
 ) -> None:
     data = make_data(tmp_path, 40)
-    model = "deadly:E2/3"
+    model = "deadly:ted/E2/3"
     with pytest.warns(UserWarning, match="1 of 40 steps got no answer"):
         ask(data, tmp_path / "run", model, cluster)
     found = read_lines(tmp_path / "run" / "predictions.jsonl")
     assert len(found) == 40
     [bad] = [line for line in found if line["delivery"] != "ok"]
-    assert (bad["sample_id"], bad["delivery"]) == ("E2/3", "api_error")
+    assert (bad["sample_id"], bad["delivery"]) == ("ted/E2/3", "api_error")
     assert "its worker died 2 times" in bad["error"]
 
 

@@ -120,6 +120,10 @@ def _check_address(address: str) -> None:
         ) from None
 
 
+class StillbornError(RunError):
+    """No worker of those that were started has come up, though there was room."""
+
+
 @dataclass(eq=False, slots=True)
 class Worker:
     """A process of the cluster.
@@ -190,7 +194,8 @@ class Crew:
             Those that have one; fewer than asked for where others of the crew go on.
 
         Raises:
-            RunError: there is no place for any, or what they begin with fails.
+            StillbornError: they died before they could be asked anything.
+            RunError: there is no place for any.
         """
         new = [self._kind.remote(*self._arguments) for _ in range(count)]
         asked = [actor.here.remote() for actor in new]
@@ -214,7 +219,7 @@ class Crew:
 
     def _no_room(self, problems: Sequence[str]) -> RunError:
         if problems:
-            return RunError(
+            return StillbornError(
                 f"no worker comes up: {problems[0]}",
                 where=f"--address {self._cluster.address}",
                 expected="omnidata in the same version on every machine of the cluster",
@@ -295,6 +300,19 @@ class Crew:
         """End all."""
         for worker in tuple(self.workers):
             self.dismiss(worker)
+
+
+def beside_us(ray: Any, kind: type, *arguments: Any) -> Any:
+    """An actor on this machine, which lives as long as we do; it needs no core of its own."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    here = ray.get_runtime_context().get_node_id()
+    options = ray.remote(kind).options(
+        num_cpus=0,
+        max_concurrency=10_000,
+        scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=False),
+    )
+    return options.remote(*arguments)
 
 
 def machine() -> str:
