@@ -26,7 +26,7 @@ from tests.plugs import install
 from tests.run.test_kill import Trouble, make_data
 from tests.trees import read_lines
 
-STEPS = 2000 if FULL else 120
+STEPS = 2000 if FULL else 60
 IN_FLIGHT = 8
 DEADLY = """
 import os
@@ -107,7 +107,10 @@ def asking_workers() -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("history", ["gold", "predicted"])
+@pytest.mark.parametrize(
+    "history",
+    ["predicted", pytest.param("gold", marks=pytest.mark.full("12 seconds"))],
+)
 def test_a_cluster_leaves_what_one_machine_would(
     tmp_path: Path, cluster: Cluster, history: str
 ) -> None:
@@ -128,6 +131,7 @@ def test_a_cluster_leaves_what_one_machine_would(
     assert len(failed) + len(read_lines(tmp_path / "alone" / "attempts.jsonl")) == trouble.failed
 
 
+@pytest.mark.full("15 seconds of deaths")
 def test_who_dies_costs_what_was_under_way_and_no_step(
     tmp_path: Path, machines: Any, cluster: Cluster
 ) -> None:
@@ -187,6 +191,7 @@ def test_a_step_that_kills_its_worker_is_said_to_and_all_others_are_answered(
     assert "its worker died 2 times" in bad["error"]
 
 
+@pytest.mark.full("4 seconds of a budget")
 def test_the_budget_is_that_of_the_whole_run_and_another_engine_goes_on(
     tmp_path: Path, cluster: Cluster
 ) -> None:
@@ -200,6 +205,7 @@ def test_the_budget_is_that_of_the_whole_run_and_another_engine_goes_on(
     assert len(answers(tmp_path / "run")) == 60
 
 
+@pytest.mark.full("5 seconds of a rate")
 def test_rates_are_those_of_the_whole_run(tmp_path: Path, cluster: Cluster) -> None:
     data = make_data(tmp_path, 20)
     with running(ChatCompletions()) as server:
@@ -232,6 +238,7 @@ def test_a_driver_that_is_killed_loses_nothing_that_was_answered(
     assert not (run / "parts").exists()
 
 
+@pytest.mark.full("8 seconds of a driver")
 def test_an_interruption_waits_for_what_is_under_way(tmp_path: Path, cluster: Cluster) -> None:
     data, run = make_data(tmp_path, 120), tmp_path / "run"
     with running(ChatCompletions(), lambda _: Fault(delay_s=0.05)) as server:
@@ -271,6 +278,17 @@ def test_room_that_never_comes_is_an_error_after_a_stated_wait(
     with pytest.raises(RunError, match="within 2 s") as refused:
         ask(make_data(tmp_path, 4), tmp_path / "run", "baseline:center", wanted)
     assert "0 GPUs" in refused.value.expected
+
+
+def test_this_machine_alone_is_not_waited_for(tmp_path: Path) -> None:
+    data = make_data(tmp_path, 4)
+    command = ("evaluate", "omnigui", data, "--model", "baseline:center", "-T", "modalities=I")
+    began = time.monotonic()
+    said = omnidata(
+        *command, "--out", tmp_path / "run", "--engine", "ray", "--gpus-per-worker", "64", code=2
+    ).stderr
+    assert "no machine gave a worker its 1 core and 64 GPUs" in said
+    assert time.monotonic() - began < 60
 
 
 REFUSED: dict[str, Callable[[], Cluster]] = {

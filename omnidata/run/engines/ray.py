@@ -187,6 +187,14 @@ class Crew:
         ]
         return max(1, int(min(shares, default=1)))
 
+    def _lacks_here(self) -> bool:
+        """Whether this machine alone is asked for more than it has: no other will come."""
+        has, cluster = self._ray.cluster_resources(), self._cluster
+        return cluster.address == "local" and (
+            has.get("CPU", 0) < cluster.cpus_per_worker
+            or has.get("GPU", 0) < cluster.gpus_per_worker
+        )
+
     def hire(self, count: int) -> list[Worker]:
         """Start workers and wait until each has a place.
 
@@ -197,6 +205,8 @@ class Crew:
             StillbornError: they died before they could be asked anything.
             RunError: there is no place for any.
         """
+        if self._lacks_here():
+            raise self._no_room(())
         new = [self._kind.remote(*self._arguments) for _ in range(count)]
         asked = [actor.here.remote() for actor in new]
         _, late = self._ray.wait(asked, num_returns=count, timeout=self._cluster.wait_s)
@@ -225,12 +235,13 @@ class Crew:
                 expected="omnidata in the same version on every machine of the cluster",
                 remedy="Ray's logs on that machine tell more (/tmp/ray/session_latest/logs)",
             )
-        wanted = f"{self._cluster.cpus_per_worker:g} cores"
+        wanted = _amount(self._cluster.cpus_per_worker, "core")
         if self._cluster.gpus_per_worker:
-            wanted += f" and {self._cluster.gpus_per_worker:g} GPUs"
+            wanted += f" and {_amount(self._cluster.gpus_per_worker, 'GPU')}"
         has = self._ray.cluster_resources()
+        waited = "" if self._lacks_here() else f" within {self._cluster.wait_s:g} s"
         return RunError(
-            f"no machine gave a worker its {wanted} within {self._cluster.wait_s:g} s",
+            f"no machine gave a worker its {wanted}{waited}",
             where=f"--address {self._cluster.address}",
             expected=f"room; the cluster has {has.get('CPU', 0):g} cores and "
             f"{has.get('GPU', 0):g} GPUs",
@@ -313,6 +324,10 @@ def beside_us(ray: Any, kind: type, *arguments: Any) -> Any:
         scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=False),
     )
     return options.remote(*arguments)
+
+
+def _amount(number: float, what: str) -> str:
+    return f"{number:g} {what}{'' if number == 1 else 's'}"
 
 
 def machine() -> str:
