@@ -192,7 +192,9 @@ _THOUGHT: Final = re.compile(r"</?think>|<answer>")
 
 def _read(text: str) -> Answer:
     lists = _Lists(text)
-    after = text.find("</think>") + 1
+    thinks, answers = text.find("<think>"), text.find("<answer>")
+    thought_of = 0 <= thinks < answers or answers < 0
+    after = text.find("</think>") + 1 if thought_of else 0
     tags = [found.end() for found in re.finditer("<answer>", text) if found.start() >= after]
     braces = [found.start() for found in re.finditer(r"\[?\s{0,9}\{", text[after:])]
     starts = [*tags[:_TRIED], *tags[-_TRIED:], *(after + brace for brace in braces[:_TRIED])]

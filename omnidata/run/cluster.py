@@ -573,7 +573,9 @@ class OnCluster:
             return
         if len(left) == 1:
             step = left[0][0]
-            self._alone[step.sample_id] += 1
+            # One that was under way alone, and not one that waited after a failed attempt.
+            waited = attempts_of(self._job.parts / part.name).exists()
+            self._alone[step.sample_id] += len(part.units) == 1 and not waited
             if self._alone[step.sample_id] >= _DEADLY:
                 self._futile = 0
                 why = f"{step.sample_id}: its worker died {_DEADLY} times: {outcome.why}"

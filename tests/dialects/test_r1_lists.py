@@ -213,3 +213,13 @@ def test_the_prompt_tells_the_size_and_the_names(name: str) -> None:
         assert "1316 wide" in text
         assert "click" in text
         assert "'click'" in get_dialect(name).vocabulary("point", platform, (0, 0))
+
+
+def test_the_end_of_a_thought_in_a_text_that_is_typed_ends_no_thought() -> None:
+    typed = "{'action': 'type', 'point': [-100, -100], 'input_text': '</think>'}"
+    then = "{'action': 'press_back', 'point': [-100, -100], 'input_text': 'no input text'}"
+    for thought in ("", "<think>I type <answer>.</think>"):
+        said = f"{thought}<answer>[{typed}, {then}]</answer>"
+        found = get_dialect("gui-r1").read(said, (100, 100))
+        assert [action.kind for action in found.actions] == ["type", "back"]
+        assert found.actions[0].text == "</think>"

@@ -50,7 +50,7 @@ def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
     assert found.rest == ""
     assert len(found.actions) == len(said), text
     for one, other in zip(said, found.actions, strict=True):
-        if name == "ui-tars-2" and one == Action("done", text=""):
+        if name == "ui-tars-2" and (one.kind, one.text) == ("done", ""):
             continue  # an empty answer is none
         assert same(one, other, silent=silent), (text, one, other)
 
