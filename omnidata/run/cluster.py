@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from omnidata import adapters
-from omnidata.errors import AdapterError, OmnidataError, RunError, UsageError, counted
+from omnidata.errors import AdapterError, RunError, UsageError, counted
 from omnidata.predictions import Prediction, decode
 from omnidata.run.adapter_contract import About, accepted
 from omnidata.run.cost import Budget, Limits
@@ -30,13 +30,12 @@ from omnidata.run.engines.ray import (
     Cluster,
     Crew,
     Died,
-    StillbornError,
     Worker,
     beside_us,
     connected,
     machine,
 )
-from omnidata.run.folder import PartFile, RunFolder, attempts_of
+from omnidata.run.folder import TRANSIENT, PartFile, RunFolder, attempts_of
 from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.storage import drop_partial_line, open_own
 from omnidata.tasks import get_task
@@ -354,6 +353,8 @@ class OnCluster:
         self._joining: list[_Part] = []
         self._futile = 0
         self._about: About | None = None
+        self._opening: set[Worker] = set()
+        self._shy_until = 0.0
         self._alone: Counter[str] = Counter()
 
     def begin(self, stack: Any, steps: Sequence[Step]) -> About:
@@ -370,35 +371,41 @@ class OnCluster:
         self._gate: Any = None
         self._crew = Crew(self._ray, self._cluster, AskingWorker, self._job)
         stack.callback(lambda: self._crew.close())
+        names = [step.sample_id for step in steps]
         while self._about is None:
-            self._hire(1, [step.sample_id for step in steps])
+            if not self._crew.workers:
+                self._hire(1, names)
+            for worker, outcome in self._crew.ended(_LOOK_S):
+                self._opened(worker, outcome)
         return self._about
 
     def _hire(self, count: int, asked: Sequence[str] | None = None) -> None:
-        """Start workers and have them load what they need."""
-        try:
-            new = self._crew.hire(count)
-        except StillbornError as error:
-            self._blame("one that was started", error.what, error)
-            time.sleep(_AGAIN_S)
-            return
-        for worker in new:
-            self._crew.give(worker, "open", asked)
-        opening = {*new}
-        while opening:
-            for worker, outcome in self._crew.ended(_LOOK_S):
-                if worker in self._busy:
-                    self._end(worker, outcome)
-                    continue
-                opening.discard(worker)
-                if isinstance(outcome, OmnidataError):
-                    raise outcome
-                if isinstance(outcome, Died):
-                    self._blame(worker.name, outcome.why)
-                else:
-                    self._about = outcome
+        """Start workers, which load what they need; nobody waits for them."""
+        if time.monotonic() >= self._shy_until:
+            self._opening |= {*self._crew.hire(count, "open", asked)}
 
-    def _blame(self, name: str, why: str, error: RunError | None = None) -> None:
+    def _opened(self, worker: Worker, outcome: Any) -> None:
+        """A worker has loaded what it needs, or could not.
+
+        Raises:
+            RunError: there is no other that goes on.
+        """
+        self._opening.discard(worker)
+        if isinstance(outcome, About):
+            self._about = outcome
+            return
+        if isinstance(outcome, Died):
+            self._shy_until = time.monotonic() + _AGAIN_S
+            self._blame(worker.name, outcome.why)
+            return
+        if worker in self._crew.workers:
+            self._crew.dismiss(worker)
+        if not self._crew.workers:
+            raise outcome
+        # Those who have a place go on; after a while there may be room for more.
+        self._shy_until = time.monotonic() + self._cluster.wait_s
+
+    def _blame(self, name: str, why: str) -> None:
         """A worker died before it had answered anything.
 
         Raises:
@@ -406,7 +413,7 @@ class OnCluster:
         """
         self._futile += 1
         if self._futile >= _FUTILE and not self._busy:
-            raise error or RunError(
+            raise RunError(
                 f"{counted(self._futile, 'worker')} died in a row without an answer; the last, "
                 f"{name}: {why}",
                 where=f"--address {self._cluster.address}",
@@ -430,6 +437,7 @@ class OnCluster:
         assert self._about
         self._at_once = self._about.at_once
         self._run, self._steps, self._progress = run, steps, progress
+        self._budget = budget
         units = self._units(steps)
         if not units:
             return
@@ -439,8 +447,6 @@ class OnCluster:
         self._job.parts.mkdir(exist_ok=True)
         wanted = min(self._cluster.workers or self._crew.room + 1, len(units))
         try:
-            if wanted > len(self._crew.workers):
-                self._hire(wanted - len(self._crew.workers))
             while not self.stopped and self._pending():
                 self._hand_out(wanted)
                 self._round()
@@ -520,7 +526,10 @@ class OnCluster:
     def _round(self) -> None:
         """Wait a moment for workers, and move what has been written."""
         for worker, outcome in self._crew.ended(_LOOK_S):
-            self._end(worker, outcome)
+            if worker in self._opening:
+                self._opened(worker, outcome)
+            else:
+                self._end(worker, outcome)
         for part in self._busy.values():
             self._join(part)
         for part in tuple(self._joining):
@@ -616,6 +625,8 @@ class OnCluster:
         """A step has one line, whoever else has asked about it."""
         if line.sample_id not in self._run.done:
             self._run.append(line.sample_id, line.completion())
+            if line.delivery not in TRANSIENT:
+                self._budget.spend(line.usage)
 
     def _settle(self, part: _Part) -> None:
         """Let go of a part that has ended once all that its worker wrote is joined.

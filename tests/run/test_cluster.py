@@ -18,6 +18,7 @@ from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines.ray import Cluster
 from omnidata.run.evaluate import evaluate
+from omnidata.run.run_files import read_info
 from omnidata.tasks import get_task
 from tests.adapters.servers import FINE, ChatCompletions, Fault, Server, running
 from tests.cli.running import Started, omnidata
@@ -127,6 +128,8 @@ def test_a_cluster_leaves_what_one_machine_would(
     assert asked > STEPS
     assert answers(tmp_path / "both") == answers(tmp_path / "alone")
     assert not (tmp_path / "both" / "parts").exists()
+    used = [read_info(tmp_path / name)["usage"] for name in ("alone", "both")]
+    assert used[0] == used[1]
     failed = read_lines(tmp_path / "both" / "attempts.jsonl")
     assert len(failed) + len(read_lines(tmp_path / "alone" / "attempts.jsonl")) == trouble.failed
 
@@ -310,3 +313,13 @@ def test_what_another_engine_left_has_to_be_lines(tmp_path: Path) -> None:
     (run / "parts" / "x.jsonl").write_text("{}\n", encoding="utf-8")
     with pytest.raises(PredictionError, match=r"x\.jsonl"):
         ask(data, run, "baseline:center", None)
+
+
+@pytest.mark.full("10 seconds of a machine that comes late")
+def test_less_room_than_asked_for_is_enough_to_go_on(tmp_path: Path, machines: Any) -> None:
+    data = make_data(tmp_path, 40)
+    many = Cluster(machines.address, workers=9, wait_s=2)  # of which four have room
+    with running(ChatCompletions(), lambda _: Fault(delay_s=0.2)) as server:
+        ask(data, tmp_path / "run", served(server), many, concurrency=1)
+        assert server.count == 40
+    assert len(answers(tmp_path / "run")) == 40

@@ -11,7 +11,7 @@ import math
 import os
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -120,27 +120,25 @@ def _check_address(address: str) -> None:
         ) from None
 
 
-class StillbornError(RunError):
-    """No worker of those that were started has come up, though there was room."""
-
-
 @dataclass(eq=False, slots=True)
 class Worker:
     """A process of the cluster.
 
     Attributes:
-        name: which, and on which machine, for messages.
+        name: which, and on which machine once it has a place there, for messages.
         actor: Ray's handle.
-        heard: when it last answered (`time.monotonic()`).
+        since: when it was hired (`time.monotonic()`).
         call: the call that it is busy with; None if it is free.
         beat: the question whether it is there; None if none is open.
+        heard: when it last answered that; None before it has a place.
     """
 
     name: str
     actor: Any
-    heard: float
+    since: float
     call: Any = None
     beat: Any = None
+    heard: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,46 +193,26 @@ class Crew:
             or has.get("GPU", 0) < cluster.gpus_per_worker
         )
 
-    def hire(self, count: int) -> list[Worker]:
-        """Start workers and wait until each has a place.
-
-        Returns:
-            Those that have one; fewer than asked for where others of the crew go on.
+    def hire(self, count: int, method: str, *arguments: Any) -> list[Worker]:
+        """Start workers, each with a first call, for which nobody waits here.
 
         Raises:
-            StillbornError: they died before they could be asked anything.
-            RunError: there is no place for any.
+            RunError: this machine alone has no room, and no other will come.
         """
         if self._lacks_here():
-            raise self._no_room(())
-        new = [self._kind.remote(*self._arguments) for _ in range(count)]
-        asked = [actor.here.remote() for actor in new]
-        _, late = self._ray.wait(asked, num_returns=count, timeout=self._cluster.wait_s)
+            raise self._no_room()
         found: list[Worker] = []
-        problems: list[str] = []
-        for actor, place in zip(new, asked, strict=True):
-            if place in late:
-                self._ray.kill(actor)
-                continue
-            try:
-                self._hired += 1
-                name = f"worker {self._hired} on {self._ray.get(place)}"
-                found.append(Worker(name, actor, time.monotonic()))
-            except Exception as error:
-                problems.append(_reason(error))
+        for _ in range(count):
+            actor = self._kind.remote(*self._arguments)
+            self._hired += 1
+            worker = Worker(f"worker {self._hired}", actor, time.monotonic())
+            worker.beat = actor.here.remote()
+            self.give(worker, method, *arguments)
+            found.append(worker)
         self.workers += found
-        if found or (self.workers and not problems):
-            return found
-        raise self._no_room(problems)
+        return found
 
-    def _no_room(self, problems: Sequence[str]) -> RunError:
-        if problems:
-            return StillbornError(
-                f"no worker comes up: {problems[0]}",
-                where=f"--address {self._cluster.address}",
-                expected="omnidata in the same version on every machine of the cluster",
-                remedy="Ray's logs on that machine tell more (/tmp/ray/session_latest/logs)",
-            )
+    def _no_room(self) -> RunError:
         wanted = _amount(self._cluster.cpus_per_worker, "core")
         if self._cluster.gpus_per_worker:
             wanted += f" and {_amount(self._cluster.gpus_per_worker, 'GPU')}"
@@ -251,12 +229,14 @@ class Crew:
     def give(self, worker: Worker, method: str, *arguments: Any) -> None:
         """Begin a call."""
         worker.call = getattr(worker.actor, method).remote(*arguments)
-        worker.heard = time.monotonic()
+        if worker.heard is not None:
+            worker.heard = time.monotonic()
 
     def ended(self, timeout_s: float) -> list[tuple[Worker, Any]]:
         """The calls that have ended, each with what came of it: a value, an error or `Died`.
 
-        Waits until there is one, for so long at most. Who died is no more in `workers`.
+        Waits until there is one, for so long at most. Who died, or found no place in time, which
+        is a `RunError`, is no more in `workers`.
         """
         busy = {worker.call: worker for worker in self.workers if worker.call is not None}
         found: list[tuple[Worker, Any]] = []
@@ -286,17 +266,26 @@ class Crew:
             return Died(_reason(error))
 
     def _deaf(self) -> list[tuple[Worker, Any]]:
-        """Workers that are busy and have not been heard of for too long, given up."""
-        now, found = time.monotonic(), []
+        """Workers that have not been heard of for too long, given up."""
+        now = time.monotonic()
+        found: list[tuple[Worker, Any]] = []
         for worker in tuple(self.workers):
-            if worker.call is None or now - worker.heard < _DEAF_S / 4:
-                continue
+            heard = worker.heard
             if worker.beat is None:
+                if worker.call is None or (heard is not None and now - heard < _DEAF_S / 4):
+                    continue
                 worker.beat = worker.actor.here.remote()
             ready, _ = self._ray.wait([worker.beat], timeout=0)
             if ready:
+                with suppress(Exception):  # of one that has died its call tells
+                    place = self._ray.get(worker.beat)
+                    if heard is None:
+                        worker.name += f" on {place}"
                 worker.beat, worker.heard = None, now
-            elif now - worker.heard > _DEAF_S:
+            elif heard is None and now - worker.since > self._cluster.wait_s:
+                self.dismiss(worker)
+                found.append((worker, self._no_room()))
+            elif heard is not None and now - heard > _DEAF_S:
                 self.dismiss(worker)
                 found.append((worker, Died(f"it has not answered for {_DEAF_S:g} s")))
         return found
