@@ -351,7 +351,7 @@ class OnCluster:
         self._waiting: deque[_Part] = deque()
         self._busy: dict[Worker, _Part] = {}
         self._joining: list[_Part] = []
-        self._futile = 0
+        self._futile = self._refused = 0
         self._about: About | None = None
         self._opening: set[Worker] = set()
         self._shy_until = 0.0
@@ -405,14 +405,14 @@ class OnCluster:
         # Those who have a place go on; after a while there may be room for more.
         self._shy_until = time.monotonic() + self._cluster.wait_s
 
-    def _blame(self, name: str, why: str) -> None:
+    def _blame(self, name: str, why: str, most: int = _FUTILE) -> None:
         """A worker died before it had answered anything.
 
         Raises:
-            RunError: as all before it did.
+            RunError: as so many before it did.
         """
         self._futile += 1
-        if self._futile >= _FUTILE and not self._busy:
+        if self._futile >= most and not self._busy:
             raise RunError(
                 f"{counted(self._futile, 'worker')} died in a row without an answer; the last, "
                 f"{name}: {why}",
@@ -478,7 +478,7 @@ class OnCluster:
         self._gate = beside_us(self._ray, SharedGate, limits, budget)
 
     def _pending(self) -> bool:
-        return bool(self._todo or self._waiting or self._busy)
+        return bool(self._todo or self._waiting or self._busy or self._joining)
 
     def _hand_out(self, wanted: int) -> None:
         """Give each free worker a part; replace who has died."""
@@ -542,7 +542,7 @@ class OnCluster:
         part = self._busy.pop(worker)
         self._join(part)
         if isinstance(outcome, PartEnd):
-            self._futile = 0
+            self._futile = self._refused = 0
             part.ended, part.until = outcome, time.monotonic() + _SEEN_S
             self._joining.append(part)
             for name, seconds in outcome.timings.items():
@@ -561,7 +561,8 @@ class OnCluster:
             self._mourn(part, worker, outcome)
         else:  # its disk is full, or a prompt cannot be made: others may do better
             self._crew.dismiss(worker)
-            if not self._crew.workers:
+            self._refused += 1
+            if self._refused >= _FUTILE or not self._crew.workers:
                 raise outcome
             self._waiting.append(_Part(self._still(part), part.deaths))
         self._drop(part)
@@ -576,7 +577,8 @@ class OnCluster:
         if part.read:
             self._futile = 0
         else:
-            self._blame(worker.name, outcome.why)
+            # Until the step that kills is alone, nothing may be answered between deaths.
+            self._blame(worker.name, outcome.why, _FUTILE + (8 * self._at_once).bit_length())
         left = self._still(part)
         if not left:
             return
@@ -586,7 +588,6 @@ class OnCluster:
             waited = attempts_of(self._job.parts / part.name).exists()
             self._alone[step.sample_id] += len(part.units) == 1 and not waited
             if self._alone[step.sample_id] >= _DEADLY:
-                self._futile = 0
                 why = f"{step.sample_id}: its worker died {_DEADLY} times: {outcome.why}"
                 failed = Completion(delivery="api_error", error=why)
                 self._record(Prediction.of(step.sample_id, failed))

@@ -43,7 +43,7 @@ class Deadly(Model):
         self.at, self.accepts = rest, None
 
     async def generate(self, prepared, params):
-        if any(each.request.sample_id == self.at for each in prepared):
+        if self.at == "*" or any(each.request.sample_id == self.at for each in prepared):
             os._exit(3)
         return [Completion(delivery="ok", text="CLICK <1,1>") for _ in prepared]
 """
@@ -192,6 +192,18 @@ def test_a_step_that_kills_its_worker_is_said_to_and_all_others_are_answered(
     [bad] = [line for line in found if line["delivery"] != "ok"]
     assert (bad["sample_id"], bad["delivery"]) == ("ted/E2/3", "api_error")
     assert "its worker died 2 times" in bad["error"]
+
+
+@pytest.mark.full("15 seconds of deaths")
+def test_a_step_that_kills_comes_first_or_every_step_does(
+    tmp_path: Path, machines: Any, cluster: Cluster
+) -> None:
+    data = make_data(tmp_path, 40)
+    alone = Cluster(machines.address, workers=1)
+    with pytest.warns(UserWarning, match="1 of 40 steps got no answer"):
+        ask(data, tmp_path / "first", "deadly:ted/E0/0", alone)
+    with pytest.raises(RunError, match="died in a row without an answer"):
+        ask(data, tmp_path / "all", "deadly:*", cluster, concurrency=1)
 
 
 @pytest.mark.full("4 seconds of a budget")
