@@ -53,6 +53,7 @@ class Deadly(Model):
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A head without room for workers, and two machines with room for two each."""
     folder = tmp_path_factory.mktemp("plugged")
+    handler = signal.getsignal(signal.SIGTERM)
     (folder / "deadly.py").write_text(DEADLY, encoding="utf-8")
     install(folder, "deadly-models", "omnidata.adapters", "deadly = deadly:Deadly")
     with pytest.MonkeyPatch.context() as patch:
@@ -68,6 +69,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             made.add_node(num_cpus=2)
         yield made
         made.shutdown()
+    signal.signal(signal.SIGTERM, handler)  # which the machines have put up
 
 
 @pytest.fixture
@@ -120,7 +122,9 @@ def test_a_cluster_leaves_what_one_machine_would(
         told = {"task": {"history": history}}
         alone = ask(data, tmp_path / "alone", served(server), None, **told)
         asked = server.count
+        handler = signal.getsignal(signal.SIGTERM)
         both = ask(data, tmp_path / "both", served(server), cluster, **told)
+        assert signal.getsignal(signal.SIGTERM) is handler
         # What one engine began, the other goes on with, and has nothing to ask.
         again = ask(data, tmp_path / "both", served(server), None, **told)
         assert server.count - trouble.failed == 2 * STEPS

@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import math
 import os
+import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -83,6 +85,8 @@ def connected(cluster: Cluster) -> Iterator[Any]:
         settings |= {"num_cpus": max(cores(), math.ceil(wanted)), "include_dashboard": False}
     else:
         _check_address(cluster.address)
+    in_main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(**settings, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:
@@ -96,6 +100,8 @@ def connected(cluster: Cluster) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+        if in_main:
+            signal.signal(signal.SIGTERM, handler)  # Ray puts up one of its own, and leaves it
 
 
 def _check_address(address: str) -> None:
