@@ -16,22 +16,25 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, overload
 
 from omnidata import adapters
-from omnidata.errors import AdapterError, RunError, UsageError, counted
+from omnidata.errors import AdapterError, RunError, UsageError
 from omnidata.predictions import Prediction, decode
-from omnidata.run.adapter_contract import About, accepted
+from omnidata.run.adapter_contract import About, accepted, one_of_each_kind
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.engine import Engine
 from omnidata.run.engines.ray import (
+    FUTILE,
     Cluster,
     Crew,
     Died,
     Worker,
     beside_us,
+    check_seen,
     connected,
     machine,
 )
@@ -41,12 +44,8 @@ from omnidata.storage import drop_partial_line, open_own
 from omnidata.tasks import get_task
 from omnidata.types import Adapter, Completion, GenerationParams, MediaRef, Progress, Step, Task
 
-_LOOK_S = 0.1
 _SEEN_S = 60.0
 """Network disks show what another machine wrote after a while; after this one they never will."""
-_AGAIN_S = 1.0
-_FUTILE = 3
-"""So many workers in a row that die without an answer, and the cluster is at fault."""
 _DEADLY = 2
 """How often a step may be alone with a worker that dies."""
 
@@ -87,7 +86,7 @@ class Job:
         task: its name.
         options: the task's.
         data: where the dataset lies, on every machine.
-        fingerprint: of the dataset as the driver found it.
+        fingerprint: of the dataset as the driver found it; only a baseline looks at all of it.
         model: how to make it.
         params: how to decode; the model's own if None.
         limits: of the run; rates and budget are kept by the gate of all workers.
@@ -138,50 +137,35 @@ class AskingWorker:
         """The machine."""
         return machine()
 
-    async def open(self, asked: Sequence[str] | None) -> About:
-        """Load the data and the model.
+    async def open(self, samples: Sequence[Step]) -> About:
+        """Load the model.
 
         Args:
-            asked: ids of the steps that the model has to take; None where another worker looked.
+            samples: steps of every kind that the model has to take.
 
         Raises:
             OmnidataError: as a run on one machine; or this machine does not see the data.
         """
-        return await asyncio.to_thread(self._open, asked)
+        return await asyncio.to_thread(self._open, samples)
 
-    def _open(self, asked: Sequence[str] | None) -> About:
-        job, model = self._job, self._job.model
-        _check_seen(job.data)
+    def _open(self, samples: Sequence[Step]) -> About:
+        job = self._job
+        check_seen(job.data)
         self._task = get_task(job.task, job.options)
-        source = self._task.load(job.data, check_media=False)
-        if source.fingerprint != job.fingerprint:
-            raise RunError(
-                f"{machine()} has other data under this name",
-                where=str(job.data),
-                expected="the dataset that the run was begun with, on every machine",
-                remedy="share one copy, or make the copies equal",
-            )
-        self._steps = {step.sample_id: step for step in source.steps}
-        self._adapter = model.make(self._task, source.steps)
-        about = accepted(
-            self._task,
-            self._adapter,
-            job.params,
-            [self._steps[name] for name in asked or ()],
-            job.limits.concurrency,
-        )
+        self._adapter = job.model.make(self._task, _AllSteps(self._task, job))
+        about = accepted(self._task, self._adapter, job.params, samples, job.limits.concurrency)
         self._params = about.params
         return about
 
     async def ask(
-        self, name: str, asked: Sequence[str], known: Mapping[str, Completion], gate: Any
+        self, name: str, steps: Sequence[Step], known: Mapping[str, Completion], gate: Any
     ) -> PartEnd:
         """Ask about the steps of a part, in their order.
 
         Args:
             name: of its file.
-            asked: ids.
-            known: final lines of other steps of their episodes, for histories of predictions.
+            steps: of the part, behind those of their episodes that have a line already.
+            known: those lines, for histories of predictions.
             gate: an actor of `SharedGate`; None where nothing is limited.
 
         Raises:
@@ -190,7 +174,7 @@ class AskingWorker:
         """
         limits, meter = self._job.limits, StageTimer()
         free = Gate(Limits(), Budget(Limits(), self._adapter.name))
-        _check_seen(self._job.parts)
+        check_seen(self._job.parts)
         path = self._job.parts / name
         lines = PartFile(path, known)
         try:
@@ -204,7 +188,6 @@ class AskingWorker:
                 cache=None,
                 meter=meter,
             )
-            steps = [self._steps[each] for each in [*known, *asked]]
             await engine.ask(steps, None)
         finally:
             self._engine = None
@@ -235,15 +218,33 @@ class AskingWorker:
             await self._adapter.close()
 
 
-def _check_seen(path: Path) -> None:
-    """Refuse a path that another machine has, and this one not."""
-    if not path.exists():
-        raise RunError(
-            f"{machine()} does not see it",
-            where=str(path),
-            expected="data and run folder on a disk that all machines share",
-            remedy="name them by a path that is the same everywhere",
-        )
+class _AllSteps(Sequence[Step]):
+    """The steps of the dataset, which are read when somebody looks at one: a baseline does."""
+
+    def __init__(self, task: Task, job: Job) -> None:
+        self._task, self._job = task, job
+
+    @cached_property
+    def _steps(self) -> Sequence[Step]:
+        source = self._task.load(self._job.data, check_media=False)
+        if source.fingerprint != self._job.fingerprint:
+            raise RunError(
+                f"{machine()} has other data under this name",
+                where=str(self._job.data),
+                expected="the dataset that the run was begun with, on every machine",
+                remedy="share one copy, or make the copies equal",
+            )
+        return source.steps
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    @overload
+    def __getitem__(self, number: int) -> Step: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Step]: ...
+    def __getitem__(self, number: int | slice) -> Step | Sequence[Step]:
+        return self._steps[number]
 
 
 class SharedGate:
@@ -351,10 +352,7 @@ class OnCluster:
         self._waiting: deque[_Part] = deque()
         self._busy: dict[Worker, _Part] = {}
         self._joining: list[_Part] = []
-        self._futile = self._refused = 0
-        self._about: About | None = None
-        self._opening: set[Worker] = set()
-        self._shy_until = 0.0
+        self._refused = 0
         self._alone: Counter[str] = Counter()
 
     def begin(self, stack: Any, steps: Sequence[Step]) -> About:
@@ -371,55 +369,9 @@ class OnCluster:
         self._gate: Any = None
         self._crew = Crew(self._ray, self._cluster, AskingWorker, self._job)
         stack.callback(lambda: self._crew.close())
-        names = [step.sample_id for step in steps]
-        while self._about is None:
-            if not self._crew.workers:
-                self._hire(1, names)
-            for worker, outcome in self._crew.ended(_LOOK_S):
-                self._opened(worker, outcome)
-        return self._about
-
-    def _hire(self, count: int, asked: Sequence[str] | None = None) -> None:
-        """Start workers, which load what they need; nobody waits for them."""
-        if time.monotonic() >= self._shy_until:
-            self._opening |= {*self._crew.hire(count, "open", asked)}
-
-    def _opened(self, worker: Worker, outcome: Any) -> None:
-        """A worker has loaded what it needs, or could not.
-
-        Raises:
-            RunError: there is no other that goes on.
-        """
-        self._opening.discard(worker)
-        if isinstance(outcome, About):
-            self._about = outcome
-            return
-        if isinstance(outcome, Died):
-            self._shy_until = time.monotonic() + _AGAIN_S
-            self._blame(worker.name, outcome.why)
-            return
-        if worker in self._crew.workers:
-            self._crew.dismiss(worker)
-        if not self._crew.workers:
-            raise outcome
-        # Those who have a place go on; after a while there may be room for more.
-        self._shy_until = time.monotonic() + self._cluster.wait_s
-
-    def _blame(self, name: str, why: str, most: int = _FUTILE) -> None:
-        """A worker died before it had answered anything.
-
-        Raises:
-            RunError: as so many before it did.
-        """
-        self._futile += 1
-        if self._futile >= most and not self._busy:
-            raise RunError(
-                f"{counted(self._futile, 'worker')} died in a row without an answer; the last, "
-                f"{name}: {why}",
-                where=f"--address {self._cluster.address}",
-                expected="workers that live long enough to answer",
-                remedy="Ray's logs on that machine tell more; what was answered is kept",
-            )
+        about: About = self._crew.first(one_of_each_kind(steps))
+        self._at_once = about.at_once
+        return about
 
     def ask(
         self,
@@ -434,8 +386,6 @@ class OnCluster:
             RunError: the cluster or a disk is at fault.
             KeyboardInterrupt: on Ctrl-C; what was under way has been waited for.
         """
-        assert self._about
-        self._at_once = self._about.at_once
         self._run, self._steps, self._progress = run, steps, progress
         self._budget = budget
         units = self._units(steps)
@@ -482,17 +432,19 @@ class OnCluster:
 
     def _hand_out(self, wanted: int) -> None:
         """Give each free worker a part; replace who has died."""
-        lacking = wanted - len(self._crew.workers)
-        if lacking > 0 and (self._todo or self._waiting):
-            self._hire(lacking)
-        for worker in self._crew.workers:
-            if worker.call is None and (part := self._next_part(wanted)):
+        if self._todo or self._waiting:
+            self._crew.fill(wanted, ())
+        for worker in self._crew.free:
+            if part := self._next_part(wanted):
                 number = next(self._numbers)
-                names = [step.sample_id for unit in part.units for step in unit]
-                digest = hashlib.sha256("\n".join(names).encode("utf-8", "surrogatepass"))
+                steps = [step for unit in part.units for step in unit]
+                names = "\n".join(step.sample_id for step in steps)
+                digest = hashlib.sha256(names.encode("utf-8", "surrogatepass"))
                 part.name = f"{self._session}-{number}-{digest.hexdigest()[:12]}.jsonl"
                 self._busy[worker] = part
-                self._crew.give(worker, "ask", part.name, names, self._known(part), self._gate)
+                before = self._known(part)
+                known = {step.sample_id: self._run.done[step.sample_id] for step in before}
+                self._crew.give(worker, "ask", part.name, [*before, *steps], known, self._gate)
 
     def _next_part(self, wanted: int) -> _Part | None:
         """The next part: a share of what is left, so that all workers end together."""
@@ -512,24 +464,21 @@ class OnCluster:
         self._left -= cost
         return _Part(units)
 
-    def _known(self, part: _Part) -> dict[str, Completion]:
-        """The lines that the part's histories are made of."""
+    def _known(self, part: _Part) -> list[Step]:
+        """The steps with a line that the part's histories are made of."""
         if not self._task.needs_predictions:
-            return {}
+            return []
         episodes = {unit[0].episode for unit in part.units}
-        return {
-            step.sample_id: self._run.done[step.sample_id]
+        return [
+            step
             for step in self._steps
             if step.episode in episodes and step.sample_id in self._run.done
-        }
+        ]
 
     def _round(self) -> None:
         """Wait a moment for workers, and move what has been written."""
-        for worker, outcome in self._crew.ended(_LOOK_S):
-            if worker in self._opening:
-                self._opened(worker, outcome)
-            else:
-                self._end(worker, outcome)
+        for worker, outcome in self._crew.ended():
+            self._end(worker, outcome)
         for part in self._busy.values():
             self._join(part)
         for part in tuple(self._joining):
@@ -542,7 +491,8 @@ class OnCluster:
         part = self._busy.pop(worker)
         self._join(part)
         if isinstance(outcome, PartEnd):
-            self._futile = self._refused = 0
+            self._crew.praise()
+            self._refused = 0
             part.ended, part.until = outcome, time.monotonic() + _SEEN_S
             self._joining.append(part)
             for name, seconds in outcome.timings.items():
@@ -562,7 +512,7 @@ class OnCluster:
         else:  # its disk is full, or a prompt cannot be made: others may do better
             self._crew.dismiss(worker)
             self._refused += 1
-            if self._refused >= _FUTILE or not self._crew.workers:
+            if self._refused >= FUTILE or not self._crew.workers:
                 raise outcome
             self._waiting.append(_Part(self._still(part), part.deaths))
         self._drop(part)
@@ -575,10 +525,10 @@ class OnCluster:
     def _mourn(self, part: _Part, worker: Worker, outcome: Died) -> None:
         """Find the step that a worker died of, if it was a step: what is left is cut in two."""
         if part.read:
-            self._futile = 0
+            self._crew.praise()
         else:
             # Until the step that kills is alone, nothing may be answered between deaths.
-            self._blame(worker.name, outcome.why, _FUTILE + (8 * self._at_once).bit_length())
+            self._crew.blame(worker, outcome, FUTILE + (8 * self._at_once).bit_length())
         left = self._still(part)
         if not left:
             return

@@ -6,6 +6,7 @@ decided here and in run folders: nothing is retried by Ray, which would repeat p
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import os
@@ -13,15 +14,24 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
-from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError
-from omnidata.run.engines.local import cores
+from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError, counted
+from omnidata.run.engines.local import Lost, cores
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_LOOK_S = 0.1
 _REACHED_S = 5.0
+_AGAIN_S = 1.0
+FUTILE = 3
+"""So many workers in a row that die without an answer, and the cluster is at fault."""
 _DEAF_S = 60.0
 """A worker that does not answer "are you there?" for so long is given up."""
 
@@ -155,13 +165,17 @@ class Died:
 
 
 class Crew:
-    """Workers of one kind, each with one call at a time; who dies is replaced by `hire`.
+    """Workers of one kind, each with one call at a time; who dies is replaced by `fill`.
 
     Args:
         ray: the library, connected.
         cluster: what each worker is given.
-        kind: the class that each is one of; has an async method `here`.
+        kind: the class that each is one of; it has the async methods `here`, which tells the
+            machine, and `open`, the first call.
         arguments: of its constructor.
+
+    Attributes:
+        workers: all that have not died, also those that are still opening.
     """
 
     def __init__(self, ray: Any, cluster: Cluster, kind: type, *arguments: Any) -> None:
@@ -174,7 +188,9 @@ class Crew:
             max_concurrency=16,
         )
         self._arguments = [ray.put(argument) for argument in arguments]
-        self._hired = 0
+        self._hired = self._futile = 0
+        self._opening: set[Worker] = set()
+        self._shy_until = 0.0
         self.workers: list[Worker] = []
 
     @property
@@ -191,6 +207,53 @@ class Crew:
         ]
         return max(1, int(min(shares, default=1)))
 
+    @property
+    def free(self) -> list[Worker]:
+        """Workers that have opened and have nothing to do."""
+        return [worker for worker in self.workers if worker.call is None]
+
+    @property
+    def busy(self) -> bool:
+        """Whether a worker that has opened has something to do."""
+        return any(w.call is not None for w in self.workers if w not in self._opening)
+
+    def first(self, *arguments: Any) -> Any:
+        """Start a worker, and wait for what its `open` gives.
+
+        Args:
+            arguments: of `open`.
+
+        Raises:
+            OmnidataError: it cannot open, finds no room, or workers die again and again.
+        """
+        while True:
+            self.fill(1, *arguments)
+            for worker, outcome in self._ended(_LOOK_S):
+                if self._opened(worker, outcome):
+                    return outcome
+
+    def fill(self, wanted: int, *arguments: Any) -> None:
+        """Start the workers that are lacking, each with a call of `open`; nobody waits for them.
+
+        Where others have just died or found no room, none is started for a while.
+
+        Raises:
+            RunError: this machine alone has no room, and no other will come.
+        """
+        lacking = wanted - len(self.workers)
+        if lacking <= 0 or time.monotonic() < self._shy_until:
+            return
+        if self._lacks_here():
+            raise self._no_room()
+        for _ in range(lacking):
+            actor = self._kind.remote(*self._arguments)
+            self._hired += 1
+            worker = Worker(f"worker {self._hired}", actor, time.monotonic())
+            worker.beat = actor.here.remote()
+            self.give(worker, "open", *arguments)
+            self._opening.add(worker)
+            self.workers.append(worker)
+
     def _lacks_here(self) -> bool:
         """Whether this machine alone is asked for more than it has: no other will come."""
         has, cluster = self._ray.cluster_resources(), self._cluster
@@ -198,25 +261,6 @@ class Crew:
             has.get("CPU", 0) < cluster.cpus_per_worker
             or has.get("GPU", 0) < cluster.gpus_per_worker
         )
-
-    def hire(self, count: int, method: str, *arguments: Any) -> list[Worker]:
-        """Start workers, each with a first call, for which nobody waits here.
-
-        Raises:
-            RunError: this machine alone has no room, and no other will come.
-        """
-        if self._lacks_here():
-            raise self._no_room()
-        found: list[Worker] = []
-        for _ in range(count):
-            actor = self._kind.remote(*self._arguments)
-            self._hired += 1
-            worker = Worker(f"worker {self._hired}", actor, time.monotonic())
-            worker.beat = actor.here.remote()
-            self.give(worker, method, *arguments)
-            found.append(worker)
-        self.workers += found
-        return found
 
     def _no_room(self) -> RunError:
         wanted = _amount(self._cluster.cpus_per_worker, "core")
@@ -238,12 +282,65 @@ class Crew:
         if worker.heard is not None:
             worker.heard = time.monotonic()
 
-    def ended(self, timeout_s: float) -> list[tuple[Worker, Any]]:
+    def ended(self) -> list[tuple[Worker, Any]]:
         """The calls that have ended, each with what came of it: a value, an error or `Died`.
 
-        Waits until there is one, for so long at most. Who died, or found no place in time, which
-        is a `RunError`, is no more in `workers`.
+        Waits a moment for the first. Who died is no more in `workers`.
+
+        Raises:
+            OmnidataError: of the workers that were started none can open, and no other goes on.
         """
+        found = []
+        for worker, outcome in self._ended(_LOOK_S):
+            if worker in self._opening:
+                self._opened(worker, outcome)
+            else:
+                found.append((worker, outcome))
+        return found
+
+    def _opened(self, worker: Worker, outcome: Any) -> bool:
+        """Whether a worker has opened.
+
+        Raises:
+            OmnidataError: it has not, and there is no other that goes on.
+        """
+        self._opening.discard(worker)
+        if isinstance(outcome, Died):
+            self._shy_until = time.monotonic() + _AGAIN_S
+            self.blame(worker, outcome)
+        elif isinstance(outcome, OmnidataError):
+            if worker in self.workers:
+                self.dismiss(worker)
+            if not self.workers:
+                raise outcome
+            # Those who have a place go on; after a while there may be room for more.
+            self._shy_until = time.monotonic() + self._cluster.wait_s
+        else:
+            return True
+        return False
+
+    def blame(self, worker: Worker, died: Died, most: int = FUTILE) -> None:
+        """A worker died before it had done anything.
+
+        Raises:
+            RunError: as so many before it did, and no other is at work.
+        """
+        self._futile += 1
+        if self._futile >= most and not self.busy:
+            raise RunError(
+                f"{counted(self._futile, 'worker')} died in a row without an answer; the last, "
+                f"{worker.name}: {died.why}",
+                where=f"--address {self._cluster.address}",
+                expected="workers that live long enough to answer",
+                remedy="Ray's logs on that machine tell more; what was answered is kept",
+            )
+
+    def praise(self) -> None:
+        """Something was done: who dies next is the first in a row."""
+        self._futile = 0
+
+    def _ended(self, timeout_s: float) -> list[tuple[Worker, Any]]:
+        """The calls that have ended, those of `open` among them."""
         busy = {worker.call: worker for worker in self.workers if worker.call is not None}
         found: list[tuple[Worker, Any]] = []
         if busy:
@@ -308,6 +405,163 @@ class Crew:
             self.dismiss(worker)
 
 
+# Calls of a function on every item, as `omnidata.run.engines.local` makes them here.
+
+_PARTS = 16
+"""So many times each worker is given something, where there are as many items."""
+_MOST_AT_ONCE = 256
+_DEADLY = 2
+"""How often an item may be alone with a worker that dies."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What came of the items of a call, up to the one that took too long, if one did."""
+
+    values: Sequence[Any]
+    late: bool
+
+
+class Caller:
+    """Calls a function on items, in a process of the cluster.
+
+    Args:
+        function: as of `each`.
+        limit_s: seconds that one call may take.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], limit_s: float) -> None:
+        self._function, self._limit_s = function, limit_s
+        self._values: list[Any] = []
+        self._began = 0.0
+
+    async def here(self) -> str:
+        """The machine."""
+        return machine()
+
+    async def open(self, sees: Sequence[Path]) -> None:
+        """Look whether this machine sees what the work needs.
+
+        Raises:
+            RunError: it does not.
+        """
+        for path in sees:
+            check_seen(path)
+
+    async def call(self, items: Sequence[Any]) -> _Answers:
+        """Call the function on each, in order; who is late is left behind in its thread."""
+        self._values = []
+        work = asyncio.ensure_future(asyncio.to_thread(self._call, items))
+        while not work.done():
+            left = max(0.0, self._began + self._limit_s - time.monotonic())
+            await asyncio.wait([work], timeout=min(left, _DEAF_S))
+            if not work.done() and time.monotonic() >= self._began + self._limit_s:
+                return _Answers([*self._values], late=True)
+        work.result()
+        return _Answers(self._values, late=False)
+
+    def _call(self, items: Sequence[Any]) -> None:
+        for item in items:
+            self._began = time.monotonic()
+            self._values.append(self._function(item))
+
+
+def each(
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    cluster: Cluster,
+    limit_s: float,
+    sees: Sequence[Path],
+) -> Iterator[Result | Lost]:
+    """Call a function on every item, on a cluster; answers in the order of the items.
+
+    A worker that dies costs the calls that it was given, which others make; an item that was alone
+    with two workers that died is `Lost`.
+
+    Args:
+        function: of a module, so that another process can import it; it must not raise.
+        items: arguments, picklable.
+        cluster: whose workers call.
+        limit_s: seconds that one call may take; may be infinite.
+        sees: files and folders that every machine must see.
+
+    Raises:
+        PlatformError, UsageError: as `connected`.
+        RunError: the cluster is at fault, or a machine does not see a path.
+    """
+    with connected(cluster) as ray:
+        crew = Crew(ray, cluster, Caller, function, limit_s)
+        try:
+            crew.first(sees)
+            yield from _Calls(crew, cluster, items, limit_s).answers(sees)
+        finally:
+            crew.close()
+
+
+class _Calls(Generic[Item, Result]):
+    """Which items are to be given out, are under way and have an answer."""
+
+    def __init__(self, crew: Crew, cluster: Cluster, items: Sequence[Item], limit_s: float) -> None:
+        self._crew, self._items, self._limit_s = crew, items, limit_s
+        self._wanted = min(cluster.workers or crew.room + 1, len(items))
+        size = min(max(1, len(items) // (_PARTS * max(1, self._wanted))), _MOST_AT_ONCE)
+        self._waiting = deque(
+            range(start, min(start + size, len(items))) for start in range(0, len(items), size)
+        )
+        self._busy: dict[Worker, range] = {}
+        self._alone: Counter[int] = Counter()
+        self._done: dict[int, Result | Lost] = {}
+        self._served = False
+
+    def answers(self, sees: Sequence[Path]) -> Iterator[Result | Lost]:
+        """All of them, in order."""
+        for number in range(len(self._items)):
+            while number not in self._done:
+                if self._waiting:
+                    self._crew.fill(min(self._wanted, len(self._waiting) + len(self._busy)), sees)
+                for worker in self._crew.free:
+                    if self._waiting:
+                        numbers = self._busy[worker] = self._waiting.popleft()
+                        self._crew.give(worker, "call", [self._items[each] for each in numbers])
+                for worker, outcome in self._crew.ended():
+                    self._end(worker, outcome)
+            yield self._done.pop(number)
+
+    def _end(self, worker: Worker, outcome: Any) -> None:
+        numbers = self._busy.pop(worker)
+        if isinstance(outcome, _Answers):
+            self._served = True
+            self._crew.praise()
+            self._done.update(zip(numbers, outcome.values, strict=False))
+            rest = numbers[len(outcome.values) :]
+            if outcome.late:
+                self._crew.dismiss(worker)
+                self._done[rest[0]] = Lost(True, f"there is no end after {self._limit_s:g} s")
+                rest = rest[1:]
+            if rest:
+                self._waiting.appendleft(rest)
+        elif isinstance(outcome, Died):
+            self._mourn(worker, outcome, numbers)
+        else:
+            raise outcome
+
+    def _mourn(self, worker: Worker, died: Died, numbers: range) -> None:
+        """Find the item that a worker died of, if it was an item: the rest is cut in two."""
+        self._crew.blame(worker, died, FUTILE + _MOST_AT_ONCE.bit_length())
+        if len(numbers) > 1:
+            half = len(numbers) // 2
+            self._waiting.extendleft((numbers[half:], numbers[:half]))
+            return
+        self._alone[numbers[0]] += 1
+        if self._alone[numbers[0]] < _DEADLY:
+            self._waiting.appendleft(numbers)
+            return
+        self._done[numbers[0]] = Lost(False, f"the process at work on it ended ({died.why})")
+        if self._served:  # the item is at fault, not the cluster
+            self._crew.praise()
+
+
 def beside_us(ray: Any, kind: type, *arguments: Any) -> Any:
     """An actor on this machine, which lives as long as we do; it needs no core of its own."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -328,6 +582,21 @@ def _amount(number: float, what: str) -> str:
 def machine() -> str:
     """The name of this machine, as messages have it."""
     return socket.gethostname()
+
+
+def check_seen(path: Path) -> None:
+    """Refuse a path that another machine has, and this one not.
+
+    Raises:
+        RunError: nothing is there; it names this machine.
+    """
+    if not path.exists():
+        raise RunError(
+            f"{machine()} does not see it",
+            where=str(path),
+            expected="data and results on a disk that all machines share",
+            remedy="name them by a path that is the same everywhere",
+        )
 
 
 def _reason(error: BaseException) -> str:
