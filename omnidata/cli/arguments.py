@@ -70,7 +70,10 @@ ChangedMedia = Annotated[
         "--changed-media", help="Go on although media have changed since the model was shown them."
     ),
 ]
-Workers = Annotated[int | None, typer.Option(min=1, help="Processes; one per core if left.")]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, help="Processes; one per core, with ray as many as have room, if left."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 
 DryRun = Annotated[
@@ -251,16 +254,20 @@ _ENGINE: dict[str, Any] = {
 def on_engine(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the options of an engine in place of its parameter `cluster`.
 
+    One that has a parameter `workers`, for processes here or there, needs no GPU.
+
     Raises:
         UsageError: when called, options of a cluster are given without one.
     """
     verb.__annotations__.pop("cluster")
+    spreads = "workers" in inspect.signature(verb).parameters
+    options = {name: hint for name, hint in _ENGINE.items() if not spreads or name in _SPREADING}
 
     def call(**given: Any) -> None:
         from omnidata.run.engines.ray import Cluster
 
-        engine, gpus = given.pop("engine"), given.pop("gpus")
-        said = {name: given.pop(name) for name in ("address", "workers", *_PER_WORKER)}
+        engine, gpus = given.pop("engine"), given.pop("gpus", None)
+        said = {name: given.pop(name) for name in options if name in given}
         said = {name: value for name, value in said.items() if value is not None}
         if gpus:
             if taken := {"workers", "gpus_per_worker"} & said.keys():
@@ -279,12 +286,15 @@ def on_engine(verb: Callable[..., None]) -> Callable[..., None]:
                 expected="--engine ray beside it",
                 remedy=f"add --engine ray, or leave --{flag} out",
             )
+        if spreads:
+            said["workers"] = given["workers"]
         verb(**given, cluster=Cluster(**said) if gpus or engine == "ray" else None)
 
-    return _with_options(verb, call, _ENGINE, instead_of="cluster")
+    return _with_options(verb, call, options, instead_of="cluster")
 
 
-_PER_WORKER = ("cpus_per_worker", "gpus_per_worker")
+_SPREADING = ("engine", "address", "cpus_per_worker")
+"""The options of verbs that need no GPU, and have their own number of processes."""
 
 
 # The option that lets data lead outside, the same for every verb that reads data.

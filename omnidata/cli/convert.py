@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Json, TaskName, reading_data
+from omnidata.cli.arguments import Data, Json, TaskName, on_engine, reading_data
 from omnidata.errors import counted
+
+if TYPE_CHECKING:
+    from omnidata.run.engines import Cluster
 
 
 @reading_data
+@on_engine
 def convert(
     task: TaskName,
     data: Data,
@@ -30,6 +34,16 @@ def convert(
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at findings in the annotations.")
     ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Processes that write files; 1, which uses all cores to look at media, if left; "
+            "with ray as many as have room.",
+        ),
+    ] = None,
+    *,
+    cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
     """Write a Parquet repository, which plain `datasets` opens.
@@ -46,7 +60,15 @@ def convert(
 
     source = get_task(task).load(data, check_media=False, strict=strict)
     with terminal.resumable(), terminal.progress("converting") as progress:
-        done = run(source, out, embed=embed, overwrite=overwrite, progress=progress)
+        done = run(
+            source,
+            out,
+            embed=embed,
+            overwrite=overwrite,
+            workers=workers or 1,
+            cluster=cluster,
+            progress=progress,
+        )
     manifest, findings = done.manifest, done.findings
     errors = sum(finding.severity == "error" for finding in findings)
     if as_json:

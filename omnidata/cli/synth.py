@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from omnidata.cli import synth_label, synth_rows, terminal
-from omnidata.cli.arguments import Asking, Json, Workers, asks, repeatable
+from omnidata.cli.arguments import Asking, Json, Workers, asks, on_engine, repeatable
 from omnidata.errors import Finding, UsageError, counted
 
 if TYPE_CHECKING:
+    from omnidata.run.engines import Cluster
     from omnidata.synth.compose import Author
     from omnidata.synth.compose.settings import EdgeRule
 
@@ -35,6 +36,7 @@ def _root() -> None:
 
 
 @app.command("episodes")
+@on_engine
 def episodes(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The dataset's folder, new.")],
     cue: Annotated[
@@ -99,6 +101,8 @@ def episodes(
         typer.Option(metavar="SHARE", help="Of the steps, with what does not matter, per medium."),
     ] = 0.5,
     workers: Workers = None,
+    *,
+    cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
     """Make episodes of made-up apps, each step decided by one medium alone.
@@ -108,7 +112,7 @@ def episodes(
 
     Example: omnidata synth episodes train --episodes 1000 --size 112x168 --fps 8 --seconds 1
     """
-    from omnidata.run.engines.local import cores
+    from omnidata.run.engines import cores
     from omnidata.synth.episodes import Settings, make_episodes, with_speech
 
     screen = _size("--size", size)
@@ -139,6 +143,7 @@ def episodes(
             episodes=count,
             first=first,
             workers=workers or cores(),
+            cluster=cluster,
             progress=progress,
         )
     if as_json:
@@ -228,6 +233,7 @@ def pool(
 
 
 @asks
+@on_engine
 def compose(
     pool: Annotated[Path, typer.Argument(metavar="POOL", help="Subtasks and trajectories.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The tasks' folder, new.")],
@@ -272,6 +278,7 @@ def compose(
     rounds: Annotated[int, typer.Option(help="An instruction is written so often at most.")] = 3,
     *,
     asking: Asking,
+    cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
     """Compose tasks of controlled complexity from a pool of subtasks.
@@ -283,7 +290,7 @@ def compose(
 
     Example: omnidata synth compose pool tasks --tasks 1000 --level hierarchy=hard
     """
-    from omnidata.run.engines.local import cores
+    from omnidata.run.engines import cores
     from omnidata.synth.compose import REPORT, Settings, run_folder
     from omnidata.synth.compose import compose as run
     from omnidata.synth.compose.settings import parse_levels
@@ -313,6 +320,7 @@ def compose(
             tasks=tasks,
             author=author,
             workers=workers or cores(),
+            cluster=cluster,
             progress=progress,
         )
     if plot is not None:

@@ -12,10 +12,11 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, asks, reading_data
+from omnidata.cli.arguments import Asking, asks, on_engine, reading_data
 from omnidata.errors import Finding, UsageError, counted
 
 if TYPE_CHECKING:
+    from omnidata.run.engines import Cluster
     from omnidata.synth import annotate as synth
     from omnidata.synth.annotate import Asked, Done
     from omnidata.types import Adapter, LoadedDataset, Step, Task
@@ -28,6 +29,7 @@ Model = Annotated[
 
 @reading_data
 @asks
+@on_engine
 def label(
     data: args.Data,
     out: Out,
@@ -40,6 +42,7 @@ def label(
     dry_run: args.DryRun = False,
     *,
     asking: Asking,
+    cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
     """Ask a model which action lies between every two screenshots, and write data with them.
@@ -55,7 +58,7 @@ def label(
     """
     from omnidata.synth import label as labelling
 
-    who = _Model(model, asking)
+    who = _Model(model, asking, cluster)
     task, asked = _asked("action", labelling.questions, data, known, task_options)
     if dry_run:
         who.preview(task, asked, out, as_json)
@@ -75,6 +78,7 @@ def label(
 
 @reading_data
 @asks
+@on_engine
 def filter_(
     data: args.Data,
     out: Out,
@@ -87,6 +91,7 @@ def filter_(
     dry_run: args.DryRun = False,
     *,
     asking: Asking,
+    cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
     """Ask a critic which episodes fulfilled their instruction, and write data of those.
@@ -103,7 +108,7 @@ def filter_(
     """
     from omnidata.synth import filter as filtering
 
-    who = _Model(model, asking)
+    who = _Model(model, asking, cluster)
     task, asked = _asked("success", filtering.questions, data, known, task_options)
     if dry_run:
         who.preview(task, asked, out, as_json)
@@ -239,6 +244,7 @@ class _Model:
 
     spec: str
     asking: Asking
+    cluster: Cluster | None
 
     def preview(self, task: Task, asked: Asked, out: Path, as_json: bool) -> None:
         """What would be asked."""
@@ -260,12 +266,12 @@ class _Model:
         """What came of asking."""
         from omnidata.synth import annotate as synth
 
-        adapter = self.asking.adapter(self.spec, task, asked.source.steps)
         with terminal.resumable(), terminal.progress(self.spec) as progress:
             run = synth.Asking(
-                adapter,
+                self.asking.recipe(self.spec),
                 options=self.asking.options,
                 limits=self.asking.limits,
+                cluster=self.cluster,
                 progress=progress,
             )
             return act(task, asked, out, run)

@@ -13,7 +13,9 @@ from omnidata.cli.arguments import (
     Data,
     Json,
     TaskName,
+    Workers,
     check_exclude,
+    on_engine,
     reading_data,
     write_exclude,
 )
@@ -22,11 +24,13 @@ from omnidata.errors import counted
 if TYPE_CHECKING:
     from omnidata.data.validate import Outcome, Report
     from omnidata.errors import Finding
+    from omnidata.run.engines import Cluster
 
 _HEAD = "Steps to leave out, by omnidata validate"
 
 
 @reading_data
+@on_engine
 def validate(
     task: TaskName,
     data: Data,
@@ -36,13 +40,13 @@ def validate(
             metavar="FILE", help="Write the ids of unusable steps, for evaluate --exclude FILE."
         ),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that decode; else one per core.")
-    ] = None,
+    workers: Workers = None,
     timeout: Annotated[
         float | None,
         typer.Option(min=0.1, metavar="SECONDS", help="Give up on a medium after so long (120)."),
     ] = None,
+    *,
+    cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
     """Decode every medium, check the annotations, say what is wrong.
@@ -62,9 +66,14 @@ def validate(
     outcomes: dict[Hashable, Outcome] = {}
     try:
         with terminal.progress("media") as progress:
-            for ref, outcome in look(
-                refs, workers=workers, limit_s=timeout or LIMIT_S, progress=progress
-            ):
+            seen = look(
+                refs,
+                workers=workers,
+                cluster=cluster,
+                limit_s=timeout or LIMIT_S,
+                progress=progress,
+            )
+            for ref, outcome in seen:
                 outcomes[key(ref)] = outcome
     except KeyboardInterrupt:
         _print(report(source, outcomes), as_json)

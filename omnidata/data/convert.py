@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,19 +19,25 @@ import yaml
 
 from omnidata import registry
 from omnidata.data.convert_shards import (
+    Layout,
     Plan,
     RepositoryStaging,
     Shard,
-    Writer,
+    ShardJobs,
     plan,
     portable,
     slug,
+    stamp,
+    try_to_write,
+    write_shard,
 )
-from omnidata.errors import Finding, UsageError, counted
+from omnidata.errors import Finding, RunError, UsageError, counted
 from omnidata.jsontext import encode
 from omnidata.loaders.files import media_absent, refuse_closed
 from omnidata.loaders.repository import FORMAT, MANIFEST, Manifest
 from omnidata.loaders.rows import ALL, storable, subsets
+from omnidata.run.engines import Cluster, Lost, cores, each
+from omnidata.run.engines.ray import wait_until_seen
 from omnidata.storage import write_json
 from omnidata.tasks import get_task
 from omnidata.tasks.overview import Table, markdown_code, markdown_text, spelled_out, text_markdown
@@ -294,6 +303,8 @@ def convert(
     *,
     embed: bool,
     overwrite: bool = False,
+    workers: int = 1,
+    cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Converted:
     """Write a repository; it appears under its name only when it is whole.
@@ -306,6 +317,8 @@ def convert(
         out: a new folder.
         embed: put the media into the rows (portable); otherwise their paths (for this machine).
         overwrite: replace a repository that is there.
+        workers: processes that write, each a file at a time; 1 = this one. The bytes are the same.
+        cluster: whose workers write; None for this machine.
         progress: called with the steps done and their number.
 
     Raises:
@@ -313,6 +326,7 @@ def convert(
             have no files that could be linked.
         DataError: another process is converting to the same place, it cannot be written, or the
             media lie outside the source, in folders that nobody named.
+        RunError: a process was lost, or the cluster is at fault.
     """
     refuse_closed(source.steps)
     refs = [ref for step in source.steps for ref in step.media.values() if ref]
@@ -330,7 +344,16 @@ def convert(
         RepositoryStaging(out, overwrite=overwrite, inputs=[source.root, *roots]) as staging,
         staging.writing(),
     ):
-        shards = _write(source, plans, staging, embed=embed, roots=roots, progress=progress)
+        shards = _write(
+            source,
+            plans,
+            staging,
+            embed=embed,
+            roots=roots,
+            workers=workers,
+            cluster=cluster,
+            progress=progress,
+        )
         found = configs(source, plans, shards)
         manifest = _describe(source, found, shards, embed=embed, roots=roots)
         text = readme(source, manifest, found, shards, staging.out.name)
@@ -349,6 +372,8 @@ def _write(
     *,
     embed: bool,
     roots: Sequence[Path],
+    workers: int,
+    cluster: Cluster | None,
     progress: Progress | None,
 ) -> list[Shard]:
     """Write all shards but those that an interrupted call has left."""
@@ -359,7 +384,6 @@ def _write(
         "omnidata": version("omnidata"),
     }
     done = staging.resume(settings)
-    shards = []
     count = 0
 
     def advance(rows: int) -> None:
@@ -368,17 +392,61 @@ def _write(
         if progress:
             progress(count, len(source.steps))
 
-    writer = Writer(source, staging.path, embed=embed, roots=roots)
-    for planned in plans:
-        stamp = writer.stamp(planned)
-        shard = done.get(stamp)
-        if shard is None:
-            shard = writer.write(planned, stamp, advance)
-            staging.add(shard)
+    stamps = [stamp(source, planned) for planned in plans]
+    missing = []
+    for planned, mark in zip(plans, stamps, strict=True):
+        if mark in done:
+            advance(done[mark].rows)
         else:
-            advance(shard.rows)
-        shards.append(shard)
-    return shards
+            missing.append((planned, mark))
+    layout = Layout.of(source, staging.path, embed=embed, roots=roots)
+    todo = ShardJobs(source, missing)
+    made = (
+        _elsewhere(layout, todo, workers, cluster, advance)
+        if cluster or workers > 1
+        else (write_shard(layout, job, advance=advance) for job in todo)
+    )
+    with closing(made):
+        for shard in made:
+            staging.add(shard)
+            done[shard.stamp] = shard
+    return [done[mark] for mark in stamps]
+
+
+def _elsewhere(
+    layout: Layout,
+    todo: ShardJobs,
+    workers: int,
+    cluster: Cluster | None,
+    advance: Callable[[int], None],
+) -> Generator[Shard]:
+    """Write shards in other processes.
+
+    Raises:
+        RunError: a process was lost again and again.
+        OmnidataError, OSError: as `write_shard`.
+    """
+    # Processes share the cores, which the threads of one have for themselves.
+    threads = math.ceil(cluster.cpus_per_worker) if cluster else max(1, cores() // workers)
+    write = partial(try_to_write, layout, threads)
+    sees = [layout.out, *(root for root in layout.roots if root.exists())]
+    calls = each(write, todo, workers=workers, cluster=cluster, sees=sees)
+    with closing(calls) as answers:
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+            if isinstance(answer, Lost):
+                raise RunError(
+                    f"a process was lost: {answer.why}",
+                    where=str(layout.out),
+                    expected="room in memory, and media that no decoder dies of",
+                    remedy="`omnidata validate` finds such media; fewer --workers take less "
+                    "memory; the same command goes on where this one stopped",
+                )
+            path = layout.out / answer.file
+            wait_until_seen(path, path.exists)
+            advance(answer.rows)
+            yield answer
 
 
 def _describe(

@@ -10,9 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import msgspec
 import numpy as np
@@ -22,7 +21,14 @@ import pyarrow.parquet as pq
 
 from omnidata import media
 from omnidata.actions import Screen
-from omnidata.errors import DataError, Finding, MediaError, MissingMediaError, UsageError
+from omnidata.errors import (
+    DataError,
+    Finding,
+    MediaError,
+    MissingMediaError,
+    OmnidataError,
+    UsageError,
+)
 from omnidata.loaders.files import medium_broken, size_differs
 from omnidata.loaders.repository import MANIFEST, extra_features, read_manifest
 from omnidata.loaders.rows import (
@@ -43,7 +49,7 @@ from omnidata.storage import (
     is_unfinished,
     open_own,
 )
-from omnidata.types import LoadedDataset, MediaRef, Step, VideoSegment
+from omnidata.types import LoadedDataset, MediaRef, Modality, Step, VideoSegment
 
 # What goes into a repository for one medium: its bytes or its path, and what is known of it.
 
@@ -298,136 +304,63 @@ def _stat(ref: MediaRef) -> tuple[int, int]:
     return (_UNKNOWN_BYTES if cut else found.st_size), found.st_mtime_ns
 
 
-class Writer:
-    """Writes the shards of one source.
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What all shards of a repository have in common; picklable.
 
-    Args:
-        source: the steps.
+    Attributes:
         out: the folder they go to.
+        root: the data as the user named it.
+        tags, roles: of the source.
         embed: put media bytes into the rows; otherwise their absolute paths.
         roots: the folders of the media, as the repository numbers them.
+        belonging: columns that say what steps belong to, as `omnidata.loaders.rows.belonging`.
+        detailed: whether there is a column for details of actions.
+        episode_rows: whether there is a column for episodes' own rows.
     """
 
-    def __init__(
-        self,
-        source: LoadedDataset,
-        out: Path,
-        *,
-        embed: bool,
-        roots: Sequence[Path],
-    ) -> None:
-        self._source = source
-        self._out = out
-        self._embed = embed
-        self._roots = roots
-        self._belonging = belonging(source)
-        self._detailed = detailed(source)
-        self._row_numbers = {
-            name: number for number, name in enumerate(source.row_ids) if name is not None
-        }
+    out: Path
+    root: Path
+    tags: Sequence[str]
+    roles: Mapping[str, Modality]
+    embed: bool
+    roots: Sequence[Path]
+    belonging: Mapping[str, str]
+    detailed: bool
+    episode_rows: bool
 
-    def stamp(self, plan: Plan) -> str:
-        """Hash of what the shard depends on, without opening a medium."""
-        digest = hashlib.sha256()
-        for number in plan.numbers:
-            step = self._source.steps[number]
-            digest.update(f"{number} {step.sample_id}\n".encode("utf-8", "backslashreplace"))
-            for ref in filter(None, step.media.values()):
-                known = f"{ref.root}/{ref.path} {ref.cell} {ref.sha256} {_stat(ref)}\n"
-                digest.update(known.encode("utf-8", "backslashreplace"))
-        return digest.hexdigest()
-
-    def write(self, plan: Plan, stamp: str, advance: Callable[[int], None]) -> Shard:
-        """Write one shard; `advance` is told of every group of rows that is done."""
-        steps = [self._source.steps[number] for number in plan.numbers]
-        refs = list(dict.fromkeys(ref for step in steps for ref in step.media.values() if ref))
-        facts = dict(zip(refs, media.in_threads(look, refs), strict=True))
-        folder = self._out / "data" / plan.folder
-        folder.mkdir(parents=True, exist_ok=True)
-        partial = folder / f"{stamp[:12]}.partial"
-        digest, done, num_bytes = hashlib.sha256(), 0, 0
-        with (
-            atomic_write(partial) as parquet,
-            pq.ParquetWriter(parquet, self._schema, **self._options) as writer,
-        ):
-            for rows in self._groups(plan, steps, facts):
-                for row in rows:
-                    digest.update(_canonical(row, self._source))
-                table = pa.Table.from_pylist(rows, schema=self._schema)
-                writer.write_table(table, row_group_size=len(rows))
-                num_bytes += table.nbytes
-                done += len(rows)
-                advance(len(rows))
-        file = f"data/{plan.folder}/{plan.numbers[0]:07d}-{digest.hexdigest()[:16]}.parquet"
-        partial.replace(self._out / file)
-        return Shard(
-            file,
-            stamp,
-            digest.hexdigest(),
-            done,
-            num_bytes,
-            (self._out / file).stat().st_size,
-            sum(known.state != "missing" for known in facts.values()),
-            list(portable(findings(steps, facts), self._source.root)),
+    @classmethod
+    def of(cls, source: LoadedDataset, out: Path, *, embed: bool, roots: Sequence[Path]) -> Layout:
+        """That of a source."""
+        return cls(
+            out,
+            source.root,
+            source.tags,
+            source.roles,
+            embed,
+            roots,
+            belonging(source),
+            detailed(source),
+            bool(source.episode_rows),
         )
 
-    def _groups(
-        self, plan: Plan, steps: Sequence[Step], facts: Mapping[MediaRef, Facts]
-    ) -> Iterator[list[dict[str, Any]]]:
-        """Rows, as many as make a row group."""
-        most = _GROUP_ROWS if self._embed else _GROUP_ROWS_LINKED
-        rows: list[dict[str, Any]] = []
-        size = actions = 0
-        for number, step in zip(plan.numbers, steps, strict=True):
-            row = self._row(number, step, facts)
-            weight = sum(entry["bytes"] or 0 for entry in row["media"]) if self._embed else 0
-            past = len(step.history)
-            full = size + weight > _GROUP_BYTES or actions + past > _GROUP_ACTIONS
-            if rows and (full or len(rows) >= most):
-                yield rows
-                rows, size, actions = [], 0, 0
-            rows.append(row)
-            size, actions = size + weight, actions + past
-        yield rows
-
-    def _row(self, number: int, step: Step, facts: Mapping[MediaRef, Facts]) -> dict[str, Any]:
-        return {
-            **to_row(step, self._source.tags),
-            **{c: storable(getattr(step, name)) for c, name in self._belonging.items()},
-            **({DETAILS: details(step)} if self._detailed else {}),
-            **self._episode(step),
-            **columns(step, facts, embed=self._embed, roots=self._roots),
-            "history_screens": [
-                {"width": width, "height": height} for width, height in step.history_screens
-            ],
-            "position": number,
-            "row": self._row_numbers.get(step.sample_id),
-        }
-
-    def _episode(self, step: Step) -> dict[str, str]:
-        """The column of the episode's own row, where the source has any."""
-        row = self._source.episode_rows.get(step.episode)
-        return {} if row is None else {EPISODE: json.dumps(row, ensure_ascii=True)}
-
-    @cached_property
-    def _schema(self) -> pa.Schema:
+    def schema(self) -> pa.Schema:
         """The columns, described in the way that `datasets` 3.6 understands too."""
         import datasets
 
-        columns = features(self._source.tags, self._source.roles, linked=not self._embed)
-        more = [*self._belonging]
-        more += [DETAILS] if self._detailed else []
-        more += [EPISODE] if self._source.episode_rows else []
+        columns = features(self.tags, self.roles, linked=not self.embed)
+        more = [*self.belonging]
+        more += [DETAILS] if self.detailed else []
+        more += [EPISODE] if self.episode_rows else []
         columns |= extra_features() | dict.fromkeys(more, datasets.Value("string"))
         described = {"info": {"features": _older(datasets.Features(columns).to_dict())}}
         schema: pa.Schema = datasets.Features(columns).arrow_schema
         return schema.with_metadata({"huggingface": json.dumps(described)})
 
-    @cached_property
-    def _options(self) -> dict[str, Any]:
+    def options(self, schema: pa.Schema) -> dict[str, Any]:
         """Media are compressed already; text is not."""
-        leaves = _leaves(self._schema)
-        media = {f"{role}.bytes" for role in self._source.roles}
+        leaves = _leaves(schema)
+        media = {f"{role}.bytes" for role in self.roles}
         text = [leaf for leaf in leaves if leaf not in media]
         return {
             "compression": {leaf: "none" if leaf in media else "zstd" for leaf in leaves},
@@ -438,10 +371,174 @@ class Writer:
         }
 
 
-def _canonical(row: Mapping[str, Any], source: LoadedDataset) -> bytes:
+@dataclass(frozen=True, slots=True)
+class ShardJob:
+    """A shard that is to be written, with all that it is made of; picklable.
+
+    Attributes:
+        plan: what is to be in it.
+        stamp: as of `Shard`.
+        steps: those of the plan.
+        rows: the number of each step's row in the source; None where it has none.
+        episodes: the rows of their episodes, where the source has any.
+    """
+
+    plan: Plan
+    stamp: str
+    steps: Sequence[Step]
+    rows: Sequence[int | None]
+    episodes: Mapping[str, Mapping[str, Any]]
+
+
+class ShardJobs(Sequence[ShardJob]):
+    """Shards to be written, each put together when it is asked for.
+
+    Args:
+        source: the steps.
+        todo: the plans and their stamps.
+    """
+
+    def __init__(self, source: LoadedDataset, todo: Sequence[tuple[Plan, str]]) -> None:
+        self._source, self._todo = source, todo
+        self._numbers = {
+            name: number for number, name in enumerate(source.row_ids) if name is not None
+        }
+
+    def __len__(self) -> int:
+        return len(self._todo)
+
+    @overload
+    def __getitem__(self, number: int) -> ShardJob: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[ShardJob]: ...
+    def __getitem__(self, number: int | slice) -> ShardJob | Sequence[ShardJob]:
+        if isinstance(number, slice):
+            return ShardJobs(self._source, self._todo[number])
+        plan, stamp = self._todo[number]
+        steps = [self._source.steps[each] for each in plan.numbers]
+        told = self._source.episode_rows
+        return ShardJob(
+            plan,
+            stamp,
+            steps,
+            [self._numbers.get(step.sample_id) for step in steps],
+            {step.episode: told[step.episode] for step in steps if step.episode in told},
+        )
+
+
+def stamp(source: LoadedDataset, plan: Plan) -> str:
+    """Hash of what a shard depends on, without opening a medium."""
+    digest = hashlib.sha256()
+    for number in plan.numbers:
+        step = source.steps[number]
+        digest.update(f"{number} {step.sample_id}\n".encode("utf-8", "backslashreplace"))
+        for ref in filter(None, step.media.values()):
+            known = f"{ref.root}/{ref.path} {ref.cell} {ref.sha256} {_stat(ref)}\n"
+            digest.update(known.encode("utf-8", "backslashreplace"))
+    return digest.hexdigest()
+
+
+def try_to_write(layout: Layout, threads: int | None, job: ShardJob) -> Shard | Exception:
+    """As `write_shard`, in any process: what goes wrong is told to whoever asked."""
+    try:
+        return write_shard(layout, job, threads=threads)
+    except (OmnidataError, OSError) as error:
+        return error
+
+
+def write_shard(
+    layout: Layout,
+    job: ShardJob,
+    *,
+    threads: int | None = None,
+    advance: Callable[[int], None] = lambda rows: None,
+) -> Shard:
+    """Write one shard.
+
+    Args:
+        layout: of the repository.
+        job: what is to be written.
+        threads: that look at media; one per core if None.
+        advance: is told of every group of rows that is done.
+
+    Raises:
+        OSError: the disk takes no more.
+    """
+    plan, steps = job.plan, job.steps
+    refs = list(dict.fromkeys(ref for step in steps for ref in step.media.values() if ref))
+    facts = dict(zip(refs, media.in_threads(look, refs, workers=threads), strict=True))
+    folder = layout.out / "data" / plan.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / f"{job.stamp[:12]}.partial"
+    digest, done, num_bytes = hashlib.sha256(), 0, 0
+    schema = layout.schema()
+    with (
+        atomic_write(partial) as parquet,
+        pq.ParquetWriter(parquet, schema, **layout.options(schema)) as writer,
+    ):
+        for rows in _groups(layout, job, facts):
+            for row in rows:
+                digest.update(_canonical(row, layout.roles))
+            table = pa.Table.from_pylist(rows, schema=schema)
+            writer.write_table(table, row_group_size=len(rows))
+            num_bytes += table.nbytes
+            done += len(rows)
+            advance(len(rows))
+    file = f"data/{plan.folder}/{plan.numbers[0]:07d}-{digest.hexdigest()[:16]}.parquet"
+    partial.replace(layout.out / file)
+    return Shard(
+        file,
+        job.stamp,
+        digest.hexdigest(),
+        done,
+        num_bytes,
+        (layout.out / file).stat().st_size,
+        sum(known.state != "missing" for known in facts.values()),
+        list(portable(findings(steps, facts), layout.root)),
+    )
+
+
+def _groups(
+    layout: Layout, job: ShardJob, facts: Mapping[MediaRef, Facts]
+) -> Iterator[list[dict[str, Any]]]:
+    """Rows, as many as make a row group."""
+    most = _GROUP_ROWS if layout.embed else _GROUP_ROWS_LINKED
+    rows: list[dict[str, Any]] = []
+    size = actions = 0
+    for position, step, number in zip(job.plan.numbers, job.steps, job.rows, strict=True):
+        row = {
+            **to_row(step, layout.tags),
+            **{c: storable(getattr(step, name)) for c, name in layout.belonging.items()},
+            **({DETAILS: details(step)} if layout.detailed else {}),
+            **_episode(job, step),
+            **columns(step, facts, embed=layout.embed, roots=layout.roots),
+            "history_screens": [
+                {"width": width, "height": height} for width, height in step.history_screens
+            ],
+            "position": position,
+            "row": number,
+        }
+        weight = sum(entry["bytes"] or 0 for entry in row["media"]) if layout.embed else 0
+        past = len(step.history)
+        full = size + weight > _GROUP_BYTES or actions + past > _GROUP_ACTIONS
+        if rows and (full or len(rows) >= most):
+            yield rows
+            rows, size, actions = [], 0, 0
+        rows.append(row)
+        size, actions = size + weight, actions + past
+    yield rows
+
+
+def _episode(job: ShardJob, step: Step) -> dict[str, str]:
+    """The column of the episode's own row, where the source has any."""
+    row = job.episodes.get(step.episode)
+    return {} if row is None else {EPISODE: json.dumps(row, ensure_ascii=True)}
+
+
+def _canonical(row: Mapping[str, Any], roles: Iterable[str]) -> bytes:
     """What a row says, for its hash; of embedded media the hash, of linked ones the path."""
     said = dict(row)
-    for role in source.roles:
+    for role in roles:
         held = row.get(role)
         said[role] = held and (None if held.get("bytes") else held["path"])
     return json.dumps(said, sort_keys=True).encode()

@@ -17,7 +17,7 @@ from omnidata.errors import Finding, MediaError, MediaFault, Severity, counted
 from omnidata.loaders.files import refuse_closed
 from omnidata.loaders.instructions import foreign
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe, examine, unsafe
-from omnidata.run.engines.local import Lost, cores, each
+from omnidata.run.engines import Cluster, Lost, each
 from omnidata.types import LoadedDataset, MediaRef, Progress, Step
 
 __all__ = ["LIMIT_S", "Report", "key", "look", "references", "report", "validate"]
@@ -83,6 +83,7 @@ def look(
     refs: Sequence[MediaRef],
     *,
     workers: int | None = None,
+    cluster: Cluster | None = None,
     limit_s: float = LIMIT_S,
     budget: Budget = DEFAULT_BUDGET,
     progress: Progress | None = None,
@@ -92,6 +93,7 @@ def look(
     Args:
         refs: see `references`.
         workers: processes; as many as there are cores if None, and none, thus no limit, if 0.
+        cluster: whose workers decode; None for this machine.
         limit_s: seconds that one medium may take.
         budget: limits of one medium.
         progress: called with the number of media looked at and of all.
@@ -102,8 +104,14 @@ def look(
     Raises:
         PlatformError: processes cannot be started.
     """
-    processes = cores() if workers is None else workers
-    outcomes = each(partial(_examined, budget), refs, workers=processes, limit_s=limit_s)
+    outcomes = each(
+        partial(_examined, budget),
+        refs,
+        workers=workers,
+        limit_s=limit_s,
+        cluster=cluster,
+        sees=[root for root in sorted({ref.root for ref in refs}) if root.exists()],
+    )
     for done, (ref, outcome) in enumerate(zip(refs, outcomes, strict=True), 1):
         if isinstance(outcome, Lost):
             kind: NoAnswer = "timeout" if outcome.timed_out else "crash"
@@ -473,6 +481,7 @@ def validate(
     source: LoadedDataset,
     *,
     workers: int | None = None,
+    cluster: Cluster | None = None,
     limit_s: float = LIMIT_S,
     budget: Budget = DEFAULT_BUDGET,
     progress: Progress | None = None,
@@ -485,6 +494,7 @@ def validate(
     Args:
         source: what a task's `load` gave; with `check_media=False`, or media are reported twice.
         workers: processes; as many as there are cores if None, and none, thus no limit, if 0.
+        cluster: whose workers decode; None for this machine.
         limit_s: seconds that one medium may take.
         budget: limits of one medium.
         progress: called with the number of media looked at and of all.
@@ -493,7 +503,12 @@ def validate(
         PlatformError: processes cannot be started.
     """
     seen = look(
-        references(source.steps), workers=workers, limit_s=limit_s, budget=budget, progress=progress
+        references(source.steps),
+        workers=workers,
+        cluster=cluster,
+        limit_s=limit_s,
+        budget=budget,
+        progress=progress,
     )
     return report(source, {key(ref): outcome for ref, outcome in seen})
 

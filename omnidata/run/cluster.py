@@ -29,6 +29,7 @@ from omnidata.run.cost import Budget, Limits
 from omnidata.run.engine import Engine
 from omnidata.run.engines.ray import (
     FUTILE,
+    SEEN_S,
     Cluster,
     Crew,
     Died,
@@ -44,8 +45,6 @@ from omnidata.storage import drop_partial_line, open_own
 from omnidata.tasks import get_task
 from omnidata.types import Adapter, Completion, GenerationParams, MediaRef, Progress, Step, Task
 
-_SEEN_S = 60.0
-"""Network disks show what another machine wrote after a while; after this one they never will."""
 _DEADLY = 2
 """How often a step may be alone with a worker that dies."""
 
@@ -493,7 +492,7 @@ class OnCluster:
         if isinstance(outcome, PartEnd):
             self._crew.praise()
             self._refused = 0
-            part.ended, part.until = outcome, time.monotonic() + _SEEN_S
+            part.ended, part.until = outcome, time.monotonic() + SEEN_S
             self._joining.append(part)
             for name, seconds in outcome.timings.items():
                 self.timings[name] = self.timings.get(name, 0.0) + seconds
@@ -591,7 +590,7 @@ class OnCluster:
             if time.monotonic() > part.until:
                 raise RunError(
                     f"a worker wrote {part.ended.written:,} bytes, of which this machine sees "
-                    f"{part.read:,} after {_SEEN_S:g} s",
+                    f"{part.read:,} after {SEEN_S:g} s",
                     where=str(self._job.parts / part.name),
                     expected="a run folder on a disk that all machines share",
                     remedy="give an --out that is the same place everywhere",
@@ -621,7 +620,7 @@ class OnCluster:
         """Let workers end what is under way, and join it."""
         for worker in self._busy:
             worker.actor.stop.remote(reason or self.stopped)
-        until = time.monotonic() + (self._job.limits.timeout_s or _SEEN_S) + _SEEN_S
+        until = time.monotonic() + (self._job.limits.timeout_s or SEEN_S) + SEEN_S
         while self._busy and time.monotonic() < until:
             self._round()
         while self._joining and time.monotonic() < until:

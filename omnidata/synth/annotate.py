@@ -36,7 +36,9 @@ from omnidata.loaders.episode_tree import (
 )
 from omnidata.media import image, png, samples, stored, wav
 from omnidata.predictions import Prediction
+from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
+from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_info
 from omnidata.synth.folder import TreeStaging
@@ -378,18 +380,20 @@ class Asking:
     """How to ask a model; no answer depends on what it may use.
 
     Attributes:
-        model: a SPEC, or an adapter of your own.
+        model: a SPEC, how to make one, or an adapter of your own.
         options: as given with `-M key=value`.
         params: how to decode; the model's own if None.
         limits: how fast, how long and how dearly.
+        cluster: the machines that ask; None for this one.
         progress: called while the run goes on.
     """
 
-    model: str | Adapter
+    model: str | Adapter | Recipe
     _: KW_ONLY
     options: Mapping[str, str] = field(default_factory=dict)
     params: GenerationParams | None = None
     limits: Limits = UNLIMITED
+    cluster: Cluster | None = None
     progress: Progress | None = None
 
 
@@ -495,6 +499,7 @@ def annotate(
             model_options=asking.options,
             params=asking.params,
             limits=asking.limits,
+            cluster=asking.cluster,
             progress=asking.progress,
         )
         path = run / "predictions.jsonl"

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import shutil
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from omnidata.adapters.keys import without_credentials
 from omnidata.errors import DataError, RunError, UsageError
-from omnidata.run.engines.local import Lost, each
+from omnidata.run.engines import Cluster, each
+from omnidata.run.engines.ray import wait_until_seen
 from omnidata.run.run_files import Change, changes, described
 from omnidata.storage import (
     PLAN,
@@ -29,19 +30,6 @@ from omnidata.storage import (
     write_json,
 )
 from omnidata.types import Progress
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-
-def in_processes(
-    function: Callable[[Item], Result], items: Sequence[Item], workers: int
-) -> Generator[Result | Lost, None, None]:
-    """Call a function on every item, in this process where one is enough; answers in order."""
-    if workers == 1 or len(items) == 1:
-        yield from map(function, items)
-    else:
-        yield from each(function, items, workers=workers, limit_s=math.inf)
 
 
 class Part(Protocol):
@@ -75,6 +63,8 @@ def make_parts(
     parts: Sequence[PartType],
     *,
     workers: int,
+    cluster: Cluster | None,
+    folder: Path,
     progress: Progress,
 ) -> None:
     """Make the parts that are missing.
@@ -83,6 +73,8 @@ def make_parts(
         make: makes one; of a module, so that another process can import it.
         parts: all of them.
         workers: processes; 1 = this one.
+        cluster: whose workers make them; None for this machine.
+        folder: that the parts lie in, which every machine has to see.
         progress: called with what is there and with all, in the unit of `Part.size`.
 
     Raises:
@@ -93,7 +85,8 @@ def make_parts(
     done = total - sum(part.size for part in missing)
     progress(done, total)
     # Closed here and not by the collector of garbage, which ignores Ctrl-C while it ends processes.
-    with closing(in_processes(make, missing, workers)) as answers:
+    calls = each(make, missing, workers=workers, cluster=cluster, sees=[folder])
+    with closing(calls) as answers:
         for part, failed in zip(missing, answers, strict=True):
             if failed is not None:
                 raise RunError(
@@ -103,8 +96,14 @@ def make_parts(
                     remedy="mend what is said above; the same command goes on where this one "
                     "stopped",
                 )
+            if cluster:
+                wait_until_seen(part.path, partial(_is_whole, part))
             done += part.size
             progress(done, total)
+
+
+def _is_whole(part: Part) -> bool:
+    return part.whole
 
 
 class SynthStaging(StagedFolder):

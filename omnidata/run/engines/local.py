@@ -57,15 +57,12 @@ def each(
     Args:
         function: of a module, so that another process can import it; it must not raise.
         items: arguments, picklable.
-        workers: processes; 0 = calls in this one, in which none has a limit or may be lost.
+        workers: processes, one at least.
         limit_s: seconds that one call may take; may be infinite.
 
     Raises:
         PlatformError: a process ends before it can take a call.
     """
-    if not workers:
-        yield from map(function, items)
-        return
     crew: list[_Worker[Item, Result]] = []
     done: dict[int, Result | Lost] = {}
     following, wanted = 0, 0

@@ -30,6 +30,8 @@ Result = TypeVar("Result")
 _LOOK_S = 0.1
 _REACHED_S = 5.0
 _AGAIN_S = 1.0
+SEEN_S = 60.0
+"""Network disks show what another machine wrote after a while; after this one they never will."""
 FUTILE = 3
 """So many workers in a row that die without an answer, and the cluster is at fault."""
 _DEAF_S = 60.0
@@ -582,6 +584,28 @@ def _amount(number: float, what: str) -> str:
 def machine() -> str:
     """The name of this machine, as messages have it."""
     return socket.gethostname()
+
+
+def wait_until_seen(path: Path, is_seen: Callable[[], bool]) -> None:
+    """Wait for what another machine says that it has written.
+
+    Args:
+        path: of it, for the message.
+        is_seen: whether it is there.
+
+    Raises:
+        RunError: it does not come into sight.
+    """
+    until = time.monotonic() + SEEN_S
+    while not is_seen():
+        if time.monotonic() > until:
+            raise RunError(
+                f"a worker has written it, and this machine does not see it after {SEEN_S:g} s",
+                where=str(path),
+                expected="a folder on a disk that all machines share",
+                remedy="give a place that is the same everywhere",
+            )
+        time.sleep(_LOOK_S)
 
 
 def check_seen(path: Path) -> None:

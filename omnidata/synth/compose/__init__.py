@@ -17,6 +17,7 @@ from typing import Any
 from omnidata.errors import DataError, UsageError
 from omnidata.loaders.task_library import CONTENTS, Library, write_library
 from omnidata.media import resolve
+from omnidata.run.engines import Cluster
 from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
 from omnidata.synth.compose import parts
 from omnidata.synth.compose.instructions import Author, Draft, Written, explain, write_instructions
@@ -66,6 +67,7 @@ def compose(
     tasks: int,
     author: Author | None = None,
     workers: int = 1,
+    cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Mapping[str, Any]:
     """Compose distinct tasks and write them in OmniBench's layout.
@@ -81,6 +83,7 @@ def compose(
         tasks: how many; of those, `out` has all whose instruction is accepted.
         author: a model that writes instructions; None = by template.
         workers: processes; 1 = this one.
+        cluster: whose workers try and write; None for this machine.
         progress: called with the tasks that are there and their number, once for each stage.
 
     Returns:
@@ -104,7 +107,16 @@ def compose(
     show = progress or (lambda done, total: None)
     with staging, wrap_os_error(staging.path):
         try:
-            found = _found(staging.path / _BATCHES, loaded, settings, tasks, workers, show)
+            search = Search(settings.seed, settings.target(), settings.edges)
+            found = find_tasks(
+                loaded.indexed,
+                search,
+                staging.path / _BATCHES,
+                tasks=tasks,
+                workers=workers,
+                cluster=cluster,
+                progress=show,
+            )
             texts, written = _texts(found, loaded, settings, author, run_folder(out))
         except DataError:  # nothing of it is of use to a call with other settings
             shutil.rmtree(staging.path)
@@ -112,18 +124,18 @@ def compose(
         if author is not None:  # parts of an earlier call may have other answers
             shutil.rmtree(staging.path / _PARTS, ignore_errors=True)
         jobs = list(_jobs(staging.path / _PARTS, found, texts, loaded, settings))
-        make_parts(parts.write, jobs, workers=workers, progress=show)
+        make_parts(
+            parts.write,
+            jobs,
+            workers=workers,
+            cluster=cluster,
+            folder=staging.path,
+            progress=show,
+        )
         pictures = _join(jobs, staging.path, loaded)
         made = _report(loaded, found, jobs, written)
         staging.publish({"pictures": pictures, "made": made}, scratch=(_BATCHES, _PARTS))
     return read_json(staging.out / REPORT)
-
-
-def _found(
-    folder: Path, pool: Pool, settings: Settings, tasks: int, workers: int, progress: Progress
-) -> Found:
-    search = Search(settings.seed, settings.target(), settings.edges)
-    return find_tasks(pool.indexed, search, folder, tasks=tasks, workers=workers, progress=progress)
 
 
 def _plan(pool: Pool, settings: Settings, tasks: int, author: Author | None) -> dict[str, Any]:

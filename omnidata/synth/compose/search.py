@@ -7,7 +7,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from itertools import permutations, product
 from math import factorial, prod
@@ -19,12 +19,12 @@ import msgspec
 from omnidata.errors import DataError, RunError
 from omnidata.graphs import Graph
 from omnidata.metrics.graph_complexity import DIMENSIONS, Complexity, complexity, level
-from omnidata.run.engines.local import Lost
+from omnidata.run.engines import Cluster, Lost, each
+from omnidata.run.engines.ray import connected
 from omnidata.storage import atomic_write
 from omnidata.synth.compose.graph_sampler import PartialPlan, grow
 from omnidata.synth.compose.pool import IndexedPool
 from omnidata.synth.compose.settings import ComplexityTarget, EdgeRule
-from omnidata.synth.folder import in_processes
 from omnidata.types import Progress
 
 # What two tasks have in common that differ in the names of their nodes only.
@@ -304,6 +304,7 @@ def find_tasks(
     *,
     tasks: int,
     workers: int = 1,
+    cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Found:
     """Look for distinct tasks.
@@ -317,6 +318,7 @@ def find_tasks(
         folder: for batches; made if missing.
         tasks: how many.
         workers: processes; 1 = this one.
+        cluster: whose workers try; None for this machine.
         progress: called with the tasks found and their number.
 
     Raises:
@@ -326,7 +328,10 @@ def find_tasks(
     found, known = Found(), set[bytes]()
     idle = 0
     # Closed here and not by the collector of garbage, which ignores Ctrl-C while it ends processes.
-    with closing(_batches(indexed, search, folder, found, tasks, workers)) as batches:
+    with (
+        connected(cluster) if cluster else nullcontext(),
+        closing(_batches(indexed, search, folder, found, tasks, workers, cluster)) as batches,
+    ):
         for batch in batches:
             new = distinct(batch, known=known, wanted=tasks - len(found.sketches))
             found.sketches += new
@@ -353,7 +358,13 @@ def _count(found: Found, batch: Batch, new: Sequence[Sketch], *, ended: bool) ->
 
 
 def _batches(
-    indexed: IndexedPool, search: Search, folder: Path, found: Found, tasks: int, workers: int
+    indexed: IndexedPool,
+    search: Search,
+    folder: Path,
+    found: Found,
+    tasks: int,
+    workers: int,
+    cluster: Cluster | None,
 ) -> Generator[Batch]:
     """Batches without end, in order; several are tried at a time."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -362,17 +373,23 @@ def _batches(
         rate = len(found.sketches) / found.attempts if found.attempts else 0.0
         missing = tasks - len(found.sketches)
         size = min(_AHEAD, math.ceil(missing / (rate * BATCH) * 1.05)) if rate else workers
-        yield from _tried(indexed, search, folder, range(first, first + size), workers)
+        numbers = range(first, first + size)
+        yield from _tried(indexed, search, folder, numbers, workers, cluster)
         first += size
 
 
 def _tried(
-    indexed: IndexedPool, search: Search, folder: Path, numbers: range, workers: int
+    indexed: IndexedPool,
+    search: Search,
+    folder: Path,
+    numbers: range,
+    workers: int,
+    cluster: Cluster | None,
 ) -> Generator[Batch]:
     paths = {number: folder / f"{number:07d}.msgpack" for number in numbers}
     open_ = [number for number, path in paths.items() if not path.is_file()]
     jobs = [Job(indexed, search, number) for number in open_]
-    with closing(in_processes(try_batch, jobs, workers)) as answers:
+    with closing(each(try_batch, jobs, workers=workers, cluster=cluster)) as answers:
         yield from _kept(paths, set(open_), answers)
 
 

@@ -20,6 +20,8 @@ from typing import Any
 
 from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError
 from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter, join
+from omnidata.run.engines import Cluster
+from omnidata.run.engines.ray import machine
 from omnidata.storage import read_json, wrap_os_error, write_json
 from omnidata.synth.episodes.media import Files, make_files
 from omnidata.synth.episodes.plans import GroupPlan, plan
@@ -45,6 +47,7 @@ def make_episodes(
     episodes: int,
     first: int = 0,
     workers: int = 1,
+    cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Mapping[str, Any]:
     """Write a tree of made-up episodes.
@@ -62,6 +65,7 @@ def make_episodes(
         first: the number of the first, a multiple of four: what comes before is left out, so that
             two datasets of one seed have the same apps and no episode in common.
         workers: processes; 1 = this one.
+        cluster: whose workers make them; None for this machine.
         progress: called with the number of episodes that are there and of all.
 
     Returns:
@@ -82,7 +86,14 @@ def make_episodes(
         made = staging.made()
         if made is None:
             todo = jobs(settings, staging.parts, first=first, episodes=episodes)
-            make_parts(make, todo, workers=workers, progress=progress or (lambda done, total: None))
+            make_parts(
+                make,
+                todo,
+                workers=workers,
+                cluster=cluster,
+                folder=staging.path,
+                progress=progress or (lambda done, total: None),
+            )
             join([part.path / _TREE for part in todo], staging.path)
             made = _counted(settings, todo)
         staging.publish({"made": made}, scratch=(staging.parts.name,))
@@ -259,7 +270,7 @@ def jobs(settings: Settings, folder: Path, *, first: int, episodes: int) -> list
 def make(job: Job) -> Failure | None:
     """Make a part."""
     # Named after the process: one whose parent was killed may still be at the same part.
-    unfinished = job.path.with_suffix(f".{os.getpid()}{_UNFINISHED}")
+    unfinished = job.path.with_name(f"{job.path.name}.{machine()}.{os.getpid()}{_UNFINISHED}")
     try:
         tally = Tally()
         with TreeWriter(unfinished / _TREE) as tree:
