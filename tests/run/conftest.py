@@ -1,15 +1,89 @@
-"""The sample dataset, loaded once per module."""
+"""What tests of runs share: the sample, loaded once per module, and a cluster of Ray's."""
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from omnidata.run.engines import Cluster
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
+from tests.plugs import install
+
+MODELS = """
+import os
+import resource
+import signal
+
+from omnidata.adapters.base import Model
+from omnidata.types import Completion
+
+
+class Deadly(Model):
+    # Ends its process at one step, and answers the others.
+    def __init__(self, rest, options):
+        self.name = f"deadly:{rest}"
+        self.at, self.accepts = rest, None
+
+    async def generate(self, prepared, params):
+        if self.at == "*" or any(each.request.sample_id == self.at for each in prepared):
+            os._exit(3)
+        return [Completion(delivery="ok", text="CLICK <1,1>") for _ in prepared]
+
+
+class Filling(Deadly):
+    # The disk of the first process that comes takes no more; or that of all.
+    async def generate(self, prepared, params):
+        try:
+            if self.at != "*":
+                os.mkdir(self.at)
+        except FileExistsError:
+            pass
+        else:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (500, resource.RLIM_INFINITY))
+        return [Completion(delivery="ok", text="CLICK <1,1>") for _ in prepared]
+"""
 
 
 @pytest.fixture(scope="module")
 def source(sample: Path) -> LoadedDataset:
     return get_task("omnigui").load(sample)
+
+
+@pytest.fixture(scope="session")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A head without room for workers, and two machines with room for two each, on the loopback."""
+    folder = tmp_path_factory.mktemp("plugged")
+    handler = signal.getsignal(signal.SIGTERM)
+    (folder / "deadly.py").write_text(MODELS, encoding="utf-8")
+    install(
+        folder,
+        "deadly-models",
+        "omnidata.adapters",
+        "deadly = deadly:Deadly\nfilling = deadly:Filling",
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "disabled")  # a cluster on the loopback, for a minute
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+        from ray.cluster_utils import Cluster as Machines
+
+        made: Any = Machines(
+            initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+        )
+        for _ in range(2):
+            made.add_node(num_cpus=2)
+        yield made
+        made.shutdown()
+    signal.signal(signal.SIGTERM, handler)  # which the machines have put up
+
+
+@pytest.fixture
+def cluster(machines: Any) -> Cluster:
+    return Cluster(machines.address, workers=2, wait_s=30)

@@ -7,7 +7,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,58 +23,11 @@ from omnidata.tasks import get_task
 from tests.adapters.servers import FINE, ChatCompletions, Fault, Server, running
 from tests.cli.running import Started, omnidata
 from tests.full import FULL
-from tests.plugs import install
 from tests.run.test_kill import Trouble, make_data
 from tests.trees import read_lines
 
 STEPS = 2000 if FULL else 60
 IN_FLIGHT = 8
-DEADLY = """
-import os
-
-from omnidata.adapters.base import Model
-from omnidata.types import Completion
-
-
-class Deadly(Model):
-    # Ends its process at one step, and answers the others.
-    def __init__(self, rest, options):
-        self.name = f"deadly:{rest}"
-        self.at, self.accepts = rest, None
-
-    async def generate(self, prepared, params):
-        if self.at == "*" or any(each.request.sample_id == self.at for each in prepared):
-            os._exit(3)
-        return [Completion(delivery="ok", text="CLICK <1,1>") for _ in prepared]
-"""
-
-
-@pytest.fixture(scope="module")
-def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A head without room for workers, and two machines with room for two each."""
-    folder = tmp_path_factory.mktemp("plugged")
-    handler = signal.getsignal(signal.SIGTERM)
-    (folder / "deadly.py").write_text(DEADLY, encoding="utf-8")
-    install(folder, "deadly-models", "omnidata.adapters", "deadly = deadly:Deadly")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_AUTH_MODE", "disabled")  # a cluster on the loopback, for a minute
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
-        from ray.cluster_utils import Cluster as Machines
-
-        made: Any = Machines(
-            initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
-        )
-        for _ in range(2):
-            made.add_node(num_cpus=2)
-        yield made
-        made.shutdown()
-    signal.signal(signal.SIGTERM, handler)  # which the machines have put up
-
-
-@pytest.fixture
-def cluster(machines: Any) -> Cluster:
-    return Cluster(machines.address, workers=2, wait_s=30)
 
 
 def ask(
@@ -208,6 +161,21 @@ def test_a_step_that_kills_comes_first_or_every_step_does(
         ask(data, tmp_path / "first", "deadly:ted/E0/0", alone)
     with pytest.raises(RunError, match="died in a row without an answer"):
         ask(data, tmp_path / "all", "deadly:*", cluster, concurrency=1)
+
+
+@pytest.mark.full("8 seconds of disks")
+def test_a_disk_that_is_full_at_one_worker_costs_nothing_and_at_all_ends_the_run(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    data, mark = make_data(tmp_path, 60), tmp_path / "full"
+    ask(data, tmp_path / "one", f"filling:{mark}", cluster)
+    assert mark.is_dir()
+    found = answers(tmp_path / "one")
+    assert len(found) == 60
+    assert {delivery for delivery, _ in found.values()} == {"ok"}
+    with pytest.raises(RunError, match="a line cannot be written") as refused:
+        ask(data, tmp_path / "all", "filling:*", cluster)
+    assert "make room" in refused.value.remedy
 
 
 @pytest.mark.full("4 seconds of a budget")

@@ -1,0 +1,156 @@
+"""Work other than runs on a cluster of Ray's: the same as here, whatever dies meanwhile."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.data.convert import convert
+from omnidata.data.validate import validate
+from omnidata.errors import RunError
+from omnidata.run.engines import Cluster, Lost, each
+from omnidata.synth.compose import compose
+from omnidata.synth.compose import settings as composing
+from omnidata.synth.episodes import make_episodes
+from omnidata.synth.pool import make_pool
+from omnidata.tasks import get_task
+from tests.cli.running import omnidata
+from tests.data import calls
+from tests.run.test_kill import make_data
+from tests.synth.making import TINY
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether two folders hold the same files, to the last byte."""
+    names = [
+        sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+        for root in (one, other)
+    ]
+    found = filecmp.cmpfiles(one, other, names[0], shallow=False)
+    return bool(names[0]) and names[0] == names[1] == found[0]
+
+
+def test_answers_come_in_order_and_an_item_that_kills_or_hangs_costs_itself(
+    cluster: Cluster,
+) -> None:
+    """A batch of items that holds such a one is made again in halves."""
+    found = list(each(calls.die_of_three, range(100), workers=None, cluster=cluster))
+    assert isinstance(lost := found[3], Lost)
+    assert not lost.timed_out
+    assert found[:3] + found[4:] == [2 * n for n in range(100) if n != 3]
+    late = list(each(calls.hang_at_three, range(40), workers=None, cluster=cluster, limit_s=1))
+    assert isinstance(lost := late[3], Lost)
+    assert lost.timed_out
+    assert late[:3] + late[4:] == [2 * n for n in range(40) if n != 3]
+    assert list(each(calls.double, [], workers=None, cluster=cluster)) == []
+
+
+@pytest.mark.full("10 seconds of deaths")
+def test_workers_that_all_die_end_the_work_with_a_message(cluster: Cluster) -> None:
+    with pytest.raises(RunError, match="died in a row without an answer"):
+        list(each(calls.exit_at_all, range(50), workers=None, cluster=cluster))
+
+
+def test_a_repository_has_the_same_bytes_whoever_wrote_it(
+    tmp_path: Path, sample: Path, cluster: Cluster
+) -> None:
+    source = get_task("omnigui").load(sample, check_media=False)
+    made = [tmp_path / name / "repository" for name in ("here", "processes", "cluster")]
+    convert(source, made[0], embed=True)
+    convert(source, made[1], embed=True, workers=2)
+    convert(source, made[2], embed=True, cluster=cluster)
+    assert same(made[0], made[1])
+    assert same(made[0], made[2])
+
+
+@pytest.mark.full("10 seconds of other verbs")
+def test_episodes_and_tasks_have_the_same_bytes_whoever_made_them(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    make_episodes(tmp_path / "here", TINY, episodes=40)
+    make_episodes(tmp_path / "there", TINY, episodes=40, cluster=cluster)
+    assert same(tmp_path / "here", tmp_path / "there")
+    make_pool(tmp_path / "pool", seed=0)
+    for name, where in (("tasks", None), ("more", cluster)):
+        compose(
+            tmp_path / "pool", tmp_path / name, composing.Settings(seed=1), tasks=60, cluster=where
+        )
+    assert same(tmp_path / "tasks", tmp_path / "more")
+
+
+@pytest.mark.full("15 seconds of deaths")
+def test_workers_that_are_killed_cost_their_parts_and_not_the_job(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    over = threading.Event()
+    killed = 0
+
+    def kill() -> None:
+        nonlocal killed
+        while not over.wait(1.5):
+            for worker in calling_workers()[:1]:
+                os.kill(worker, signal.SIGKILL)
+                killed += 1
+
+    hand = threading.Thread(target=kill)
+    hand.start()
+    try:
+        make_episodes(tmp_path / "there", TINY, episodes=1600, cluster=cluster)
+    finally:
+        over.set()
+        hand.join()
+    assert killed
+    make_episodes(tmp_path / "here", TINY, episodes=1600)
+    assert same(tmp_path / "here", tmp_path / "there")
+
+
+def calling_workers() -> list[int]:
+    """The processes that make calls, by what they call themselves."""
+    found = []
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            try:
+                said = (place / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if said.startswith(b"ray::Caller"):
+                found.append(int(place.name))
+    return found
+
+
+def test_findings_are_the_same_and_a_folder_that_a_machine_does_not_see_is_named(
+    tmp_path: Path, machines: Any, cluster: Cluster
+) -> None:
+    (tmp_path / "data").mkdir()
+    data = make_data(tmp_path / "data", 6)
+    source = get_task("omnigui", {"modalities": "I"}).load(data, check_media=False)
+    screen = tmp_path / "data" / "screen.png"
+    screen.write_bytes(screen.read_bytes()[:200])
+    here, there = validate(source, workers=0), validate(source, cluster=cluster)
+    assert here.findings == there.findings
+    assert any(found.code == "media-truncated" for found in there.findings)
+    said = omnidata(
+        *("validate", "omnigui", data, "--engine", "ray", "--address", machines.address, "--json"),
+        code=1,
+    )
+    assert '"media-truncated"' in said.stdout
+    with pytest.raises(RunError, match="does not see it") as refused:
+        list(each(calls.double, [1], workers=1, cluster=cluster, sees=[tmp_path / "gone"]))
+    assert str(tmp_path / "gone") in refused.value.where
+
+
+def test_a_call_that_is_stopped_leaves_no_worker(cluster: Cluster) -> None:
+    answers = each(calls.double, range(1000), workers=None, cluster=cluster)
+    assert next(answers) == 0
+    answers.close()
+    until = time.monotonic() + 20
+    while calling_workers():
+        assert time.monotonic() < until
+        time.sleep(0.1)
