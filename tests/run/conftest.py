@@ -18,7 +18,6 @@ from tests.plugs import install
 MODELS = """
 import os
 import resource
-import signal
 
 from omnidata.adapters.base import Model
 from omnidata.types import Completion
@@ -45,7 +44,6 @@ class Filling(Deadly):
         except FileExistsError:
             pass
         else:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (500, resource.RLIM_INFINITY))
         return [Completion(delivery="ok", text="CLICK <1,1>") for _ in prepared]
 """

@@ -452,7 +452,7 @@ class Caller:
 
     async def call(self, items: Sequence[Any]) -> _Answers:
         """Call the function on each, in order; who is late is left behind in its thread."""
-        self._values = []
+        self._values, self._began = [], time.monotonic()
         work = asyncio.ensure_future(asyncio.to_thread(self._call, items))
         while not work.done():
             left = max(0.0, self._began + self._limit_s - time.monotonic())
