@@ -105,7 +105,8 @@ def ids_of(steps: Sequence[Step]) -> Iterable[str]:
 def episodes_of(steps: Sequence[Step]) -> Numbers:
     """A number for each step's episode, int64 (N,), in the order in which episodes first come."""
     if isinstance(steps, StoredSteps):
-        return steps.episodes
+        _, first, number = np.unique(steps.episodes, return_index=True, return_inverse=True)
+        return np.argsort(np.argsort(first))[number]
     numbers: dict[str, int] = {}
     found = (numbers.setdefault(step.episode, len(numbers)) for step in steps)
     return np.fromiter(found, np.int64, len(steps))
@@ -139,8 +140,20 @@ class Positions:
             return self._stored.position(sample_id)
         return self._own.get(sample_id)
 
+    def __getitem__(self, sample_id: str) -> int:
+        number = self.get(sample_id)
+        if number is None:
+            raise KeyError(sample_id)
+        return number
+
     def __contains__(self, sample_id: object) -> bool:
         return isinstance(sample_id, str) and self.get(sample_id) is not None
+
+    def __len__(self) -> int:
+        """How many ids there are."""
+        if self._stored is not None:
+            return len(self._stored) - len(self._stored.repeated)
+        return len(self._own)
 
 
 class RowIds(Sequence[str | None]):
@@ -224,14 +237,16 @@ class StoredSteps(IndexedSteps):
 
     @property
     def episodes(self) -> Numbers:
-        """A number for each step's episode, int64 (N,), the same for all parts of a dataset."""
+        """The number that the store has given to each step's episode, int64 (N,)."""
         found = np.frombuffer(self.store.episodes, np.int32).astype(np.int64)
         return found if self._numbers is None else found[self._numbers]
 
     @property
     def repeated(self) -> list[int]:
         """The numbers of the steps whose id an earlier one has."""
-        if self.store.are_different:
+        numbers = self._numbers
+        once = numbers is None or len(np.unique(numbers)) == len(numbers)
+        if once and self.store.are_different:
             return []
         met, found = NameIndex(), list[int]()
         for number, name in enumerate(self.sample_ids):
