@@ -59,13 +59,13 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--keep", type=Path, help="a folder for data and runs, which stay there")
     parser.add_argument("--answered", action="store_true", help="make the answers")
-    parser.add_argument("--stage", help="measure one stage here")
+    parser.add_argument("--stage", nargs=2, help="measure one stage here, with a server's address")
     given = parser.parse_args()
     if given.stage:
-        stage(given.stage, given.keep, given.steps[0], given.workers)
+        stage(*given.stage, given.keep, given.steps[0], given.workers)
         return
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # a cluster of this machine alone
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, served(0.0) as url:
         folder = given.keep or Path(name)
         folder.mkdir(exist_ok=True)
         for count in given.steps:
@@ -74,12 +74,12 @@ def main() -> None:
                 write_repository(data, count, folder)
             stages = ("load", "answer" if given.answered else "ray", "resume")
             for each in stages:
-                command = [sys.executable, __file__, "--stage", each, "--keep", str(folder)]
+                command = [sys.executable, __file__, "--stage", each, url, "--keep", str(folder)]
                 command += ["--steps", str(count), "--workers", str(given.workers)]
                 subprocess.run(command, check=True)
 
 
-def stage(name: str, folder: Path, count: int, workers: int) -> None:
+def stage(name: str, url: str, folder: Path, count: int, workers: int) -> None:
     """One stage of one size."""
     data, out = folder / f"{count}", folder / f"run-{count}"
     before = held()
@@ -96,7 +96,7 @@ def stage(name: str, folder: Path, count: int, workers: int) -> None:
             cut(out / "predictions.jsonl", LAST)
         cluster = Cluster(workers=workers) if name == "ray" else None
         in_flight = IN_FLIGHT // workers if cluster else IN_FLIGHT
-        with served(0.0) as url, watched() as peaks:
+        with watched() as peaks:
             model = Recipe("openai:m", base_url=f"{url}/v1")
             began = time.perf_counter()
             results = evaluate(
