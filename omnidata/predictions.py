@@ -12,6 +12,7 @@ import msgspec
 from omnidata.errors import PredictionError
 from omnidata.files import LINE, STREAMED, lines, open_file
 from omnidata.jsontext import is_shallow
+from omnidata.name_index import NameIndex
 from omnidata.storage import open_own
 from omnidata.types import Completion, Delivery
 
@@ -125,16 +126,22 @@ def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
         PredictionError: the file is missing, or a line is not a prediction; names file and line.
         RunError: a file of a run folder is a link.
     """
+    for _, found in _placed(path, of_run=of_run):
+        yield found
+
+
+def _placed(path: Path, *, of_run: bool) -> Iterator[tuple[int, Prediction]]:
+    """As `read`, each with where its line begins, in bytes."""
     decode = _decoder.decode
     expected = 'JSON lines of {"sample_id", "output"}'
-    for number, line in numbered_lines(path, expected=expected, of_run=of_run):
+    for number, start, line in _placed_lines(path, expected=expected, of_run=of_run):
         try:
             found = decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             found = _decode_slowly(line, path, number)
         if (found.usage or found.receipt) and not is_shallow(line, found.usage, found.receipt):
             raise _broken("usage or receipt are nested too deeply", path, number)
-        yield found
+        yield start, found
 
 
 def numbered_lines(
@@ -151,6 +158,13 @@ def numbered_lines(
         PredictionError: the file cannot be opened, or a line is too long.
         RunError: a file of a run folder is a link.
     """
+    found = _placed_lines(path, expected=expected, of_run=of_run)
+    return ((number, line) for number, _, line in found)
+
+
+def _placed_lines(path: Path, *, expected: str, of_run: bool) -> Iterator[tuple[int, int, bytes]]:
+    """As `numbered_lines`, each also with where it begins, in bytes."""
+    start = 0
     try:
         file = open_own(path, "rb") if of_run else open_file(path, STREAMED)
     except OSError as error:
@@ -167,7 +181,8 @@ def numbered_lines(
                     remedy="shorten or remove the line, or name another file",
                 )
             if line.strip():
-                yield number, line
+                yield number, start, line
+            start += len(line) + 1
 
 
 def read_final(path: Path) -> Iterator[Prediction]:
@@ -176,17 +191,22 @@ def read_final(path: Path) -> Iterator[Prediction]:
     Raises:
         PredictionError: see `read`; or a step has two lines.
     """
-    known: set[str] = set()
-    for line in read(path, of_run=True):
-        if line.sample_id in known:
+    for _, line in placed_final(path):
+        yield line
+
+
+def placed_final(path: Path) -> Iterator[tuple[int, Prediction]]:
+    """As `read_final`, each line with where it begins, in bytes."""
+    known = NameIndex()
+    for number, (start, line) in enumerate(_placed(path, of_run=True)):
+        if known.add(line.sample_id) != number:
             raise PredictionError(
                 f"step {line.sample_id} has two lines",
                 where=str(path),
                 expected="one final line per step",
                 remedy="remove one of them, or start again in another folder",
             )
-        known.add(line.sample_id)
-        yield line
+        yield start, line
 
 
 def _decode_slowly(line: bytes, path: Path, number: int) -> Prediction:

@@ -6,6 +6,7 @@ structs, frozen like the dataclasses, because they are made and encoded in the h
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
@@ -227,6 +228,24 @@ def _other_type(owner: str, name: str, value: object, expected: str) -> TypeErro
     return TypeError(f"{owner} has the {name} {getattr(value, name)!r:.80}: expected {expected}")
 
 
+class IndexedSteps(Sequence[Step], ABC):
+    """Steps of which not all are in memory: what is asked of all is known without making any."""
+
+    @property
+    @abstractmethod
+    def sample_ids(self) -> Sequence[str]:
+        """In the order of the steps."""
+
+    @property
+    @abstractmethod
+    def repeated(self) -> Sequence[int]:
+        """The numbers of the steps whose sample id an earlier one has."""
+
+    @abstractmethod
+    def without(self, numbers: Sequence[int]) -> IndexedSteps:
+        """All steps but those."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedDataset:
     """What a loader found; every step has a sample id of its own.
@@ -265,13 +284,7 @@ class LoadedDataset:
 
     def __post_init__(self) -> None:
         """Leave out the steps whose sample id an earlier step has."""
-        kept: dict[str, Step] = {}
-        repeated: list[str] = []
-        for step in self.steps:
-            if step.sample_id in kept:
-                repeated.append(step.sample_id)
-            else:
-                kept[step.sample_id] = step
+        steps, repeated = _told_apart(self.steps)
         if not repeated:
             return
         again, met = set(repeated), set[str]()
@@ -281,13 +294,28 @@ class LoadedDataset:
             if name in again:
                 met.add(name)
         changed: Mapping[str, Any] = {
-            "steps": list(kept.values()),
+            "steps": steps,
             "findings": [*self.findings, *map(_repeated, repeated)],
             "skipped": self.skipped + len(repeated),
             "row_ids": rows,
         }
         for name, value in changed.items():
             object.__setattr__(self, name, value)
+
+
+def _told_apart(steps: Sequence[Step]) -> tuple[Sequence[Step], list[str]]:
+    """The first step of each sample id, and the ids of the others."""
+    if isinstance(steps, IndexedSteps):
+        numbers = steps.repeated
+        return steps.without(numbers), [steps.sample_ids[number] for number in numbers]
+    kept: dict[str, Step] = {}
+    repeated: list[str] = []
+    for step in steps:
+        if step.sample_id in kept:
+            repeated.append(step.sample_id)
+        else:
+            kept[step.sample_id] = step
+    return list(kept.values()), repeated
 
 
 def _repeated(sample_id: str) -> Finding:

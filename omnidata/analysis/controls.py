@@ -19,6 +19,7 @@ import numpy as np
 
 from omnidata import media
 from omnidata.errors import Finding, MediaError
+from omnidata.loaders.stored_steps import collect
 from omnidata.media import AUDIO_RATE, SILENCE, encode_mp4, encode_wav
 from omnidata.run.altered_media import MEDIUM, Control, media_of
 from omnidata.storage import atomic_write, wrap_os_error
@@ -202,7 +203,7 @@ def altered(
         "seed": seed if control in _OTHERS else None,
         "steps": len(given.keys() - set(worker.same)),
     }
-    kept = [made.get(step.sample_id, step) for step in source.steps]
+    kept = collect(made.get(step.sample_id, step) for step in source.steps)
     found = tuple(_findings(worker, control) if given else [_impossible(worker, control)])
     return Altered(replace(source, steps=kept, media_overrides=record), given, left_out, found)
 

@@ -94,6 +94,7 @@ def score(
 
     Example: omnidata score omnigui DATA answers.jsonl --dialect ui-tars-1.5
     """
+    from omnidata.loaders.stored_steps import Positions, ids_of
     from omnidata.predictions import read
     from omnidata.run.folder import file_name
     from omnidata.run.logs import read_log
@@ -151,14 +152,14 @@ def score(
     rules = [get_profile(benchmark, name) for name in (benchmark.profiles if every else [profile])]
     source = benchmark.load(data, check_media=False, strict=strict)
     terminal.print_findings(source)
-    steps = recorded_steps(info, source, predictions) if of_run else list(source.steps)
+    steps = recorded_steps(info, source, predictions) if of_run else source.steps
     lines = predictions / ANSWERS if of_run else predictions
     outs = [out / file_name(rule.name) if out and every else out for rule in rules]
     if out is not None and every:
         check_agent_folders(out, [place for place in outs if place], predictions)
     elif out is not None:
         check_scores_folder(out, predictions)
-    chosen = {step.sample_id for step in steps}
+    chosen = Positions(steps)
     # Folders of profiles are called after them, and say in their results whose the scores are.
     agent = model_name(info) or out.resolve().name if out and every else ""
     found: dict[str, dict[str, Any]] = {}
@@ -177,7 +178,7 @@ def score(
             whole=whole_episodes(source.steps, steps),
             out=place,
             origin=lines,
-            ignored=frozenset(s.sample_id for s in source.steps if s.sample_id not in chosen),
+            ignored=frozenset(name for name in ids_of(source.steps) if name not in chosen),
             agent=agent,
         )
     if every:
@@ -193,12 +194,13 @@ def _checked(
 
     What the model was shown stands in each line of a run, wherever the line has got to.
     """
+    from omnidata.loaders.stored_steps import Positions
     from omnidata.run.media_stamps import Seen
 
-    seen, asked = Seen(), {step.sample_id: step for step in steps}
+    seen, places = Seen(), Positions(steps)
     for answer in answers:
-        if step := asked.get(answer.sample_id):
-            seen.look(step, answer.delivery, answer.receipt)
+        if (number := places.get(answer.sample_id)) is not None:
+            seen.look(steps[number], answer.delivery, answer.receipt)
         yield answer
     if changed := seen.check(allowed=allowed, where=str(where)):
         terminal.note(f"{changed} media have changed since the model was shown them")

@@ -22,6 +22,7 @@ from omnidata.files import staying_in
 from omnidata.jsontext import is_integer
 from omnidata.loaders import repository
 from omnidata.loaders.files import OTHER_DATA, SKIPPED
+from omnidata.loaders.stored_steps import collect, many
 from omnidata.media import image_size, unsafe
 from omnidata.types import LoadedDataset, MediaRef, Step, Task
 
@@ -359,6 +360,8 @@ def load_data(
             source = repository.load(data, task, tags, check_media=check_media)
         else:
             source = read()
+    if isinstance(source.steps, list) and len(source.steps) > many():
+        source = replace(source, steps=collect(source.steps))
     if led_out := unsafe_paths(source):
         source = replace(source, findings=[*source.findings, *led_out])
     if strict:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,12 +18,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from omnidata import registry
 from omnidata.errors import DataError, FileError, Finding, MediaError, UnusableRowError
 from omnidata.files import bounds, inside, naming, read_file, real, remember_bounds, staying_in
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.parquet import check, leaves, rows
 from omnidata.loaders.rows import EPISODE, OPTIONAL, Reader, SubsetNames, read_object, tag_column
+from omnidata.loaders.stored_steps import Numbers, collect, row_ids, taken
 from omnidata.media import Budget, resolve
 from omnidata.types import LoadedDataset, MediaRef, Modality, ParquetLocation, Step
 
@@ -161,32 +165,36 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
         raise _broken(data / MANIFEST, f"the tags are {manifest.tags}, not {list(tags)}")
     with staying_in(data):
         within = bounds()
-    placed: dict[int, Step] = {}
-    id_of: dict[int, str] = {}
     episode_rows: dict[str, Mapping[str, Any]] = {}
     findings = list(manifest.findings)
     skipped = manifest.skipped
     reader = Reader(manifest.tags, manifest.task)
-    for row, shard, number in _rows(data, manifest):
-        try:
-            step = _step(data, manifest, reader, row, shard, number, within)
-            if placed.setdefault(row["position"], step) is not step:
-                raise ValueError(f"position {row['position']} comes twice")
-            if row["row"] is not None:
-                if not 0 <= row["row"] < manifest.rows:
+    positions, rows_of = array("q"), array("q")
+
+    def read() -> Iterator[Step]:
+        nonlocal skipped
+        for row, shard, number in _rows(data, manifest):
+            try:
+                step = _step(data, manifest, reader, row, shard, number, within)
+                if row["row"] is not None and not 0 <= row["row"] < manifest.rows:
                     raise ValueError(f"the source has no row {row['row']}")
-                id_of[row["row"]] = step.sample_id
-            if row.get(EPISODE) is not None and step.episode not in episode_rows:
-                episode_rows[step.episode] = read_object(row[EPISODE], EPISODE)
-        except UnusableRowError as error:
-            findings.append(_unusable(data / shard, number, str(error), row["sample_id"]))
-            skipped += 1
-        except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
-            raise _broken(
-                data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
-            ) from None
+                if row.get(EPISODE) is not None and step.episode not in episode_rows:
+                    episode_rows[step.episode] = read_object(row[EPISODE], EPISODE)
+            except UnusableRowError as error:
+                findings.append(_unusable(data / shard, number, str(error), row["sample_id"]))
+                skipped += 1
+                continue
+            except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+                raise _broken(
+                    data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
+                ) from None
+            positions.append(row["position"])
+            rows_of.append(-1 if row["row"] is None else row["row"])
+            yield step
+
+    found = collect(read())
     told: list[Finding] = []
-    steps: Sequence[Step] = [placed[number] for number in sorted(placed)]
+    steps = _in_order(data, manifest, found, np.array(positions, np.int64))
     if known_task := registry.find(manifest.task):
         steps = known_task.together(steps, told.append)
     known = set(manifest.findings)  # the source's loader has said most of it
@@ -202,11 +210,37 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
         findings,
         skipped,
         manifest.fingerprint,
-        [id_of.get(number) for number in range(manifest.rows)],
+        row_ids(found, _steps_of_rows(np.array(rows_of, np.int64), manifest.rows)),
         tags,
         manifest.roles,
         episode_rows=episode_rows,
     )
+
+
+def _in_order(
+    data: Path, manifest: Manifest, found: Sequence[Step], positions: Numbers
+) -> Sequence[Step]:
+    """The steps by their positions.
+
+    Raises:
+        DataError: two have the same.
+    """
+    order = np.argsort(positions, kind="stable")
+    if len(again := order[1:][np.diff(positions[order]) == 0]):
+        first = int(positions[again.min()])  # of whose rows the second is to be named
+        told = [each for each in _rows(data, manifest) if each[0]["position"] == first]
+        _, shard, number = told[1]
+        what = f"row {number} is no step (ValueError: position {first} comes twice)"
+        raise _broken(data / shard, what)
+    return taken(found, order)
+
+
+def _steps_of_rows(rows_of: Numbers, count: int) -> Numbers:
+    """The number of each row's step, -1 for none; of a row that came twice the last."""
+    numbers = np.full(count, -1, np.int64)
+    known = np.flatnonzero(rows_of >= 0)
+    numbers[rows_of[known]] = known
+    return numbers
 
 
 def subset_steps(data: Path, manifest: Manifest, name: str) -> Iterator[Step]:
@@ -458,7 +492,7 @@ def _step(
         if sha256 and not _SHA256.fullmatch(sha256):
             raise ValueError(f"the SHA-256 of the {role} is {sha256[:80]!r}")
         if root is not None and sha256:
-            folder = Path(manifest.roots[root])
+            folder = _folder_of(manifest.roots[root])
             media[role] = MediaRef(kind, folder, path, sha256=sha256, within=within)
         elif sha256:
             cell = ParquetLocation(shard, role, number)
@@ -472,6 +506,11 @@ def _step(
     if len(step.history) != len(screens) or None in (side for size in screens for side in size):
         raise ValueError("the history lacks screens")
     return step
+
+
+@lru_cache(maxsize=4096)
+def _folder_of(root: str) -> Path:
+    return Path(root)
 
 
 def _unusable(shard: Path, number: int, what: str, sample_id: str) -> Finding:

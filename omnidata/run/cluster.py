@@ -13,16 +13,19 @@ import hashlib
 import secrets
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import count
 from pathlib import Path
 from typing import IO, Any, overload
 
+import numpy as np
+
 from omnidata import adapters
 from omnidata.errors import AdapterError, RunError, UsageError
+from omnidata.loaders.stored_steps import Positions, episodes_of, ids_of, taken
 from omnidata.predictions import Prediction, decode
 from omnidata.run.adapter_contract import About, accepted, one_of_each_kind
 from omnidata.run.cost import Budget, Limits
@@ -47,6 +50,8 @@ from omnidata.types import Adapter, Completion, GenerationParams, MediaRef, Prog
 
 _DEADLY = 2
 """How often a step may be alone with a worker that dies."""
+_LARGEST = 2_000
+"""What a part costs at most, as `_cost` has it: its answers are in its worker's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +324,51 @@ class _Part:
     until: float = 0.0
 
 
+class _Units:
+    """What nobody has been given yet, in order; a unit is made when its turn comes.
+
+    Args:
+        steps: of the run.
+        done: the steps that have a line.
+        whole: whether steps of an episode follow from one another, and are asked by one worker.
+    """
+
+    def __init__(self, steps: Sequence[Step], done: Container[str], *, whole: bool) -> None:
+        self._steps, self._places = steps, Positions(steps)
+        self._episodes = episodes_of(steps) if whole else np.arange(len(steps))
+        ids = enumerate(ids_of(steps))
+        left = np.fromiter((number for number, name in ids if name not in done), np.int64)
+        owner = self._episodes[left]
+        order = np.argsort(owner, kind="stable")
+        _, begins, lengths = np.unique(owner[order], return_index=True, return_counts=True)
+        # Units come in the order of their first steps.
+        units = np.argsort(left[order][begins], kind="stable")
+        self._numbers = left[order]
+        self._begins, self._lengths = begins[units], lengths[units]
+        self._given = 0
+
+    def __len__(self) -> int:
+        return len(self._begins) - self._given
+
+    def _unit(self, number: int) -> _Unit:
+        begin, length = int(self._begins[number]), int(self._lengths[number])
+        return [self._steps[each] for each in self._numbers[begin : begin + length].tolist()]
+
+    def popleft(self) -> _Unit:
+        """The next unit."""
+        self._given += 1
+        return self._unit(self._given - 1)
+
+    def cost(self) -> float:
+        """What all of them cost."""
+        return sum(_cost(self._unit(number)) for number in range(self._given, len(self._begins)))
+
+    def beside(self, units: Sequence[_Unit]) -> Sequence[Step]:
+        """All steps of the episodes of units, in order."""
+        owners = [self._episodes[self._places[unit[0].sample_id]] for unit in units]
+        return taken(self._steps, np.flatnonzero(np.isin(self._episodes, owners)))
+
+
 class OnCluster:
     """Asks about the steps of a run, on a cluster.
 
@@ -387,14 +437,13 @@ class OnCluster:
         """
         self._run, self._steps, self._progress = run, steps, progress
         self._budget = budget
-        units = self._units(steps)
-        if not units:
+        self._todo = _Units(steps, run.done, whole=self._task.needs_predictions)
+        if not self._todo:
             return
-        self._todo = deque(units)
-        self._left = float(sum(map(_cost, units)))
+        self._left = self._todo.cost()
         self._limit(budget)
         self._job.parts.mkdir(exist_ok=True)
-        wanted = min(self._cluster.workers or self._crew.room + 1, len(units))
+        wanted = min(self._cluster.workers or self._crew.room + 1, len(self._todo))
         try:
             while not self.stopped and self._pending():
                 self._hand_out(wanted)
@@ -407,16 +456,6 @@ class OnCluster:
         finally:
             self._join_all()
             run.sync()
-
-    def _units(self, steps: Sequence[Step]) -> list[_Unit]:
-        """What is open: of an episode the steps in their order, where they follow from another."""
-        open_steps = [step for step in steps if step.sample_id not in self._run.done]
-        if not self._task.needs_predictions:
-            return [(step,) for step in open_steps]
-        episodes: dict[str, list[Step]] = {}
-        for step in open_steps:
-            episodes.setdefault(step.episode, []).append(step)
-        return list(episodes.values())
 
     def _limit(self, budget: Budget) -> None:
         """Put up the gate of all workers, where the run is limited at all."""
@@ -451,7 +490,7 @@ class OnCluster:
             return self._waiting.popleft()
         if not self._todo:
             return None
-        share = self._left / (2 * wanted)
+        share = min(self._left / (2 * wanted), _LARGEST)
         units: list[_Unit] = []
         cost = 0.0
         while self._todo and (cost < share or len(units) < self._at_once):
@@ -467,12 +506,7 @@ class OnCluster:
         """The steps with a line that the part's histories are made of."""
         if not self._task.needs_predictions:
             return []
-        episodes = {unit[0].episode for unit in part.units}
-        return [
-            step
-            for step in self._steps
-            if step.episode in episodes and step.sample_id in self._run.done
-        ]
+        return [step for step in self._todo.beside(part.units) if step.sample_id in self._run.done]
 
     def _round(self) -> None:
         """Wait a moment for workers, and move what has been written."""
@@ -670,7 +704,12 @@ def _cost(unit: _Unit) -> float:
 def _megabytes(ref: MediaRef | None) -> float:
     if ref is None or ref.inline is not None or ref.cell is not None:
         return 0.0
+    return _size(ref.root, ref.path)
+
+
+@lru_cache(maxsize=4096)
+def _size(root: Path, path: str) -> float:
     try:
-        return (ref.root / ref.path).stat().st_size / 1e6
+        return (root / path).stat().st_size / 1e6
     except (OSError, ValueError):
         return 0.0

@@ -13,6 +13,7 @@ import msgspec
 
 from omnidata.actions import Action
 from omnidata.errors import AdapterError, CallError, MediaError, PluginError
+from omnidata.loaders.stored_steps import ids_of, taken
 from omnidata.run.adapter_contract import awaited, checked_answers, rendered, slip
 from omnidata.run.cache import ResponseCache, key
 from omnidata.run.cost import Limits
@@ -53,7 +54,9 @@ class Way(Protocol):
 class Lines(Protocol):
     """Where lines go: a run folder, or a part of one."""
 
-    done: dict[str, Completion]
+    @property
+    def done(self) -> Mapping[str, Completion]:
+        """The final lines that there are, by the ids of their steps."""
 
     def append(self, sample_id: str, completion: Completion) -> None:
         """Record a step's final line, which is in `done` from then on."""
@@ -124,7 +127,8 @@ class Engine:
             meter=self.meter,
         )
         self._past: dict[str, list[Action | None]] = {}
-        self._following: dict[str, Step] = {}
+        self._steps: Sequence[Step] = ()
+        self._following: dict[str, int] = {}  # a step's id -> the number of the one after it
         self._fresh: list[tuple[str, Completion]] = []  # answers that the cache lacks
         self._syncing = threading.Lock()
         self._open = 0
@@ -139,7 +143,8 @@ class Engine:
             DataError: a prompt cannot be made.
         """
         first = self._chained(steps) if self._task.needs_predictions else steps
-        waiting = [step for step in first if step.sample_id not in self._run.done]
+        done = self._run.done
+        waiting = taken(first, (n for n, name in enumerate(ids_of(first)) if name not in done))
         self._open = len(waiting)
         self._ahead.add(waiting)
         try:
@@ -157,21 +162,23 @@ class Engine:
             if progress:
                 progress(len(self._run.done), len(steps))
 
-    def _chained(self, steps: Sequence[Step]) -> list[Step]:
+    def _chained(self, steps: Sequence[Step]) -> Sequence[Step]:
         """The first open step of every episode; the others follow as their histories are known."""
-        first: list[Step] = []
-        before: dict[str, Step] = {}
-        for step in steps:
+        first: list[int] = []
+        before: dict[str, str] = {}
+        self._steps = steps
+        for number, step in enumerate(steps):
             name = step.episode
             self._past.setdefault(name, [])
             if step.sample_id in self._run.done and name not in before:
                 self._remember(step)
-            elif name in before:
-                self._following[before[name].sample_id] = before[name] = step
+                continue
+            if name in before:
+                self._following[before[name]] = number
             else:
-                first.append(step)
-                before[name] = step
-        return first
+                first.append(number)
+            before[name] = step.sample_id
+        return taken(steps, first)
 
     def _prepare(self, step: Step) -> Prepared | Completion:
         """The request for a step, its kept answer, or why there is none; runs in a thread."""
@@ -333,9 +340,10 @@ class Engine:
         if self._task.needs_predictions:
             for step, _ in lines:
                 self._remember(step)
-                if following := self._following.pop(step.sample_id, None):
+                following = self._following.pop(step.sample_id, None)
+                if following is not None:
                     self._open += 1
-                    await self._ahead.add_next(following)
+                    await self._ahead.add_next(self._steps[following])
         if not self._open:
             self._finished.set()
 

@@ -13,6 +13,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -27,7 +28,7 @@ from omnidata.errors import (
     UsageError,
     counted,
 )
-from omnidata.predictions import Prediction
+from omnidata.loaders.stored_steps import ids_of
 from omnidata.registry import plugin_versions
 from omnidata.run.adapter_contract import (
     About,
@@ -220,17 +221,13 @@ def evaluate(
             if task.needs_predictions:
                 run.reopen(_stale(steps, run))
             seen = Seen(lambda step: media_of(task.prompt(step, [])))
-            for step in steps:
-                if done := run.done.get(step.sample_id):
-                    seen.look(step, done.delivery, done.receipt)
+            for number, name in enumerate(ids_of(steps) if run.done else ()):
+                if done := run.done.get(name):
+                    seen.look(steps[number], done.delivery, done.receipt)
             changed = seen.check(allowed=changed_media, where=str(out))
-            for completion in run.done.values():
-                if completion.usage:  # an answer out of the cache has none
-                    budget.spend(completion.usage)
-            for (
-                line
-            ) in run.failed_lines():  # answers that were asked for again cost something as well
-                if line.usage:
+            # Answers that were asked for again cost something as well.
+            for line in chain(run.lines(), run.failed_lines()):
+                if line.usage:  # an answer out of the cache has none
                     budget.spend(line.usage)
             asked = time.perf_counter()
             try:
@@ -241,14 +238,14 @@ def evaluate(
                     run.finish(data=str(source.root), timings=took | dict(asker.timings))
                 raise
             asked_until = time.perf_counter()
-            answered = sum(done.delivery not in TRANSIENT for done in run.done.values())
+            answered = run.done.answered
             results: dict[str, Any] = {}
             if answered or not steps:
                 results = score(
                     task,
                     judge,
                     steps,
-                    (Prediction.of(name, completion) for name, completion in run.done.items()),
+                    run.lines(),
                     whole=whole_episodes(source.steps, steps),
                     out=out,
                     stopped=asker.stopped,

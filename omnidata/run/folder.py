@@ -9,14 +9,16 @@ from __future__ import annotations
 import errno
 import os
 import re
+from array import array
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, Self, get_args
 
 from omnidata import predictions
 from omnidata.errors import RunError
 from omnidata.jsontext import encode
+from omnidata.name_index import NameIndex
 from omnidata.predictions import Prediction
 from omnidata.run.run_files import changes, described, read_info, without_secrets
 from omnidata.storage import (
@@ -31,6 +33,7 @@ from omnidata.types import Completion, Delivery
 
 TRANSIENT: frozenset[Delivery] = frozenset({"api_error", "media_error"})
 """Deliveries that are tried again when a run is resumed."""
+_DELIVERIES: tuple[Delivery, ...] = get_args(Delivery)
 
 
 class RunFolder:
@@ -53,7 +56,7 @@ class RunFolder:
         self.predictions = path / "predictions.jsonl"
         self.attempts = path / "attempts.jsonl"
         self._info = path / "run.json"
-        self.done: dict[str, Completion] = {}
+        self.done = Answers(self.predictions)
         self._make()
         with wrap_os_error(path):
             self._lock = take_lock(
@@ -115,38 +118,46 @@ class RunFolder:
 
     def _read_done(self) -> None:
         """What needs no second try; transient failures move to `attempts.jsonl`."""
-        final: list[Prediction] = []
-        failed: list[Prediction] = []
-        for line in predictions.read_final(self.predictions):
-            if line.delivery in TRANSIENT:
-                failed.append(line)
-            else:
-                final.append(line)
-                self.done[line.sample_id] = line.completion()
-        if failed:
-            with open_own(self.attempts, "ab") as file:
-                file.writelines(encode(line) + b"\n" for line in failed)
-                file.flush()
-                os.fsync(file.fileno())
-            with atomic_write(self.predictions) as new:
-                new.writelines(encode(line) + b"\n" for line in final)
+        if not self.done.read():
+            return
+
+        def lines(*, failed: bool) -> Iterator[bytes]:
+            for line in predictions.read(self.predictions, of_run=True):
+                if (line.delivery in TRANSIENT) == failed:
+                    yield encode(line) + b"\n"
+
+        with open_own(self.attempts, "ab") as file:
+            file.writelines(lines(failed=True))
+            file.flush()
+            os.fsync(file.fileno())
+        with atomic_write(self.predictions) as new:
+            new.writelines(lines(failed=False))
+        self.done.read()
 
     def reopen(self, sample_ids: frozenset[str]) -> None:
         """Forget final lines that are to be asked again; they stay as attempts."""
-        again = sample_ids & self.done.keys()
+        again = {name for name in sample_ids if name in self.done}
         if not again:
             return
-        lines = list(predictions.read(self.predictions, of_run=True))
-        for line in lines:
+        for line in self.lines():
             if line.sample_id in again:
                 self._failed.append(line)
         self._failed.sync()
         self._lines.close()
+        kept = (encode(line) + b"\n" for line in self.lines() if line.sample_id not in again)
         with wrap_os_error(self.path), atomic_write(self.predictions) as new:
-            new.writelines(encode(line) + b"\n" for line in lines if line.sample_id not in again)
+            new.writelines(kept)
         self._lines = Journal(self.predictions)
-        for sample_id in again:
-            del self.done[sample_id]
+        self.done.read()
+
+    def lines(self) -> Iterator[Prediction]:
+        """The final lines, in the order in which they came.
+
+        Raises:
+            PredictionError: a line is not a prediction.
+        """
+        if self.predictions.exists():
+            yield from predictions.read(self.predictions, of_run=True)
 
     def failed_lines(self) -> Iterator[Prediction]:
         """What was asked for again, or is to be.
@@ -163,8 +174,8 @@ class RunFolder:
         Raises:
             RunError: the disk takes no more.
         """
-        self._lines.append(Prediction.of(sample_id, completion))
-        self.done[sample_id] = completion
+        start = self._lines.append(Prediction.of(sample_id, completion))
+        self.done.note(sample_id, start, completion.delivery)
 
     def append_attempt(self, sample_id: str, completion: Completion) -> None:
         """Record an attempt that is followed by another.
@@ -201,6 +212,89 @@ class RunFolder:
             last.callback(self._lock.release)
             last.callback(self._lines.close)
             last.callback(self._failed.close)
+            last.callback(self.done.close)
+
+
+class Answers(Mapping[str, Completion]):
+    """The final lines of a run by the id of their step, each read when it is asked for.
+
+    With its receipt an answer takes 2 to 3 KB. What is in memory of each is where its line begins
+    and how it was delivered.
+
+    Args:
+        path: the file of the lines.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self.close()
+        self._names = NameIndex()
+        self._starts = array("q")
+        self._deliveries = bytearray()
+
+    def read(self) -> bool:
+        """Look through the file, from its beginning; what was known before is forgotten.
+
+        Returns:
+            Whether there are transient failures, which are passed over.
+
+        Raises:
+            PredictionError: as `omnidata.predictions.read_final`.
+        """
+        self._forget()
+        failed = False
+        for start, line in predictions.placed_final(self._path):
+            if line.delivery in TRANSIENT:
+                failed = True
+            else:
+                self.note(line.sample_id, start, line.delivery)
+        return failed
+
+    def note(self, sample_id: str, start: int, delivery: Delivery) -> None:
+        """Know a line.
+
+        Args:
+            sample_id: of its step, which has no other line.
+            start: where it begins, in bytes.
+            delivery: of the answer.
+        """
+        self._names.add(sample_id)
+        self._starts.append(start)
+        self._deliveries.append(_DELIVERIES.index(delivery))
+
+    @property
+    def answered(self) -> int:
+        """How many lines are not of transient failures."""
+        failed = (_DELIVERIES.index(delivery) for delivery in TRANSIENT)
+        return len(self) - sum(map(self._deliveries.count, failed))
+
+    def __getitem__(self, sample_id: str) -> Completion:
+        number = self._names.get(sample_id)
+        if number is None:
+            raise KeyError(sample_id)
+        if self._file is None:
+            self._file = open_own(self._path, "rb")
+        self._file.seek(self._starts[number])
+        return predictions.decode(self._file.readline(), self._path).completion()
+
+    def __contains__(self, sample_id: object) -> bool:
+        return sample_id in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def close(self) -> None:
+        """Close the file, which is opened again when an answer is asked for."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 class Journal:
@@ -215,8 +309,11 @@ class Journal:
         self._file: IO[bytes] | None = None
         self._dirty = False
 
-    def append(self, line: Prediction) -> None:
+    def append(self, line: Prediction) -> int:
         """Hand a line to the system, whole: what a full disk cut off is taken back.
+
+        Returns:
+            Where it begins, in bytes.
 
         Raises:
             RunError: the disk takes no more.
@@ -229,9 +326,11 @@ class Journal:
             if written < len(data):
                 self._file.truncate(self._file.tell() - written)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            start = self._file.tell() - len(data)
         except OSError as error:
             raise self._full(error) from None
         self._dirty = True
+        return start
 
     def sync(self) -> None:
         """Wait until the disk has what was appended.

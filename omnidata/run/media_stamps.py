@@ -32,6 +32,7 @@ _WHOLE = Budget(max_bytes=1 << 60)
 """Files that hold many media are as large as they like; of them only the time is asked."""
 
 _NAMED = 3
+_KNOWN = 65_536
 Refs = Mapping[str, MediaRef | None]
 
 
@@ -105,6 +106,8 @@ class Seen:
                 continue
             place = media.place(ref)
             if (place, stamp) not in self._known:
+                if len(self._known) == _KNOWN:  # of a million media not all can be remembered
+                    self._known.clear()
                 self._known[place, stamp] = _has_changed(ref, stamp)
             if self._known[place, stamp]:
                 self._changed.setdefault(place, []).append(step.sample_id)

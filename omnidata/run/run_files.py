@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -406,7 +406,7 @@ def recorded_task(
         ) from None
 
 
-def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) -> list[Step]:
+def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) -> Sequence[Step]:
     """The steps that the run asks about.
 
     Args:

@@ -7,9 +7,10 @@ import os
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from itertools import chain
 from types import TracebackType
 from typing import Any, Self
 
@@ -135,7 +136,9 @@ class Prefetch:
         self._max_waiting = max(max_waiting, pool)
         self._like = pool
         self._meter = meter
-        self._todo: deque[Step] = deque()
+        self._next_of: deque[Step] = deque()  # of episodes that have begun
+        self._todo: Iterator[Step] = iter(())
+        self._left = 0
         self._ready: deque[tuple[Step, Prepared | Completion]] = deque()
         self._bytes = 0
         self._making = 0
@@ -144,14 +147,16 @@ class Prefetch:
         # that is ready wakes one sender rather than the hundreds that a run may have.
         self._collecting = asyncio.Lock()
 
-    def add(self, steps: Iterable[Step]) -> None:
-        """Put steps at the end; before the work begins."""
-        self._todo.extend(steps)
+    def add(self, steps: Sequence[Step]) -> None:
+        """Put steps at the end, each of which is asked for when its turn comes."""
+        self._todo = chain(self._todo, steps)
+        self._left += len(steps)
 
     async def add_next(self, step: Step) -> None:
         """Put a step before the others: its episode has begun."""
         async with self._changed:
-            self._todo.appendleft(step)
+            self._next_of.appendleft(step)
+            self._left += 1
             self._changed.notify_all()
 
     async def take(self, most: int) -> list[tuple[Step, Prepared | Completion]]:
@@ -183,7 +188,7 @@ class Prefetch:
         self._ready = deque(sorted(self._ready, key=_length, reverse=True))
 
     def _coming(self) -> bool:
-        return bool(self._making or self._todo)
+        return bool(self._making or self._left)
 
     def _room(self) -> bool:
         return self._bytes < self._max_bytes and len(self._ready) < self._max_waiting
@@ -199,9 +204,13 @@ class Prefetch:
 
     async def _next(self) -> Step:
         async with self._changed:
-            await self._changed.wait_for(lambda: bool(self._todo) and self._room())
+            await self._changed.wait_for(lambda: bool(self._left) and self._room())
             self._making += 1
-            return self._todo.popleft()
+            return self._first()
+
+    def _first(self) -> Step:
+        self._left -= 1
+        return self._next_of.popleft() if self._next_of else next(self._todo)
 
     async def _in_threads(self) -> None:
         loop = asyncio.get_running_loop()
@@ -221,9 +230,9 @@ class Prefetch:
             await self._put(step, self._make(step))
             async with self._changed:
                 for _ in range(_INLINE):
-                    if not (self._todo and self._room()):
+                    if not (self._left and self._room()):
                         break
-                    step = self._todo.popleft()
+                    step = self._first()
                     self._ready.append((step, self._make(step)))
                 self._changed.notify_all()
 

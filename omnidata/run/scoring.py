@@ -16,6 +16,8 @@ import numpy.typing as npt
 from omnidata.errors import DataError, PluginError, PredictionError, RunError, UsageError
 from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import encode
+from omnidata.loaders.stored_steps import Positions, ids_of, taken
+from omnidata.name_index import NameIndex
 from omnidata.predictions import Prediction, lacked
 from omnidata.run.folder import file_name
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
@@ -37,6 +39,7 @@ from omnidata.types import (
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}
 _NONE = -1
+_CAUSES = tuple(CAUSES)
 Values = tuple[float | bool | None, ...]
 
 
@@ -118,13 +121,13 @@ def score(
             expected="data of which at least one row is a step",
             remedy=f"`omnidata validate {task.name} DATA` says what became of the rows",
         )
-    first: dict[str, int] = {}
-    for number, step in enumerate(steps):
-        first.setdefault(step.sample_id, number)
-    repeated = len(steps) - len(first)
+    places = Positions(steps)
+    repeated = len(steps) - len(places)
     if repeated:
-        steps, whole = [steps[number] for number in first.values()], whole[[*first.values()]]
-    judged = _Columns(task if causes else None, profile, steps, origin)
+        first = [n for n, name in enumerate(ids_of(steps)) if places.get(name) == n]
+        steps, whole = taken(steps, first), whole[first]
+        places = Positions(steps)
+    judged = _Columns(task if causes else None, profile, steps, places, origin)
     if out is None:
         for _ in judged.lines(answers, ignored):
             pass
@@ -166,16 +169,19 @@ class _Columns:
         task: Task | None,
         profile: Profile,
         steps: Sequence[Step],
+        places: Positions,
         origin: Path | None = None,
     ) -> None:
         self.task = task
         self.profile = profile
         self.origin = origin
         self.steps = steps
-        self.index = {step.sample_id: number for number, step in enumerate(steps)}
+        self.places = places
         self.verdicts = array("l", [_NONE]) * len(steps)
         self.kinds: dict[tuple[Outcome, Values], tuple[int, bytes, bool]] = {}
-        self.wrong: dict[int, tuple[Cause, str]] = {}
+        self.wrong = array("b", [_NONE]) * len(steps)  # the numbers of causes
+        self.targets = array("l", [_NONE]) * len(steps)
+        self.labels = NameIndex()
         self.unexplained = False
         self.degraded = 0
 
@@ -184,7 +190,7 @@ class _Columns:
         unknown: list[str] = []
         judge, failed = self.profile.judge, self.profile.failed
         for answer in answers:
-            number = self.index.get(answer.sample_id)
+            number = self.places.get(answer.sample_id)
             if number is None:
                 if answer.sample_id not in ignored:
                     unknown.append(answer.sample_id)
@@ -260,7 +266,9 @@ class _Columns:
             if not self.unexplained:
                 warnings.warn(f"some causes are not known: {error}", RuntimeWarning, stacklevel=2)
             self.unexplained = True
-        self.wrong[number] = found.cause, target
+        self.wrong[number] = _CAUSES.index(found.cause)
+        if target:
+            self.targets[number] = self.labels.add(target)
         return b',"cause":%b%b%b' % (
             encode(found.cause),
             b',"cause_reading":%b' % encode(found.reading) if found.reading else b"",
@@ -273,13 +281,19 @@ class _Columns:
         Args:
             by: axis, which is a tag -> its groups.
         """
-        causes = [cause for cause, _ in self.wrong.values()]
-        tags = [self.steps[number].tags for number in self.wrong]
+        wrong = [number for number, cause in enumerate(self.wrong) if cause != _NONE]
+        causes = [_CAUSES[self.wrong[number]] for number in wrong]
+        tags = [step.tags for step in taken(self.steps, wrong)]
         by_axis = {
             axis: _grouped(zip([each.get(axis) for each in tags], causes, strict=True))
             for axis in by
         }
-        by_target = _grouped((target, cause) for cause, target in self.wrong.values() if target)
+        targets = (self.targets[number] for number in wrong)
+        by_target = _grouped(
+            (self.labels[target], cause)
+            for target, cause in zip(targets, causes, strict=True)
+            if target != _NONE
+        )
         return {
             "overall": _ordered(Counter(causes)),
             "by": {

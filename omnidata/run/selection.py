@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from omnidata.errors import UsageError
 from omnidata.files import read_file
+from omnidata.loaders.stored_steps import Positions, StoredSteps, episodes_of, ids_of, taken
 from omnidata.storage import atomic_write
 from omnidata.types import Step
 
@@ -26,7 +28,7 @@ def select(
     exclude: frozenset[str] = frozenset(),
     limit: int | None = None,
     spelling: Callable[[str, str], str] = lambda tag, value: value,
-) -> list[Step]:
+) -> Sequence[Step]:
     """The chosen steps, in order.
 
     Args:
@@ -50,12 +52,17 @@ def select(
             )
     if limit is not None and limit < 1:
         raise UsageError("nothing is kept", where=f"--limit {limit}", expected="1 or more")
-    chosen = [
-        step
-        for step in steps
-        if step.sample_id not in exclude
-        and all(_is(tag, step.tags.get(tag), value, spelling) for tag, value in where.items())
-    ][:limit]
+    kept: Iterable[int] = (
+        number for number, name in enumerate(ids_of(steps)) if name not in exclude
+    )
+    if where:
+        kept = (
+            number
+            for number, step in enumerate(steps)
+            if step.sample_id not in exclude
+            and all(_is(tag, step.tags.get(tag), value, spelling) for tag, value in where.items())
+        )
+    chosen = taken(steps, islice(kept, limit))
     if not chosen:
         raise UsageError(
             "no step is left to ask about",
@@ -119,7 +126,7 @@ def read_exclude(path: Path, steps: Sequence[Step]) -> frozenset[str]:
             expected="a text file with one sample id per line",
             remedy="name a file that can be read",
         ) from None
-    known = {step.sample_id for step in steps}
+    known = Positions(steps)
     excluded = set()
     for number, line in enumerate(lines, 1):
         whole = line.strip()
@@ -141,6 +148,14 @@ def whole_episodes(steps: Sequence[Step], chosen: Sequence[Step]) -> npt.NDArray
 
     Success and progress of half an episode are not those of the episode.
     """
+    if (
+        isinstance(steps, StoredSteps)
+        and isinstance(chosen, StoredSteps)
+        and steps.store is chosen.store
+    ):
+        numbers, full_counts = chosen.episodes, np.bincount(steps.episodes)
+        whole = np.bincount(numbers, minlength=len(full_counts)) == full_counts
+        return np.asarray(whole[numbers], np.bool_)
     full = Counter(step.episode for step in steps)
     kept = Counter(step.episode for step in chosen)
     return np.array([kept[step.episode] == full[step.episode] for step in chosen], dtype=np.bool_)
@@ -174,7 +189,7 @@ def parse_shard(text: str) -> Shard:
     )
 
 
-def shard(steps: Sequence[Step], number: int, count: int) -> list[Step]:
+def shard(steps: Sequence[Step], number: int, count: int) -> Sequence[Step]:
     """The steps of one part: every `count`-th episode, whole, in order.
 
     All parts together are the steps, each once, whatever machine cuts them.
@@ -187,17 +202,16 @@ def shard(steps: Sequence[Step], number: int, count: int) -> list[Step]:
     Raises:
         UsageError: there are fewer episodes than parts.
     """
-    episodes: dict[str, int] = {}
-    for step in steps:
-        episodes.setdefault(step.episode, len(episodes))
-    if not 1 <= number <= count or count > len(episodes):
+    episodes = episodes_of(steps)
+    most = int(episodes.max(initial=-1)) + 1
+    if not 1 <= number <= count or count > most:
         raise UsageError(
-            f"the steps are of {len(episodes)} episodes",
+            f"the steps are of {most} episodes",
             where=f"--shard {number}/{count}",
-            expected=f"at most {len(episodes)} parts: an episode is never cut",
+            expected=f"at most {most} parts: an episode is never cut",
             remedy="cut the run into fewer parts",
         )
-    return [step for step in steps if episodes[step.episode] % count == number - 1]
+    return taken(steps, np.flatnonzero(episodes % count == number - 1))
 
 
 # Which steps are trained on, chosen by and tested with: a cut by a hash of the group.

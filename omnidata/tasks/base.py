@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,7 @@ from omnidata.loaders import files
 from omnidata.loaders.files import JsonFiles
 from omnidata.loaders.load import load_data
 from omnidata.loaders.parquet import PictureFiles
+from omnidata.loaders.stored_steps import Positions, collect, row_ids
 from omnidata.plugins import warn_of_misspelt
 from omnidata.registry import ANSWER, STEP, STEPS, TARGET
 from omnidata.tasks.common_options import OPTIONS as COMMON
@@ -577,13 +579,13 @@ class Benchmark:
                 expected=self._expected,
             )
         findings: list[Finding] = []
-        rows = self._rows(data, findings)
-        steps = [self.named(step) or step for step in rows if step is not None]
+        places = array("q")  # of each row the number of its step, -1 for none
+        steps = collect(_placed(self._rows(data, findings), self.named, places))
         if not steps:
             raise self._nothing(data, findings)
-        there = {step.sample_id for step in steps}
+        there = Positions(steps)
         errors = (found for found in findings if found.severity == "error")
-        skipped = sum(there.isdisjoint(found.sample_ids) for found in errors)
+        skipped = sum(not any(name in there for name in found.sample_ids) for found in errors)
         roles = self.roles
         if roles is None:
             shown = (item for step in steps for item in step.media.items())
@@ -598,14 +600,14 @@ class Benchmark:
             findings,
             skipped,
             self.fingerprint(data),
-            [step.sample_id if step else None for step in rows],
+            row_ids(steps, places),
             tuple(dict.fromkeys(tag for step in steps for tag in step.tags))
             if self.tags is None
             else self.tags,
             roles,
         )
 
-    def _rows(self, data: Path, findings: list[Finding]) -> list[Step | None]:
+    def _rows(self, data: Path, findings: list[Finding]) -> Iterator[Step | None]:
         """What `steps` gives; its findings are added to those.
 
         Raises:
@@ -623,14 +625,12 @@ class Benchmark:
 
         given = self.steps(data, note)
         function = f"`steps` of {self.name}"
-        rows: list[Step | None] = []
         for step in STEPS.of(given, function, str(data)):
             if not (step is None or isinstance(step, Step)):
                 frame = given.gi_frame if isinstance(given, GeneratorType) else None
                 line = f"{frame.f_code.co_filename}:{frame.f_lineno}: " if frame else ""
                 STEP.of(step, line + function, str(data))
-            rows.append(step)
-        return rows
+            yield step
 
     @property
     def _expected(self) -> str:
@@ -854,6 +854,20 @@ class Benchmark:
     ) -> Explanation:
         """Why a verdict is what it is, told by the step's action, `read`, and the values."""
         return explain(self, self.profiles[profile], step, verdict, receipt=receipt)
+
+
+def _placed(
+    rows: Iterable[Step | None], named: Callable[[Step], Step | None], places: array[int]
+) -> Iterator[Step]:
+    """The steps among rows, named; `places` is told the number of each row's step, -1 for none."""
+    number = 0
+    for step in rows:
+        if step is None:
+            places.append(-1)
+            continue
+        places.append(number)
+        number += 1
+        yield named(step) or step
 
 
 def explain(

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.errors import Finding, PluginError, UsageError
+from omnidata.loaders.stored_steps import taken
 from omnidata.metrics import episodes
 from omnidata.metrics.intervals import Ints, named_methods
 from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, known
@@ -41,27 +42,25 @@ class Runs:
     """
 
     number: Ints
-    first: list[Step]
-    last: list[Step]
+    first: Sequence[Step]
+    last: Sequence[Step]
 
     @classmethod
     def of(cls, steps: Sequence[Step]) -> Runs:
         """The runs of a sequence of steps."""
-        first: list[Step] = []
-        last: list[Step] = []
-        numbers = []
-        tags, episode, step = None, None, None
-        for following in steps:
-            if following.tags is not tags or following.episode != episode:
-                tags, episode = following.tags, following.episode
-                first.append(following)
-                if step is not None:
-                    last.append(step)
-            step = following
-            numbers.append(len(first) - 1)
-        if step is not None:
-            last.append(step)
-        return cls(np.array(numbers, dtype=np.int64), first, last)
+        begins: list[int] = []
+        tags, episode = None, None
+        for number, step in enumerate(steps):
+            if step.tags is not tags or step.episode != episode:
+                tags, episode = step.tags, step.episode
+                begins.append(number)
+        ends = np.array([*begins[1:], len(steps)] if begins else [], np.int64)
+        lengths = ends - np.array(begins, np.int64)
+        return cls(
+            np.repeat(np.arange(len(begins)), lengths),
+            taken(steps, begins),
+            taken(steps, ends - 1),
+        )
 
     def incomplete(
         self, judged: npt.NDArray[np.bool_], stated_length: Callable[[Step], int | None]

@@ -22,6 +22,7 @@ from omnidata.errors import DataError, UsageError
 from omnidata.files import inside, named_folders, real
 from omnidata.loaders.repository import extra_features
 from omnidata.loaders.rows import OPTIONAL, Reader, features, tag_of
+from omnidata.loaders.stored_steps import StoredSteps
 from omnidata.media import InMemoryMedia
 from omnidata.training.batches import Decoding, Item, decode
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
@@ -348,7 +349,8 @@ class StepDataset(Dataset[Item]):
         check_steps(found)
         for role in decoding.roles or ():
             _check_role(role, found)
-        self._steps = PackedSteps(found) if isinstance(found, list | tuple) else found
+        packed = isinstance(found, list | tuple | StoredSteps)
+        self._steps = PackedSteps(found) if packed else found
         self.decoding = decoding
 
     def __len__(self) -> int:

@@ -169,7 +169,7 @@ def open_run(run: Run, *, data: Path | None = None) -> Book:
             expected=f"scores by {', '.join(run.benchmark.profiles)}",
         )
     task, source, note = _asked(run, place)
-    steps = list(source.steps)
+    steps = source.steps
     if run.settings:
         steps = recorded_steps(run.settings, source, run.path)
     unknown = run.scores.keys() - {step.sample_id for step in steps}

@@ -27,6 +27,7 @@ from omnidata.loaders.episode_tree import (
 )
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import about, check_screen, load_data, short, tag_of
+from omnidata.loaders.stored_steps import collect
 from omnidata.tasks.omnigui.files import (
     Annotations,
     Note,
@@ -92,7 +93,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     builder = _Builder(levels, findings.append)
     for part in annotations:
         builder.add(part)
-    steps = together(builder.steps(), findings.append)
+    steps = together(collect(builder.steps()), findings.append)
     builder.check_levels()
     if not steps:
         raise DataError(
@@ -239,8 +240,8 @@ class _Builder:
         rows = {name: self.episodes[place].metadata for name, place in found.items()}
         return {name: row for name, row in rows.items() if row}
 
-    def steps(self) -> list[Step]:
-        return [step for episode in self.episodes.values() for step in self._steps(episode)]
+    def steps(self) -> Iterator[Step]:
+        return (step for episode in self.episodes.values() for step in self._steps(episode))
 
     def _steps(self, episode: _Episode) -> Iterable[Step]:
         placed = [episode.rows[index] for index in sorted(episode.rows)]
@@ -443,7 +444,7 @@ def named(step: Step) -> Step:
     return replace(step, group=f"{app_key(app)}/{own}")
 
 
-def together(steps: Sequence[Step], note: Note) -> list[Step]:
+def together(steps: Sequence[Step], note: Note) -> Sequence[Step]:
     """The steps, `named`, with those of one episode in one group: the first twins that one names.
 
     Each row names its twins for itself, and some may name none or others: a split by rows would
@@ -453,26 +454,31 @@ def together(steps: Sequence[Step], note: Note) -> list[Step]:
         steps: each episode's by index.
         note: is told of the episodes whose rows disagree.
     """
-    alone = [f"{app_key(tag_of(step, 'app'))}/{step.episode_id}" for step in steps]
     group_of: dict[str, str] = {}
     torn: dict[str, list[Step]] = {}
-    for step, own in zip(steps, alone, strict=True):
-        if group_of.setdefault(own, step.group) == step.group:
+    for step in steps:
+        own = _alone(step)
+        if group_of.setdefault(own, own if step.group == own else step.group) == step.group:
             continue
         torn[own] = []
         if group_of[own] == own:
             group_of[own] = step.group
     if not torn:
-        return list(steps)
-    for step, own in zip(steps, alone, strict=True):
-        if own in torn:
+        return steps
+    for step in steps:
+        if (own := _alone(step)) in torn:
             torn[own].append(step)
     for own, found in torn.items():
         note(_disagreeing(found, group_of[own]))
-    return [
-        replace(step, group=group_of[own]) if own in torn else step
-        for step, own in zip(steps, alone, strict=True)
-    ]
+    return collect(
+        replace(step, group=group_of[own]) if (own := _alone(step)) in torn else step
+        for step in steps
+    )
+
+
+def _alone(step: Step) -> str:
+    """The group of an episode without twins."""
+    return f"{app_key(tag_of(step, 'app'))}/{step.episode_id}"
 
 
 def _disagreeing(steps: Sequence[Step], group: str) -> Finding:

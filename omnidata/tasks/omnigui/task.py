@@ -690,7 +690,7 @@ class OmniGui(Benchmark):
         """The step with its group: its twins or else the episode."""
         return loader.named(step)
 
-    def together(self, steps: Sequence[Step], note: Callable[[Finding], None]) -> list[Step]:
+    def together(self, steps: Sequence[Step], note: Callable[[Finding], None]) -> Sequence[Step]:
         """The steps, those of one episode with the first twins that one names."""
         return loader.together(steps, note)
 

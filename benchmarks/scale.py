@@ -1,0 +1,241 @@
+"""What a run costs as its dataset grows: seconds and memory, on a cluster of this machine.
+
+The dataset is a Parquet repository whose steps are linked: all have the media of one. The model is
+an instant server in another process. Each size is measured in a process of its own: loading, a run
+on Ray, and the same run resumed in one process after its last 100 lines are taken away.
+Memory is what a process holds at most (VmHWM) beyond what it holds once all is imported.
+
+    python benchmarks/scale.py [--steps 10000 100000 1000000] [--workers 4] [--keep FOLDER]
+    python benchmarks/scale.py --steps 1000000 --answered   (lines of answers are made, not asked)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from cluster import write
+from PIL import Image
+from runner import served
+
+from omnidata.data.convert import convert
+from omnidata.jsontext import encode
+from omnidata.loaders.repository import MANIFEST, read_manifest
+from omnidata.predictions import Prediction
+from omnidata.run.cluster import Recipe
+from omnidata.run.cost import Limits
+from omnidata.run.engines.ray import Cluster
+from omnidata.run.evaluate import evaluate
+from omnidata.storage import write_json
+from omnidata.tasks import get_task
+
+BASE = 10_000
+IN_FLIGHT = 16
+TASK = get_task("omnigui", {"modalities": "I", "history_screenshot": "off"})
+LAST = 100
+
+
+def main() -> None:
+    """Measure each size, and print a line of JSON for each stage."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--keep", type=Path, help="a folder for data and runs, which stay there")
+    parser.add_argument("--answered", action="store_true", help="make the answers")
+    parser.add_argument("--stage", nargs=2, help="measure one stage here, with a server's address")
+    given = parser.parse_args()
+    if given.stage:
+        name, url = given.stage
+        stage(name, url, given.keep, given.steps[0], given.workers)
+        return
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # a cluster of this machine alone
+    with tempfile.TemporaryDirectory() as place, served(0.0) as url:
+        folder = given.keep or Path(place)
+        folder.mkdir(exist_ok=True)
+        for count in given.steps:
+            data = folder / f"{count}"
+            if not data.exists():
+                write_repository(data, count, folder)
+            stages = ("load", "answer" if given.answered else "ray", "resume")
+            for each in stages:
+                command = [sys.executable, __file__, "--stage", each, url, "--keep", str(folder)]
+                command += ["--steps", str(count), "--workers", str(given.workers)]
+                subprocess.run(command, check=True)
+
+
+def stage(name: str, url: str, folder: Path, count: int, workers: int) -> None:
+    """One stage of one size."""
+    data, out = folder / f"{count}", folder / f"run-{count}"
+    before = held()
+    began = time.perf_counter()
+    source = TASK.load(data, check_media=False)
+    found: dict[str, Any] = {"stage": name, "steps": count, "base_mib": before}
+    found["load_s"] = time.perf_counter() - began
+    found["load_peak_mib"] = most(os.getpid()) - before
+    found["loaded_mib"] = held() - before
+    if name == "answer":
+        answer(out, [step.sample_id for step in source.steps])
+    elif name != "load":
+        if name == "resume":
+            cut(out / "predictions.jsonl", LAST)
+        cluster = Cluster(workers=workers) if name == "ray" else None
+        in_flight = IN_FLIGHT // workers if cluster else IN_FLIGHT
+        with watched() as peaks:
+            model = Recipe("openai:m", base_url=f"{url}/v1")
+            began = time.perf_counter()
+            results = evaluate(
+                TASK, source, model, out, limits=Limits(concurrency=in_flight), cluster=cluster
+            )
+            found["wall_s"] = time.perf_counter() - began
+        assert results["outcomes"] == {"ok": count}, results["outcomes"]
+        found["peak_mib"] = most(os.getpid()) - before
+        found["workers_mib"] = sorted(peaks.values())
+        found["timings"] = json.loads((out / "run.json").read_text())["timings"]
+        found["predictions_mb"] = (out / "predictions.jsonl").stat().st_size / 1e6
+    print(json.dumps({key: rounded(value) for key, value in found.items()}), flush=True)
+
+
+def rounded(value: Any) -> Any:
+    """Numbers as a person reads them."""
+    if isinstance(value, list):
+        return [rounded(each) for each in value]
+    return round(value, 1) if isinstance(value, float) else value
+
+
+def held() -> float:
+    """MiB that this process holds now."""
+    return status(os.getpid(), "VmRSS")
+
+
+def most(process: int) -> float:
+    """MiB that a process held at most."""
+    return status(process, "VmHWM")
+
+
+def status(process: int, name: str) -> float:
+    """A line of what the system says of a process, in MiB."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+@contextmanager
+def watched() -> Iterator[dict[int, float]]:
+    """The most that each worker of Ray holds, in MiB, looked at every second."""
+    peaks: dict[int, float] = {}
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(1.0):
+            for path in Path("/proc").glob("[0-9]*"):
+                try:
+                    if b"AskingWorker" in (path / "cmdline").read_bytes():
+                        peaks[int(path.name)] = most(int(path.name))
+                except OSError:  # it has just ended
+                    continue
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield peaks
+    finally:
+        over.set()
+        thread.join()
+
+
+def write_repository(out: Path, count: int, folder: Path) -> None:
+    """Steps as `omnidata convert --link` writes them: a repository of some, again and again."""
+    base = folder / "base"
+    if not base.exists():
+        (folder / "source").mkdir()
+        noise = np.random.default_rng(0).integers(0, 255, (160, 72, 3))
+        Image.fromarray(noise.astype(np.uint8)).save(folder / "source" / "1.png")
+        write(folder / "source" / "steps.json", BASE)
+        for name in ("1.mp4", "1.wav"):
+            (folder / "source" / name).write_bytes(b"")
+        convert(TASK.load(folder / "source", check_media=False), base, embed=False)
+    manifest = read_manifest(base)
+    tables = {name: pq.read_table(base / name) for name in manifest.shards}
+    shards: dict[str, int] = {}
+    for copy in range(-(-count // BASE)):
+        for number, table in enumerate(tables.values()):
+            name = f"data/{copy}-{number}.parquet"
+            shards[name] = len(table)
+            (out / "data").mkdir(parents=True, exist_ok=True)
+            pq.write_table(renamed(table, copy), out / name, compression="zstd")
+    (out / "1.png").write_bytes((folder / "source" / "1.png").read_bytes())
+    said = replace(
+        manifest,
+        shards=shards,
+        subsets={"all": list(range(len(shards)))},
+        rows=sum(shards.values()),
+        roots=[str(out.absolute())],
+        fingerprint=sha256(str(count).encode()).hexdigest(),
+        findings=[],
+        media_findings=[],
+        skipped=0,
+    )
+    write_json(out / MANIFEST, msgspec.to_builtins(said))
+
+
+def renamed(table: pa.Table, copy: int) -> pa.Table:
+    """The rows with ids and places that no other copy has."""
+    for name in table.column_names:
+        column = table.column(name)
+        if name == "sample_id":
+            column = pc.replace_substring(column, "App/", f"App/{copy}-", max_replacements=1)
+        elif name == "episode_id":
+            column = pc.binary_join_element_wise(f"{copy}-", column, "")
+        elif name in ("position", "row"):
+            column = pc.add(column, copy * BASE)
+        else:
+            continue
+        field = table.schema.field(name)
+        table = table.set_column(table.column_names.index(name), field, column.cast(field.type))
+    return table
+
+
+def answer(out: Path, names: list[str]) -> None:
+    """A run folder whose lines nobody was asked for: as many, and as long, as a run's.
+
+    Args:
+        out: a run folder of the same settings with a line at least.
+        names: of all steps.
+    """
+    lines = out / "predictions.jsonl"
+    with lines.open("rb") as file:
+        one = msgspec.json.decode(file.readline(), type=Prediction)
+    with lines.open("wb") as file:
+        for name in names:
+            file.write(encode(msgspec.structs.replace(one, sample_id=name)) + b"\n")
+
+
+def cut(lines: Path, count: int) -> None:
+    """Take the last lines away."""
+    with lines.open("rb+") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - 64 * 1024 * 10))
+        tail = file.read().splitlines(keepends=True)[-count:]
+        file.truncate(end - sum(map(len, tail)))
+
+
+if __name__ == "__main__":
+    main()

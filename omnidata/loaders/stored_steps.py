@@ -1,0 +1,503 @@
+"""Steps by the million: on disk, with an index in memory.
+
+A step takes 3 KB as Python objects. From `MANY` steps on a dataset's lie packed in a file without a
+name, which vanishes with the process, and are unpacked as they are asked for. What is asked of all
+of them, who has which id and which steps are of one episode, is known without unpacking any.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import pickle
+import tempfile
+import threading
+import weakref
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from io import BytesIO
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, Any, Final, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from omnidata.actions import Action, Box, Point
+from omnidata.errors import DataError, UsageError
+from omnidata.name_index import NameIndex
+from omnidata.types import (
+    ByteRange,
+    IndexedSteps,
+    MediaRef,
+    ParquetLocation,
+    Step,
+    VideoSegment,
+)
+
+MANY: Final = 20_000
+"""So many steps are held in memory, and no more."""
+VARIABLE: Final = "OMNIDATA_STEPS_IN_MEMORY"
+"""The variable of the environment that says another number."""
+
+Numbers = npt.NDArray[np.int64]
+
+_BLOCK = 32
+"""Steps that are packed together: they share most of what they hold. All are unpacked for one."""
+_KEPT = 64
+"""Blocks that stay unpacked, for whoever comes back to them, as several workers do."""
+
+
+def many() -> int:
+    """How many steps are held in memory.
+
+    Raises:
+        UsageError: the environment says what is no number.
+    """
+    said = os.environ.get(VARIABLE, str(MANY))
+    if not said.isdecimal():
+        raise UsageError(
+            f"{said!r} is no number of steps",
+            where=VARIABLE,
+            expected="a whole number, 0 or more",
+            remedy="mend the variable of the environment, or unset it",
+        )
+    return int(said)
+
+
+def collect(steps: Iterable[Step]) -> Sequence[Step]:
+    """The steps as a list; if there are more than memory is meant for, as `StoredSteps`.
+
+    Raises:
+        UsageError: as `many`.
+        OSError: the disk takes no more.
+    """
+    coming = iter(steps)
+    first = list(islice(coming, many() + 1))
+    if len(first) <= many():
+        return first
+    store, every = _Store(), chain(_emptied(first), coming)
+    while block := list(islice(every, _BLOCK)):
+        store.extend(block)
+    return StoredSteps(store)
+
+
+def _emptied(steps: list[Step]) -> Iterator[Step]:
+    """The steps, of which none is kept."""
+    steps.reverse()
+    while steps:
+        yield steps.pop()
+
+
+# What is asked of all steps, of lists as of `StoredSteps`.
+
+
+def ids_of(steps: Sequence[Step]) -> Iterable[str]:
+    """The sample ids, in the order of the steps."""
+    if isinstance(steps, IndexedSteps):
+        return steps.sample_ids
+    return (step.sample_id for step in steps)
+
+
+def episodes_of(steps: Sequence[Step]) -> Numbers:
+    """A number for each step's episode, int64 (N,), in the order in which episodes first come."""
+    if isinstance(steps, StoredSteps):
+        _, first, number = np.unique(steps.episodes, return_index=True, return_inverse=True)
+        return np.argsort(np.argsort(first))[number]
+    numbers: dict[str, int] = {}
+    found = (numbers.setdefault(step.episode, len(numbers)) for step in steps)
+    return np.fromiter(found, np.int64, len(steps))
+
+
+def taken(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[Step]:
+    """The steps of those numbers, in that order."""
+    found = numbers if isinstance(numbers, np.ndarray) else np.fromiter(numbers, np.int64)
+    if isinstance(steps, StoredSteps):
+        return steps.take(found)
+    return [steps[number] for number in found.tolist()]
+
+
+class Positions:
+    """Where each step is in a sequence, by its id; of several with one id the first.
+
+    Args:
+        steps: any.
+    """
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._own: dict[str, int] = {}
+        self._stored = steps if isinstance(steps, StoredSteps) else None
+        if self._stored is None:
+            for number, step in enumerate(steps):
+                self._own.setdefault(step.sample_id, number)
+
+    def get(self, sample_id: str) -> int | None:
+        """The number; None where no step has the id."""
+        if self._stored is not None:
+            return self._stored.position(sample_id)
+        return self._own.get(sample_id)
+
+    def __getitem__(self, sample_id: str) -> int:
+        number = self.get(sample_id)
+        if number is None:
+            raise KeyError(sample_id)
+        return number
+
+    def __contains__(self, sample_id: object) -> bool:
+        return isinstance(sample_id, str) and self.get(sample_id) is not None
+
+    def __len__(self) -> int:
+        """How many ids there are."""
+        if self._stored is not None:
+            return len(self._stored) - len(self._stored.repeated)
+        return len(self._own)
+
+
+class RowIds(Sequence[str | None]):
+    """The sample id of each row of a source, None for a row that became no step.
+
+    Args:
+        steps: those of the source.
+        numbers: the number of each row's step; -1 for none.
+    """
+
+    def __init__(self, steps: StoredSteps, numbers: Numbers) -> None:
+        self._steps, self._numbers = steps, numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, row: int) -> str | None: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str | None]: ...
+
+    def __getitem__(self, row: int | slice) -> str | list[str | None] | None:
+        if isinstance(row, slice):
+            return [self[each] for each in range(*row.indices(len(self)))]
+        number = int(self._numbers[row])
+        return None if number < 0 else self._steps.sample_ids[number]
+
+
+def row_ids(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[str | None]:
+    """The sample id of each row of a source.
+
+    Args:
+        steps: those of the source.
+        numbers: the number of each row's step; -1 for a row that became none.
+    """
+    if isinstance(steps, StoredSteps):
+        return RowIds(steps, np.fromiter(numbers, np.int64))
+    return [None if number < 0 else steps[number].sample_id for number in numbers]
+
+
+class _Ids(Sequence[str]):
+    """The sample ids of stored steps."""
+
+    def __init__(self, steps: StoredSteps) -> None:
+        self._steps = steps
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    @overload
+    def __getitem__(self, number: int) -> str: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[str]: ...
+
+    def __getitem__(self, number: int | slice) -> str | Sequence[str]:
+        if isinstance(number, slice):
+            return _Ids(self._steps[number])
+        return self._steps.store.id_of(self._steps.number(number))
+
+
+class StoredSteps(IndexedSteps):
+    """Steps in a `_Store`, all or some of them; each is unpacked when it is asked for.
+
+    A step that is asked for twice may be two objects, which are equal. Threads and forked processes
+    may share the steps; pickled they become a list.
+
+    Args:
+        store: where they lie.
+        numbers: which of them, in order; None for all.
+    """
+
+    def __init__(self, store: _Store, numbers: Numbers | None = None) -> None:
+        self.store = store
+        self._numbers = numbers
+        self._positions: npt.NDArray[np.int32] | None = None
+
+    @property
+    def sample_ids(self) -> Sequence[str]:
+        """In order."""
+        return _Ids(self)
+
+    @property
+    def episodes(self) -> Numbers:
+        """The number that the store has given to each step's episode, int64 (N,)."""
+        found = np.frombuffer(self.store.episodes, np.int32).astype(np.int64)
+        return found if self._numbers is None else found[self._numbers]
+
+    @property
+    def repeated(self) -> list[int]:
+        """The numbers of the steps whose id an earlier one has."""
+        numbers = self._numbers
+        once = numbers is None or len(np.unique(numbers)) == len(numbers)
+        if once and self.store.are_different:
+            return []
+        met, found = NameIndex(), list[int]()
+        for number, name in enumerate(self.sample_ids):
+            if met.add(name) != number - len(found):
+                found.append(number)
+        return found
+
+    def without(self, numbers: Sequence[int]) -> StoredSteps:
+        """All steps but those."""
+        if not numbers:
+            return self
+        return self.take(np.delete(np.arange(len(self)), numbers))
+
+    def number(self, index: int) -> int:
+        """The number in the store of the step at an index, which may be negative.
+
+        Raises:
+            IndexError: there is none.
+        """
+        length = len(self)
+        if not -length <= index < length:
+            raise IndexError(f"there is no step {index} of {length}")
+        index %= length
+        return index if self._numbers is None else int(self._numbers[index])
+
+    def position(self, sample_id: str) -> int | None:
+        """Where the step of that id is; None where there is none."""
+        number = self.store.find(sample_id)
+        if number is None or self._numbers is None:
+            return number
+        if self._positions is None:
+            positions = np.full(len(self.store), -1, np.int32)
+            positions[self._numbers[::-1]] = np.arange(len(self) - 1, -1, -1, dtype=np.int32)
+            self._positions = positions
+        found = int(self._positions[number])
+        return None if found < 0 else found
+
+    def take(self, numbers: Numbers) -> StoredSteps:
+        """The steps at those indices, in that order."""
+        kept = numbers if self._numbers is None else self._numbers[numbers]
+        return StoredSteps(self.store, kept)
+
+    def __len__(self) -> int:
+        return len(self.store) if self._numbers is None else len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> StoredSteps: ...
+
+    def __getitem__(self, index: int | slice) -> Step | StoredSteps:
+        if isinstance(index, slice):
+            return self.take(np.arange(*index.indices(len(self)), dtype=np.int64))
+        number = self.number(index)
+        return self.store.block(number // _BLOCK)[number % _BLOCK]
+
+    def __iter__(self) -> Iterator[Step]:
+        if self._numbers is None:
+            for number in range(self.store.blocks):
+                yield from self.store.block(number)
+            return
+        for start in range(0, len(self._numbers), 1024):
+            for number in self._numbers[start : start + 1024].tolist():
+                yield self.store.block(number // _BLOCK)[number % _BLOCK]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, list | StoredSteps):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} steps on disk>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+
+class _Store:
+    """Steps on disk, packed by the block; only ever added to."""
+
+    def __init__(self) -> None:
+        # It has no name from its first moment on and is this user's alone: nobody else can write
+        # what is unpacked later.
+        self._file: IO[bytes] = tempfile.TemporaryFile(  # noqa: SIM115  it is open as long as we are
+            prefix="omnidata-", buffering=0
+        )
+        weakref.finalize(self, self._file.close)
+        self._reading = threading.Lock()
+        self._ends = array("q", [0])
+        self._ids, self._episodes = NameIndex(), NameIndex()
+        self._named = array("i")  # the number of each step's id
+        self._first = array("i")  # the first step that has an id
+        self.episodes = array("i")
+        self._unpackable: dict[int, list[Step]] = {}
+        self.block = lru_cache(maxsize=_KEPT)(self._read)
+
+    def extend(self, steps: Sequence[Step]) -> None:
+        """Add a block; all but the last are full."""
+        self._write(steps)
+        for step in steps:
+            name = self._ids.add(step.sample_id)
+            if name == len(self._first):
+                self._first.append(len(self._named))
+            self._named.append(name)
+            self.episodes.append(self._episodes.add(step.episode))
+
+    def _write(self, steps: Sequence[Step]) -> None:
+        try:
+            packed = memoryview(_pack(steps))
+        except Exception:  # a row of a plug-in may be any mapping; its block stays as it is
+            self._unpackable[self.blocks] = list(steps)
+            packed = memoryview(b"")
+        self._ends.append(self._ends[-1] + len(packed))
+        try:
+            while packed:
+                packed = packed[self._file.write(packed) :]
+        except OSError as error:
+            raise DataError(
+                f"the steps cannot be put aside ({error.strerror})",
+                where=tempfile.gettempdir(),
+                expected="room on the disk, some 200 bytes a step",
+                remedy=f"make room, or name another folder with TMPDIR; {VARIABLE} says how many "
+                "steps are held in memory",
+            ) from None
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        return len(self._ends) - 1
+
+    @property
+    def are_different(self) -> bool:
+        """Whether each step has an id of its own."""
+        return len(self._ids) == len(self._named)
+
+    def id_of(self, number: int) -> str:
+        """The sample id of a step."""
+        return self._ids[self._named[number]]
+
+    def find(self, sample_id: str) -> int | None:
+        """The first step that has the id."""
+        name = self._ids.get(sample_id)
+        return None if name is None else self._first[name]
+
+    def _read(self, number: int) -> list[Step]:
+        if number in self._unpackable:
+            return self._unpackable[number]
+        start, end = self._ends[number], self._ends[number + 1]
+        if hasattr(os, "pread"):  # a forked process has the same place in the file
+            return _unpack(os.pread(self._file.fileno(), end - start, start))
+        with self._reading:
+            self._file.seek(start)
+            return _unpack(self._file.read(end - start))
+
+
+# How steps are packed: exactly as they are, and what several share but once.
+
+_FIELDS: Mapping[type, tuple[str, ...]] = {
+    kind: tuple(field.name for field in fields(kind))
+    for kind in (Step, MediaRef, Action, Point, Box, ParquetLocation, ByteRange, VideoSegment)
+}
+_values = operator.attrgetter(*_FIELDS[Step])
+_HISTORY, _SCREENS, _TAGS = map(_FIELDS[Step].index, ("history", "history_screens", "tags"))
+
+
+def _pack(steps: Sequence[Step]) -> bytes:
+    """Steps as bytes; their histories, which may be long, are parts of the longest of an episode.
+
+    Raises:
+        Exception: whatever an object says that cannot be pickled.
+    """
+    screens: dict[Any, Any] = {}
+    longest: dict[str, tuple[Any, Any]] = {}
+    held: list[Any] = []
+    for step in reversed(steps):
+        past = step.history
+        seen = tuple(
+            screens.setdefault(size, size) if _is_plain(size) else size
+            for size in step.history_screens
+        )
+        whole = longest.setdefault(step.episode, (past, seen))
+        if not (_begins(past, whole[0]) and _begins(seen, whole[1])):
+            whole = past, seen
+        values = list(_values(step))
+        values[_HISTORY], values[_SCREENS] = len(past), len(seen)
+        tags = step.tags
+        if type(tags) is dict and all(type(value) is str for value in tags.values()):
+            values[_TAGS] = tuple(tags.items())
+        held.append((values, *whole))
+    content = BytesIO()
+    pickler = pickle.Pickler(content, pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = _TABLE
+    pickler.dump(held)
+    return zlib.compress(content.getvalue(), 1)
+
+
+def _is_plain(size: object) -> bool:
+    """Whether a screen is the same as any that is equal to it."""
+    return type(size) is tuple and all(type(side) is int for side in size)
+
+
+def _begins(part: Any, whole: Any) -> bool:
+    """Whether a sequence is the beginning of another: the same objects, for equals may differ."""
+    return (
+        type(part) is type(whole) is tuple
+        and len(part) <= len(whole)
+        and all(map(operator.is_, part, whole))
+    )
+
+
+def _unpack(packed: bytes) -> list[Step]:
+    found = []
+    for values, past, screens in reversed(pickle.loads(zlib.decompress(packed))):
+        values[_HISTORY] = past[: values[_HISTORY]]
+        values[_SCREENS] = screens[: values[_SCREENS]]
+        if type(values[_TAGS]) is tuple:
+            values[_TAGS] = _tags(values[_TAGS])
+        found.append(Step(*values))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _tags(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """One object for the tags of all steps of an episode, as loaders make it."""
+    return dict(items)
+
+
+@lru_cache(maxsize=4096)
+def _path(path: str) -> Path:
+    return Path(path)
+
+
+def _action(*values: Any) -> Action:
+    action = object.__new__(Action)
+    for name, value in zip(_FIELDS[Action], values, strict=True):
+        object.__setattr__(action, name, value)
+    return action
+
+
+def _reduced(value: Any) -> tuple[Any, ...]:
+    kind = type(value)
+    return (_action if kind is Action else kind), _GETTERS[kind](value)
+
+
+_GETTERS = {kind: operator.attrgetter(*names) for kind, names in _FIELDS.items()}
+_TABLE: dict[type, Any] = {
+    **{kind: _reduced for kind in _FIELDS if kind is not Step},
+    type(Path()): lambda path: (_path, (str(path),)),
+}

@@ -1,0 +1,310 @@
+"""Steps that lie on disk are the steps that were put there, whoever asks for them and how."""
+
+import math
+import os
+import pickle
+import random
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnidata.actions import Action, Box, Point
+from omnidata.errors import UsageError
+from omnidata.files import staying_in
+from omnidata.loaders.stored_steps import (
+    MANY,
+    VARIABLE,
+    Positions,
+    StoredSteps,
+    collect,
+    episodes_of,
+    ids_of,
+    row_ids,
+    taken,
+)
+from omnidata.name_index import NameIndex
+from omnidata.tasks import get_task
+from omnidata.types import (
+    ByteRange,
+    LoadedDataset,
+    MediaRef,
+    ParquetLocation,
+    Step,
+    VideoSegment,
+)
+
+TEXTS = st.text(st.characters(), max_size=8)  # lone surrogates among them
+NUMBERS = st.integers() | st.floats() | st.booleans()
+PLACES = st.builds(Point, NUMBERS, NUMBERS, st.just("px")) | st.builds(
+    Box, NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.just("rel")
+)
+ACTIONS = st.builds(
+    Action,
+    st.sampled_from(["tap", "type", "scroll", "done"]),
+    st.lists(PLACES, max_size=2).map(tuple),
+    text=st.none() | TEXTS,
+    words=st.none() | TEXTS,
+    amount=st.none() | NUMBERS,
+    keys=st.lists(TEXTS, max_size=2).map(tuple),
+    seconds=st.none() | st.floats(),
+)
+SOURCES = st.dictionaries(
+    TEXTS,
+    st.recursive(
+        st.none() | NUMBERS | TEXTS | st.binary(max_size=4) | st.datetimes() | st.just(Decimal(2)),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.lists(inner, max_size=3).map(tuple)
+            | st.dictionaries(TEXTS, inner, max_size=3)
+            | st.frozensets(st.integers(), max_size=3)
+        ),
+        max_leaves=6,
+    ),
+    max_size=3,
+)
+MEDIA = st.builds(
+    MediaRef,
+    st.sampled_from(["image", "video", "audio"]),
+    st.sampled_from([Path("/data"), Path(), Path("a/b")]),
+    TEXTS,
+    inline=st.none() | SOURCES,
+    cell=st.none()
+    | st.builds(ParquetLocation, TEXTS, TEXTS, st.integers())
+    | st.builds(ByteRange, TEXTS, st.integers(), st.integers(), st.just((1, 2, 3)))
+    | st.builds(VideoSegment, TEXTS, st.floats(), st.floats()),
+    sha256=TEXTS,
+    within=st.lists(TEXTS, max_size=2).map(tuple),
+    until=st.floats(0.1, 1),
+    marks=st.just(((1, 2, 3, 4),)) | st.just(()),
+)
+STEPS = st.builds(
+    Step,
+    sample_id=TEXTS,
+    episode_id=TEXTS,
+    step_index=st.integers(0, 5),
+    num_steps=st.integers(1, 5),
+    instruction=TEXTS,
+    screen=st.just((720, 1600)),
+    media=st.dictionaries(TEXTS, st.none() | MEDIA, max_size=2)
+    | st.dictionaries(TEXTS, MEDIA, max_size=1).map(MappingProxyType),
+    history=st.lists(st.none() | ACTIONS, max_size=3).map(tuple),
+    history_screens=st.lists(st.tuples(NUMBERS, NUMBERS), max_size=3).map(tuple),
+    action=st.none() | ACTIONS,
+    tags=st.dictionaries(TEXTS, TEXTS, max_size=2),
+    source=SOURCES,
+    episode=TEXTS,
+    group=TEXTS,
+)
+
+
+def written(value: object) -> str:
+    """A value with the types of all that it holds; NaN is itself."""
+    return repr(value)
+
+
+@pytest.fixture(autouse=True)
+def none_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "0")
+
+
+@given(st.lists(STEPS, min_size=1, max_size=5))
+def test_steps_come_back_as_they_were(steps: list[Step]) -> None:
+    stored = collect(steps)
+    assert isinstance(stored, StoredSteps)
+    assert [*map(written, stored)] == [*map(written, steps)]
+    # What `repr` does not show.
+    hidden = [[ref and (ref.within, ref.sha256) for ref in step.media.values()] for step in steps]
+    assert [
+        [ref and (ref.within, ref.sha256) for ref in step.media.values()] for step in stored
+    ] == hidden
+    assert [*ids_of(stored)] == [step.sample_id for step in steps]
+    assert episodes_of(stored).tolist() == episodes_of(steps).tolist()
+
+
+@given(st.lists(TEXTS))
+def test_names_are_numbered_as_they_come(names: list[str]) -> None:
+    index = NameIndex(names)
+    different = list(dict.fromkeys(names))
+    assert [*index] == different
+    assert [index.get(name) for name in different] == [*range(len(different))]
+    assert "no such name at all" not in index
+
+
+def test_names_are_found_however_many_there_are() -> None:
+    index = NameIndex(f"e/{number}" for number in range(5000))
+    assert all(index.get(f"e/{number}") == number for number in range(5000))
+    assert index.get("e/5000") is None
+    assert (index[-1], index[4998:]) == ("e/4999", ["e/4998", "e/4999"])
+    with pytest.raises(IndexError):
+        index[5000]
+
+
+def make(count: int, length: int = 7) -> list[Step]:
+    """Steps of episodes whose histories grow."""
+    steps: list[Step] = []
+    for number in range(count):
+        episode, place = divmod(number, length)
+        past = steps[-1] if place else None
+        action = Action("tap", (Box(number, 2, 3, 4.5, "px"),), words=f"w{number}")
+        steps.append(
+            Step(
+                f"a/{episode}/{place}", str(episode), place, length, "Do it.", (720, 1600),
+                {"screenshot": MediaRef("image", Path("/d"), f"{number}.png"), "audio": None},
+                (*past.history, past.action) if past else (),
+                ((720, 1600),) * place,
+                action, {"app": "a", "language": "en"}, {"row": number, "pair": (1, [2.0])},
+            )
+        )  # fmt: skip
+    return steps
+
+
+STEPS_MADE = make(150)
+
+
+@pytest.fixture
+def stored() -> Sequence[Step]:
+    return collect(iter(STEPS_MADE))
+
+
+def test_it_is_a_sequence_as_a_list_is(stored: Sequence[Step]) -> None:
+    count = len(STEPS_MADE)
+    assert len(stored) == count
+    assert stored == STEPS_MADE
+    assert stored[-1] == STEPS_MADE[-1]
+    assert stored[3:100:9] == STEPS_MADE[3:100:9]
+    assert stored[::-1][:40] == STEPS_MADE[::-1][:40]
+    assert [*reversed(stored)] == STEPS_MADE[::-1]
+    assert stored[140:][5] == STEPS_MADE[145]
+    assert STEPS_MADE[77] in stored
+    assert stored.index(STEPS_MADE[77]) == 77
+    for wrong in (count, -count - 1):
+        with pytest.raises(IndexError):
+            stored[wrong]
+    order = [*range(count)] * 3
+    random.Random(0).shuffle(order)
+    assert all(stored[number] == STEPS_MADE[number] for number in order)
+    assert not collect([])
+
+
+def test_steps_of_an_episode_share_what_they_shared(stored: Sequence[Step]) -> None:
+    first, second = stored[8], stored[9]
+    assert second.tags is first.tags
+    assert second.history[0] is first.history[0]
+
+
+def test_threads_read_at_once(stored: Sequence[Step]) -> None:
+    wrong: list[int] = []
+
+    def read(seed: int) -> None:
+        order = [*range(len(stored))] * 4
+        random.Random(seed).shuffle(order)
+        wrong.extend(number for number in order if stored[number] != STEPS_MADE[number])
+
+    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that forks")
+def test_a_forked_process_reads_them(stored: Sequence[Step]) -> None:
+    child = os.fork()
+    if not child:
+        os._exit(0 if [*stored] == STEPS_MADE else 1)
+    assert [*stored] == STEPS_MADE  # at the same time
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_pickled_they_are_a_list(stored: Sequence[Step]) -> None:
+    assert pickle.loads(pickle.dumps(stored[4:9])) == STEPS_MADE[4:9]
+
+
+def test_parts_know_where_their_steps_are(stored: Sequence[Step]) -> None:
+    numbers = [90, 3, 4, 149]
+    part = taken(stored, numbers)
+    assert part == taken(STEPS_MADE, numbers)
+    places = Positions(part)
+    assert [places.get(step.sample_id) for step in STEPS_MADE if step.sample_id in places] == [
+        1, 2, 0, 3,
+    ]  # fmt: skip
+    assert [*ids_of(part)] == [STEPS_MADE[number].sample_id for number in numbers]
+    assert row_ids(part, [2, -1, 0])[:] == [STEPS_MADE[4].sample_id, None, "a/12/6"]
+    assert collect(replace(step, media={}) for step in part)[1].media == {}
+
+
+def test_a_step_whose_id_another_has_is_left_out() -> None:
+    twice = [*STEPS_MADE[:40], STEPS_MADE[3], *STEPS_MADE[40:60], STEPS_MADE[50]]
+
+    def loaded(steps: Sequence[Step]) -> LoadedDataset:
+        ids = [step.sample_id for step in twice]
+        return LoadedDataset("omnigui", Path(), steps, [], 0, "", ids, (), {})
+
+    found, wanted = loaded(collect(twice)), loaded(twice)
+    assert found == wanted
+    assert found.skipped == 2
+    assert Positions(found.steps).get(STEPS_MADE[50].sample_id) == 50
+
+
+class Odd(dict[str, Any]):
+    """A row of somebody's own that cannot be pickled."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("no")
+
+
+def test_what_cannot_be_packed_stays_in_memory() -> None:
+    steps = [replace(step, source=Odd(n=1)) if step.step_index == 2 else step for step in make(70)]
+    found = collect(steps)
+    assert [type(step.source) for step in found] == [type(step.source) for step in steps]
+    assert found == steps
+
+
+def test_not_a_number_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    (step,) = collect([replace(STEPS_MADE[0], source={"x": math.nan, "y": 1.0, "z": True})])
+    assert math.isnan(step.source["x"])
+    assert (type(step.source["y"]), type(step.source["z"])) == (float, bool)
+    monkeypatch.setenv(VARIABLE, "some")
+    with pytest.raises(UsageError, match="'some' is no number of steps"):
+        collect(STEPS_MADE)
+
+
+def test_few_steps_are_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE)
+    assert len(STEPS_MADE) < MANY
+    assert type(collect(iter(STEPS_MADE))) is list
+
+
+def test_no_file_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    found = collect(STEPS_MADE)
+    assert [*tmp_path.iterdir()] == []
+    assert found[1] == STEPS_MADE[1]
+
+
+def test_where_files_must_lie_is_kept(sample: Path) -> None:
+    with staying_in(sample):
+        ref = MediaRef("image", sample, "a.png")
+    (step,) = collect([replace(STEPS_MADE[0], media={"screenshot": ref})])
+    assert step.media["screenshot"] is not None
+    assert step.media["screenshot"].within == ref.within != ()
+
+
+def test_a_dataset_is_the_same_wherever_its_steps_lie(
+    sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_disk = get_task("omnigui").load(sample)
+    monkeypatch.delenv(VARIABLE)
+    in_memory = get_task("omnigui").load(sample)
+    assert isinstance(on_disk.steps, StoredSteps)
+    assert type(in_memory.steps) is list
+    assert on_disk == in_memory

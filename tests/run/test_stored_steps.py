@@ -1,0 +1,192 @@
+"""A run leaves the same bytes wherever its steps lie: in memory, or on disk."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from omnidata.adapters import Model
+from omnidata.cli import app
+from omnidata.loaders.stored_steps import VARIABLE, StoredSteps
+from omnidata.predictions import read
+from omnidata.run.cost import Limits
+from omnidata.run.evaluate import evaluate
+from omnidata.run.folder import RunFolder
+from omnidata.run.parts import merge
+from omnidata.run.selection import read_exclude, select, shard, whole_episodes
+from omnidata.tasks import get_task
+from omnidata.types import Completion, GenerationParams, LoadedDataset, Prepared
+
+FILES = ("predictions.jsonl", "scores.jsonl", "results.json")
+IN_MEMORY, ON_DISK = "1000000", "0"
+
+
+class Talker(Model):
+    """Answers by the text of the prompt: right, wrong, unreadable and failing."""
+
+    name = "talker"
+    accepts = None
+
+    async def generate(
+        self, batch: Sequence[Prepared], params: GenerationParams
+    ) -> list[Completion]:
+        found = []
+        for item in batch:
+            number = len(repr(item.request.conversation)) + len(item.request.sample_id)
+            text = ['{"action_type": 0, "x": 500, "y": 500}', '{"action_type": 8}', "?"][number % 3]
+            found.append(
+                Completion(
+                    delivery="truncated" if number % 7 == 0 else "ok",
+                    text=text,
+                    usage={"prompt_tokens": number},
+                )
+            )
+        return found
+
+
+def ran(
+    monkeypatch: pytest.MonkeyPatch,
+    data: Path,
+    out: Path,
+    many: str,
+    options: Mapping[str, str] = {},
+    **chosen: Any,
+) -> dict[str, bytes]:
+    """A run's files; what its time says is left out."""
+    monkeypatch.setenv(VARIABLE, many)
+    task = get_task("omnigui", options)
+    source = task.load(data)
+    assert isinstance(source.steps, StoredSteps) == (many == ON_DISK)
+    evaluate(task, source, Talker(), out, limits=Limits(concurrency=1), **chosen)
+    found = {name: (out / name).read_bytes() for name in FILES}
+    info = json.loads((out / "run.json").read_text())
+    del info["timings"]
+    return found | {"run.json": json.dumps(info).encode()}
+
+
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [
+        ({}, {}),
+        ({"history": "predicted"}, {}),
+        ({}, {"where": {"language": "zh"}, "limit": 40}),
+        ({}, {"shard": (2, 3), "profile": "omnigui-release"}),
+    ],
+)
+def test_a_run_leaves_the_same_bytes(
+    sample: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: Mapping[str, str],
+    chosen: Mapping[str, Any],
+) -> None:
+    found = [
+        ran(monkeypatch, sample, tmp_path / many, many, options, **chosen)
+        for many in (IN_MEMORY, ON_DISK)
+    ]
+    assert found[0] == found[1]
+    assert len(set(re.findall(rb'"outcome":"(\w+)"', found[0]["scores.jsonl"]))) > 1
+
+
+def test_a_run_is_resumed_from_disk(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = ran(monkeypatch, sample, tmp_path / "whole", IN_MEMORY, {"history": "predicted"})
+    out = tmp_path / "cut"
+    ran(monkeypatch, sample, out, IN_MEMORY, {"history": "predicted"})
+    lines = (out / FILES[0]).read_bytes().splitlines(keepends=True)
+    (out / FILES[0]).write_bytes(b"".join(lines[:25]) + lines[25][:9])
+    again = ran(monkeypatch, sample, out, ON_DISK, {"history": "predicted"})
+    assert sorted(again[FILES[0]].splitlines()) == sorted(whole[FILES[0]].splitlines())
+    assert again["results.json"] == whole["results.json"]
+
+
+def test_parts_are_merged_and_scored_from_disk(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [tmp_path / f"part-{number}" for number in (1, 2)]
+    whole = ran(monkeypatch, sample, tmp_path / "whole", IN_MEMORY)
+    for number, part in enumerate(parts, 1):
+        ran(monkeypatch, sample, part, ON_DISK, shard=(number, 2))
+    merge(parts, tmp_path / "merged")
+    assert (tmp_path / "merged" / "results.json").read_bytes() == whole["results.json"]
+    command = ["score", "omnigui", str(sample), str(tmp_path / "merged"), "--out"]
+    done = CliRunner().invoke(app, [*command, str(tmp_path / "again")])
+    assert done.exit_code == 0, done.output
+    scored = json.loads((tmp_path / "again" / "results.json").read_text())
+    assert scored == json.loads(whole["results.json"])
+
+
+def test_a_repository_is_the_same_from_disk(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = CliRunner().invoke(app, ["convert", "omnigui", str(sample), str(tmp_path / "parquet")])
+    assert made.exit_code == 0, made.output
+    found = []
+    for many in (IN_MEMORY, "7"):
+        monkeypatch.setenv(VARIABLE, many)
+        found.append(get_task("omnigui").load(tmp_path / "parquet"))
+    in_memory, on_disk = found
+    assert isinstance(on_disk.steps, StoredSteps)
+    assert on_disk.steps == in_memory.steps
+    assert [*on_disk.row_ids] == in_memory.row_ids
+    assert on_disk.findings == in_memory.findings
+    assert on_disk.episode_rows == in_memory.episode_rows
+
+
+def test_choices_are_the_same(
+    source: LoadedDataset, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, ON_DISK)
+    stored = get_task("omnigui").load(sample).steps
+    assert isinstance(stored, StoredSteps)
+    excluded = tmp_path / "excluded"
+    excluded.write_text("\n".join(step.sample_id for step in source.steps[3:30:5]))
+    both = []
+    for steps in (source.steps, stored):
+        names = read_exclude(excluded, steps)
+        chosen = shard(select(steps, exclude=names, where={"language": "en"}, limit=50), 1, 2)
+        both.append((chosen, whole_episodes(steps, chosen)))
+    assert both[1][0] == both[0][0]
+    assert np.array_equal(both[0][1], both[1][1])
+    assert set(both[0][1].tolist()) == {True, False}
+
+
+def test_an_answer_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    said = {
+        f"s{number}": Completion(
+            text=f"é\n{number}\ud800", usage={"n": number}, receipt={"parts": [{"role": "x"}]}
+        )
+        for number in range(30)
+    }
+    failed = Completion(delivery="api_error", error="no")
+    with RunFolder(tmp_path / "run", {"task": "omnigui", "model": "m"}) as run:
+        for number, (name, completion) in enumerate(said.items()):
+            run.append(name, completion)
+            assert run.done[name] == completion
+            if number % 9 == 0:
+                run.append(f"f{number}", failed)
+        assert run.done.answered == 30
+        assert len(run.done) == 34
+        assert run.done["f9"] == failed
+        with pytest.raises(KeyError):
+            run.done["other"]
+    with RunFolder(tmp_path / "run", {"task": "omnigui", "model": "m"}) as run:
+        assert dict(run.done) == said
+        run.reopen(frozenset({"s3", "s29", "none"}))
+        assert "s3" not in run.done
+        run.append("s3", failed)
+        assert dict(run.done) == {k: v for k, v in said.items() if k not in ("s3", "s29")} | {
+            "s3": failed
+        }
+        assert [line.sample_id for line in run.lines()] == [*run.done]
+    assert [line.sample_id for line in read(tmp_path / "run" / "attempts.jsonl")] == [
+        "f0", "f9", "f18", "f27", "s3", "s29",
+    ]  # fmt: skip
