@@ -22,6 +22,7 @@ from typing import IO, Any
 
 from omnidata import adapters
 from omnidata.errors import AdapterError, RunError, UsageError, counted
+from omnidata.mirror import local
 from omnidata.predictions import Prediction, decode
 from omnidata.run.adapter_contract import About, accepted
 from omnidata.run.cost import Budget, Limits
@@ -86,7 +87,7 @@ class Job:
     Attributes:
         task: its name.
         options: the task's.
-        data: where the dataset lies, on every machine.
+        data: where the dataset lies, on every machine: a path or a URL.
         fingerprint: of the dataset as the driver found it.
         model: how to make it.
         params: how to decode; the model's own if None.
@@ -96,7 +97,7 @@ class Job:
 
     task: str
     options: Mapping[str, str]
-    data: Path
+    data: str
     fingerprint: str
     model: Recipe
     params: GenerationParams | None
@@ -151,13 +152,14 @@ class AskingWorker:
 
     def _open(self, asked: Sequence[str] | None) -> About:
         job, model = self._job, self._job.model
-        _check_seen(job.data)
+        data = local(job.data)  # each machine has a mirror of its own
+        _check_seen(data)
         self._task = get_task(job.task, job.options)
-        source = self._task.load(job.data, check_media=False)
+        source = self._task.load(data, check_media=False)
         if source.fingerprint != job.fingerprint:
             raise RunError(
                 f"{machine()} has other data under this name",
-                where=str(job.data),
+                where=job.data,
                 expected="the dataset that the run was begun with, on every machine",
                 remedy="share one copy, or make the copies equal",
             )

@@ -27,6 +27,7 @@ from omnidata.errors import (
     UsageError,
     counted,
 )
+from omnidata.mirror import shown
 from omnidata.predictions import Prediction
 from omnidata.registry import plugin_versions
 from omnidata.run.adapter_contract import (
@@ -238,7 +239,7 @@ def evaluate(
             except BaseException:
                 took = {"prepare_s": asked - began, "ask_s": time.perf_counter() - asked}
                 with suppress(RunError):  # a disk that is full takes no times either
-                    run.finish(data=str(source.root), timings=took | dict(asker.timings))
+                    run.finish(data=shown(source.root), timings=took | dict(asker.timings))
                 raise
             asked_until = time.perf_counter()
             answered = sum(done.delivery not in TRANSIENT for done in run.done.values())
@@ -254,7 +255,7 @@ def evaluate(
                     stopped=asker.stopped,
                 )
             run.finish(
-                data=str(source.root),
+                data=shown(source.root),
                 steps=len(steps),
                 findings=len(source.findings),
                 stopped=asker.stopped,
@@ -398,7 +399,7 @@ def _on_cluster(
     job = Job(
         task.name,
         dict(task.options),
-        source.root.absolute(),
+        shown(source.root.absolute()),
         source.fingerprint,
         model,
         params,
